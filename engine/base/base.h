@@ -1,0 +1,74 @@
+/* base/base.h - what every floor stands on: host memory, messages, strings. Knows nothing above it.
+ *
+ * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL. */
+#ifndef VKT_BASE_H
+#define VKT_BASE_H
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "vktrain/core.h"
+
+#define VKT_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define VKT_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define VKT_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Passes a status on: returns it from the calling function unless it is VKT_OK. */
+#define VKT_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        const vkt_result vkt_try_r_ = (call);                                                                          \
+        if (vkt_try_r_ != VKT_OK) return vkt_try_r_;                                                                   \
+    } while (0)
+
+/* A copy of `host` (NULL: all defaults) with every pointer filled in. VKT_DEBUG >= 1 in the environment raises the log
+ * level to VKT_LOG_DEBUG. */
+vkt_host vkt_host_resolve(const vkt_host *host);
+
+/* ---- memory: every allocation of the engine goes through these, so that a test can fail the n-th one ---- */
+void *vkt_alloc(const vkt_host *h, size_t bytes);                 /* zeroed; NULL when out of memory, nothing logged */
+void *vkt_alloc_array(const vkt_host *h, size_t n, size_t size);  /* zeroed; NULL also when n * size overflows */
+void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);      /* new bytes are not zeroed */
+void vkt_free(const vkt_host *h, void *p);                        /* p may be NULL */
+char *vkt_strdup(const vkt_host *h, const char *s);
+
+/* Makes room for one more element: `*items` has *cap elements of `size` bytes of which n are used. */
+vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
+
+/* ---- messages ---- */
+void vkt_log(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
+void vkt_logv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
+/* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
+vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
+/* vkt_fail for a failed allocation of `bytes` for `what`. */
+vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
+
+/* ---- text that grows; a failed allocation is remembered in `failed` and later appends do nothing ---- */
+typedef struct vkt_text {
+    const vkt_host *h;
+    char *s; /* NUL-terminated once anything was appended; NULL before */
+    size_t len, cap;
+    bool failed;
+} vkt_text;
+void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
+void vkt_text_free(vkt_text *t);
+/* "1.21 MiB", "312 B": IEC units, three significant digits. Returns buf. */
+const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
+
+/* ---- small integer helpers ---- */
+static inline uint64_t vkt_round_up(uint64_t x, uint64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+static inline uint32_t vkt_div_up(uint32_t a, uint32_t b) { return a / b + (a % b != 0); }
+static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+
+/* FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): keys of caches, never a checksum of user data. */
+#define VKT_HASH_START 0xcbf29ce484222325ull
+uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
+
+/* Monotonic clock. */
+uint64_t vkt_now_ns(void);
+
+/* An integer from the environment: `fallback` when unset or not a number. */
+int64_t vkt_env_int(const char *name, int64_t fallback);
+/* True when VKT_NO_<NAME>=1 (name given in lower case, as in vkt_ctx_disable). */
+bool vkt_env_disabled(const char *name);
+
+#endif
