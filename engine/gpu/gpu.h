@@ -1,0 +1,142 @@
+/* gpu/gpu.h - the device floor: one open Vulkan device, its memory, its queues. The only floor, with kernel/ and record/,
+ * that says Vk. It knows nothing of tensors or graphs.
+ *
+ * Threads: as for vkt_ctx (one call at a time per context), unless a function says otherwise. */
+#ifndef VKT_GPU_H
+#define VKT_GPU_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "gpu/vk_table.h"
+
+typedef struct vkt_memory vkt_memory;       /* blocks, cap, statistics (memory.c) */
+typedef struct vkt_transfer vkt_transfer;   /* staging rings (transfer.c) */
+
+/* One queue and the timeline semaphore that counts its submissions. */
+typedef struct vkt_queue {
+    VkQueue handle;
+    uint32_t family;
+    VkSemaphore timeline;
+    uint64_t submitted; /* value that the newest submission signals */
+    uint64_t done;      /* newest value known to be reached */
+} vkt_queue;
+
+/* Counted so that tests can prove what a steady-state step does not do. */
+typedef struct vkt_gpu_counters {
+    uint64_t host_allocs;      /* calls of the context's host allocator */
+    uint64_t device_allocs;    /* vkAllocateMemory */
+    uint64_t buffers_created;
+    uint64_t recordings;       /* vkBeginCommandBuffer */
+    uint64_t submits;
+    uint64_t waits;            /* host waits that really had to block */
+    uint64_t wait_ns;
+} vkt_gpu_counters;
+
+/* The fields are open to kernel/ and record/; only gpu/ writes them. */
+struct vkt_ctx {
+    vkt_host host;
+    vkt_device_info info;
+    vkt_limits limits;
+    vkt_vk vk;                     /* function table of this instance and device; a test may swap an entry to inject a fault */
+    void *loader;                  /* dlopen handle; NULL when the host brought get_proc_addr */
+    VkInstance instance;
+    VkPhysicalDevice phys;
+    VkDevice device;
+    bool owns_device;              /* false once a host's device is adopted: only context.c may ask */
+    VkDebugUtilsMessengerEXT messenger;
+    vkt_queue compute;
+    vkt_queue transfer;            /* the same handle, family and timeline as compute where there is no other queue */
+    bool has_transfer_queue;
+    bool has_memory_budget;
+    bool has_debug_utils;
+    float timestamp_period_ns;     /* 0: the queue has no timestamps */
+    VkPipelineCache pipeline_cache;
+    char *pipeline_cache_path;     /* NULL: not kept */
+    vkt_result lost;               /* VKT_OK, or VKT_E_DEVICE_LOST for good */
+    char last_label[96];           /* the last work submitted: logged when the device is lost */
+    vkt_memory *memory;
+    vkt_transfer *transfers;
+    vkt_gpu_counters counters;
+    /* A slot for the kernel floor's pipelines: freed by the context that it hangs on. */
+    void *kernels;
+    void (*kernels_destroy)(vkt_ctx *ctx);
+};
+
+/* VkResult -> vkt_result, with a log line "<what>: <VkResult name>". Lost devices become sticky here. */
+vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
+
+/* ---- buffers -------------------------------------------------------------------------------------------------------
+ * A buffer is a VkBuffer bound into a memory block: usable as storage buffer, storage texel buffer and both ends of
+ * copies. Bytes are rounded up to VKT_ALIGN_BYTES; content is undefined at first. */
+typedef enum vkt_memory_place {
+    VKT_PLACE_DEVICE = 0, /* device-local */
+    VKT_PLACE_UPLOAD,     /* host-visible, host-coherent; device-local too where such memory is plentiful */
+    VKT_PLACE_READBACK    /* host-visible, host-coherent, cached where there is such */
+} vkt_memory_place;
+
+typedef struct vkt_buffer {
+    VkBuffer handle;
+    uint64_t bytes;
+    void *mapped;         /* host address for UPLOAD and READBACK, else NULL */
+    vkt_mem_class cls;
+    uint32_t block;       /* private to memory.c */
+    uint64_t block_offset, block_bytes;
+} vkt_buffer;
+
+/* VKT_E_MEMORY_CAP (the message names cap, used and wanted), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM; *out untouched then. */
+vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
+                             vkt_buffer **out);
+/* The caller guarantees that the device no longer uses it. */
+void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
+
+/* ---- work ---- */
+/* Submits `cmd` to the compute queue after everything submitted before, waiting on the device for all uploads issued so
+ * far; *value is what vkt_wait takes. `label` names the work for diagnostics. */
+vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
+/* Blocks until the compute timeline reaches `value`. */
+vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
+/* Whether `value` is reached; never blocks. A lost device counts as reached (the status tells). */
+bool vkt_reached(vkt_ctx *ctx, uint64_t value);
+
+/* A command pool with one primary command buffer. */
+typedef struct vkt_commands {
+    VkCommandPool pool;
+    VkCommandBuffer cmd;
+} vkt_commands;
+vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);
+/* Starts recording; `reusable`: may be submitted again while still pending (SIMULTANEOUS_USE). */
+vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
+vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
+void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
+
+/* ---- transfers: through the staging ring, on the transfer queue where there is one ---- */
+/* Copies `bytes` from host memory (read before the call returns) into `dst` at `offset` (multiple of 4, as is bytes).
+ * Ordered after earlier compute submissions and before later ones. Blocks only when the staging ring is full. */
+vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
+/* Waits for all submitted work, then copies from the device to `dst`. */
+vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
+/* Fills bytes (a multiple of 4) with `word`; ordered like vkt_upload. */
+vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word);
+
+/* ---- names and labels (do nothing without VK_EXT_debug_utils) ---- */
+void vkt_name(vkt_ctx *ctx, VkObjectType type, uint64_t handle, const char *name);
+void vkt_label_begin(vkt_ctx *ctx, VkCommandBuffer cmd, const char *text);
+void vkt_label_end(vkt_ctx *ctx, VkCommandBuffer cmd);
+
+/* ---- timestamps ---- */
+typedef struct vkt_timer {
+    VkQueryPool pool;
+    uint32_t count;
+} vkt_timer;
+/* VKT_E_UNSUPPORTED where the queue has no timestamps. */
+vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
+void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
+void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t);
+void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* when all earlier work is done */
+/* Nanoseconds since an arbitrary start; the work must be done (vkt_wait). */
+vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns);
+
+#endif

@@ -1,0 +1,16 @@
+/* kernel/ids.h - one number per row of shaders/kernels.def. Knows no Vulkan, so that ops can name kernels as data. */
+#ifndef VKT_KERNEL_IDS_H
+#define VKT_KERNEL_IDS_H
+
+typedef enum vkt_kernel_id {
+    VKT_K_NONE = 0,
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) VKT_K_##id,
+#include "kernels.def"
+#undef VKT_KERNEL
+    VKT_K_COUNT
+} vkt_kernel_id;
+
+/* Flags of a row. */
+#define VKT_KF_SUBGROUP 1u /* one full subgroup per work group: spec id 0 (local size) is the device's subgroup size */
+
+#endif

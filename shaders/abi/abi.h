@@ -1,0 +1,22 @@
+/* abi.h - the words that abi/*.abi.h are written in: one text, compiled by the C compiler and by glslang.
+ *
+ *   VKT_PUSH(vkt_relu_push, VKT_U32(n) VKT_F32(slope))    the push-constant block; `pc` in GLSL, `struct vkt_relu_push` in C
+ *   #define RELU_X 0                                       binding numbers and specialisation ids are plain macros
+ *
+ * Members are 32-bit scalars, so std430 and C agree on offsets. A test that wants the layout as data defines VKT_PUSH,
+ * VKT_U32, VKT_I32 and VKT_F32 itself before it includes an abi header. */
+#ifndef VKT_ABI_H
+#define VKT_ABI_H
+#ifdef VKT_GLSL
+#define VKT_U32(name) uint name;
+#define VKT_I32(name) int name;
+#define VKT_F32(name) float name;
+#define VKT_PUSH(type, members) layout(push_constant, std430) uniform type { members } pc;
+#elif !defined(VKT_PUSH)
+#include <stdint.h>
+#define VKT_U32(name) uint32_t name;
+#define VKT_I32(name) int32_t name;
+#define VKT_F32(name) float name;
+#define VKT_PUSH(type, members) typedef struct type { members } type;
+#endif
+#endif
