@@ -1,0 +1,307 @@
+/* data/dataset.c - the table behind every data set, its views and its accessors (vktrain/data.h). */
+#include "data/dataset.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+/* What a data set and its slices share; freed with the last of them. */
+typedef struct table {
+    atomic_uint handles;
+    vkt_host host;
+    vkt_data_source source;
+    uint32_t rows, shape[3], classes; /* shape: C, H, W */
+    vkt_row_type type;
+    size_t row_bytes;
+    const uint8_t *features; /* NULL: rows come from the source only */
+    const uint32_t *labels;
+    float *norm;  /* C means, then C standard deviations */
+    char **names; /* `classes` of them, or NULL */
+    bool own_features, own_labels;
+} table;
+
+struct vkt_dataset {
+    table *t;
+    uint32_t first, rows;
+};
+
+static vkt_result fetch_from_memory(void *self, uint32_t row, void *dst, uint32_t worker)
+{
+    (void)worker;
+    const table *t = self;
+    memcpy(dst, t->features + (size_t)row * t->row_bytes, t->row_bytes);
+    return VKT_OK;
+}
+
+static void table_free(table *t)
+{
+    const vkt_host h = t->host;
+    if (t->source.destroy) t->source.destroy(t->source.self);
+    if (t->own_features) vkt_free(&h, (void *)(uintptr_t)t->features);
+    if (t->own_labels) vkt_free(&h, (void *)(uintptr_t)t->labels);
+    for (uint32_t i = 0; t->names && i < t->classes; i++) vkt_free(&h, t->names[i]);
+    vkt_free(&h, t->names);
+    vkt_free(&h, t->norm);
+    vkt_free(&h, t);
+}
+
+/* Fills shape, type, row_bytes and checks that the whole table is addressable. */
+static vkt_result set_shape(table *t, const vkt_dataset_params *p)
+{
+    const vkt_host *h = &t->host;
+    if (p->rows == 0) return vkt_fail(h, VKT_E_ARG, "data set: want 1 row or more, got 0");
+    if (p->type != VKT_ROW_U8 && p->type != VKT_ROW_F32)
+        return vkt_fail(h, VKT_E_ARG, "data set: want type u8 (0) or f32 (1), got %d", (int)p->type);
+    t->rows = p->rows;
+    t->type = p->type;
+    t->shape[0] = VKT_MAX(p->channels, 1u);
+    t->shape[1] = VKT_MAX(p->height, 1u);
+    t->shape[2] = VKT_MAX(p->width, 1u);
+    uint64_t bytes = p->type == VKT_ROW_F32 ? sizeof(float) : 1, all;
+    for (int i = 0; i < 3; i++)
+        if (!vkt_mul_u64(bytes, t->shape[i], &bytes)) bytes = UINT64_MAX;
+    if (!vkt_mul_u64(bytes, p->rows, &all) || all > PTRDIFF_MAX)
+        return vkt_fail(h, VKT_E_ARG, "data set: %u rows of (%u,%u,%u) do not fit into memory addresses", p->rows,
+                        t->shape[0], t->shape[1], t->shape[2]);
+    t->row_bytes = (size_t)bytes;
+    return VKT_OK;
+}
+
+static vkt_result set_classes(table *t, const vkt_dataset_params *p)
+{
+    const vkt_host *h = &t->host;
+    const uint32_t limit = p->classes ? p->classes : UINT32_MAX;
+    t->classes = p->classes;
+    for (uint32_t i = 0; p->labels && i < p->rows; i++) {
+        if (p->labels[i] >= limit)
+            return vkt_fail(h, VKT_E_ARG, "data set: row %u: want a label below %u, got %u", i, limit, p->labels[i]);
+        t->classes = VKT_MAX(t->classes, p->labels[i] + 1);
+    }
+    t->labels = p->labels;
+    if (!p->class_names) return VKT_OK;
+    if (p->classes == 0) return vkt_fail(h, VKT_E_ARG, "data set: class_names without the number of classes");
+    t->names = vkt_alloc_array(h, p->classes, sizeof *t->names);
+    if (!t->names) return vkt_fail_nomem(h, "class names", p->classes * sizeof *t->names);
+    for (uint32_t i = 0; i < p->classes; i++) {
+        if (!p->class_names[i]) return vkt_fail(h, VKT_E_ARG, "data set: class name %u is NULL", i);
+        t->names[i] = vkt_strdup(h, p->class_names[i]);
+        if (!t->names[i]) return vkt_fail_nomem(h, "a class name", strlen(p->class_names[i]) + 1);
+    }
+    return VKT_OK;
+}
+
+/* mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
+static vkt_result set_norm(table *t, const float *mean, const float *std)
+{
+    const uint32_t C = t->shape[0];
+    for (uint32_t c = 0; c < C; c++) {
+        if (mean && !isfinite(mean[c]))
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: mean[%u]: want a finite number, got %g", c,
+                            (double)mean[c]);
+        if (std && !(isfinite(std[c]) && std[c] > 0))
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: std[%u]: want a finite number above 0, got %g", c,
+                            (double)std[c]);
+    }
+    for (uint32_t c = 0; c < C; c++) {
+        t->norm[c] = mean ? mean[c] : 0;
+        t->norm[C + c] = std ? std[c] : 1;
+    }
+    return VKT_OK;
+}
+
+/* A data set with shape, classes and normalisation, that borrows p->labels and has no rows to fetch yet. */
+static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_dataset **out)
+{
+    if (!p) return vkt_fail(h, VKT_E_ARG, "data set: params is NULL");
+    vkt_dataset *ds = vkt_alloc(h, sizeof *ds);
+    if (!ds) return vkt_fail_nomem(h, "a data set", sizeof *ds);
+    table *t = ds->t = vkt_alloc(h, sizeof *t);
+    if (!t) {
+        vkt_free(h, ds);
+        return vkt_fail_nomem(h, "a data set", sizeof *t);
+    }
+    atomic_init(&t->handles, 1);
+    t->host = *h;
+    ds->rows = p->rows;
+    vkt_result r = set_shape(t, p);
+    if (r == VKT_OK) r = set_classes(t, p);
+    if (r == VKT_OK) {
+        t->norm = vkt_alloc_array(h, t->shape[0], 2 * sizeof *t->norm);
+        r = t->norm ? set_norm(t, p->mean, p->std)
+                    : vkt_fail_nomem(h, "normalisation", t->shape[0] * 2 * sizeof *t->norm);
+    }
+    if (r != VKT_OK) {
+        vkt_dataset_destroy(&ds);
+        return r;
+    }
+    *out = ds;
+    return VKT_OK;
+}
+
+static void *copy(const vkt_host *h, const void *from, size_t bytes)
+{
+    void *to = vkt_alloc(h, bytes);
+    if (to) memcpy(to, from, bytes);
+    return to;
+}
+
+static vkt_result own_labels(table *t)
+{
+    if (!t->labels) return VKT_OK;
+    const size_t bytes = (size_t)t->rows * sizeof *t->labels;
+    const uint32_t *labels = copy(&t->host, t->labels, bytes);
+    if (!labels) return vkt_fail_nomem(&t->host, "labels", bytes);
+    t->labels = labels;
+    t->own_labels = true;
+    return VKT_OK;
+}
+
+static vkt_result own_features(table *t)
+{
+    const size_t bytes = (size_t)t->rows * t->row_bytes;
+    const uint8_t *features = copy(&t->host, t->features, bytes);
+    if (!features) return vkt_fail_nomem(&t->host, "features", bytes);
+    t->features = features;
+    t->own_features = true;
+    return VKT_OK;
+}
+
+static void serve_from_memory(table *t, const void *features)
+{
+    t->features = features;
+    t->source = (vkt_data_source){ .fetch = fetch_from_memory, .self = t };
+}
+
+vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out)
+{
+    VKT_TRY(make(h, p, out));
+    serve_from_memory((*out)->t, features);
+    (*out)->t->own_features = true;
+    (*out)->t->own_labels = p->labels != NULL;
+    return VKT_OK;
+}
+
+vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
+                                   vkt_dataset **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    if (!features) return vkt_fail(&h, VKT_E_ARG, "data set: features is NULL");
+    VKT_TRY(make(&h, params, out));
+    table *t = (*out)->t;
+    serve_from_memory(t, features);
+    vkt_result r = params->borrow ? VKT_OK : own_features(t);
+    if (r == VKT_OK && !params->borrow) r = own_labels(t);
+    if (r != VKT_OK) vkt_dataset_destroy(out);
+    return r;
+}
+
+vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
+                                   const vkt_data_source *source, vkt_dataset **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    if (!source || !source->fetch) return vkt_fail(&h, VKT_E_ARG, "data set: a source without fetch");
+    VKT_TRY(make(&h, params, out));
+    const vkt_result r = params->borrow ? VKT_OK : own_labels((*out)->t);
+    if (r == VKT_OK)
+        (*out)->t->source = *source; /* last: a failure must not destroy the caller's source */
+    else
+        vkt_dataset_destroy(out);
+    return r;
+}
+
+vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out)
+{
+    const vkt_host *h = &ds->t->host;
+    *out = NULL;
+    if (count == 0 || first >= ds->rows || count > ds->rows - first)
+        return vkt_fail(h, VKT_E_ARG, "slice: want 1 row or more within [0, %u), got %u from %u", ds->rows, count,
+                        first);
+    vkt_dataset *view = vkt_alloc(h, sizeof *view);
+    if (!view) return vkt_fail_nomem(h, "a slice", sizeof *view);
+    *view = (vkt_dataset){ .t = ds->t, .first = ds->first + first, .rows = count };
+    atomic_fetch_add(&ds->t->handles, 1);
+    *out = view;
+    return VKT_OK;
+}
+
+void vkt_dataset_destroy(vkt_dataset **ds)
+{
+    if (!ds || !*ds) return;
+    table *t = (*ds)->t;
+    vkt_free(&t->host, *ds);
+    *ds = NULL;
+    if (atomic_fetch_sub(&t->handles, 1) == 1) table_free(t);
+}
+
+const vkt_host *vkt_dataset_host(const vkt_dataset *ds)
+{
+    return &ds->t->host;
+}
+
+uint32_t vkt_dataset_rows(const vkt_dataset *ds)
+{
+    return ds->rows;
+}
+
+void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3])
+{
+    memcpy(chw, ds->t->shape, sizeof ds->t->shape);
+}
+
+vkt_row_type vkt_dataset_type(const vkt_dataset *ds)
+{
+    return ds->t->type;
+}
+
+size_t vkt_dataset_row_bytes(const vkt_dataset *ds)
+{
+    return ds->t->row_bytes;
+}
+
+uint32_t vkt_dataset_classes(const vkt_dataset *ds)
+{
+    return ds->t->classes;
+}
+
+const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number)
+{
+    return ds->t->names && number < ds->t->classes ? ds->t->names[number] : NULL;
+}
+
+const void *vkt_dataset_features(const vkt_dataset *ds)
+{
+    return ds->t->features ? ds->t->features + (size_t)ds->first * ds->t->row_bytes : NULL;
+}
+
+const uint32_t *vkt_dataset_labels(const vkt_dataset *ds)
+{
+    return ds->t->labels ? ds->t->labels + ds->first : NULL;
+}
+
+const float *vkt_dataset_mean(const vkt_dataset *ds)
+{
+    return ds->t->norm;
+}
+
+const float *vkt_dataset_std(const vkt_dataset *ds)
+{
+    return ds->t->norm + ds->t->shape[0];
+}
+
+vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, void *out, uint32_t worker)
+{
+    return ds->t->source.fetch(ds->t->source.self, ds->first + row, out, worker);
+}
+
+vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
+{
+    if (row >= ds->rows) return vkt_fail(&ds->t->host, VKT_E_ARG, "fetch: want a row below %u, got %u", ds->rows, row);
+    return vkt_dataset_fetch_as(ds, row, out, 0);
+}
+
+vkt_result vkt_dataset_normalize(vkt_dataset *ds, const float *mean, const float *std)
+{
+    if (!mean || !std) return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: mean or std is NULL");
+    return set_norm(ds->t, mean, std);
+}

@@ -1,0 +1,18 @@
+/* data/dataset.h - what the files of this floor share about data sets; everybody else uses vktrain/data.h. */
+#ifndef VKT_DATASET_H
+#define VKT_DATASET_H
+
+#include "base/base.h"
+#include "vktrain/data.h"
+
+/* vkt_dataset_from_arrays for memory from vkt_alloc: `features` and p->labels (may be NULL) become the data set's. On
+ * failure both stay the caller's. `h` is resolved. */
+vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
+
+/* The resolved host that the data set was made with; lives as long as the data set. */
+const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
+
+/* vkt_dataset_fetch without the check of `row`, as `worker` (below VKT_DATA_MAX_WORKERS). Logs nothing itself. */
+vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, void *out, uint32_t worker);
+
+#endif

@@ -1,0 +1,66 @@
+/* data/measure.c - mean and standard deviation per channel (vktrain/data.h).
+ *
+ * Welford's update with row-sized groups (Chan, Golub & LeVeque 1979): the sums of one row are merged into the running
+ * mean and sum of squared deviations, so neither cancels, however many rows there are. */
+#include "data/dataset.h"
+
+#include <math.h>
+
+typedef struct moments {
+    double n, mean, m2; /* m2: sum of (x - mean)^2 */
+} moments;
+
+static void merge(moments *a, const moments *b)
+{
+    const double n = a->n + b->n, d = b->mean - a->mean;
+    a->m2 += b->m2 + d * d * a->n * b->n / n;
+    a->mean += d * b->n / n;
+    a->n = n;
+}
+
+/* Moments of one channel of one row: `n` elements of `type` at `p`. */
+static moments plane_moments(const void *p, size_t n, vkt_row_type type)
+{
+    const uint8_t *u8 = p;
+    const float *f32 = p;
+    double sum = 0, m2 = 0;
+    for (size_t i = 0; i < n; i++) sum += type == VKT_ROW_U8 ? u8[i] / 255.0 : (double)f32[i];
+    const double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (type == VKT_ROW_U8 ? u8[i] / 255.0 : (double)f32[i]) - mean;
+        m2 += d * d;
+    }
+    return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
+}
+
+static vkt_result measure(const vkt_dataset *ds, moments *all, uint8_t *row)
+{
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    const size_t plane = (size_t)chw[1] * chw[2], plane_bytes = vkt_dataset_row_bytes(ds) / chw[0];
+    for (uint32_t i = 0; i < vkt_dataset_rows(ds); i++) {
+        VKT_TRY(vkt_dataset_fetch(ds, i, row));
+        for (uint32_t c = 0; c < chw[0]; c++) {
+            const moments m = plane_moments(row + c * plane_bytes, plane, vkt_dataset_type(ds));
+            merge(&all[c], &m);
+        }
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std)
+{
+    const vkt_host *h = vkt_dataset_host(ds);
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    const size_t bytes = chw[0] * sizeof(moments) + vkt_dataset_row_bytes(ds);
+    moments *all = vkt_alloc(h, bytes);
+    if (!all) return vkt_fail_nomem(h, "measuring a data set", bytes);
+    const vkt_result r = measure(ds, all, (uint8_t *)(all + chw[0]));
+    for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
+        mean[c] = (float)all[c].mean;
+        std[c] = all[c].m2 > 0 ? (float)sqrt(all[c].m2 / all[c].n) : 1.0f;
+    }
+    vkt_free(h, all);
+    return r;
+}

@@ -1,0 +1,124 @@
+/* vktrain/data.h - data sets in host memory: tables of rows with class labels, where they come from, how they are
+ * shuffled.
+ *
+ * A row is one sample, features of shape (C,H,W) stored channel by channel, row-major, as u8 or f32; a table of N rows
+ * therefore reads as (N,C,H,W). u8 stays u8 until the device reads it: a network sees, per channel c,
+ *     (x / 255 - mean[c]) / std[c]  of u8          (x - mean[c]) / std[c]  of f32.
+ *
+ * Data sets know no device. A trainer copies a whole table to the device, or streams rows of it, by the functions
+ * below.
+ *
+ * Threads: everything that takes a `const vkt_dataset *` may run on several threads at once. Destroy a data set after
+ * the last call on it; a data set and its slices may be destroyed in any order. */
+#ifndef VKTRAIN_DATA_H
+#define VKTRAIN_DATA_H
+
+#include "vktrain/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vkt_dataset vkt_dataset;
+
+typedef enum vkt_row_type { VKT_ROW_U8 = 0, VKT_ROW_F32 } vkt_row_type;
+
+/* A table's description. It need live only for the call, except as `borrow` says. */
+typedef struct vkt_dataset_params {
+    uint32_t rows;                    /* N, 1 or more */
+    uint32_t channels, height, width; /* C, H, W; 0 counts as 1, so a vector of F numbers is { .width = F } */
+    vkt_row_type type;
+    const uint32_t *labels;         /* N class numbers; NULL: the rows have no labels */
+    uint32_t classes;               /* every label is below this; 0: the largest label + 1 */
+    const char *const *class_names; /* NULL, or one text for each of `classes` (which must then be given); copied */
+    const float *mean, *std;        /* NULL, or C numbers each, std > 0; default 0 and 1; copied */
+    bool borrow;                    /* keep the caller's feature and label arrays instead of copies; they must outlive
+                                     * the data set and all its slices, unchanged */
+} vkt_dataset_params;
+
+/* Every constructor returns VKT_OK and sets *out, which the caller owns; else a status and *out = NULL. Common to all:
+ * VKT_E_ARG (the message names the field), VKT_E_NOMEM. `host` may be NULL; it is copied, its callbacks are used as
+ * long as the data set lives. */
+
+/* From memory: `features` holds N*C*H*W elements. VKT_E_ARG also for a label that is not below `classes`. */
+VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
+                                           vkt_dataset **out);
+
+/* Rows that are made or decoded when asked for. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst` and
+ * nothing else; the same row is the same bytes each time. It may run on several threads at once; calls with the same
+ * `worker` (below VKT_DATA_MAX_WORKERS) never overlap, so scratch memory can be kept per worker. Another result than
+ * VKT_OK stops the epoch of a loader. `destroy` (may be NULL) is called once, with the last handle's destruction; when
+ * vkt_dataset_from_source fails, it is not called and the source stays the caller's. */
+enum { VKT_DATA_MAX_WORKERS = 64 };
+typedef struct vkt_data_source {
+    vkt_result (*fetch)(void *self, uint32_t row, void *dst, uint32_t worker);
+    void (*destroy)(void *self);
+    void *self;
+} vkt_data_source;
+
+VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
+                                           const vkt_data_source *source, vkt_dataset **out);
+
+/* From IDX files of u8, plain or gzip, read whole. Images are (N,H,W), (N,H,W,C), which is turned to (N,C,H,W), or
+ * (N,F), which gives C = H = 1, W = F. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params.
+ * Returns also VKT_E_NOT_FOUND, VKT_E_IO, or VKT_E_FORMAT: not IDX, not u8, truncated, bytes after the end, other
+ * counts of images than of labels, or a label that is not below `classes`. */
+VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
+                                        uint32_t classes, vkt_dataset **out);
+
+typedef enum vkt_split {
+    VKT_SPLIT_TRAIN = 0, /* train-* */
+    VKT_SPLIT_TEST       /* t10k-* or test-* */
+} vkt_split;
+
+/* From a folder laid out like MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-), also idx4
+ * for images in colour, also with a dot before "idx", also with .gz. VKT_E_NOT_FOUND when the folder has no such pair;
+ * other results as vkt_dataset_from_idx. Normalisation is 0 and 1 until vkt_dataset_normalize. */
+VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
+                                               uint32_t classes, vkt_dataset **out);
+
+/* `count` drawn digits, 1x28x28 u8, ten classes, ink bright on dark: pen strokes under a random affine warp, of random
+ * width and brightness, with noise. Row i depends on (seed, i) alone; each block of ten rows, counted from row 0, holds
+ * every class once. Use another seed for a test set. */
+VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out);
+
+/* A view of rows [first, first + count) that shares memory, classes and normalisation with `ds`. */
+VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
+VKT_API void vkt_dataset_destroy(vkt_dataset **ds);
+
+/* ---- what it holds; pointers live as long as the data set ---- */
+VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);
+VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]);
+VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);
+VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);
+VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                        /* 0: no labels, none declared */
+VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: not named */
+VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                    /* (N,C,H,W); NULL: not in memory */
+VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */
+VKT_API const float *vkt_dataset_mean(const vkt_dataset *ds);                       /* (C) */
+VKT_API const float *vkt_dataset_std(const vkt_dataset *ds);                        /* (C) */
+
+/* Writes row `row` (row_bytes) to `out`, as worker 0 of a source: one call at a time where the source keeps scratch per
+ * worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then. */
+VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
+
+/* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.
+ * Not while another thread reads it. */
+VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const float *mean, const float *std);
+/* Mean and standard deviation (the biased one) per channel over all rows of `ds`, as vkt_dataset_normalize takes them:
+ * of x / 255 for u8, of x for f32; a channel that never varies gets the deviation 1. Reads every row once. Returns also
+ * a source's error. */
+VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std);
+
+/* ---- orders ---- */
+
+/* order = 0, 1, .. n-1 */
+VKT_API void vkt_order_identity(uint32_t *order, uint32_t n);
+/* A random permutation of 0 .. n-1 into `order`: a pure function of (n, seed, epoch), so that a resumed run draws the
+ * order of any epoch anew. Every permutation is equally likely (Durstenfeld 1964, on Philox numbers). */
+VKT_API void vkt_shuffle(uint32_t *order, uint32_t n, uint64_t seed, uint32_t epoch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
