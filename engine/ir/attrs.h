@@ -1,0 +1,48 @@
+/* ir/attrs.h - the attributes that nodes carry, resolved (no zero-means-default left). Shared, as data, by ops/ and by
+ * reference/, which share nothing else. */
+#ifndef VKT_ATTRS_H
+#define VKT_ATTRS_H
+
+#include "vktrain/graph.h"
+
+typedef struct vkt_matmul_attr {
+    bool trans_a, trans_b;
+} vkt_matmul_attr;
+
+typedef struct vkt_conv2d_attr {
+    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+} vkt_conv2d_attr;
+
+typedef struct vkt_pool2d_attr {
+    bool average, adaptive;
+    uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
+    bool ceil_mode, exclude_pad;
+    uint32_t out[2];                       /* P, Q: given if adaptive, else worked out by infer's caller */
+} vkt_pool2d_attr;
+
+/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed): kept when the word is
+ * at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch + n. */
+typedef struct vkt_dropout_attr {
+    uint32_t threshold; /* round(p 2^32), 0xffffffff at most */
+    float scale;        /* 1 / (1-p); 0 for p = 1 */
+    uint32_t salt;      /* tells one dropout of a graph from another */
+    bool planes;
+} vkt_dropout_attr;
+
+typedef struct vkt_shape_attr {
+    vkt_shape shape;
+} vkt_shape_attr;
+
+typedef struct vkt_layout_attr {
+    vkt_layout layout;
+} vkt_layout_attr;
+
+#define VKT_GATHER_CHANNELS 16
+typedef struct vkt_gather_attr {
+    uint32_t batch;
+    vkt_shape sample;                                       /* (C,H,W) or (F); rank 0 for labels */
+    uint32_t channels;                                      /* C, or 1 */
+    float scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
+} vkt_gather_attr;
+
+#endif

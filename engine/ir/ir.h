@@ -1,0 +1,246 @@
+/* ir/ir.h - the graph as data: values, nodes, and the row that describes an op. Knows no Vulkan and no op by name.
+ *
+ * Lowering turns nodes into dispatches (still data: kernel numbers, bindings, push bytes, group counts); the plan gives
+ * values their memory; record/ makes Vulkan calls of both. */
+#ifndef VKT_IR_H
+#define VKT_IR_H
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "base/philox.h"
+#include "vktrain/graph.h"
+
+#define VKT_MAX_IN 8
+#define VKT_MAX_OUT 4
+#define VKT_NAME_MAX 48
+
+typedef struct vkt_op vkt_op;
+typedef struct vkt_node vkt_node;
+typedef struct vkt_infer vkt_infer;
+typedef struct vkt_emit vkt_emit;
+typedef struct vkt_case vkt_case;
+
+/* Where a value lives. */
+typedef enum vkt_role {
+    VKT_ROLE_ACTIVATION = 0, /* made by a node, packed by liveness */
+    VKT_ROLE_INPUT,          /* written by the host */
+    VKT_ROLE_EXTERNAL,       /* a vkt_array */
+    VKT_ROLE_PARAM,          /* the four arenas of the store, and ranges of them */
+    VKT_ROLE_GRAD,
+    VKT_ROLE_MOMENT1,
+    VKT_ROLE_MOMENT2,
+    VKT_ROLE_CLOCK,          /* the store's optimizer clock (abi/step.abi.h) */
+    VKT_ROLE_STEP,           /* this program's step state (abi/step.abi.h) */
+    VKT_ROLE_WORDS,          /* ring of words that the host writes, one slot a run */
+    VKT_ROLE_METRICS,        /* ring of metrics that the host reads, one slot a run */
+    VKT_ROLE_CONST,          /* fixed bytes, uploaded when the program is made */
+    VKT_ROLE_SCRATCH         /* made by emit, lives within one node's dispatches */
+} vkt_role;
+
+typedef struct vkt_value {
+    char name[VKT_NAME_MAX];
+    vkt_shape shape;
+    vkt_dtype dtype;
+    vkt_layout layout;
+    vkt_role role;
+    bool keep;                  /* lives until the end of the program */
+    uint32_t producer;          /* node number + 1; 0: none */
+    uint32_t alias;             /* id of the value whose memory this is a range of; 0: memory of its own */
+    uint64_t alias_offset_bytes;
+    const void *data;           /* CONST: `bytes` of them, owned by the graph or the lowering */
+    uint64_t bytes;             /* physical size, padding of the batch included */
+} vkt_value;
+
+struct vkt_node {
+    const vkt_op *op;
+    const struct vkt_graph *g;
+    uint32_t index;
+    uint32_t n_in, n_out;
+    vkt_tensor in[VKT_MAX_IN];   /* an optional input that is absent is {0} */
+    vkt_tensor out[VKT_MAX_OUT];
+    const void *attr;            /* the op's own params struct, owned by the graph; NULL: none */
+};
+
+struct vkt_graph {
+    vkt_host host;
+    vkt_result status;
+    vkt_value *values; /* [0] is the null value */
+    size_t n_values, cap_values;
+    vkt_node **nodes;
+    size_t n_nodes, cap_nodes;
+    uint32_t *params;  /* value ids in the order of declaration */
+    size_t n_params, cap_params;
+    uint64_t arena_bytes;                       /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
+    vkt_tensor arena[4];                        /* PARAM, GRAD, MOMENT1, MOMENT2: whole arenas; {0} until asked for */
+    vkt_tensor step, words, clock, metrics;     /* {0} until asked for */
+    uint32_t batch;                             /* largest batch of a gather: what `rows = 0` means; 0: none */
+    vkt_optimizer optimizer;                    /* of vkt_update */
+    bool has_optimizer;
+};
+
+/* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
+struct vkt_op {
+    const char *name;
+    uint8_t min_in, max_in;  /* inputs beyond min_in are optional */
+    bool uses_step;          /* the step state is appended as the last input by vkt_apply */
+    bool side_effect;        /* kept though nothing reads its outputs (updates, reports) */
+    uint32_t diff;           /* bit i: input i has a gradient */
+    size_t attr_bytes;
+    /* Checks inputs and attributes, states outputs. */
+    vkt_result (*infer)(vkt_infer *f);
+    /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL: nothing
+     * to do on the device (aliases). */
+    void (*emit)(const vkt_node *n, vkt_emit *e);
+    /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff is 0.
+     * An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
+    void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
+    /* Draws a legal random case; NULL: the op is tested through the one that it is the gradient of (tested_by). */
+    void (*sample)(vkt_rng *r, vkt_case *c);
+    const char *tested_by;
+    float rel_tol, abs_tol;  /* |got - ref| <= abs_tol * scale + rel_tol * |ref|, scale = largest |ref| of the tensor or 1 */
+    const char *tol_why;
+    const char *formula;     /* one line for the ops table in the docs */
+};
+
+/* ---- values ---- */
+static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t) { return &g->values[t.id]; }
+uint64_t vkt_shape_elements(vkt_shape s);               /* logical; 1 for rank 0 */
+bool vkt_shape_equal(vkt_shape a, vkt_shape b);
+const char *vkt_shape_text(vkt_shape s, char buf[80]);  /* "(128,1,28,28)" */
+uint32_t vkt_dtype_bytes(vkt_dtype d);
+const char *vkt_dtype_name(vkt_dtype d);                /* "f32" */
+
+/* A value as its shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim
+ * {C,H,W,N} and stride {H W N', W N', N', 1}; logical[i] tells which logical dimension physical dimension i is. A value of
+ * rank 0 has rank 1 and dim {1}. */
+typedef struct vkt_phys {
+    uint32_t rank;
+    uint32_t dim[VKT_MAX_RANK];
+    uint64_t stride[VKT_MAX_RANK];
+    uint32_t logical[VKT_MAX_RANK];
+    uint32_t pitch;     /* BATCH_LAST: dim of the batch rounded up to 4; ROWS: the fastest dimension */
+    uint64_t elements;  /* padding included */
+} vkt_phys;
+vkt_phys vkt_phys_of(const vkt_value *v);
+/* Byte size for a shape, layout and dtype; false when it overflows 2^63. */
+bool vkt_physical_bytes(vkt_shape s, vkt_layout l, vkt_dtype d, uint64_t *bytes);
+/* Copies between logical row-major host memory and the physical layout. Padding of the physical side is zeroed. */
+void vkt_pack_value(const vkt_value *v, const void *logical, void *physical);
+void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
+
+/* ---- building ---- */
+/* Adds a node of `op` over `in` (n_in of them; {0} for an absent optional one) and returns its first output, {0} on error;
+ * all outputs are in outs (may be NULL). attr is copied. */
+vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr, vkt_tensor *outs);
+vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto); /* {0} out of memory or overflow; sets the status */
+/* A constant of the graph; bytes are copied. */
+vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data);
+vkt_tensor vkt_graph_step(vkt_graph *g);     /* step state; the first use adds it */
+vkt_tensor vkt_graph_words(vkt_graph *g);
+vkt_tensor vkt_graph_clock(vkt_graph *g);
+vkt_tensor vkt_graph_metrics(vkt_graph *g);
+vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* PARAM, GRAD, MOMENT1 or MOMENT2 as one f32 vector */
+void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* memory that lives as long as the graph */
+void vkt_graph_error(vkt_graph *g, vkt_result r);        /* sets the sticky status if it is still VKT_OK */
+/* Whether a gradient with respect to t is asked for (during backward; otherwise true). */
+bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
+
+/* ---- infer ---- */
+struct vkt_infer {
+    vkt_graph *g;
+    vkt_node *n;
+    uint32_t n_out;
+    struct {
+        vkt_value proto;
+        int32_t alias_in; /* -1: own memory */
+    } out[VKT_MAX_OUT];
+};
+static inline const vkt_value *vkt_in(const vkt_infer *f, uint32_t i) { return &f->g->values[f->n->in[i].id]; }
+static inline bool vkt_has(const vkt_infer *f, uint32_t i) { return i < f->n->n_in && f->n->in[i].id != 0; }
+/* States the next output. */
+void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
+/* The next output is the memory of input i seen with another shape and layout (same physical bytes). */
+void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape);
+/* Returns VKT_E_... from infer with a message when cond is false. */
+#define VKT_REQUIRE(f, cond, result, ...)                                                                              \
+    do {                                                                                                               \
+        if (!(cond)) return vkt_fail(&(f)->g->host, (result), __VA_ARGS__);                                            \
+    } while (0)
+
+/* ---- emit ---- */
+#define VKT_EMIT_BINDINGS 12
+#define VKT_EMIT_PUSH 128
+#define VKT_EMIT_SPECS 12
+
+typedef struct vkt_bind {
+    vkt_tensor t;
+    uint64_t offset_bytes; /* a multiple of VKT_ALIGN_BYTES */
+    uint64_t bytes;        /* 0: to the end of t */
+} vkt_bind;
+
+typedef struct vkt_dispatch {
+    uint32_t node;   /* number of the node that it comes from */
+    uint16_t kernel; /* vkt_kernel_id */
+    uint8_t n_bind, n_spec, push_bytes;
+    vkt_bind bind[VKT_EMIT_BINDINGS]; /* entry i is binding i; t.id 0: binding unused by this variant */
+    uint32_t spec[VKT_EMIT_SPECS];    /* entry i is constant_id i; entry 0 the work-group size in x */
+    uint32_t groups[3];
+    _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
+} vkt_dispatch;
+
+struct vkt_emit {
+    vkt_host host;
+    const vkt_limits *lim;
+    const vkt_graph *g;
+    vkt_result status;
+    vkt_dispatch *list;
+    size_t n, cap;
+    vkt_value *extra;  /* scratch and constants: ids follow those of the graph */
+    size_t n_extra, cap_extra;
+    const vkt_node *node;
+};
+
+/* Appends one dispatch. `bind` is indexed by binding number. Group counts above limits.max_groups are cut: kernels stride
+ * over the grid. */
+void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
+                      size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
+/* Device memory that lives within this node's dispatches. */
+vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
+/* Bytes that the program holds from its making on; copied. */
+vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
+void vkt_emit_error(vkt_emit *e, vkt_result r);
+static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i) { return &n->g->values[n->in[i].id]; }
+static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i) { return &n->g->values[n->out[i].id]; }
+
+/* Runs emit over every node in order. On VKT_OK the caller frees with vkt_lower_free. */
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, vkt_emit *out);
+void vkt_lower_free(vkt_emit *e);
+static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t)
+{
+    return t.id < e->g->n_values ? &e->g->values[t.id] : &e->extra[t.id - e->g->n_values];
+}
+
+/* ---- random cases for tests, fuzzing and the bench runner ---- */
+typedef struct vkt_case_input {
+    vkt_dtype dtype;
+    vkt_layout layout;
+    vkt_shape shape;
+    float lo, hi;    /* f32: uniform in [lo, hi) */
+    uint32_t bound;  /* u32: uniform in [0, bound) */
+    bool absent;     /* an optional input left out */
+    bool distinct;   /* f32: all values differ by at least (hi - lo) / (2 n): no ties for maxima */
+} vkt_case_input;
+struct vkt_case {
+    uint32_t n_in;
+    vkt_case_input in[VKT_MAX_IN];
+    _Alignas(8) unsigned char attr[256];
+    size_t attr_bytes;
+    uint32_t rows;   /* real rows of the step; 0: all */
+    char text[160];  /* the case in one line, its reproduction */
+};
+vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
+vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);
+void vkt_case_absent(vkt_case *c);
+void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
+
+#endif

@@ -1,0 +1,31 @@
+/* ops/ops.h - the rows of ops.def, and the gradient ops that are no part of the public API. */
+#ifndef VKT_OPS_H
+#define VKT_OPS_H
+
+#include "ir/attrs.h"
+#include "ir/ir.h"
+
+#define VKT_OP(name) extern const vkt_op vkt_op_##name;
+#include "ops/ops.def"
+#undef VKT_OP
+
+/* All rows, NULL at the end. */
+extern const vkt_op *const vkt_ops[];
+
+/* x with dimensions of 1 repeated up to `shape` (NumPy's broadcasting), in `layout`; an own copy. Its gradient is sum_to. */
+vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
+/* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
+vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock too. */
+void vkt_step_advance(vkt_graph *g, bool update);
+
+/* Group counts: enough groups of `lanes` lanes, `per_lane` elements each, for n elements (at least 1). */
+static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
+{
+    const uint64_t per_group = (uint64_t)lanes * per_lane;
+    return n == 0 ? 1 : (n + per_group - 1) / per_group;
+}
+/* A bind of a whole value. */
+#define VKT_WHOLE(tensor) ((vkt_bind){ .t = (tensor) })
+
+#endif

@@ -1,0 +1,39 @@
+/* reference/reference.h - every op again, on the CPU, in double precision, as plain loops over logical indices. Shares no
+ * code with ops/: only the attributes' structs (ir/attrs.h). A library target of its own, for tests and audits. */
+#ifndef VKT_REFERENCE_H
+#define VKT_REFERENCE_H
+
+#include "ir/attrs.h"
+#include "ir/ir.h"
+
+/* A logical, row-major tensor. */
+typedef struct vkt_ref_tensor {
+    vkt_shape shape;
+    vkt_dtype dtype;
+    vkt_layout layout; /* of the device value that it stands for: matters to dropout's numbering alone */
+    double *f;         /* VKT_F32, and VKT_U8 as numbers */
+    uint32_t *u;       /* VKT_U32 */
+} vkt_ref_tensor;
+
+typedef struct vkt_ref_call {
+    const void *attr;
+    uint32_t n_in, n_out;
+    const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
+    vkt_ref_tensor *out;      /* forward: shapes given, elements to be filled in */
+    const double *const *dout; /* backward: per output, NULL for none */
+    double *const *din;        /* backward: per input, NULL if not wanted; zeroed by the caller, accumulated into */
+    uint32_t rows;            /* real rows of the batch (never 0) */
+    uint64_t seed;            /* step state, for dropout */
+    uint32_t t;
+} vkt_ref_call;
+
+typedef struct vkt_ref_op {
+    const char *name; /* as in ops.def */
+    void (*forward)(const vkt_ref_call *c);
+    void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
+} vkt_ref_op;
+
+/* NULL if there is none of that name. */
+const vkt_ref_op *vkt_ref_find(const char *name);
+
+#endif

@@ -1,0 +1,300 @@
+/* vktrain/graph.h - tensors, ops, automatic differentiation, and programs that run them on a device.
+ *
+ * A graph is built once, on the host, from ops that each say their formula below. A program is a graph compiled for a
+ * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded or
+ * allocated again.
+ *
+ * Errors while building are sticky: an op that does not fit logs what it wanted and what it got, returns the null tensor
+ * {0}, and everything built from a null tensor is null without a further message. vkt_graph_status() tells the first
+ * status; vkt_program_create() refuses a graph that is not VKT_OK.
+ *
+ * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and width,
+ * M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
+#ifndef VKTRAIN_GRAPH_H
+#define VKTRAIN_GRAPH_H
+
+#include "vktrain/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VKT_MAX_RANK 6
+
+typedef enum vkt_dtype { VKT_F32 = 0, VKT_U32, VKT_U8, VKT_DTYPE_COUNT } vkt_dtype;
+
+/* rank 0 is a scalar. Dimensions are at least 1. */
+typedef struct vkt_shape {
+    uint32_t rank;
+    uint32_t dim[VKT_MAX_RANK];
+} vkt_shape;
+
+/* How a tensor lies in device memory. Reads and writes from the host always use logical row-major order; the layout is
+ * visible only to shaders.
+ *   ROWS        row-major, no padding
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order. So (N,C,H,W)
+ *               lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the kernel size or stride.
+ *               Lanes past N hold finite numbers in a value and zeros in a gradient. */
+typedef enum vkt_layout { VKT_ROWS = 0, VKT_BATCH_LAST } vkt_layout;
+
+typedef struct vkt_graph vkt_graph;
+typedef struct vkt_program vkt_program;
+typedef struct vkt_store vkt_store;
+typedef struct vkt_array vkt_array;
+
+/* A value in a graph: an index, cheap to copy; {0} is the null tensor. */
+typedef struct vkt_tensor {
+    uint32_t id;
+} vkt_tensor;
+
+static inline vkt_shape vkt_shape0(void) { vkt_shape s = { 0, { 0 } }; return s; }
+static inline vkt_shape vkt_shape1(uint32_t a) { vkt_shape s = { 1, { a } }; return s; }
+static inline vkt_shape vkt_shape2(uint32_t a, uint32_t b) { vkt_shape s = { 2, { a, b } }; return s; }
+static inline vkt_shape vkt_shape3(uint32_t a, uint32_t b, uint32_t c) { vkt_shape s = { 3, { a, b, c } }; return s; }
+static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    vkt_shape s = { 4, { a, b, c, d } };
+    return s;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+/* Owner: the caller. One thread at a time per graph. */
+VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
+VKT_API void vkt_graph_destroy(vkt_graph **g);
+/* The status of the first op that failed, or VKT_OK. */
+VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
+VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);  /* rank 0 for the null tensor */
+VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);
+/* Gives a value a name for prints and labels (copied, cut at 47 bytes). Parameters are named when they are made. */
+VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
+
+/* A value that the host writes with vkt_program_write. */
+VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
+/* A value that lives in a vkt_array, bound when the program is made (vkt_program_params.arrays). Layout ROWS. */
+VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
+/* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name twice
+ * is VKT_E_ARG. */
+VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
+/* Marks a value to be kept until the program ends, so that vkt_program_read may read it. */
+VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
+
+/* ---- ops ---- */
+
+/* C = op(A) op(B), op(X) = X or its transpose over the last two dimensions.
+ *   a (..,M,K) or (..,K,M) if trans_a;  b (..,K,N) or (..,N,K) if trans_b  ->  (..,M,N)
+ *   Leading dimensions must be equal, or absent in one operand, which then serves every batch. ROWS in, ROWS out.
+ *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are. True fp32. */
+VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
+
+/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. */
+VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
+
+typedef struct vkt_conv2d_params {
+    uint32_t stride[2];   /* along H and W; 0: 1 */
+    uint32_t pad[2];      /* zeros on both sides */
+    uint32_t dilation[2]; /* 0: 1 */
+    uint32_t groups;      /* 0: 1 */
+} vkt_conv2d_params;
+/* Cross-correlation (what torch calls conv2d):
+ *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
+ *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1.
+ *   BATCH_LAST (a ROWS input is converted first). p may be NULL. */
+VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
+
+typedef struct vkt_pool2d_params {
+    uint32_t kernel[2];
+    uint32_t stride[2]; /* 0: the kernel */
+    uint32_t pad[2];    /* at most half the kernel */
+    bool ceil_mode;
+    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
+} vkt_pool2d_params;
+/* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
+ * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. */
+VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
+VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
+/* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
+VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+
+/* max(x, 0); the gradient at 0 is 0, NaN propagates. Any shape and layout. */
+VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
+/* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node, index):
+ * the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation leave the op
+ * out of the graph. */
+VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
+VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
+
+/* Same elements in logical order, new shape. Free where the batch stays (or the layout is ROWS), else a copy. */
+VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* (N, ...) -> (N, product of the rest). */
+VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
+/* The same values in another layout. */
+VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
+
+/* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient is
+ * summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
+VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+
+/* Over all elements -> scalar. */
+VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
+
+/* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
+ *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
+ *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
+VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
+/* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of target. */
+VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
+
+/* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
+VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
+/* How many of the real rows have argmax(z[b]) == t[b]: -> scalar f32 (exact below 2^24 rows). */
+VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
+
+/* Rows of a data table chosen by the step: out[b] = scale[c] table[order[first + b]] + shift[c] for b < rows, else 0.
+ *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
+ *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
+ *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST. `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
+                                   const float *scale, const float *shift);
+VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
+
+/* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. */
+VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
+
+/* ---- differentiation and update ---------------------------------------------------------------------------------- */
+
+/* Appends the gradients of `loss` (a scalar) with respect to every parameter. VKT_E_ARG if a parameter does not influence
+ * the loss: its name is logged. */
+VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
+/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
+VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
+                                 const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
+
+typedef enum vkt_optimizer_kind { VKT_SGD = 0, VKT_ADAM } vkt_optimizer_kind;
+/* Zero is torch's default except for lr, which the step carries. */
+typedef struct vkt_optimizer {
+    vkt_optimizer_kind kind;
+    float weight_decay;        /* L2, added to the gradient */
+    float momentum, dampening; /* SGD */
+    bool nesterov;             /* SGD; needs momentum > 0 and dampening 0 */
+    double beta1, beta2;       /* Adam; 0: 0.9 and 0.999 */
+    float eps;                 /* Adam; 0: 1e-8 (torch) or 1e-7 (keras) */
+    bool keras;                /* Adam as Keras writes it: eps is not rescaled by the bias correction */
+} vkt_optimizer;
+/* Appends the update of the whole parameter arena: one dispatch, whatever the number of parameters. After vkt_backward.
+ *   torch SGD:  g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  g = nesterov ? g + momentum buf : buf;
+ *               p -= lr g
+ *   torch Adam: g += wd p;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2;
+ *               p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *   keras Adam: p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
+ * (PyTorch documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
+VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
+
+/* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
+
+typedef struct vkt_array_params {
+    vkt_dtype dtype;
+    vkt_shape shape;
+    const void *data;   /* NULL: zeros. Row-major, read before the call returns */
+    bool host_visible;  /* mapped for the host (vkt_array_map): for slots that worker threads fill */
+    const char *name;
+} vkt_array_params;
+VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
+VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it */
+/* Replaces `bytes` at `offset` (multiples of 4), ordered between the submissions before and after it. */
+VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
+/* The memory of a host_visible array, else NULL. The caller must not write what a submitted run still reads. */
+VKT_API void *vkt_array_map(vkt_array *a);
+
+/* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
+
+/* Lays out the parameters of `g` (a graph that was given to vkt_update gets gradients and moments too); all zero. */
+VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
+VKT_API void vkt_store_destroy(vkt_store **s);
+VKT_API uint32_t vkt_store_count(const vkt_store *s);
+VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
+VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
+VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all parameters together, without padding */
+
+typedef enum vkt_store_part { VKT_PART_VALUE = 0, VKT_PART_GRADIENT, VKT_PART_MOMENT1, VKT_PART_MOMENT2 } vkt_store_part;
+/* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part. */
+VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
+VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
+VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
+/* The optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias corrections exactly. */
+VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
+VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+typedef struct vkt_binding {
+    vkt_tensor tensor; /* made by vkt_external */
+    vkt_array *array;
+} vkt_binding;
+
+typedef struct vkt_program_params {
+    const char *name;             /* for labels and prints; NULL: "program" */
+    const vkt_binding *arrays;    /* one for every vkt_external of the graph */
+    uint32_t n_arrays;
+    uint64_t max_bytes;           /* refuse a plan above this; 0: only the context's cap counts */
+    bool profile;                 /* record a second command buffer with a timestamp around every dispatch */
+} vkt_program_params;
+
+/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is copied as
+ * far as needed: it may be destroyed afterwards. VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
+VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+                                      vkt_program **out);
+VKT_API void vkt_program_destroy(vkt_program **p);
+
+/* What changes from run to run. */
+typedef struct vkt_run {
+    float lr;
+    uint32_t rows;  /* real rows of this batch; 0: all */
+    uint32_t first; /* where the batch starts in the row order */
+} vkt_run;
+/* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be NULL)
+ * counts this program's runs from 0. */
+#define VKT_RUN_RING 8
+VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
+/* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
+typedef struct vkt_metrics {
+    float loss;
+    float correct;
+    uint32_t rows;
+    uint32_t t; /* the optimizer's step after the run */
+} vkt_metrics;
+VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
+VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index); /* never waits */
+VKT_API vkt_result vkt_program_wait(vkt_program *p);
+
+/* Host data in logical row-major order, of exactly the tensor's size. Writing is ordered before the next run; reading
+ * waits for the last one. VKT_E_ARG for a value that is no input (write) or is not kept (read). */
+VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
+VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
+
+typedef struct vkt_plan_info {
+    uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* what the program itself adds to the store's memory */
+    uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
+    uint64_t largest_buffer_bytes;
+    uint32_t dispatches, barriers;
+} vkt_plan_info;
+VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
+/* Graph, memory plan, dispatches and barriers as text. *text is malloc'ed by the host allocator: vkt_text_release. */
+VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
+VKT_API void vkt_text_release(const vkt_program *p, char **text);
+
+/* GPU time of each dispatch of the last profiled run. `profile` must have been set. */
+typedef struct vkt_kernel_time {
+    const char *kernel, *node; /* live as long as the program */
+    uint64_t start_ns, end_ns; /* from the run's first timestamp */
+} vkt_kernel_time;
+VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
+                                       uint32_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

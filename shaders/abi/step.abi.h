@@ -1,0 +1,36 @@
+/* step.abi.h - word numbers of the small buffers that change from step to step. No push block: kernels bind the buffer as
+ * `uint step[]` and read words. Floats are kept as their bits. */
+
+/* Step state (VKT_ROLE_STEP): written on the device by step_advance at the start of each run, read by everybody. */
+#define STEP_RUN   0   /* this program's run number, from 0 */
+#define STEP_T     1   /* the optimizer's step, from 1; in a program without update: completed steps */
+#define STEP_ROWS  2   /* real rows of the batch */
+#define STEP_FIRST 3   /* where the batch starts in the row order */
+#define STEP_KEY0  4   /* Philox key: the seed */
+#define STEP_KEY1  5
+#define STEP_LR    6   /* f32 */
+#define STEP_C1    7   /* f32: 1 - beta1^t, exact to the last bit for any t */
+#define STEP_C2    8   /* f32: 1 - beta2^t */
+#define STEP_WORDS 16
+
+/* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. */
+#define RING_SLOTS 8
+#define RING_ROWS  0
+#define RING_FIRST 1
+#define RING_LR    2
+#define RING_WORDS 4
+
+/* One slot of the metrics ring (VKT_ROLE_METRICS). */
+#define METRIC_LOSS    0 /* f32 */
+#define METRIC_CORRECT 1 /* f32 */
+#define METRIC_ROWS    2
+#define METRIC_T       3
+#define METRIC_WORDS   4
+
+/* The store's clock (VKT_ROLE_CLOCK). Powers of beta are 0.64 fixed point, low word first: exact on every device. */
+#define CLOCK_T    0
+#define CLOCK_KEY0 1
+#define CLOCK_KEY1 2
+#define CLOCK_Q1   4  /* beta1^t, two words; 2^64 - 1 stands for 1 at t = 0 */
+#define CLOCK_Q2   6
+#define CLOCK_WORDS 16
