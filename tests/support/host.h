@@ -1,0 +1,67 @@
+/* support/host.h - the vkt_host of every test: counts memory, fails the n-th allocation, keeps messages.
+ *
+ * All contexts and floors under test share one state, which lives for the program; every function may be called from
+ * any thread. A test that uses it ends with vkt_test_no_messages_and_no_leaks(), most simply through the fixture:
+ *
+ *     const vkt_host h = vkt_test_host();
+ *     cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)
+ *
+ * Failing every allocation of a call, one after the other:
+ *
+ *     for (unsigned n = 1;; n++) {
+ *         vkt_test_fail_allocation(n);
+ *         const vkt_result r = vkt_thing_create(&h, &thing);
+ *         if (!vkt_test_allocation_failed()) break;      // fewer than n allocations: r is VKT_OK, go on with `thing`
+ *         assert_int_equal(r, VKT_E_NOMEM);
+ *         assert_null(thing);
+ *         assert_int_equal(vkt_test_live_blocks(), 0);
+ *     }
+ *     vkt_test_fail_allocation(0); */
+#ifndef VKT_TEST_HOST_H
+#define VKT_TEST_HOST_H
+
+#include "vktrain/core.h"
+
+/* A resolved host (see base/base.h) that logs errors and warnings. Other levels: set log_level in the copy. */
+vkt_host vkt_test_host(void);
+
+/* ---- memory ---- */
+/* The n-th allocation from now on (1: the next one) returns NULL, once; 0: none. A growing resize is an allocation.
+ * From a call with n > 0 to one with 0, error lines are captured but not printed. */
+void vkt_test_fail_allocation(unsigned n);
+/* Whether that allocation was reached since vkt_test_fail_allocation. */
+bool vkt_test_allocation_failed(void);
+/* Allocations so far, for tests that nothing is allocated in a steady state. */
+unsigned long vkt_test_allocations(void);
+/* Blocks not freed yet, and their bytes. */
+size_t vkt_test_live_blocks(void);
+size_t vkt_test_live_bytes(void);
+
+/* ---- messages ---- */
+/* Lines of a Vulkan validation layer: errors that begin with "validation: ". They are always printed. */
+unsigned vkt_test_messages(void);
+/* Other error lines, printed unless they are expected. */
+unsigned vkt_test_errors(void);
+/* Errors are being provoked: do not print them. They still count and are captured. */
+void vkt_test_expect_errors(bool expected);
+/* Copy of the last error line ("" for none), valid until the calling thread asks again. */
+const char *vkt_test_last_error(void);
+/* Fails the test unless the last error line contains `part`. */
+#define vkt_test_error_says(part) vkt_test_error_says_at(part, __FILE__, __LINE__)
+void vkt_test_error_says_at(const char *part, const char *file, int line);
+
+/* ---- at the end of a test ---- */
+/* False, with the reason printed, when a validation message came, a block is still live, or a block was overrun or
+ * freed twice. Starts afresh in either case, so that one fault fails one test. */
+bool vkt_test_is_clean(void);
+/* Fails the test unless it is. */
+#define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
+void vkt_test_clean_at(const char *file, int line);
+/* cmocka fixtures: start afresh; the check above. *state is not touched. */
+int vkt_test_setup(void **state);
+int vkt_test_teardown(void **state);
+
+/* Names the device that a test program runs on; tests/run.sh collects these lines. Prints each change of name once. */
+void vkt_test_ran_on(const char *device_name);
+
+#endif
