@@ -1,0 +1,126 @@
+/* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
+ *
+ * Nothing links libvulkan: functions are found at run time. The lists below are the whole of what is used; all of it is core
+ * Vulkan 1.3 but VKT_VK_DEBUG_UTILS. Members are named without the prefix: ctx->vk.CmdDispatch(cmd, x, 1, 1). */
+#ifndef VKT_VK_TABLE_H
+#define VKT_VK_TABLE_H
+
+#ifndef VK_NO_PROTOTYPES
+#define VK_NO_PROTOTYPES
+#endif
+#include <vulkan/vulkan_core.h>
+
+#include "base/base.h"
+
+/* Found without an instance. */
+#define VKT_VK_GLOBAL(X)                                                                                               \
+    X(CreateInstance)                                                                                                  \
+    X(EnumerateInstanceVersion)                                                                                        \
+    X(EnumerateInstanceLayerProperties)                                                                                \
+    X(EnumerateInstanceExtensionProperties)
+
+/* Found with an instance. */
+#define VKT_VK_INSTANCE(X)                                                                                             \
+    X(DestroyInstance)                                                                                                 \
+    X(EnumeratePhysicalDevices)                                                                                        \
+    X(EnumerateDeviceExtensionProperties)                                                                              \
+    X(GetPhysicalDeviceProperties)                                                                                     \
+    X(GetPhysicalDeviceProperties2)                                                                                    \
+    X(GetPhysicalDeviceFeatures2)                                                                                      \
+    X(GetPhysicalDeviceMemoryProperties)                                                                               \
+    X(GetPhysicalDeviceMemoryProperties2)                                                                              \
+    X(GetPhysicalDeviceQueueFamilyProperties)                                                                          \
+    X(CreateDevice)                                                                                                    \
+    X(GetDeviceProcAddr)
+
+/* VK_EXT_debug_utils: NULL unless the extension was enabled (ctx->has_debug_utils). */
+#define VKT_VK_DEBUG_UTILS(X)                                                                                          \
+    X(CreateDebugUtilsMessengerEXT)                                                                                    \
+    X(DestroyDebugUtilsMessengerEXT)                                                                                   \
+    X(SetDebugUtilsObjectNameEXT)                                                                                      \
+    X(CmdBeginDebugUtilsLabelEXT)                                                                                      \
+    X(CmdEndDebugUtilsLabelEXT)
+
+/* Found with a device. */
+#define VKT_VK_DEVICE(X)                                                                                               \
+    X(DestroyDevice)                                                                                                   \
+    X(DeviceWaitIdle)                                                                                                  \
+    X(GetDeviceQueue)                                                                                                  \
+    X(QueueSubmit2)                                                                                                    \
+    X(CreateSemaphore)                                                                                                 \
+    X(DestroySemaphore)                                                                                                \
+    X(WaitSemaphores)                                                                                                  \
+    X(GetSemaphoreCounterValue)                                                                                        \
+    X(AllocateMemory)                                                                                                  \
+    X(FreeMemory)                                                                                                      \
+    X(MapMemory)                                                                                                       \
+    X(CreateBuffer)                                                                                                    \
+    X(DestroyBuffer)                                                                                                   \
+    X(GetBufferMemoryRequirements)                                                                                     \
+    X(BindBufferMemory)                                                                                                \
+    X(CreateBufferView)                                                                                                \
+    X(DestroyBufferView)                                                                                               \
+    X(CreateShaderModule)                                                                                              \
+    X(DestroyShaderModule)                                                                                             \
+    X(CreateDescriptorSetLayout)                                                                                       \
+    X(DestroyDescriptorSetLayout)                                                                                      \
+    X(CreatePipelineLayout)                                                                                            \
+    X(DestroyPipelineLayout)                                                                                           \
+    X(CreateComputePipelines)                                                                                          \
+    X(DestroyPipeline)                                                                                                 \
+    X(CreatePipelineCache)                                                                                             \
+    X(DestroyPipelineCache)                                                                                            \
+    X(GetPipelineCacheData)                                                                                            \
+    X(CreateDescriptorPool)                                                                                            \
+    X(DestroyDescriptorPool)                                                                                           \
+    X(AllocateDescriptorSets)                                                                                          \
+    X(UpdateDescriptorSets)                                                                                            \
+    X(CreateCommandPool)                                                                                               \
+    X(DestroyCommandPool)                                                                                              \
+    X(ResetCommandPool)                                                                                                \
+    X(AllocateCommandBuffers)                                                                                          \
+    X(BeginCommandBuffer)                                                                                              \
+    X(EndCommandBuffer)                                                                                                \
+    X(CmdBindPipeline)                                                                                                 \
+    X(CmdBindDescriptorSets)                                                                                           \
+    X(CmdPushConstants)                                                                                                \
+    X(CmdDispatch)                                                                                                     \
+    X(CmdDispatchIndirect)                                                                                             \
+    X(CmdPipelineBarrier2)                                                                                             \
+    X(CmdCopyBuffer)                                                                                                   \
+    X(CmdFillBuffer)                                                                                                   \
+    X(CmdUpdateBuffer)                                                                                                 \
+    X(CreateQueryPool)                                                                                                 \
+    X(DestroyQueryPool)                                                                                                \
+    X(GetQueryPoolResults)                                                                                             \
+    X(CmdResetQueryPool)                                                                                               \
+    X(CmdWriteTimestamp2)
+
+typedef struct vkt_vk {
+    PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
+#define VKT_VK_MEMBER(name) PFN_vk##name name;
+    VKT_VK_GLOBAL(VKT_VK_MEMBER)
+    VKT_VK_INSTANCE(VKT_VK_MEMBER)
+    VKT_VK_DEBUG_UTILS(VKT_VK_MEMBER)
+    VKT_VK_DEVICE(VKT_VK_MEMBER)
+#undef VKT_VK_MEMBER
+} vkt_vk;
+
+/* Where Vulkan comes from. All zero: the installed loader. */
+typedef struct vkt_loader {
+    const char *const *names;           /* libraries to try, NULL-terminated; NULL: libvulkan.so.1, libvulkan.so */
+    PFN_vkGetInstanceProcAddr get_proc; /* not NULL: used instead of a library */
+} vkt_loader;
+
+/* Opens the loader and fills the global functions. *library is the dlopen handle, or NULL if `loader` brought get_proc.
+ * VKT_E_NO_LOADER, with what to install in the message, or VKT_E_DRIVER for a loader without a function. */
+vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
+void vkt_vk_close(void *library);
+/* Fill the next level. VKT_E_DRIVER if a function is missing (its name is logged). */
+vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
+vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
+
+/* "VK_ERROR_DEVICE_LOST"; "VkResult ?" for one that the engine never meets. */
+const char *vkt_vk_result_name(VkResult r);
+
+#endif
