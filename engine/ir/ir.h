@@ -45,8 +45,8 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;                  /* lives until the end of the program */
     uint32_t producer;          /* node number + 1; 0: none */
-    uint32_t alias;             /* id of the value whose memory this is a range of; 0: memory of its own */
-    uint64_t alias_offset_bytes;
+    uint32_t alias;             /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
+    uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
     const void *data;           /* CONST: `bytes` of them, owned by the graph or the lowering */
     uint64_t bytes;             /* physical size, padding of the batch included */
 } vkt_value;
@@ -124,6 +124,13 @@ typedef struct vkt_phys {
 vkt_phys vkt_phys_of(const vkt_value *v);
 /* Byte size for a shape, layout and dtype; false when it overflows 2^63. */
 bool vkt_physical_bytes(vkt_shape s, vkt_layout l, vkt_dtype d, uint64_t *bytes);
+/* The value whose memory `t` is, at the end of its chain of aliases; its role is the one that counts. */
+static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
+{
+    uint32_t id = t.id;
+    while (g->values[id].alias) id = g->values[id].alias;
+    return id;
+}
 /* Copies between logical row-major host memory and the physical layout. Padding of the physical side is zeroed. */
 void vkt_pack_value(const vkt_value *v, const void *logical, void *physical);
 void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);

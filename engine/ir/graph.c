@@ -1,0 +1,283 @@
+/* ir/graph.c - building a graph: values, nodes, and the generic application of an op's row. */
+#include "ir/ir.h"
+
+#include <stdio.h>
+
+#include "abi/step.abi.h"
+
+vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    vkt_graph *g = vkt_alloc(&h, sizeof *g);
+    if (!g) return vkt_fail_nomem(&h, "a graph", sizeof *g);
+    g->host = h;
+    const vkt_value null_value = { .name = "null" };
+    vkt_value_add(g, &null_value); /* id 0 */
+    if (g->status != VKT_OK) {
+        const vkt_result r = g->status;
+        vkt_graph_destroy(&g);
+        return r;
+    }
+    *out = g;
+    return VKT_OK;
+}
+
+void vkt_graph_destroy(vkt_graph **pg)
+{
+    vkt_graph *g = pg ? *pg : NULL;
+    if (!g) return;
+    const vkt_host h = g->host;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        vkt_free(&h, (void *)(uintptr_t)g->nodes[i]->attr);
+        vkt_free(&h, g->nodes[i]);
+    }
+    for (size_t i = 0; i < g->n_values; i++)
+        if (g->values[i].role == VKT_ROLE_CONST) vkt_free(&h, (void *)(uintptr_t)g->values[i].data);
+    vkt_free(&h, g->nodes);
+    vkt_free(&h, g->values);
+    vkt_free(&h, g->params);
+    vkt_free(&h, g);
+    *pg = NULL;
+}
+
+vkt_result vkt_graph_status(const vkt_graph *g)
+{
+    return g->status;
+}
+
+void vkt_graph_error(vkt_graph *g, vkt_result r)
+{
+    if (g->status == VKT_OK) g->status = r;
+}
+
+vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t)
+{
+    return t.id < g->n_values ? g->values[t.id].shape : vkt_shape0();
+}
+
+const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t)
+{
+    return t.id < g->n_values ? g->values[t.id].name : "?";
+}
+
+void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name)
+{
+    if (t.id && t.id < g->n_values && g->values[t.id].role != VKT_ROLE_PARAM)
+        snprintf(g->values[t.id].name, VKT_NAME_MAX, "%s", name);
+}
+
+void vkt_keep(vkt_graph *g, vkt_tensor t)
+{
+    if (t.id && t.id < g->n_values) g->values[t.id].keep = true;
+}
+
+/* ---- values ---- */
+
+vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
+{
+    char text[80];
+    vkt_value v = *proto;
+    if (!vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: a tensor of shape %s is larger than 2^63 bytes", v.name,
+                                    vkt_shape_text(v.shape, text)));
+        return (vkt_tensor){ 0 };
+    }
+    const vkt_result r = vkt_grow(&g->host, &g->values, g->n_values, &g->cap_values, sizeof *g->values);
+    if (r != VKT_OK) {
+        vkt_graph_error(g, r);
+        return (vkt_tensor){ 0 };
+    }
+    g->values[g->n_values] = v;
+    return (vkt_tensor){ (uint32_t)g->n_values++ };
+}
+
+static bool shape_is_legal(vkt_graph *g, const char *name, vkt_shape s)
+{
+    bool ok = s.rank <= VKT_MAX_RANK;
+    for (uint32_t i = 0; ok && i < s.rank; i++) ok = s.dim[i] > 0;
+    if (!ok)
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want rank <= %d and dimensions of at least 1", name,
+                                    VKT_MAX_RANK));
+    return ok;
+}
+
+static vkt_tensor named_value(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape,
+                              vkt_role role)
+{
+    if (g->status != VKT_OK || !shape_is_legal(g, name, shape)) return (vkt_tensor){ 0 };
+    vkt_value v = { .shape = shape, .dtype = dtype, .layout = layout, .role = role };
+    snprintf(v.name, sizeof v.name, "%s", name);
+    return vkt_value_add(g, &v);
+}
+
+vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
+{
+    return named_value(g, name, dtype, layout, shape, VKT_ROLE_INPUT);
+}
+
+vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape)
+{
+    return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
+}
+
+vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
+{
+    for (size_t i = 0; i < g->n_params; i++)
+        if (strcmp(g->values[g->params[i]].name, name) == 0) {
+            vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
+            return (vkt_tensor){ 0 };
+        }
+    if (strlen(name) >= VKT_NAME_MAX || g->arena[0].id) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param '%s': %s", name,
+                                    g->arena[0].id ? "parameters are declared before vkt_update" : "the name is too long"));
+        return (vkt_tensor){ 0 };
+    }
+    const vkt_result r = vkt_grow(&g->host, &g->params, g->n_params, &g->cap_params, sizeof *g->params);
+    if (r != VKT_OK) vkt_graph_error(g, r);
+    const vkt_tensor t = named_value(g, name, VKT_F32, VKT_ROWS, shape, VKT_ROLE_PARAM);
+    if (t.id) {
+        g->values[t.id].arena_offset_bytes = g->arena_bytes;
+        g->arena_bytes += vkt_round_up(g->values[t.id].bytes, VKT_ALIGN_BYTES);
+        g->params[g->n_params++] = t.id;
+    }
+    return t;
+}
+
+vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data)
+{
+    const vkt_tensor t = named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_CONST);
+    if (t.id) g->values[t.id].data = vkt_graph_copy(g, data, g->values[t.id].bytes);
+    return g->status == VKT_OK ? t : (vkt_tensor){ 0 };
+}
+
+/* The caller hands the copy to a value or node of the graph, which frees it. */
+void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
+{
+    void *copy = vkt_alloc(&g->host, bytes);
+    if (copy) memcpy(copy, data, bytes);
+    else vkt_graph_error(g, vkt_fail_nomem(&g->host, "a graph", bytes));
+    return copy;
+}
+
+static vkt_tensor singleton(vkt_graph *g, vkt_tensor *slot, const char *name, vkt_role role, vkt_dtype dtype, uint64_t n)
+{
+    if (!slot->id) *slot = named_value(g, name, dtype, VKT_ROWS, vkt_shape1((uint32_t)n), role);
+    return *slot;
+}
+
+vkt_tensor vkt_graph_step(vkt_graph *g)
+{
+    return singleton(g, &g->step, "step", VKT_ROLE_STEP, VKT_U32, STEP_WORDS);
+}
+
+vkt_tensor vkt_graph_words(vkt_graph *g)
+{
+    return singleton(g, &g->words, "words", VKT_ROLE_WORDS, VKT_U32, RING_WORDS * RING_SLOTS);
+}
+
+vkt_tensor vkt_graph_clock(vkt_graph *g)
+{
+    return singleton(g, &g->clock, "clock", VKT_ROLE_CLOCK, VKT_U32, CLOCK_WORDS);
+}
+
+vkt_tensor vkt_graph_metrics(vkt_graph *g)
+{
+    return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_SLOTS);
+}
+
+vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)
+{
+    static const char *const names[] = { "params", "grads", "moment1", "moment2" };
+    const unsigned i = (unsigned)role - VKT_ROLE_PARAM;
+    if (i >= 4 || g->arena_bytes == 0 || g->arena_bytes / 4 > UINT32_MAX) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "the parameter arena of %llu bytes: want 4 bytes to 16 GiB",
+                                    (unsigned long long)g->arena_bytes));
+        return (vkt_tensor){ 0 };
+    }
+    return singleton(g, &g->arena[i], names[i], role, VKT_F32, g->arena_bytes / 4);
+}
+
+/* ---- nodes ---- */
+
+void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
+{
+    if (f->n_out >= VKT_MAX_OUT) return;
+    f->out[f->n_out].proto = (vkt_value){ .shape = shape, .dtype = dtype, .layout = layout };
+    f->out[f->n_out++].alias_in = -1;
+}
+
+void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
+{
+    if (f->n_out >= VKT_MAX_OUT) return;
+    f->out[f->n_out].proto = (vkt_value){ .shape = shape, .dtype = vkt_in(f, i)->dtype, .layout = layout };
+    f->out[f->n_out++].alias_in = (int32_t)i;
+}
+
+static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in)
+{
+    if (g->status != VKT_OK) return false;
+    vkt_result r = VKT_OK;
+    if (n_in < op->min_in || n_in > op->max_in || n_in + op->uses_step > VKT_MAX_IN)
+        r = vkt_fail(&g->host, VKT_E_ARG, "%s: want %u to %u inputs, got %u", op->name, op->min_in, op->max_in, n_in);
+    for (uint32_t i = 0; r == VKT_OK && i < n_in; i++)
+        if (in[i].id >= g->n_values || (in[i].id == 0 && i < op->min_in))
+            r = vkt_fail(&g->host, VKT_E_ARG, "%s: input %u is %s", op->name, i,
+                         in[i].id ? "not of this graph" : "the null tensor");
+    if (r != VKT_OK) vkt_graph_error(g, r);
+    return r == VKT_OK;
+}
+
+/* Adds the values that infer stated. */
+static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
+{
+    for (uint32_t i = 0; i < f->n_out; i++) {
+        vkt_value v = f->out[i].proto;
+        if (i == 0) snprintf(v.name, sizeof v.name, "%.30s.%u", n->op->name, n->index);
+        else snprintf(v.name, sizeof v.name, "%.30s.%u.%u", n->op->name, n->index, i);
+        v.producer = n->index + 1;
+        if (f->out[i].alias_in >= 0) {
+            v.alias = n->in[f->out[i].alias_in].id;
+            v.role = g->values[v.alias].role;
+        }
+        n->out[i] = vkt_value_add(g, &v);
+        if (!n->out[i].id) return g->status;
+        if (v.alias && g->values[n->out[i].id].bytes != g->values[v.alias].bytes)
+            return vkt_fail(&g->host, VKT_E_STATE, "%s: an alias must have its source's size", n->op->name);
+    }
+    n->n_out = f->n_out;
+    return VKT_OK;
+}
+
+vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr, vkt_tensor *outs)
+{
+    if (outs) memset(outs, 0, VKT_MAX_OUT * sizeof *outs);
+    if (!inputs_are_legal(g, op, in, n_in)) return (vkt_tensor){ 0 };
+    vkt_node proto = { .op = op, .g = g, .n_in = n_in };
+    memcpy(proto.in, in, n_in * sizeof *in);
+    if (op->uses_step) {
+        while (proto.n_in < op->max_in) proto.in[proto.n_in++] = (vkt_tensor){ 0 };
+        proto.in[proto.n_in++] = vkt_graph_step(g);
+    }
+    if (op->attr_bytes && !(proto.attr = vkt_graph_copy(g, attr, op->attr_bytes))) return (vkt_tensor){ 0 };
+    vkt_node *n = vkt_alloc(&g->host, sizeof *n);
+    vkt_result r = n ? vkt_grow(&g->host, &g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes)
+                     : vkt_fail_nomem(&g->host, "a node", sizeof *n);
+    if (r == VKT_OK) r = g->status;
+    if (r == VKT_OK) {
+        *n = proto;
+        n->index = (uint32_t)g->n_nodes;
+        vkt_infer f = { .g = g, .n = n };
+        r = op->infer(&f);
+        if (r == VKT_OK) r = add_outputs(g, &f, n);
+    }
+    if (r != VKT_OK) {
+        vkt_free(&g->host, (void *)(uintptr_t)proto.attr);
+        vkt_free(&g->host, n);
+        vkt_graph_error(g, r);
+        return (vkt_tensor){ 0 };
+    }
+    g->nodes[g->n_nodes++] = n;
+    if (outs) memcpy(outs, n->out, sizeof n->out);
+    return n->out[0];
+}

@@ -1,0 +1,95 @@
+/* ir/lower.c - from nodes to dispatches as data. */
+#include "ir/ir.h"
+
+#include <stdio.h>
+
+void vkt_emit_error(vkt_emit *e, vkt_result r)
+{
+    if (e->status == VKT_OK) e->status = r;
+}
+
+void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
+                      size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz)
+{
+    if (e->status != VKT_OK) return;
+    if (n_bind > VKT_EMIT_BINDINGS || n_spec > VKT_EMIT_SPECS || push_bytes > VKT_EMIT_PUSH || !gx || !gy || !gz) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE, "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
+                                   e->node->op->name, n_bind, push_bytes, n_spec));
+        return;
+    }
+    const vkt_result r = vkt_grow(&e->host, &e->list, e->n, &e->cap, sizeof *e->list);
+    if (r != VKT_OK) {
+        vkt_emit_error(e, r);
+        return;
+    }
+    vkt_dispatch *d = &e->list[e->n++];
+    *d = (vkt_dispatch){ .node = e->node->index,
+                         .kernel = kernel,
+                         .n_bind = (uint8_t)n_bind,
+                         .n_spec = (uint8_t)n_spec,
+                         .push_bytes = (uint8_t)push_bytes,
+                         .groups = { (uint32_t)VKT_MIN(gx, e->lim->max_groups), VKT_MIN(gy, e->lim->max_groups),
+                                     VKT_MIN(gz, e->lim->max_groups) } };
+    memcpy(d->bind, bind, n_bind * sizeof *bind);
+    for (uint32_t i = 0; i < n_bind; i++)
+        if (d->bind[i].t.id && d->bind[i].bytes == 0)
+            d->bind[i].bytes = vkt_lowered_value(e, d->bind[i].t)->bytes - d->bind[i].offset_bytes;
+    if (push_bytes) memcpy(d->push, push, push_bytes);
+    if (n_spec) memcpy(d->spec, spec, n_spec * sizeof *spec);
+}
+
+static vkt_tensor extra_value(vkt_emit *e, const char *name, vkt_role role, uint64_t bytes)
+{
+    if (e->status != VKT_OK) return (vkt_tensor){ 0 };
+    const vkt_result r = vkt_grow(&e->host, &e->extra, e->n_extra, &e->cap_extra, sizeof *e->extra);
+    if (r != VKT_OK) {
+        vkt_emit_error(e, r);
+        return (vkt_tensor){ 0 };
+    }
+    vkt_value *v = &e->extra[e->n_extra];
+    *v = (vkt_value){ .dtype = VKT_U32, .role = role, .producer = e->node->index + 1, .bytes = vkt_round_up(bytes, 4) };
+    v->shape = vkt_shape1((uint32_t)VKT_MIN(v->bytes / 4, (uint64_t)UINT32_MAX));
+    snprintf(v->name, sizeof v->name, "%.20s.%u.%.12s", e->node->op->name, e->node->index, name);
+    return (vkt_tensor){ (uint32_t)(e->g->n_values + e->n_extra++) };
+}
+
+vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes)
+{
+    return extra_value(e, name, VKT_ROLE_SCRATCH, bytes);
+}
+
+vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes)
+{
+    const vkt_tensor t = extra_value(e, name, VKT_ROLE_CONST, bytes);
+    if (!t.id) return t;
+    void *copy = vkt_alloc(&e->host, (size_t)vkt_round_up(bytes, 4));
+    if (!copy) {
+        vkt_emit_error(e, vkt_fail_nomem(&e->host, name, (size_t)bytes));
+        return (vkt_tensor){ 0 };
+    }
+    memcpy(copy, data, (size_t)bytes);
+    e->extra[e->n_extra - 1].data = copy;
+    return t;
+}
+
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, vkt_emit *out)
+{
+    *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g };
+    for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
+        out->node = g->nodes[i];
+        if (out->node->op->emit) out->node->op->emit(out->node, out);
+    }
+    const vkt_result r = out->status;
+    if (r != VKT_OK) vkt_lower_free(out);
+    return r;
+}
+
+void vkt_lower_free(vkt_emit *e)
+{
+    for (size_t i = 0; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
+    vkt_free(&e->host, e->extra);
+    vkt_free(&e->host, e->list);
+    e->extra = NULL;
+    e->list = NULL;
+    e->n = e->n_extra = 0;
+}
