@@ -51,6 +51,11 @@ void vkt_graph_error(vkt_graph *g, vkt_result r)
     if (g->status == VKT_OK) g->status = r;
 }
 
+bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t)
+{
+    return t.id && (!g->wanted || (t.id < g->n_wanted && g->wanted[t.id]));
+}
+
 vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t)
 {
     return t.id < g->n_values ? g->values[t.id].shape : vkt_shape0();
@@ -128,9 +133,10 @@ vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
             vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
             return (vkt_tensor){ 0 };
         }
-    if (strlen(name) >= VKT_NAME_MAX || g->arena[0].id) {
+    const bool late = g->arena[0].id || g->arena[1].id;
+    if (strlen(name) >= VKT_NAME_MAX || late) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param '%s': %s", name,
-                                    g->arena[0].id ? "parameters are declared before vkt_update" : "the name is too long"));
+                                    late ? "parameters are declared before vkt_backward" : "the name is too long"));
         return (vkt_tensor){ 0 };
     }
     const vkt_result r = vkt_grow(&g->host, &g->params, g->n_params, &g->cap_params, sizeof *g->params);
@@ -151,7 +157,6 @@ vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_
     return g->status == VKT_OK ? t : (vkt_tensor){ 0 };
 }
 
-/* The caller hands the copy to a value or node of the graph, which frees it. */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
 {
     void *copy = vkt_alloc(&g->host, bytes);

@@ -75,7 +75,9 @@ struct vkt_graph {
     vkt_tensor step, words, clock, metrics;     /* {0} until asked for */
     uint32_t batch;                             /* largest batch of a gather: what `rows = 0` means; 0: none */
     vkt_optimizer optimizer;                    /* of vkt_update */
-    bool has_optimizer;
+    bool has_optimizer, has_advance;
+    const bool *wanted;                         /* during backward: by value id, whether its gradient is asked for */
+    size_t n_wanted;
 };
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
@@ -84,6 +86,7 @@ struct vkt_op {
     uint8_t min_in, max_in;  /* inputs beyond min_in are optional */
     bool uses_step;          /* the step state is appended as the last input by vkt_apply */
     bool side_effect;        /* kept though nothing reads its outputs (updates, reports) */
+    bool prologue;           /* runs before every other node, whenever it was added */
     uint32_t diff;           /* bit i: input i has a gradient */
     size_t attr_bytes;
     /* Checks inputs and attributes, states outputs. */
@@ -147,7 +150,7 @@ vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* PARAM, GRAD, MOMENT1 or MOMENT2 as one f32 vector */
-void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* memory that lives as long as the graph */
+void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* the value or node that gets it frees it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);        /* sets the sticky status if it is still VKT_OK */
 /* Whether a gradient with respect to t is asked for (during backward; otherwise true). */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
@@ -219,8 +222,9 @@ void vkt_emit_error(vkt_emit *e, vkt_result r);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i) { return &n->g->values[n->in[i].id]; }
 static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i) { return &n->g->values[n->out[i].id]; }
 
-/* Runs emit over every node in order. On VKT_OK the caller frees with vkt_lower_free. */
-vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, vkt_emit *out);
+/* Runs emit over the nodes in order, prologue nodes first; `live` (by node number, NULL: all) leaves dead ones out. On
+ * VKT_OK the caller frees with vkt_lower_free. */
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_emit *out);
 void vkt_lower_free(vkt_emit *e);
 static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t)
 {

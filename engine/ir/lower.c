@@ -72,13 +72,16 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
     return t;
 }
 
-vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, vkt_emit *out)
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_emit *out)
 {
     *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g };
-    for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
-        out->node = g->nodes[i];
-        if (out->node->op->emit) out->node->op->emit(out->node, out);
-    }
+    for (int prologue = 1; prologue >= 0; prologue--)
+        for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
+            const vkt_op *op = g->nodes[i]->op;
+            if (op->prologue != (bool)prologue || !op->emit || (live && !live[i])) continue;
+            out->node = g->nodes[i];
+            op->emit(out->node, out);
+        }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);
     return r;

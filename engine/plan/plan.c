@@ -151,7 +151,7 @@ static void place_rest(const vkt_emit *e, vkt_plan *p)
         if (v->alias) continue;
         if (!is_packed(v)) {
             at->role = v->role;
-            at->index = v->role == VKT_ROLE_INPUT || v->role == VKT_ROLE_EXTERNAL ? (uint32_t)i : 0;
+            at->index = (uint32_t)i;
             at->offset_bytes = v->arena_offset_bytes;
         }
         if (v->role == VKT_ROLE_CONST) {

@@ -10,7 +10,7 @@
 /* The memory that a value is in. One range of one of these. */
 typedef struct vkt_place {
     vkt_role role;         /* which arena or buffer: ACTIVATION stands for activations and scratch */
-    uint32_t index;        /* ACTIVATION: number of the block; EXTERNAL, INPUT: the value id */
+    uint32_t index;        /* ACTIVATION: number of the block; else the id of the root value */
     uint64_t offset_bytes;
     uint64_t bytes;
 } vkt_place;

@@ -243,9 +243,9 @@ typedef struct vkt_program_params {
     bool profile;                 /* record a second command buffer with a timestamp around every dispatch */
 } vkt_program_params;
 
-/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is copied as
- * far as needed: it may be destroyed afterwards. VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
-VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is finished by
+ * this call (no more ops) and must outlive the program; one graph can serve several programs. VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
+VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p);
 

@@ -1,0 +1,130 @@
+/* autodiff/autodiff.c - the reverse walk: appends the nodes that compute gradients.
+ *
+ * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3): nodes are visited last to
+ * first; the gradient of a value is complete when its producer is visited, since every reader comes later in the list. */
+#include "ops/ops.h"
+
+#include <stdio.h>
+
+typedef struct walk {
+    vkt_graph *g;
+    size_t n_values, n_nodes; /* of the graph before the walk */
+    bool *wanted;             /* by value: depends on something in wrt */
+    vkt_tensor *grad;         /* by value: its gradient so far */
+} walk;
+
+static void find_wanted(walk *w, const vkt_tensor *wrt, uint32_t n_wrt)
+{
+    for (uint32_t i = 0; i < n_wrt; i++) w->wanted[wrt[i].id] = true;
+    for (size_t i = 0; i < w->n_nodes; i++) {
+        const vkt_node *n = w->g->nodes[i];
+        bool any = false;
+        for (uint32_t k = 0; k < n->n_in; k++) any |= (n->op->diff >> k & 1) && w->wanted[n->in[k].id];
+        for (uint32_t k = 0; any && k < n->n_out; k++) w->wanted[n->out[k].id] = true;
+    }
+}
+
+/* Adds `dx` to the gradient of `x`. */
+static vkt_result accumulate(walk *w, vkt_tensor x, vkt_tensor dx)
+{
+    vkt_graph *g = w->g;
+    const vkt_value *v = &g->values[x.id], *d = &g->values[dx.id];
+    if (!vkt_shape_equal(v->shape, d->shape) || v->layout != d->layout)
+        return vkt_fail(&g->host, VKT_E_SHAPE, "backward: the gradient of %s has not its shape and layout", v->name);
+    vkt_tensor *sum = &w->grad[x.id];
+    *sum = sum->id ? vkt_add(g, *sum, dx) : dx;
+    return g->status;
+}
+
+static vkt_result visit(walk *w, const vkt_node *n)
+{
+    vkt_tensor dy[VKT_MAX_OUT] = { { 0 } }, dx[VKT_MAX_IN] = { { 0 } };
+    bool any = false, wanted = false;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        dy[k] = w->grad[n->out[k].id];
+        any |= dy[k].id != 0;
+    }
+    for (uint32_t k = 0; k < n->n_in; k++) wanted |= (n->op->diff >> k & 1) && w->wanted[n->in[k].id];
+    if (!any || !wanted) return VKT_OK;
+    n->op->backward(w->g, n, dy, dx);
+    for (uint32_t k = 0; k < n->n_in && w->g->status == VKT_OK; k++)
+        if (dx[k].id && w->wanted[n->in[k].id]) VKT_TRY(accumulate(w, n->in[k], dx[k]));
+    return w->g->status;
+}
+
+static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs)
+{
+    for (uint32_t i = 0; i < n_outs; i++)
+        if (w->wanted[outs[i].id]) VKT_TRY(accumulate(w, outs[i], seeds[i]));
+    for (size_t i = w->n_nodes; i-- > 0;) VKT_TRY(visit(w, w->g->nodes[i]));
+    return VKT_OK;
+}
+
+vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
+                         const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads)
+{
+    memset(grads, 0, n_wrt * sizeof *grads);
+    if (g->status != VKT_OK) return g->status;
+    for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
+        const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;
+        if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
+            return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
+    }
+    walk w = { .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
+    w.wanted = vkt_alloc_array(&g->host, w.n_values, sizeof *w.wanted);
+    w.grad = vkt_alloc_array(&g->host, w.n_values, sizeof *w.grad);
+    vkt_result r = w.wanted && w.grad ? VKT_OK : vkt_fail_nomem(&g->host, "backward", w.n_values);
+    if (r == VKT_OK) {
+        find_wanted(&w, wrt, n_wrt);
+        g->wanted = w.wanted;
+        g->n_wanted = w.n_values;
+        r = run_walk(&w, outs, seeds, n_outs);
+        g->wanted = NULL;
+    }
+    for (uint32_t i = 0; r == VKT_OK && i < n_wrt; i++) grads[i] = w.grad[wrt[i].id];
+    vkt_free(&g->host, w.wanted);
+    vkt_free(&g->host, w.grad);
+    vkt_graph_error(g, r);
+    return r;
+}
+
+/* Makes the gradient of parameter `p` live in its range of the gradient arena. A gradient that is somebody else's memory
+ * (one dy that serves two parameters, an alias of an input) is copied there. */
+static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
+{
+    const vkt_value *root = &g->values[vkt_root(g, d)];
+    if (root->role != VKT_ROLE_ACTIVATION || root->bytes != g->values[p].bytes || root->layout != VKT_ROWS)
+        d = vkt_expand(g, d, g->values[p].shape, VKT_ROWS);
+    if (g->status != VKT_OK) return;
+    vkt_value *v = &g->values[vkt_root(g, d)];
+    v->role = VKT_ROLE_GRAD;
+    v->arena_offset_bytes = g->values[p].arena_offset_bytes;
+    snprintf(v->name, sizeof v->name, "d.%.40s", g->values[p].name);
+}
+
+vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
+{
+    if (g->status != VKT_OK) return g->status;
+    if (loss.id == 0 || loss.id >= g->n_values || g->values[loss.id].shape.rank != 0)
+        return vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss");
+    const float one = 1.0f;
+    const vkt_tensor seed = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one);
+    vkt_graph_arena(g, VKT_ROLE_GRAD);
+    vkt_tensor *wrt = vkt_alloc_array(&g->host, g->n_params, sizeof *wrt);
+    vkt_tensor *grads = vkt_alloc_array(&g->host, g->n_params, sizeof *grads);
+    vkt_result r = wrt && grads ? g->status : vkt_fail_nomem(&g->host, "backward", g->n_params * sizeof *wrt);
+    if (r == VKT_OK) {
+        for (size_t i = 0; i < g->n_params; i++) wrt[i].id = g->params[i];
+        r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
+    }
+    for (size_t i = 0; r == VKT_OK && i < g->n_params; i++) {
+        if (grads[i].id) move_to_arena(g, g->params[i], grads[i]);
+        else g->status = vkt_fail(&g->host, VKT_E_ARG, "backward: parameter '%s' does not influence the loss",
+                                  g->values[g->params[i]].name);
+        r = g->status;
+    }
+    vkt_free(&g->host, wrt);
+    vkt_free(&g->host, grads);
+    vkt_graph_error(g, r);
+    return r;
+}
