@@ -1,0 +1,29 @@
+/* data/idx.h - reader of IDX, the file format of MNIST (Y. LeCun, "The MNIST database of handwritten digits"):
+ *
+ *     byte 0, 1   0
+ *     byte 2      element type; 0x08 is u8, the only one read here
+ *     byte 3      rank, 1 to 4 here
+ *     then        rank sizes, u32 big-endian
+ *     then        the elements, row-major, to the end of the file
+ *
+ * Files may be compressed with gzip; that is told from their first bytes, not from their name. Bytes behind the last
+ * gzip member that begin no other one are ignored, as gzip ignores them. */
+#ifndef VKT_IDX_H
+#define VKT_IDX_H
+
+#include "base/base.h"
+
+/* The limit that vkt_dataset_from_idx sets: a damaged header must not ask for all the memory there is. */
+#define VKT_IDX_MAX_BYTES (UINT64_C(16) << 30)
+
+typedef struct vkt_idx {
+    uint32_t rank, dim[4]; /* dim[rank..3] is 1; each is above 0 */
+    uint8_t *data;         /* dim[0] * .. * dim[3] bytes; owner: whoever called vkt_idx_read, by vkt_free */
+    size_t bytes;
+} vkt_idx;
+
+/* Reads a whole file. VKT_E_FORMAT for anything but exactly one u8 array of at most max_bytes; VKT_E_NOT_FOUND,
+ * VKT_E_IO, VKT_E_NOMEM. The message names the file, and both sizes where they differ. On failure *out is zeroed. */
+vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out);
+
+#endif

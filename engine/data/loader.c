@@ -1,0 +1,288 @@
+/* data/loader.c - see loader.h. All state is guarded by one mutex; only fetching and clearing rows happen outside it.
+ */
+#include "data/loader.h"
+
+#include <pthread.h>
+
+#include "data/dataset.h"
+
+/* Rows that a worker claims at once: few enough that workers end a batch together, enough that the mutex does not
+ * matter (784-byte rows: about 1 us per claim). */
+#define CHUNK_ROWS 16
+
+typedef enum slot_state {
+    SLOT_FREE = 0,
+    SLOT_FILLING, /* some rows are claimed */
+    SLOT_FULL,    /* every row is done; `status` is final */
+    SLOT_TAKEN    /* the caller's */
+} slot_state;
+
+typedef struct slot {
+    vkt_loader_slot memory;
+    slot_state state;
+    uint32_t done;       /* rows written, or given up after a failure */
+    uint32_t failed_row; /* lowest row of the batch that failed; UINT32_MAX: none */
+    vkt_result status;   /* of that row */
+} slot;
+
+typedef struct worker {
+    vkt_loader *loader;
+    pthread_t thread;
+    uint32_t number; /* as the source's fetch gets it: 1, 2, .. */
+} worker;
+
+struct vkt_loader {
+    vkt_host host;
+    const vkt_dataset *dataset;
+    const uint32_t *labels;
+    size_t row_bytes;
+    uint32_t batch, n_slots, n_workers;
+    slot *slots;
+    worker *workers;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* a row may be claimable, or `stop` */
+    pthread_cond_t ready; /* a slot is full, or in_flight fell to 0 */
+    const uint32_t *order;
+    uint32_t n_rows;    /* of the epoch; 0: idle */
+    uint32_t claimed;   /* rows of the epoch handed to workers: always a batch's head, in order */
+    uint32_t returned;  /* rows of the epoch handed to the caller */
+    uint32_t in_flight; /* chunks being fetched */
+    vkt_result status;  /* sticky until the next epoch */
+    bool started, stop;
+};
+
+/* A run of rows of one batch. */
+typedef struct chunk {
+    slot *slot;
+    uint32_t first, n; /* positions in the epoch: order[first .. first + n) */
+    uint32_t at;       /* row of `first` in the slot */
+    uint32_t clear;    /* rows behind the chunk to zero-fill: the rest of the last batch */
+} chunk;
+
+static slot *slot_of(vkt_loader *l, uint32_t position)
+{
+    return &l->slots[position / l->batch % l->n_slots];
+}
+
+static uint32_t batch_rows(const vkt_loader *l, uint32_t first)
+{
+    return VKT_MIN(l->batch, l->n_rows - first);
+}
+
+/* Under the lock. False: nothing to do now. */
+static bool claim(vkt_loader *l, chunk *c)
+{
+    if (l->claimed == l->n_rows) return false;
+    slot *s = slot_of(l, l->claimed);
+    const uint32_t at = l->claimed % l->batch;
+    if (at == 0) {
+        if (s->state != SLOT_FREE) return false;
+        *s = (slot){ .memory = s->memory, .state = SLOT_FILLING, .failed_row = UINT32_MAX };
+    }
+    const uint32_t rows = batch_rows(l, l->claimed - at);
+    *c = (chunk){ .slot = s, .first = l->claimed, .n = VKT_MIN(CHUNK_ROWS, rows - at), .at = at };
+    if (at + c->n == rows) c->clear = l->batch - rows;
+    l->claimed += c->n;
+    l->in_flight++;
+    return true;
+}
+
+/* Outside the lock. Returns the first failure and its row in the slot. */
+static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_number, uint32_t *failed_row)
+{
+    const vkt_loader_slot *m = &c->slot->memory;
+    uint8_t *dst = (uint8_t *)m->features + c->at * l->row_bytes;
+    uint32_t *labels = m->labels && l->labels ? m->labels + c->at : NULL;
+    for (uint32_t i = 0; i < c->n; i++, dst += l->row_bytes) {
+        const uint32_t row = l->order ? l->order[c->first + i] : c->first + i;
+        const vkt_result r = vkt_dataset_fetch_as(l->dataset, row, dst, worker_number);
+        if (r != VKT_OK) {
+            *failed_row = c->at + i;
+            return r;
+        }
+        if (labels) labels[i] = l->labels[row];
+    }
+    memset(dst, 0, c->clear * l->row_bytes);
+    if (labels) memset(labels + c->n, 0, c->clear * sizeof *labels);
+    return VKT_OK;
+}
+
+/* Under the lock. */
+static void finish(vkt_loader *l, const chunk *c, vkt_result r, uint32_t failed_row)
+{
+    slot *s = c->slot;
+    if (r != VKT_OK && failed_row < s->failed_row) {
+        s->failed_row = failed_row;
+        s->status = r;
+    }
+    s->done += c->n;
+    const uint32_t first = c->first - c->at;
+    if (s->done == batch_rows(l, first)) s->state = SLOT_FULL;
+    l->in_flight--;
+    if (s->state == SLOT_FULL || l->in_flight == 0) pthread_cond_broadcast(&l->ready);
+}
+
+static void *run_worker(void *arg)
+{
+    const worker *w = arg;
+    vkt_loader *l = w->loader;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stop) {
+        chunk c;
+        if (!claim(l, &c)) {
+            pthread_cond_wait(&l->work, &l->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&l->lock);
+        uint32_t failed_row = UINT32_MAX;
+        const vkt_result r = fill(l, &c, w->number, &failed_row);
+        pthread_mutex_lock(&l->lock);
+        finish(l, &c, r, failed_row);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static vkt_result check_params(const vkt_host *h, const vkt_loader_params *p)
+{
+    if (!p->dataset || p->batch == 0 || !p->slots || p->n_slots == 0)
+        return vkt_fail(h, VKT_E_ARG, "loader: want a data set, a batch and slots, got %s, %u and %u",
+                        p->dataset ? "one" : "none", p->batch, p->slots ? p->n_slots : 0);
+    if (p->workers >= VKT_DATA_MAX_WORKERS)
+        return vkt_fail(h, VKT_E_ARG, "loader: want fewer than %d workers, got %u", VKT_DATA_MAX_WORKERS, p->workers);
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (!p->slots[i].features) return vkt_fail(h, VKT_E_ARG, "loader: slot %u has no memory for features", i);
+    return VKT_OK;
+}
+
+vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out)
+{
+    *out = NULL;
+    VKT_TRY(check_params(h, p));
+    const uint32_t workers = p->workers ? p->workers : 2;
+    vkt_loader *l = vkt_alloc(h, sizeof *l);
+    if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
+    *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
+    l->labels = vkt_dataset_labels(p->dataset);
+    l->row_bytes = vkt_dataset_row_bytes(p->dataset);
+    pthread_mutex_init(&l->lock, NULL); /* these three cannot fail with default attributes on Linux */
+    pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->ready, NULL);
+    l->slots = vkt_alloc_array(h, p->n_slots, sizeof *l->slots);
+    l->workers = vkt_alloc_array(h, workers, sizeof *l->workers);
+    if (!l->slots || !l->workers) {
+        vkt_loader_destroy(&l);
+        return vkt_fail_nomem(h, "a loader's slots and workers", p->n_slots * sizeof *l->slots);
+    }
+    for (uint32_t i = 0; i < p->n_slots; i++) l->slots[i].memory = p->slots[i];
+    for (; l->n_workers < workers; l->n_workers++) {
+        worker *w = &l->workers[l->n_workers];
+        *w = (worker){ .loader = l, .number = l->n_workers + 1 };
+        if (pthread_create(&w->thread, NULL, run_worker, w) != 0) {
+            const uint32_t got = l->n_workers;
+            vkt_loader_destroy(&l);
+            return vkt_fail(h, VKT_E_NOMEM, "loader: want %u threads, the system started %u", workers, got);
+        }
+    }
+    *out = l;
+    return VKT_OK;
+}
+
+/* Under the lock: no epoch, no row in flight, every slot that is not the caller's free. */
+static void give_up_epoch(vkt_loader *l)
+{
+    l->n_rows = l->claimed; /* nothing more to claim */
+    while (l->in_flight > 0) pthread_cond_wait(&l->ready, &l->lock);
+    l->n_rows = l->claimed = l->returned = 0;
+    for (uint32_t i = 0; i < l->n_slots; i++)
+        if (l->slots[i].state != SLOT_TAKEN) l->slots[i].state = SLOT_FREE;
+    l->started = false;
+    l->status = VKT_OK;
+}
+
+vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows)
+{
+    const uint32_t rows = vkt_dataset_rows(l->dataset);
+    pthread_mutex_lock(&l->lock);
+    give_up_epoch(l);
+    pthread_mutex_unlock(&l->lock);
+    if (n_rows == 0 || (!order && n_rows > rows))
+        return vkt_fail(&l->host, VKT_E_ARG, "loader: want an epoch of 1 to %u rows, got %u", rows, n_rows);
+    for (uint32_t i = 0; order && i < n_rows; i++)
+        if (order[i] >= rows)
+            return vkt_fail(&l->host, VKT_E_ARG, "loader: order[%u]: want a row below %u, got %u", i, rows, order[i]);
+    pthread_mutex_lock(&l->lock);
+    l->order = order;
+    l->n_rows = n_rows;
+    l->started = true;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    return VKT_OK;
+}
+
+/* Under the lock: waits for the batch at l->returned, which exists, and takes it. */
+static vkt_result take(vkt_loader *l, slot *s)
+{
+    if (s->state == SLOT_TAKEN)
+        return vkt_fail(&l->host, VKT_E_STATE, "loader: the slot of the next batch was not released");
+    while (s->state != SLOT_FULL) pthread_cond_wait(&l->ready, &l->lock);
+    if (s->status != VKT_OK) {
+        const uint32_t position = l->returned + s->failed_row;
+        l->status = s->status;
+        return vkt_fail(&l->host, s->status, "loader: row %u (%u of the epoch) could not be fetched: %s",
+                        l->order ? l->order[position] : position, position, vkt_result_text(s->status));
+    }
+    s->state = SLOT_TAKEN;
+    return VKT_OK;
+}
+
+vkt_result vkt_loader_next(vkt_loader *l, uint32_t *slot_index, uint32_t *rows)
+{
+    *slot_index = UINT32_MAX;
+    *rows = 0;
+    pthread_mutex_lock(&l->lock);
+    vkt_result r = l->started ? l->status : vkt_fail(&l->host, VKT_E_STATE, "loader: no epoch was started");
+    if (r == VKT_OK && l->returned < l->n_rows) {
+        slot *s = slot_of(l, l->returned);
+        r = take(l, s);
+        if (r == VKT_OK) {
+            *slot_index = (uint32_t)(s - l->slots);
+            *rows = batch_rows(l, l->returned);
+            l->returned += *rows;
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return r;
+}
+
+vkt_result vkt_loader_release(vkt_loader *l, uint32_t slot_index)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool taken = slot_index < l->n_slots && l->slots[slot_index].state == SLOT_TAKEN;
+    if (taken) {
+        l->slots[slot_index].state = SLOT_FREE;
+        pthread_cond_broadcast(&l->work);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return taken ? VKT_OK : vkt_fail(&l->host, VKT_E_STATE, "loader: slot %u is not the caller's", slot_index);
+}
+
+void vkt_loader_destroy(vkt_loader **l_ptr)
+{
+    if (!l_ptr || !*l_ptr) return;
+    vkt_loader *l = *l_ptr;
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    for (uint32_t i = 0; i < l->n_workers; i++) pthread_join(l->workers[i].thread, NULL);
+    pthread_cond_destroy(&l->ready);
+    pthread_cond_destroy(&l->work);
+    pthread_mutex_destroy(&l->lock);
+    const vkt_host h = l->host;
+    vkt_free(&h, l->workers);
+    vkt_free(&h, l->slots);
+    vkt_free(&h, l);
+    *l_ptr = NULL;
+}

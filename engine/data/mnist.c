@@ -1,0 +1,129 @@
+/* data/mnist.c - data sets made of IDX files, and the folder layout of MNIST (vktrain/data.h). */
+#include "data/dataset.h"
+#include "data/idx.h"
+
+#include <unistd.h>
+
+/* One image (H,W,C) -> (C,H,W), by way of `scratch` (H*W*C bytes). */
+static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, uint8_t *scratch)
+{
+    memcpy(scratch, image, pixels * channels);
+    for (size_t c = 0; c < channels; c++)
+        for (size_t i = 0; i < pixels; i++) image[c * pixels + i] = scratch[i * channels + c];
+}
+
+/* Describes `images` in *p, and turns pixels into planes. */
+static vkt_result lay_out(const vkt_host *h, const char *path, const vkt_idx *images, vkt_dataset_params *p)
+{
+    const uint32_t *d = images->dim;
+    p->rows = d[0];
+    if (images->rank == 1)
+        return vkt_fail(h, VKT_E_FORMAT, "\"%s\": want images of 2 to 4 IDX dimensions, got 1 (labels?)", path);
+    if (images->rank == 2) {
+        p->width = d[1];
+        return VKT_OK;
+    }
+    p->height = d[1];
+    p->width = d[2];
+    p->channels = d[3];
+    if (p->channels == 1) return VKT_OK;
+    const size_t image = images->bytes / d[0];
+    uint8_t *scratch = vkt_alloc(h, image);
+    if (!scratch) return vkt_fail_nomem(h, path, image);
+    for (uint32_t i = 0; i < d[0]; i++) planes_from_pixels(images->data + i * image, image / d[3], d[3], scratch);
+    vkt_free(h, scratch);
+    return VKT_OK;
+}
+
+/* Reads p->rows labels below p->classes (0: any) into a new array. */
+static vkt_result read_labels(const vkt_host *h, const char *path, const char *images_path, const vkt_dataset_params *p,
+                              uint32_t **out)
+{
+    vkt_idx idx;
+    VKT_TRY(vkt_idx_read(h, path, VKT_IDX_MAX_BYTES, &idx));
+    uint32_t *labels = vkt_alloc_array(h, idx.bytes, sizeof *labels);
+    vkt_result r = labels ? VKT_OK : vkt_fail_nomem(h, path, idx.bytes * sizeof *labels);
+    if (r == VKT_OK && idx.rank != 1)
+        r = vkt_fail(h, VKT_E_FORMAT, "\"%s\": want labels of 1 IDX dimension, got %u", path, idx.rank);
+    if (r == VKT_OK && idx.dim[0] != p->rows)
+        r = vkt_fail(h, VKT_E_FORMAT, "\"%s\" has %u labels, but \"%s\" has %u images", path, idx.dim[0], images_path,
+                     p->rows);
+    for (size_t i = 0; r == VKT_OK && i < idx.bytes; i++) {
+        labels[i] = idx.data[i];
+        if (p->classes && labels[i] >= p->classes)
+            r = vkt_fail(h, VKT_E_FORMAT, "\"%s\": label %zu: want a class below %u, got %u", path, i, p->classes,
+                         labels[i]);
+    }
+    vkt_free(h, idx.data);
+    if (r != VKT_OK) {
+        vkt_free(h, labels);
+        return r;
+    }
+    *out = labels;
+    return VKT_OK;
+}
+
+vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
+                                uint32_t classes, vkt_dataset **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    if (!images_path) return vkt_fail(&h, VKT_E_ARG, "data set: images_path is NULL");
+    vkt_idx images;
+    VKT_TRY(vkt_idx_read(&h, images_path, VKT_IDX_MAX_BYTES, &images));
+    vkt_dataset_params p = { .classes = classes };
+    uint32_t *labels = NULL;
+    vkt_result r = lay_out(&h, images_path, &images, &p);
+    if (r == VKT_OK && labels_path) r = read_labels(&h, labels_path, images_path, &p, &labels);
+    p.labels = labels;
+    if (r == VKT_OK) r = vkt_dataset_adopt(&h, &p, images.data, out);
+    if (r != VKT_OK) {
+        vkt_free(&h, labels);
+        vkt_free(&h, images.data);
+    }
+    return r;
+}
+
+/* Sets `path` to the first of folder/<stem>-<name>[.gz] that exists; `names` ends with NULL. VKT_E_NOT_FOUND is not
+ * logged. */
+static vkt_result find(vkt_text *path, const char *folder, const char *stem, const char *const *names)
+{
+    static const char *const suffixes[] = { "", ".gz" };
+    for (; *names; names++)
+        for (size_t s = 0; s < VKT_COUNT(suffixes); s++) {
+            path->len = 0;
+            vkt_text_add(path, "%s/%s-%s%s", folder, stem, *names, suffixes[s]);
+            if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder));
+            if (access(path->s, F_OK) == 0) return VKT_OK;
+        }
+    return VKT_E_NOT_FOUND;
+}
+
+vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split, uint32_t classes,
+                                       vkt_dataset **out)
+{
+    static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",
+                                               "images.idx4-ubyte", NULL };
+    static const char *const label_names[] = { "labels-idx1-ubyte", "labels.idx1-ubyte", NULL };
+    static const char *const stems[2][2] = { { "train", NULL }, { "t10k", "test" } };
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    if (!folder || (split != VKT_SPLIT_TRAIN && split != VKT_SPLIT_TEST))
+        return vkt_fail(&h, VKT_E_ARG, "data set: want a folder and split 0 or 1, got %s and %d",
+                        folder ? folder : "NULL", (int)split);
+    vkt_text images = { .h = &h }, labels = { .h = &h };
+    vkt_result r = VKT_E_NOT_FOUND;
+    for (size_t i = 0; r == VKT_E_NOT_FOUND && i < VKT_COUNT(stems[split]) && stems[split][i]; i++) {
+        r = find(&images, folder, stems[split][i], image_names);
+        if (r == VKT_OK) r = find(&labels, folder, stems[split][i], label_names);
+    }
+    if (r == VKT_OK)
+        r = vkt_dataset_from_idx(&h, images.s, labels.s, classes, out);
+    else if (r == VKT_E_NOT_FOUND)
+        r = vkt_fail(&h, r,
+                     "\"%s\": want %s-images-idx3-ubyte and %s-labels-idx1-ubyte, plain or .gz, found no such pair",
+                     folder, stems[split][0], stems[split][0]);
+    vkt_text_free(&images);
+    vkt_text_free(&labels);
+    return r;
+}
