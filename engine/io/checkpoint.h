@@ -1,0 +1,28 @@
+/* io/checkpoint.h - the full state of a training run in one file, written so that no crash loses it.
+ *
+ * A checkpoint is a safetensors file: any program that reads those gets the parameters under their own names. Beside
+ * them lie whatever tensors the trainer needs to go on (by custom "vktrain.<what>.<name>") and its words as metadata.
+ * What makes it a checkpoint are three metadata keys, written and checked here, which stand first in the header:
+ *
+ *   vktrain.crc32    CRC-32 (zlib) of the whole file without these eight lower-case hexadecimal digits. Their place and
+ *                    meaning are the same in every version, so that damage is never mistaken for a newer version.
+ *   vktrain.kind     "training-state"
+ *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal */
+#ifndef VKT_CHECKPOINT_H
+#define VKT_CHECKPOINT_H
+
+#include "io/safetensors.h"
+
+#define VKT_CHECKPOINT_VERSION 1
+
+/* Writes the state; an old checkpoint under `path` is replaced whole or not touched. VKT_E_ARG also for a metadata key
+ * that is one of the three. Errors otherwise as vkt_safetensors_write. */
+vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
+                                const vkt_meta *meta, size_t n_meta);
+
+/* Opens a checkpoint, reads all of it once to verify the checksum, and hands over its reader (the caller's, to be
+ * closed with vkt_safetensors_close). VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM; VKT_E_FORMAT for a file that is
+ * truncated, damaged or no checkpoint; VKT_E_UNSUPPORTED for one of a newer version. *out is then NULL. */
+vkt_result vkt_checkpoint_open(const vkt_host *h, const char *path, vkt_safetensors **out);
+
+#endif

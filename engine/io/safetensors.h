@@ -1,0 +1,108 @@
+/* io/safetensors.h - reading and writing of the safetensors format, the one PyTorch users exchange weights in.
+ *
+ *   u64 little-endian n | n bytes of JSON | data
+ *   JSON: { "__metadata__": {"key": "text", ...},  "name": {"dtype": "F32", "shape": [64,32], "data_offsets": [b, e]},
+ * ... }
+ *
+ * b and e are bytes from the start of the data; together the tensors cover the data without hole or overlap.
+ * Source: https://github.com/huggingface/safetensors, section "Format" of its README.
+ *
+ * The reader trusts nothing: whatever the bytes of a file are, it is opened with every entry inside the file and of the
+ * size that shape and dtype imply, or refused with VKT_E_FORMAT and the reason. Data are read on demand (pread), never
+ * as a whole. JSON is parsed by jansson, whose memory does not come from the host's allocator. */
+#ifndef VKT_SAFETENSORS_H
+#define VKT_SAFETENSORS_H
+
+#include "base/base.h"
+#include "base/file.h"
+
+#define VKT_ST_MAX_RANK 8
+#define VKT_ST_MAX_HEADER_BYTES 100000000u /* as the reference implementation */
+
+/* Element types and their sizes in bytes. A file may use others: they are listed as UNKNOWN and can be read raw. */
+/* clang-format off */
+#define VKT_ST_DTYPES(X)                                                                                               \
+    X(F32, 4) X(F16, 2) X(BF16, 2) X(F64, 8)                                                                           \
+    X(BOOL, 1) X(U8, 1) X(I8, 1) X(U16, 2) X(I16, 2) X(U32, 4) X(I32, 4) X(U64, 8) X(I64, 8)                           \
+    X(F8_E4M3, 1) X(F8_E5M2, 1) X(F8_E8M0, 1) X(C64, 8)
+/* clang-format on */
+
+typedef enum vkt_st_dtype {
+    VKT_ST_UNKNOWN = 0,
+#define VKT_ST_ENUM(name, bytes) VKT_ST_##name,
+    VKT_ST_DTYPES(VKT_ST_ENUM)
+#undef VKT_ST_ENUM
+} vkt_st_dtype;
+
+/* "F32"; "?" for UNKNOWN. Static strings. */
+const char *vkt_st_dtype_name(vkt_st_dtype dtype);
+/* Bytes of one element; 0 for UNKNOWN. */
+uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
+
+/* ---- reading ---- */
+
+typedef struct vkt_safetensors vkt_safetensors;
+
+typedef struct vkt_st_entry {
+    const char *name;       /* owned by the reader, like dtype_name */
+    const char *dtype_name; /* as the file has it */
+    vkt_st_dtype dtype;
+    uint32_t rank; /* 0: a scalar, one element */
+    uint64_t dims[VKT_ST_MAX_RANK];
+    uint64_t elements; /* product of dims; 0 when a dim is 0 */
+    uint64_t bytes;
+    uint64_t offset; /* of its first byte in the file */
+} vkt_st_entry;
+
+/* Opens and checks a file. VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED (rank above
+ * VKT_ST_MAX_RANK) or VKT_E_NOMEM and *out = NULL. `h` is copied. Owner: the caller. Reading is thread-safe. */
+vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out);
+void vkt_safetensors_close(vkt_safetensors **st);
+
+size_t vkt_safetensors_count(const vkt_safetensors *st);
+/* Entries in the order of their data; i < count. Valid until close. */
+const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
+/* NULL when there is none of this name; nothing is logged. */
+const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
+/* Text of a metadata key, NULL when absent. Valid until close. */
+const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
+/* The file under it, for formats built on this one. */
+const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
+
+/* All elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be entry->elements
+ * (VKT_E_SHAPE); other dtypes are VKT_E_DTYPE. On VKT_E_IO dst is partly written. */
+vkt_result vkt_safetensors_read_f32(const vkt_safetensors *st, const vkt_st_entry *entry, float *dst, uint64_t count);
+/* The bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). */
+vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entry *entry, void *dst, uint64_t bytes);
+
+/* ---- writing ---- */
+
+/* A tensor to write: lent for the call. */
+typedef struct vkt_blob {
+    const char *name; /* UTF-8, unique, not "__metadata__" */
+    vkt_st_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[VKT_ST_MAX_RANK];
+    const void *data; /* may be NULL when a dim is 0 */
+} vkt_blob;
+
+typedef struct vkt_meta {
+    const char *key, *value; /* UTF-8; keys are unique */
+} vkt_meta;
+
+/* Writes a file atomically (base/file.h): the same arguments give the same bytes. Tensors and metadata keep their
+ * order, and data begin at a multiple of 8; give the widest dtypes first and every tensor is aligned for its elements.
+ * VKT_E_ARG for a bad name, key, dtype, rank or size; VKT_E_IO and VKT_E_NOMEM leave an old file as it was. */
+vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
+                                 const vkt_meta *meta, size_t n_meta);
+
+/* The two halves of it, for formats that must see the header before it is written. The header is everything before the
+ * data, the length word included; *header is the caller's (vkt_free). */
+vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
+                                       size_t n_meta, char **header, size_t *header_bytes);
+vkt_result vkt_safetensors_write_file(const vkt_host *h, const char *path, const char *header, size_t header_bytes,
+                                      const vkt_blob *blobs, size_t n_blobs);
+/* Bytes of the blob's data. Only for blobs that make_header accepted. */
+uint64_t vkt_blob_bytes(const vkt_blob *blob);
+
+#endif
