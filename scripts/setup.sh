@@ -1,0 +1,47 @@
+# setup.sh - read by samples/run.sh and tests/run.sh: the packages, and how missing ones are installed.
+
+VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
+    mesa-vulkan-drivers zlib1g-dev libcairo2-dev libjansson-dev"
+VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format"
+
+say() { echo "vktrain: $*" >&2; }
+
+# quietly LOG COMMAND...: its output goes to LOG; the end of it is shown when COMMAND fails.
+quietly() {
+    log=$1
+    shift
+    "$@" >"$log" 2>&1 && return 0
+    tail -n 60 "$log" >&2
+    say "failed: $* (whole output: $log)"
+    return 1
+}
+
+is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
+
+# install_missing PACKAGE...: leaves apt alone when nothing is missing. Fails, with the command to run, when it may not
+# install. Elsewhere than on Debian and Ubuntu it goes on: CMake says what it does not find.
+install_missing() {
+    if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
+        say "no apt here: please see to the equivalents of $(echo "$@")"
+        return 0
+    fi
+    missing=
+    for package; do is_installed "$package" || missing="$missing $package"; done
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" = 0 ]; then
+        as_root=
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        as_root="sudo -n"
+    else
+        say "packages are missing, and only root may install them. Please run:"
+        echo "    sudo apt-get update && sudo apt-get install -y$missing" >&2
+        return 1
+    fi
+    say "installing:$missing"
+    apt_log=$(mktemp)
+    # shellcheck disable=SC2086 # word splitting is wanted
+    quietly "$apt_log" $as_root apt-get -qq update &&
+        quietly "$apt_log" $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+            -o DPkg::Lock::Timeout=120 $missing || return 1
+    rm -f "$apt_log"
+}

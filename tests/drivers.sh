@@ -1,0 +1,73 @@
+#!/bin/sh
+# drivers.sh DIR - more CPU Vulkan drivers and a current validation layer for Debian 12, unpacked under DIR:
+#   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), on the libraries of the system's mesa-vulkan-drivers
+#   DIR/swiftshader.json  SwiftShader (out of chromium-common): subgroups of 4, no fp16, int64 or float atomics
+#   DIR/layers/           a current VK_LAYER_KHRONOS_validation (out of chromium-common), for VK_LAYER_PATH
+# Nothing is installed, nothing needs root. What is there already is kept; what cannot be had is said and left out, and the
+# exit code is 0 all the same: tests/run.sh counts it as skipped.
+set -u
+mkdir -p "${1:?usage: drivers.sh DIR}/layers" || exit 1
+dir=$(cd "$1" && pwd)
+
+# The mirror that the system's own sources name, in either of apt's formats.
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -v '^ *#' |
+    grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ')
+mirror=${mirror:-http://deb.debian.org/debian}
+mirror=${mirror%/}
+
+# fetch PACKAGE SUITE URL...: unpacks the suite's newest PACKAGE into DIR/root, from the first URL that has it. Its apt has
+# lists of its own, so that the system's sources stay as they are.
+fetch() {
+    package=$1
+    suite=$2
+    shift 2
+    for url; do
+        rm -rf "$dir/apt"
+        mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
+        echo "deb $url $suite main" >"$dir/apt/sources.list"
+        own_apt() {
+            (cd "$dir/apt" && apt-get -qq -o Dir::Etc::SourceList="$dir/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+                -o Dir::State::Lists="$dir/apt/lists" -o Dir::Cache="$dir/apt/cache" -o Acquire::Retries=1 \
+                -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15 -o APT::Sandbox::User= "$@") >>"$dir/log" 2>&1
+        }
+        if own_apt update && own_apt download "$package/$suite"; then
+            dpkg -x "$dir"/apt/"$package"_*.deb "$dir/root" && rm -rf "$dir/apt" && return 0
+        fi
+    done
+    rm -rf "$dir/apt"
+    echo "drivers: no $package from $suite (see $dir/log)" >&2
+    return 1
+}
+
+# provide FILE PACKAGE SUITE URL...: prints where FILE lies, fetching the package first when it is not there.
+provide() {
+    file=$1
+    shift
+    [ -n "$(find "$dir/root" -name "$file" 2>/dev/null)" ] || fetch "$@" || return 1
+    find "$dir/root" -name "$file" | head -n 1
+}
+driver_json() { printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"%s"}}\n' "$1" "$2"; }
+
+: >"$dir/log"
+rm -f "$dir"/*.json "$dir"/layers/*.json
+if ! grep -q '^VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then
+    echo "drivers: these packages fit Debian 12 only" >&2
+    exit 0
+fi
+if library=$(provide libvulkan_lvp.so mesa-vulkan-drivers bookworm-backports "$mirror" http://archive.debian.org/debian); then
+    driver_json "$library" 1.4.0 >"$dir/mesa25.json"
+fi
+if library=$(provide libvk_swiftshader.so chromium-common bookworm-security "$mirror-security" \
+    http://security.debian.org/debian-security); then
+    driver_json "$library" 1.3.0 >"$dir/swiftshader.json"
+fi
+if library=$(find "$dir/root" -name libVkLayer_khronos_validation.so 2>/dev/null | grep .); then
+    cat >"$dir/layers/VkLayer_khronos_validation.json" <<END
+{"file_format_version": "1.2.0",
+ "layer": {"name": "VK_LAYER_KHRONOS_validation", "type": "GLOBAL", "library_path": "$library",
+           "api_version": "1.4.0", "implementation_version": "1", "description": "Khronos validation",
+           "instance_extensions": [{"name": "VK_EXT_debug_utils", "spec_version": "1"},
+                                   {"name": "VK_EXT_validation_features", "spec_version": "1"},
+                                   {"name": "VK_EXT_layer_settings", "spec_version": "1"}]}}
+END
+fi

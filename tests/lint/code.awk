@@ -1,0 +1,28 @@
+# Prints "file:line:code" for C files: comments are left out and strings emptied.
+FNR == 1 { comment = 0 }
+{
+    rest = $0
+    code = ""
+    gsub(/\\["\\]/, "", rest)
+    gsub(/'"'/, "0", rest)
+    while (rest != "") {
+        if (comment) {
+            end = index(rest, "*/")
+            if (!end) break
+            rest = substr(rest, end + 2)
+            comment = 0
+            continue
+        }
+        if (!match(rest, /"[^"]*"|\/\*|\/\//)) {
+            code = code rest
+            break
+        }
+        code = code substr(rest, 1, RSTART - 1)
+        found = substr(rest, RSTART, 2)
+        rest = substr(rest, RSTART + RLENGTH)
+        if (found == "//") break
+        if (found == "/*") comment = 1
+        else code = code "\"\""
+    }
+    if (code ~ /[^ \t]/) print FILENAME ":" FNR ":" code
+}

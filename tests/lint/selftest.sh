@@ -1,0 +1,149 @@
+#!/bin/sh
+# selftest.sh - plants one violation after the other in a small clean tree and demands that lint.sh reports each: a rule
+# that cannot fail is worthless. What looks like a violation and is none stands in the clean tree.
+set -u
+lint=$(cd "$(dirname "$0")" && pwd)/lint.sh
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+passed=0
+failed=0
+
+put() { mkdir -p "$(dirname "$tmp/$1")" && cat > "$tmp/$1"; }
+expect() { # expect NAME CONDITION...
+    name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        cat "$tmp/out"
+    fi
+}
+reports_only() { # reports_only RULE PATTERN: lint fails, by this rule alone, with a line that matches
+    [ "$status" -ne 0 ] && grep -E "^$1: .*$2" "$tmp/out" >/dev/null && ! grep ': ' "$tmp/out" | grep -vE "^($1|lint): "
+}
+run_lint() { sh "$lint" "$tmp/tree" > "$tmp/out" 2>&1; status=$?; }
+
+clean_tree() {
+    rm -rf "$tmp/tree"
+    mkdir -p "$tmp/tree/cmake" "$tmp/tree/samples" "$tmp/tree/tests"
+    cp "$(dirname "$lint")/../../.clang-format" "$tmp/tree/.clang-format"
+    put tree/engine/README.md <<'END'
+| floor | folder | what lives there | knows |
+| --- | --- | --- | --- |
+| 0 | base | strings | nothing |
+| 1 | ir | graphs | base |
+| 1 | gpu | the device | base |
+| 2 | kernel | pipelines | base, gpu |
+| 3 | ops | one file per op | ir, kernel ids |
+| 8 | train | the loop | all but gpu, kernel |
+END
+    for floor in base ir gpu kernel ops train; do
+        put tree/engine/$floor/$floor.h </dev/null
+    done
+    put tree/engine/kernel/ids.h </dev/null
+    put tree/engine/base/base.c <<'END'
+/* Never calls abort() or exit(1), nor vkCreateBuffer(); it has no VkBuffer.
+ * printf("stdout") is a comment. */
+#include "base/base.h"
+#include "vktrain/core.h"
+#include <stdio.h>
+
+int text(char *s, size_t n)
+{
+    return snprintf(s, n, "a string: \" exit(1) VkBuffer %d", '"'); // printf("x")
+}
+END
+    put tree/engine/ops/ops.c <<'END'
+#include "base/base.h" /* through ir */
+#include "ir/ir.h"
+#include "kernel/ids.h"
+#include "abi/k.abi.h"
+END
+    put tree/engine/train/train.c <<'END'
+#include "base/base.h"
+#include "ops/ops.h"
+END
+    put tree/engine/gpu/gpu.c <<'END'
+#include <vulkan/vulkan_core.h>
+VkBuffer buffer;
+END
+    put tree/include/vktrain/core.h <<'END'
+#include <stddef.h>
+size_t vkt_size(void);
+END
+    put tree/shaders/kernels.def <<'END'
+VKT_KERNEL(K, k, "", 1, 2, 0, 0)
+END
+    put tree/shaders/k.comp </dev/null
+    put tree/README.md <<'END'
+Use ../shared/data, "$dir/root/usr" and https://example.org/work/page.
+END
+}
+
+# plant RULE PATTERN FILE TEXT: TEXT appended to FILE must be reported by RULE alone, in a line that matches PATTERN.
+plant() {
+    clean_tree
+    mkdir -p "$(dirname "$tmp/tree/$3")"
+    printf '%s\n' "$4" >> "$tmp/tree/$3"
+    run_lint
+    expect "$1 in $3: $2" reports_only "$1" "$2"
+}
+lines() { awk -v n="$1" -v text="$2" 'BEGIN { while (n--) print text }'; }
+a_function() { printf 'int f(void)\n{\n' && lines "$1" '    f();' && echo '}'; }
+
+clean_tree
+run_lint
+expect "the clean tree is clean" [ "$status" -eq 0 ]
+
+plant floors 'ir/x.c:1: .*must not know ops/ops.h' engine/ir/x.c '#include "ops/ops.h"'
+plant floors 'ir .floor 1. must not know gpu/gpu.h .floor 1.' engine/ir/x.c '#include "gpu/gpu.h"'
+plant floors 'must not know kernel/kernel.h' engine/ops/x.c '#include "kernel/kernel.h"'
+plant floors 'must not know kernel/kernel.h' engine/train/x.h '#include "kernel/kernel.h"'
+plant floors 'from the root' engine/ir/x.c '#include "../base/base.h"'
+plant floors 'no folder attic' engine/ir/x.c '#include "attic/a.h"'
+plant floors 'engine/attic is not in the table' engine/attic/x.c 'int x;'
+plant floors 'not on a lower floor' engine/README.md '| 2 | plan | memory | ops |'
+plant floors 'no folder of the table' engine/README.md '| 2 | plan | memory | bass |'
+clean_tree
+rm "$tmp/tree/engine/README.md"
+run_lint
+expect "floors without a table" reports_only floors 'missing'
+
+plant vulkan 'ir/x.c:1' engine/ir/x.c 'extern VkBuffer b;'
+plant vulkan 'ops/x.h:1' engine/ops/x.h 'int x = vkCmdDispatch(1);'
+plant vulkan 'train/x.c:1' engine/train/x.c '#include <vulkan/vulkan_core.h>'
+plant vulkan 'train/x.c:1' engine/train/x.c '#include "vktrain/vulkan.h"'
+
+plant headers 'vktrain/x.h:1.* cc ' include/vktrain/x.h 'vkt_thing *vkt_thing_create(void);'
+plant headers 'vktrain/x.h:1.* c[+][+] ' include/vktrain/x.h 'int vkt_new(int class);'
+
+plant sizes 'base/x.c:1: 601 lines' engine/base/x.c "$(lines 601 'int x;')"
+plant sizes 'k.comp:1: 201 lines' shaders/k.comp "$(lines 201 '// x')"
+plant sizes 'base/x.c:2: a function of 71' engine/base/x.c "$(a_function 71)"
+clean_tree
+lines 601 'X(1)' | put tree/engine/base/x.def
+a_function 70 | put tree/engine/base/x.c
+run_lint
+expect "long tables and functions of 70 lines are allowed" [ "$status" -eq 0 ]
+
+case $(clang-format --version 2>/dev/null) in
+*"version 14."*) plant format 'tests/x.c:1' tests/x.c 'int  x ;' ;;
+esac
+
+slash=/ # so that this file does not break the rule itself
+plant paths 'README.md:2' README.md "see ${slash}work/x"
+plant paths 'run.sh:1' samples/run.sh "DIR=${slash}home/me"
+
+plant calls 'base/x.c:1' engine/base/x.c 'int x = exit(1);'
+plant calls 'base/x.c:1' engine/base/x.c 'int x = abort();'
+plant calls 'ops/x.c:1' engine/ops/x.c 'int x = printf("x");'
+plant calls 'ops/x.c:1' engine/ops/x.c 'int x = assert(1);'
+plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
+
+plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
+plant shaders 'orphan.comp:1: no row' shaders/orphan.comp '// x'
+
+echo "lint selftest: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
