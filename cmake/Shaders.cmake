@@ -10,6 +10,7 @@ endif()
 
 function(vkt_compile_shader file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
+  list(FILTER defines EXCLUDE REGEX "^$") # a row without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
   if(SPIRV_VAL)
