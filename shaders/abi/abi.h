@@ -1,4 +1,4 @@
-/* abi.h - the words that abi/*.abi.h are written in: one text, compiled by the C compiler and by glslang.
+/* abi.h - the words that the abi/<op>.abi.h are written in: one text, compiled by the C compiler and by glslang.
  *
  *   VKT_PUSH(vkt_relu_push, VKT_U32(n) VKT_F32(slope))    the push-constant block; `pc` in GLSL, `struct vkt_relu_push` in C
  *   #define RELU_X 0                                       binding numbers and specialisation ids are plain macros

@@ -11,6 +11,7 @@
 #define STEP_LR    6   /* f32 */
 #define STEP_C1    7   /* f32: 1 - beta1^t, exact to the last bit for any t */
 #define STEP_C2    8   /* f32: 1 - beta2^t */
+#define STEP_NEXT  9   /* number of the next run; zero in a new buffer */
 #define STEP_WORDS 16
 
 /* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. */

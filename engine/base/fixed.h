@@ -1,0 +1,24 @@
+/* base/fixed.h - numbers in [0,1) as 64 binary places, bit-equal to shaders/lib/fixed.glsl.
+ *
+ * Adam divides by 1 - beta^t. In f32 that loses most of its digits for small t and large beta, and two devices would
+ * differ; here beta^t is an integer product on host and device alike. The pattern 2^64 - 1 stands for 1: no product of
+ * betas below 1 - 2^-53 (the largest double below 1) can reach it. */
+#ifndef VKT_FIXED_H
+#define VKT_FIXED_H
+
+#include <stdint.h>
+
+#define VKT_FIXED_ONE UINT64_MAX
+
+/* x in [0,1), exact for x >= 2^-11, else the places below 2^-64 are cut off. What is not in [0,1) gives 0 or
+ * VKT_FIXED_ONE, the nearer one (NaN: 0). */
+uint64_t vkt_fixed_from_double(double x);
+/* The product, cut off: at most 2^-64 too small. */
+uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
+/* b^t as t products from the left, the order in which a device forms it step by step: at most 2^-64 / (1 - b) too
+ * small. Stops at 0, so the time is bounded by 64 ln 2 / (1 - b) products (44,000 for b = 0.999). */
+uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
+/* 1 - q, rounded once to the nearest f32, ties to even. */
+float vkt_fixed_complement_f32(uint64_t q);
+
+#endif

@@ -1,0 +1,222 @@
+/* ops/data.c - a batch out of a data set that lies on the device: the step says which rows (abi/step.abi.h: first,
+ * rows). */
+#include "ops/ops.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/gather_labels.abi.h"
+#include "abi/gather_rows.abi.h"
+
+enum { TABLE = 0, ORDER, STEP };
+
+/* Checks that hold for both rows. */
+static vkt_result check(vkt_infer *f, const vkt_gather_attr *a)
+{
+    const vkt_value *order = vkt_in(f, ORDER);
+    char text[80];
+    VKT_REQUIRE(f, order->dtype == VKT_U32 && order->shape.rank == 1 && order->layout == VKT_ROWS, VKT_E_SHAPE,
+                "%s: want order u32 (n), got %s %s", f->n->op->name, vkt_dtype_name(order->dtype),
+                vkt_shape_text(order->shape, text));
+    VKT_REQUIRE(f, a->batch > 0, VKT_E_ARG, "%s: want a batch of at least 1", f->n->op->name);
+    return VKT_OK;
+}
+
+/* False, and the emission failed, if value `t` is larger than one binding can be. */
+static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
+{
+    const vkt_value *v = vkt_value_of(n->g, t);
+    if (v->bytes <= e->lim->max_storage_range_bytes) return true;
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s has %llu bytes; this device binds at most %llu",
+                               n->op->name, v->name, (unsigned long long)v->bytes,
+                               (unsigned long long)e->lim->max_storage_range_bytes));
+    return false;
+}
+
+static uint64_t groups(const vkt_limits *lim, uint64_t n, uint32_t lanes)
+{
+    return lim->cpu ? VKT_MAX(VKT_MIN(vkt_groups(n, lanes, 1), 512), vkt_groups(n, lanes, 4096))
+                    : vkt_groups(n, lanes, 1);
+}
+
+/* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
+
+static vkt_result rows_infer(vkt_infer *f)
+{
+    const vkt_gather_attr *a = f->n->attr;
+    const vkt_value *table = vkt_in(f, TABLE);
+    char text[80], sample[80];
+    VKT_TRY(check(f, a));
+    VKT_REQUIRE(f, a->sample.rank == 1 || a->sample.rank == 3, VKT_E_SHAPE,
+                "gather_rows: want a sample (F) or (C,H,W), got %s", vkt_shape_text(a->sample, sample));
+    VKT_REQUIRE(f, a->channels == (a->sample.rank == 3 ? a->sample.dim[0] : 1) && a->channels <= VKT_GATHER_CHANNELS,
+                VKT_E_ARG, "gather_rows: want 1 to %d channels, got %u", VKT_GATHER_CHANNELS, a->channels);
+    const uint64_t n = vkt_shape_elements(a->sample), pitch = table->dtype == VKT_U8 ? vkt_round_up(n, 4) : n;
+    VKT_REQUIRE(f, table->dtype == VKT_U8 || table->dtype == VKT_F32, VKT_E_DTYPE,
+                "gather_rows: want a table of u8 or f32, got %s", vkt_dtype_name(table->dtype));
+    VKT_REQUIRE(f, n > 0 && table->layout == VKT_ROWS && table->shape.rank == 2 && table->shape.dim[1] == pitch,
+                VKT_E_SHAPE, "gather_rows: want a %s table (rows,%llu) for samples %s, got %s",
+                vkt_dtype_name(table->dtype), (unsigned long long)pitch, vkt_shape_text(a->sample, sample),
+                vkt_shape_text(table->shape, text));
+    vkt_shape out = { .rank = 1 + a->sample.rank, .dim = { a->batch } };
+    memcpy(out.dim + 1, a->sample.dim, a->sample.rank * sizeof out.dim[0]);
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, out);
+    return VKT_OK;
+}
+
+static void rows_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_gather_attr *a = n->attr;
+    const vkt_value *table = vkt_node_in(n, TABLE);
+    const bool u8 = table->dtype == VKT_U8;
+    const uint32_t elements = (uint32_t)vkt_shape_elements(a->sample), words = u8 ? table->shape.dim[1] / 4 : elements;
+    const uint64_t row_bytes = (uint64_t)words * 4;
+    /* 64 rows of whole words are a multiple of VKT_ALIGN_BYTES. */
+    const uint64_t window = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
+    if (!fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
+    if (window == 0) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "gather_rows: a sample of %llu bytes is too large",
+                                   (unsigned long long)row_bytes));
+        return;
+    }
+    float affine[2 * VKT_GATHER_CHANNELS];
+    for (uint32_t c = 0; c < a->channels; c++) {
+        affine[2 * c] = a->scale[c];
+        affine[2 * c + 1] = a->shift[c];
+    }
+    vkt_gather_rows_push push = { .batch4 = vkt_div_up(a->batch, 4),
+                                  .words = words,
+                                  .elements = elements,
+                                  .plane = elements / a->channels,
+                                  .n_order = vkt_node_in(n, ORDER)->shape.dim[0] };
+    vkt_bind bind[] = { [GATHER_TABLE] = VKT_WHOLE(n->in[TABLE]),
+                        [GATHER_ORDER] = VKT_WHOLE(n->in[ORDER]),
+                        [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
+                        [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 8u * a->channels)),
+                        [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
+        const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
+        const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0 };
+        push.row_begin = (uint32_t)row;
+        push.row_end = (uint32_t)end;
+        bind[GATHER_TABLE].offset_bytes = row * row_bytes;
+        bind[GATHER_TABLE].bytes = (end - row) * row_bytes;
+        vkt_dispatch_add(e, u8 ? VKT_K_GATHER_ROWS_U8 : VKT_K_GATHER_ROWS_F32, bind, VKT_COUNT(bind), &push,
+                         sizeof push, spec, VKT_COUNT(spec), groups(e->lim, (uint64_t)words * push.batch4, lanes), 1,
+                         1);
+    }
+}
+
+static void rows_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_gather_attr a = { .batch = vkt_rng_range(r, 1, 70), .channels = 1 };
+    const bool image = vkt_rng_range(r, 0, 1) != 0, u8 = vkt_rng_range(r, 0, 1) != 0;
+    if (image) a.channels = vkt_rng_range(r, 1, 5);
+    a.sample = image ? vkt_shape3(a.channels, vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 9))
+                     : vkt_shape1(vkt_rng_range(r, 1, 100));
+    for (uint32_t i = 0; i < a.channels; i++) {
+        a.scale[i] = vkt_rng_uniform(r, -2, 2) / (u8 ? 255.0f : 1.0f);
+        a.shift[i] = vkt_rng_uniform(r, -1, 1);
+    }
+    const uint32_t n = (uint32_t)vkt_shape_elements(a.sample), rows = vkt_rng_range(r, 1, 90);
+    if (u8)
+        vkt_case_u32(c, VKT_ROWS, vkt_shape2(rows, (n + 3) & ~3u), 256)->dtype = VKT_U8;
+    else
+        vkt_case_f32(c, VKT_ROWS, vkt_shape2(rows, n), -3, 3);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + vkt_rng_range(r, 0, 20)), rows);
+    c->rows = vkt_rng_range(r, 1, a.batch);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_gather_rows = {
+    .name = "gather_rows",
+    .min_in = 2,
+    .max_in = 2,
+    .uses_step = true,
+    .attr_bytes = sizeof(vkt_gather_attr),
+    .infer = rows_infer,
+    .emit = rows_emit,
+    .sample = rows_sample,
+    .rel_tol = 2e-7f,
+    .abs_tol = 2e-7f,
+    .tol_why = "a product and a sum: two roundings, 2 * 2^-24 of the larger term",
+    .formula = "out[b] = scale[c] table[order[first + b]] + shift[c], b < rows, else 0",
+};
+
+vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
+                           const float *scale, const float *shift)
+{
+    vkt_gather_attr a = { .batch = batch, .sample = sample, .channels = sample.rank == 3 ? sample.dim[0] : 1 };
+    for (uint32_t c = 0; c < a.channels && c < VKT_GATHER_CHANNELS; c++) {
+        a.scale[c] = scale ? scale[c] : 1;
+        a.shift[c] = shift ? shift[c] : 0;
+    }
+    const vkt_tensor in[] = { table, order };
+    const vkt_tensor out = vkt_apply(g, &vkt_op_gather_rows, in, VKT_COUNT(in), &a, NULL);
+    if (out.id) g->batch = VKT_MAX(g->batch, batch);
+    return out;
+}
+
+/* ---- gather_labels: table, order, step -> (batch) u32 ---- */
+
+static vkt_result labels_infer(vkt_infer *f)
+{
+    const vkt_gather_attr *a = f->n->attr;
+    const vkt_value *table = vkt_in(f, TABLE);
+    char text[80];
+    VKT_TRY(check(f, a));
+    VKT_REQUIRE(f, table->dtype == VKT_U32 && table->shape.rank == 1 && table->layout == VKT_ROWS, VKT_E_SHAPE,
+                "gather_labels: want a table u32 (n), got %s %s", vkt_dtype_name(table->dtype),
+                vkt_shape_text(table->shape, text));
+    vkt_out(f, VKT_U32, VKT_ROWS, vkt_shape1(a->batch));
+    return VKT_OK;
+}
+
+static void labels_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_gather_attr *a = n->attr;
+    if (!fits(n, e, n->in[TABLE]) || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
+    const vkt_gather_labels_push push = { .batch = a->batch,
+                                          .n_order = vkt_node_in(n, ORDER)->shape.dim[0],
+                                          .n_table = vkt_node_in(n, TABLE)->shape.dim[0] };
+    const vkt_bind bind[] = { [LABELS_TABLE] = VKT_WHOLE(n->in[TABLE]),
+                              [LABELS_ORDER] = VKT_WHOLE(n->in[ORDER]),
+                              [LABELS_STEP] = VKT_WHOLE(n->in[STEP]),
+                              [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes };
+    vkt_dispatch_add(e, VKT_K_GATHER_LABELS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     groups(e->lim, a->batch, lanes), 1, 1);
+}
+
+static void labels_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_gather_attr a = { .batch = vkt_rng_range(r, 1, 700) };
+    const uint32_t rows = vkt_rng_range(r, 1, 90);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(rows), 1000);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + vkt_rng_range(r, 0, 20)), rows);
+    c->rows = vkt_rng_range(r, 1, a.batch);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_gather_labels = {
+    .name = "gather_labels",
+    .min_in = 2,
+    .max_in = 2,
+    .uses_step = true,
+    .attr_bytes = sizeof(vkt_gather_attr),
+    .infer = labels_infer,
+    .emit = labels_emit,
+    .sample = labels_sample,
+    .tol_why = "integers are copied",
+    .formula = "out[b] = table[order[first + b]], b < rows, else 0",
+};
+
+vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch)
+{
+    const vkt_gather_attr a = { .batch = batch };
+    const vkt_tensor in[] = { table, order };
+    const vkt_tensor out = vkt_apply(g, &vkt_op_gather_labels, in, VKT_COUNT(in), &a, NULL);
+    if (out.id) g->batch = VKT_MAX(g->batch, batch);
+    return out;
+}

@@ -1,0 +1,6 @@
+/* gather_labels.abi.h - labels of the rows that the step chose. */
+VKT_PUSH(vkt_gather_labels_push, VKT_U32(batch) VKT_U32(n_order) VKT_U32(n_table))
+#define LABELS_TABLE 0 /* u32 (n_table) */
+#define LABELS_ORDER 1 /* u32 (n_order) */
+#define LABELS_STEP  2 /* u32 (STEP_WORDS) */
+#define LABELS_OUT   3 /* u32 (batch) */

@@ -1,0 +1,52 @@
+// gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
+//   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
+// A lane converts one word of four neighbouring samples: with U8 that is a 4x4 transposition in registers. A table larger than
+// a binding comes in windows of rows, one dispatch each. Row numbers outside the table give 0.
+// grid: x over words * batch4 with a stride; any group count is right. Deterministic: elementwise.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/gather_rows.abi.h"
+layout(local_size_x_id = 0) in;
+layout(constant_id = GATHER_SPEC_KEEP) const uint KEEP = 0;
+#ifdef U8
+const uint PER_WORD = 4;
+layout(binding = GATHER_TABLE, std430) readonly buffer Table { uint table[]; };
+vec4 unpack(uint i) { return vec4(uvec4(table[i]) >> uvec4(0u, 8u, 16u, 24u) & 0xffu); }
+#else
+const uint PER_WORD = 1;
+layout(binding = GATHER_TABLE, std430) readonly buffer Table { float table[]; };
+vec4 unpack(uint i) { return vec4(table[i], 0.0, 0.0, 0.0); }
+#endif
+layout(binding = GATHER_ORDER, std430) readonly buffer Order { uint order[]; };
+layout(binding = GATHER_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec2 affine[]; };
+layout(binding = GATHER_OUT, std430) buffer Out { vec4 samples[]; };
+
+void main()
+{
+    const uint n = pc.words * pc.batch4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+    const uint rows = step[STEP_ROWS], first = step[STEP_FIRST];
+    for (uint i = gl_GlobalInvocationID.x; i < n; i += stride) {
+        const uint word = i / pc.batch4, b4 = i % pc.batch4;
+        vec4 pixels[4]; // of sample b: elements 4 word .. 4 word + 3
+        bvec4 here, real;
+        [[unroll]] for (uint b = 0; b < 4; b++) {
+            const uint at = first + 4 * b4 + b;
+            real[b] = 4 * b4 + b < rows && at >= first && at < pc.n_order;
+            const uint row = real[b] ? order[at] : 0u;
+            here[b] = real[b] && row >= pc.row_begin && row < pc.row_end;
+            pixels[b] = here[b] ? unpack((row - pc.row_begin) * pc.words + word) : vec4(0.0);
+        }
+        [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
+            const uint f = word * PER_WORD + k;
+            if (f >= pc.elements) break; // bytes that pad a row to whole words
+            const vec2 a = affine[f / pc.plane];
+            const vec4 y = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]) * a.x + a.y;
+            const uint o = f * pc.batch4 + b4;
+            samples[o] = mix(KEEP != 0u ? samples[o] : vec4(0.0), y, here);
+        }
+    }
+}

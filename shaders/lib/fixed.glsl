@@ -1,0 +1,33 @@
+// fixed.glsl - numbers in [0,1) as 64 binary places (low word, high word), bit-equal to engine/base/fixed.c. All ones: 1.
+
+// The product, cut off after 64 places.
+uvec2 fixed_mul(uvec2 a, uvec2 b)
+{
+    if (a == uvec2(0xffffffffu)) return b;
+    uint h00, l00, h01, l01, h10, l10, h11, l11, c0, c1, c2, c3;
+    umulExtended(a.x, b.x, h00, l00);
+    umulExtended(a.x, b.y, h01, l01);
+    umulExtended(a.y, b.x, h10, l10);
+    umulExtended(a.y, b.y, h11, l11);
+    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the word that is cut off leaves its carries
+    const uint low = uaddCarry(uaddCarry(h01, h10, c2), l11, c3);
+    uint c4;
+    const uint sum = uaddCarry(low, c0 + c1, c4);
+    return uvec2(sum, h11 + c2 + c3 + c4);
+}
+
+// 1 - q rounded to the nearest float, ties to even, by integers alone: no rounding mode of the device takes part.
+float fixed_complement(uvec2 q)
+{
+    if (q == uvec2(0xffffffffu)) return 0.0;
+    if (q == uvec2(0u)) return 1.0;
+    const uint low = ~q.x + 1u, high = ~q.y + (low == 0u ? 1u : 0u);
+    const int top = high != 0u ? 32 + findMSB(high) : findMSB(low); // 1 - q = 2^(top - 64) * 1.xxx
+    const int left = 63 - top;                                      // shift that brings the leading one to bit 63
+    uvec2 m = uvec2(low, high);
+    if (left >= 32) m = uvec2(0u, low << (left - 32));
+    else if (left > 0) m = uvec2(low << left, (high << left) | (low >> (32 - left)));
+    const uint keep = m.y >> 8, rest = m.y & 0xffu;                 // 24 bits stay; 8 + 32 bits decide
+    const bool up = rest > 0x80u || (rest == 0x80u && (m.x != 0u || (keep & 1u) != 0u));
+    return uintBitsToFloat((uint(top + 63 - 1) << 23) + keep + (up ? 1u : 0u)); // keep's leading one adds 1 to the exponent
+}

@@ -1,0 +1,23 @@
+// report.comp - copies a run's loss and correct count, with its rows and step number, to slot run % RING_SLOTS of the
+// metrics ring, where the host reads them some runs later.
+// grid: one invocation.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/report.abi.h"
+layout(local_size_x_id = 0) in;
+layout(binding = REPORT_METRICS, std430) writeonly buffer Metrics { uint metrics[]; };
+layout(binding = REPORT_LOSS, std430) readonly buffer Loss { uint loss[]; };
+layout(binding = REPORT_CORRECT, std430) readonly buffer Correct { uint correct[]; };
+layout(binding = REPORT_STEP, std430) readonly buffer Step { uint step[]; };
+
+void main()
+{
+    if (gl_GlobalInvocationID.x != 0u) return;
+    const uint slot = step[STEP_RUN] % RING_SLOTS * METRIC_WORDS;
+    metrics[slot + METRIC_LOSS] = loss[0];
+    metrics[slot + METRIC_CORRECT] = pc.has_correct != 0u ? correct[0] : 0u;
+    metrics[slot + METRIC_ROWS] = step[STEP_ROWS];
+    metrics[slot + METRIC_T] = step[STEP_T];
+}
