@@ -1,0 +1,55 @@
+/* record/array.c - device memory that outlives programs. */
+#include "record/record.h"
+
+vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out)
+{
+    *out = NULL;
+    uint64_t bytes;
+    if (params->shape.rank > VKT_MAX_RANK || (unsigned)params->dtype >= VKT_DTYPE_COUNT ||
+        !vkt_physical_bytes(params->shape, VKT_ROWS, params->dtype, &bytes) || bytes == 0)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "array: the shape or element type makes no sense");
+    vkt_array *a = vkt_alloc(&ctx->host, sizeof *a);
+    if (!a) return vkt_fail_nomem(&ctx->host, "an array", sizeof *a);
+    *a = (vkt_array){ .ctx = ctx, .dtype = params->dtype, .shape = params->shape, .bytes = bytes };
+    vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_PLACE_UPLOAD : VKT_PLACE_DEVICE, VKT_MEM_DATA, bytes,
+                                     params->name ? params->name : "array", &a->buffer);
+    if (r == VKT_OK && params->host_visible) {
+        if (params->data) memcpy(a->buffer->mapped, params->data, bytes);
+        else memset(a->buffer->mapped, 0, bytes);
+    } else if (r == VKT_OK) {
+        const uint64_t whole = bytes / 4 * 4;
+        if (params->data && whole) r = vkt_upload(ctx, a->buffer, 0, params->data, whole);
+        else if (!params->data) r = vkt_fill(ctx, a->buffer, 0, vkt_round_up(bytes, 4), 0);
+        if (r == VKT_OK && params->data && bytes > whole) {
+            uint32_t tail = 0; /* u8 tables: buffers are copied in words */
+            memcpy(&tail, (const char *)params->data + whole, bytes - whole);
+            r = vkt_upload(ctx, a->buffer, whole, &tail, sizeof tail);
+        }
+    }
+    if (r == VKT_OK) *out = a;
+    else vkt_array_destroy(&a);
+    return r;
+}
+
+void vkt_array_destroy(vkt_array **pa)
+{
+    vkt_array *a = pa ? *pa : NULL;
+    if (!a) return;
+    vkt_wait(a->ctx, a->ctx->compute.submitted);
+    vkt_buffer_destroy(a->ctx, &a->buffer);
+    vkt_free(&a->ctx->host, a);
+    *pa = NULL;
+}
+
+vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes)
+{
+    if (offset > a->bytes || bytes > a->bytes - offset || offset % 4 || bytes % 4)
+        return vkt_fail(&a->ctx->host, VKT_E_ARG, "array: want multiples of 4 within %llu bytes, got %llu at %llu",
+                        (unsigned long long)a->bytes, (unsigned long long)bytes, (unsigned long long)offset);
+    return vkt_upload(a->ctx, a->buffer, offset, data, bytes);
+}
+
+void *vkt_array_map(vkt_array *a)
+{
+    return a->buffer->mapped;
+}

@@ -1,0 +1,204 @@
+/* record/commands.c - pipelines, descriptor sets, and the one command buffer of a program. */
+#include "record/record.h"
+
+#include <stdio.h>
+
+static uint32_t kernel_bindings(const vkt_kernel_row *row)
+{
+    return row->reads | row->writes;
+}
+
+/* Texel loads where the device wants them and every such window fits into a view. */
+static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
+{
+    const uint64_t most = p->ctx->limits.max_texel_elements;
+    if (!row->texels || most == 0) return false;
+    for (uint32_t b = 0; b < d->n_bind; b++)
+        if ((row->texels >> b & 1) && d->bind[b].t.id && vkt_range_of(p, &d->bind[b]).bytes / 16 > most) return false;
+    return true;
+}
+
+static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
+{
+    const vkt_host *h = &p->ctx->host;
+    for (uint32_t b = 0; b < VKT_EMIT_BINDINGS; b++) {
+        const bool wanted = kernel_bindings(row) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
+        if (wanted != given)
+            return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b, row->name,
+                            given ? "bound but not declared" : "declared but not bound");
+        if (!given) continue;
+        const vkt_range r = vkt_range_of(p, &d->bind[b]);
+        if (r.bytes > p->ctx->limits.max_storage_range_bytes || r.offset_bytes % VKT_ALIGN_BYTES) {
+            char a[24], c[24];
+            return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound whole, and this device binds at most %s",
+                            p->g->nodes[d->node]->op->name, vkt_lowered_value(&p->lowered, d->bind[b].t)->name,
+                            vkt_bytes_text(r.bytes, a), vkt_bytes_text(p->ctx->limits.max_storage_range_bytes, c));
+        }
+    }
+    return VKT_OK;
+}
+
+static vkt_result make_pipelines(vkt_program *p)
+{
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+        VKT_TRY(check_dispatch(p, d, row));
+        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, use_texels(p, d, row), d->spec, d->n_spec,
+                                 &p->pipelines[i]));
+    }
+    return VKT_OK;
+}
+
+static vkt_result make_pool(vkt_program *p)
+{
+    vkt_ctx *ctx = p->ctx;
+    uint32_t buffers = 0, texels = 0;
+    for (size_t i = 0; i < p->lowered.n; i++)
+        for (uint32_t b = 0; b < p->lowered.list[i].n_bind; b++)
+            if (p->lowered.list[i].bind[b].t.id) (*(p->pipelines[i]->texels >> b & 1 ? &texels : &buffers))++;
+    const VkDescriptorPoolSize sizes[2] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, buffers + 1 },
+                                            { VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, texels + 1 } };
+    const VkDescriptorPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                              .maxSets = (uint32_t)p->lowered.n,
+                                              .poolSizeCount = 2,
+                                              .pPoolSizes = sizes };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool), "vkCreateDescriptorPool"));
+    p->views = vkt_alloc_array(&ctx->host, texels + 1, sizeof *p->views);
+    return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
+}
+
+static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
+{
+    vkt_ctx *ctx = p->ctx;
+    const VkBufferViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
+                                          .buffer = r.buffer->handle,
+                                          .format = VK_FORMAT_R32G32B32A32_SFLOAT,
+                                          .offset = r.offset_bytes,
+                                          .range = r.bytes };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateBufferView(ctx->device, &info, NULL, out), "vkCreateBufferView"));
+    p->views[p->n_views++] = *out;
+    return VKT_OK;
+}
+
+static vkt_result write_set(vkt_program *p, size_t i)
+{
+    vkt_ctx *ctx = p->ctx;
+    const vkt_dispatch *d = &p->lowered.list[i];
+    const VkDescriptorSetAllocateInfo alloc = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                                .descriptorPool = p->pool,
+                                                .descriptorSetCount = 1,
+                                                .pSetLayouts = &p->pipelines[i]->set_layout };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[i]), "vkAllocateDescriptorSets"));
+    VkWriteDescriptorSet writes[VKT_EMIT_BINDINGS];
+    VkDescriptorBufferInfo infos[VKT_EMIT_BINDINGS];
+    VkBufferView views[VKT_EMIT_BINDINGS];
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < d->n_bind; b++) {
+        if (!d->bind[b].t.id) continue;
+        const vkt_range r = vkt_range_of(p, &d->bind[b]);
+        const bool texel = p->pipelines[i]->texels >> b & 1;
+        if (texel) VKT_TRY(make_view(p, r, &views[n]));
+        infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.offset_bytes, r.bytes };
+        writes[n] = (VkWriteDescriptorSet){ .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                            .dstSet = p->sets[i],
+                                            .dstBinding = b,
+                                            .descriptorCount = 1,
+                                            .descriptorType = texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+                                                                    : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                            .pBufferInfo = &infos[n],
+                                            .pTexelBufferView = &views[n] };
+        n++;
+    }
+    ctx->vk.UpdateDescriptorSets(ctx->device, n, writes, 0, NULL);
+    return VKT_OK;
+}
+
+static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, VkPipelineStageFlags2 src_stage, VkAccessFlags2 src,
+                    VkPipelineStageFlags2 dst_stage, VkAccessFlags2 dst)
+{
+    const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                                 .srcStageMask = src_stage,
+                                 .srcAccessMask = src,
+                                 .dstStageMask = dst_stage,
+                                 .dstAccessMask = dst };
+    const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO, .memoryBarrierCount = 1, .pMemoryBarriers = &m };
+    ctx->vk.CmdPipelineBarrier2(cmd, &info);
+}
+
+#define COMPUTE VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
+#define READ VK_ACCESS_2_SHADER_READ_BIT
+#define WRITE VK_ACCESS_2_SHADER_WRITE_BIT
+
+static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
+{
+    vkt_ctx *ctx = p->ctx;
+    const vkt_dispatch *d = &p->lowered.list[i];
+    const vkt_pipeline *pipe = p->pipelines[i];
+    char label[96];
+    snprintf(label, sizeof label, "%s.%u %s", p->g->nodes[d->node]->op->name, d->node,
+             vkt_kernel_get((vkt_kernel_id)d->kernel)->name);
+    vkt_label_begin(ctx, cmd, label);
+    ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->handle);
+    ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pipe->layout, 0, 1, &p->sets[i], 0, NULL);
+    if (d->push_bytes)
+        ctx->vk.CmdPushConstants(cmd, pipe->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, d->push_bytes, d->push);
+    ctx->vk.CmdDispatch(cmd, d->groups[0], d->groups[1], d->groups[2]);
+    vkt_label_end(ctx, cmd);
+}
+
+/* Earlier submissions and transfers may still use the program's memory when it starts; the host and later transfers read
+ * what it leaves. */
+static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
+{
+    vkt_ctx *ctx = p->ctx;
+    VKT_TRY(vkt_commands_begin(ctx, c, true));
+    if (timer) vkt_timer_reset(ctx, c->cmd, timer);
+    const VkPipelineStageFlags2 others = COMPUTE | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | VK_PIPELINE_STAGE_2_HOST_BIT;
+    barrier(ctx, c->cmd, others, WRITE | VK_ACCESS_2_TRANSFER_WRITE_BIT | VK_ACCESS_2_HOST_WRITE_BIT, COMPUTE, READ | WRITE);
+    size_t next = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        if (next < p->n_barriers && p->barriers[next].before == i) {
+            barrier(ctx, c->cmd, COMPUTE, WRITE, COMPUTE, READ | WRITE);
+            next++;
+        }
+        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i));
+        record_dispatch(p, c->cmd, i);
+        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i + 1));
+    }
+    barrier(ctx, c->cmd, COMPUTE, WRITE, VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT,
+            VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT);
+    return vkt_commands_end(ctx, c);
+}
+
+vkt_result vkt_record(vkt_program *p, bool profile)
+{
+    vkt_ctx *ctx = p->ctx;
+    const size_t n = p->lowered.n;
+    if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
+    p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
+    p->sets = vkt_alloc_array(&ctx->host, n, sizeof *p->sets);
+    if (!p->pipelines || !p->sets) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->sets);
+    VKT_TRY(make_pipelines(p));
+    VKT_TRY(make_pool(p));
+    for (size_t i = 0; i < n; i++) VKT_TRY(write_set(p, i));
+    VKT_TRY(vkt_commands_create(ctx, p->name, &p->commands));
+    VKT_TRY(record_into(p, &p->commands, NULL));
+    if (!profile) return VKT_OK;
+    VKT_TRY(vkt_timer_create(ctx, (uint32_t)(2 * n), &p->timer));
+    VKT_TRY(vkt_commands_create(ctx, p->name, &p->profiled));
+    return record_into(p, &p->profiled, &p->timer);
+}
+
+void vkt_record_free(vkt_program *p)
+{
+    vkt_ctx *ctx = p->ctx;
+    vkt_commands_destroy(ctx, &p->commands);
+    vkt_commands_destroy(ctx, &p->profiled);
+    if (p->timer.pool) vkt_timer_destroy(ctx, &p->timer);
+    for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], NULL);
+    if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, NULL);
+    vkt_free(&ctx->host, p->views);
+    vkt_free(&ctx->host, p->sets);
+    vkt_free(&ctx->host, p->pipelines);
+}

@@ -1,0 +1,89 @@
+/* record/print.c - a program as text: graph, memory, dispatches and barriers. */
+#include "record/record.h"
+
+static void graph_text(const vkt_program *p, vkt_text *t)
+{
+    const vkt_graph *g = p->g;
+    char shape[80];
+    vkt_text_add(t, "graph: %zu nodes, %zu parameters\n", g->n_nodes, g->n_params);
+    for (size_t i = 0; i < g->n_params; i++) {
+        const vkt_value *v = &g->values[g->params[i]];
+        vkt_text_add(t, "  param %-20s %s\n", v->name, vkt_shape_text(v->shape, shape));
+    }
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const vkt_node *n = g->nodes[i];
+        vkt_text_add(t, "  %3zu %-16s", i, n->op->name);
+        for (uint32_t k = 0; k < n->n_in; k++)
+            vkt_text_add(t, "%s%s", k ? ", " : " ", n->in[k].id ? g->values[n->in[k].id].name : "-");
+        for (uint32_t k = 0; k < n->n_out; k++) {
+            const vkt_value *v = &g->values[n->out[k].id];
+            vkt_text_add(t, "%s%s %s %s%s%s", k ? ", " : " -> ", v->name, vkt_dtype_name(v->dtype),
+                         vkt_shape_text(v->shape, shape), v->layout == VKT_BATCH_LAST ? " batch-last" : "",
+                         v->alias ? " (alias)" : "");
+        }
+        vkt_text_add(t, "\n");
+    }
+}
+
+static const char *value_name(const vkt_program *p, uint32_t id)
+{
+    return vkt_lowered_value(&p->lowered, (vkt_tensor){ id })->name;
+}
+
+static void dispatches_text(const vkt_program *p, vkt_text *t)
+{
+    static const char *const hazards[] = { "reads", "overwrites what was read as", "overwrites" };
+    vkt_text_add(t, "commands: %zu dispatches, %zu barriers between them\n", p->lowered.n, p->n_barriers);
+    size_t next = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        if (next < p->n_barriers && p->barriers[next].before == i) {
+            const vkt_barrier *b = &p->barriers[next++];
+            vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard], value_name(p, b->value), b->other);
+        }
+        const vkt_dispatch *d = &p->lowered.list[i];
+        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
+        vkt_text_add(t, "  %3zu %-18s %5u x %u x %u  ", i, row->name, d->groups[0], d->groups[1], d->groups[2]);
+        for (uint32_t b = 0; b < d->n_bind; b++) {
+            if (!d->bind[b].t.id) continue;
+            const bool r = row->reads >> b & 1, w = row->writes >> b & 1;
+            vkt_text_add(t, " %s:%s", r && w ? "rw" : w ? "w" : "r", value_name(p, d->bind[b].t.id));
+        }
+        vkt_text_add(t, "\n");
+    }
+}
+
+vkt_result vkt_program_text(const vkt_program *p, vkt_text *t)
+{
+    vkt_text_add(t, "program %s\n", p->name);
+    graph_text(p, t);
+    vkt_plan_text(&p->plan, &p->lowered, t);
+    dispatches_text(p, t);
+    return t->failed ? vkt_fail_nomem(t->h, "a program's text", t->len) : VKT_OK;
+}
+
+vkt_result vkt_program_print(const vkt_program *p, char **text)
+{
+    vkt_text t = { .h = &p->ctx->host };
+    const vkt_result r = vkt_program_text(p, &t);
+    if (r != VKT_OK) vkt_text_free(&t);
+    *text = t.s;
+    return r;
+}
+
+void vkt_text_release(const vkt_program *p, char **text)
+{
+    vkt_free(&p->ctx->host, *text);
+    *text = NULL;
+}
+
+void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
+{
+    *out = (vkt_plan_info){ .total_bytes = p->plan.packed_bytes,
+                            .lower_bound_bytes = p->plan.lower_bound_bytes,
+                            .dispatches = (uint32_t)p->lowered.n,
+                            .barriers = (uint32_t)p->n_barriers };
+    out->bytes[VKT_MEM_ACTIVATIONS] = p->plan.packed_bytes + p->plan.input_bytes;
+    out->bytes[VKT_MEM_SCRATCH] = p->plan.const_bytes;
+    for (size_t i = 0; i < p->plan.n_blocks; i++)
+        out->largest_buffer_bytes = VKT_MAX(out->largest_buffer_bytes, p->plan.block_bytes[i]);
+}

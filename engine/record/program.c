@@ -1,0 +1,248 @@
+/* record/program.c - a graph compiled for a context, and its runs. */
+#include "record/debug.h"
+
+#include <stdio.h>
+
+#include "abi/step.abi.h"
+#include "ops/ops.h"
+#include "passes/passes.h"
+
+/* ---- where things are ---- */
+
+static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
+{
+    switch (at.role) {
+    case VKT_ROLE_ACTIVATION:
+    case VKT_ROLE_SCRATCH: return p->blocks[at.index];
+    case VKT_ROLE_INPUT: return p->inputs[at.index];
+    case VKT_ROLE_EXTERNAL: return p->arrays[at.index]->buffer;
+    case VKT_ROLE_PARAM: return p->store->part[VKT_PART_VALUE];
+    case VKT_ROLE_GRAD: return p->store->part[VKT_PART_GRADIENT];
+    case VKT_ROLE_MOMENT1: return p->store->part[VKT_PART_MOMENT1];
+    case VKT_ROLE_MOMENT2: return p->store->part[VKT_PART_MOMENT2];
+    case VKT_ROLE_CLOCK: return p->store ? p->store->clock : p->own_clock;
+    case VKT_ROLE_STEP: return p->step;
+    case VKT_ROLE_WORDS: return p->words;
+    case VKT_ROLE_METRICS: return p->metrics;
+    case VKT_ROLE_CONST: return p->consts;
+    }
+    return NULL;
+}
+
+vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b)
+{
+    const vkt_place at = p->plan.place[b->t.id];
+    return (vkt_range){ buffer_at(p, at), at.offset_bytes + b->offset_bytes, vkt_round_up(b->bytes, 16) };
+}
+
+/* ---- creation ---- */
+
+/* The program's parameters are the store's by name; whoever uses an arena as a whole must have the same arena. */
+static vkt_result match_store(vkt_program *p)
+{
+    const vkt_host *h = &p->ctx->host;
+    vkt_graph *g = p->g;
+    if (g->n_params && !p->store) return vkt_fail(h, VKT_E_ARG, "program: the graph has parameters; want a store");
+    for (size_t i = 0; i < g->n_params; i++) {
+        vkt_value *v = &g->values[g->params[i]];
+        const vkt_store_entry *e = NULL;
+        for (uint32_t k = 0; k < p->store->n && !e; k++)
+            if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
+        char want[80], have[80];
+        if (!e || !vkt_shape_equal(e->shape, v->shape))
+            return vkt_fail(h, VKT_E_NOT_FOUND, "program: the store has %s for parameter '%s' of shape %s",
+                            e ? vkt_shape_text(e->shape, have) : "nothing", v->name, vkt_shape_text(v->shape, want));
+        if (g->arena[0].id && e->offset_bytes != v->arena_offset_bytes)
+            return vkt_fail(h, VKT_E_STATE, "program: the store was laid out for another graph: parameter '%s' is elsewhere",
+                            v->name);
+        v->arena_offset_bytes = e->offset_bytes;
+    }
+    for (int i = 0; i < 4; i++)
+        if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
+            return vkt_fail(h, VKT_E_STATE, "program: the store was made for a graph without gradients or this optimizer");
+    return VKT_OK;
+}
+
+static vkt_result finish_graph(vkt_program *p)
+{
+    vkt_graph *g = p->g;
+    if (g->step.id && !g->has_advance) {
+        vkt_step_advance(g, g->has_optimizer);
+        g->has_advance = true;
+    }
+    return g->status;
+}
+
+static vkt_result lower_and_plan(vkt_program *p)
+{
+    vkt_graph *g = p->g;
+    bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + 1, sizeof *live);
+    if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes);
+    vkt_find_live(g, live);
+    vkt_result r = vkt_lower(g, &p->ctx->limits, live, &p->lowered);
+    vkt_free(&p->ctx->host, live);
+    if (r != VKT_OK) return r;
+    p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    return vkt_plan_make(&p->lowered, &p->options, &p->plan);
+}
+
+static uint64_t planned_bytes(const vkt_program *p)
+{
+    return p->plan.packed_bytes + p->plan.const_bytes + p->plan.input_bytes;
+}
+
+/* Refuses before the first allocation, with the plan in the message. */
+static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
+{
+    vkt_memory_stats m;
+    vkt_ctx_memory(p->ctx, &m);
+    uint64_t left = m.cap_bytes > m.used_total_bytes ? m.cap_bytes - m.used_total_bytes : 0;
+    if (max_bytes) left = VKT_MIN(left, max_bytes);
+    if (planned_bytes(p) <= left) return VKT_OK;
+    char a[24], b[24], c[24], d[24], e[24];
+    return vkt_fail(&p->ctx->host, VKT_E_MEMORY_CAP,
+                    "%s needs %s of device memory (activations and scratch %s, constants %s, inputs %s) and %s are left below "
+                    "the cap: use a smaller batch",
+                    p->name, vkt_bytes_text(planned_bytes(p), a), vkt_bytes_text(p->plan.packed_bytes, b),
+                    vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
+}
+
+static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
+{
+    const vkt_host *h = &p->ctx->host;
+    for (uint32_t i = 0; i < params->n_arrays; i++) {
+        const vkt_binding *b = &params->arrays[i];
+        const bool known = b->tensor.id < p->g->n_values && p->g->values[b->tensor.id].role == VKT_ROLE_EXTERNAL;
+        if (!known || !b->array || b->array->bytes < p->g->values[b->tensor.id].bytes ||
+            b->array->dtype != p->g->values[b->tensor.id].dtype)
+            return vkt_fail(h, VKT_E_ARG, "program: array binding %u: want a vkt_external and an array of its type and size", i);
+        p->arrays[b->tensor.id] = b->array;
+    }
+    for (size_t i = 1; i < p->g->n_values; i++)
+        if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[i])
+            return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
+    return VKT_OK;
+}
+
+static vkt_result make_inputs(vkt_program *p)
+{
+    for (size_t i = 1; i < p->g->n_values; i++) {
+        const vkt_value *v = &p->g->values[i];
+        if (v->role != VKT_ROLE_INPUT || v->alias) continue;
+        VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, v->bytes, v->name, &p->inputs[i]));
+        VKT_TRY(vkt_fill(p->ctx, p->inputs[i], 0, vkt_round_up(v->bytes, 4), 0));
+    }
+    return VKT_OK;
+}
+
+static vkt_result make_consts(vkt_program *p)
+{
+    if (p->plan.const_bytes == 0) return VKT_OK;
+    VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_SCRATCH, p->plan.const_bytes, "constants", &p->consts));
+    for (uint32_t i = 1; i < p->plan.n; i++) {
+        const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
+        if (v->role == VKT_ROLE_CONST && !v->alias)
+            VKT_TRY(vkt_upload(p->ctx, p->consts, p->plan.place[i].offset_bytes, v->data, vkt_round_up(v->bytes, 4)));
+    }
+    return VKT_OK;
+}
+
+static vkt_result make_step(vkt_program *p)
+{
+    vkt_ctx *ctx = p->ctx;
+    if (p->g->step.id) {
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
+        VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_SLOTS * 4, "words", &p->words));
+        memset(p->words->mapped, 0, RING_WORDS * RING_SLOTS * 4);
+    }
+    if (p->g->clock.id && !p->store) {
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &p->own_clock));
+        VKT_TRY(vkt_fill(ctx, p->own_clock, 0, CLOCK_WORDS * 4, 0));
+    }
+    if (p->g->metrics.id) {
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_SLOTS * 4, "metrics",
+                                  &p->metrics));
+        memset(p->metrics->mapped, 0, METRIC_WORDS * RING_SLOTS * 4);
+    }
+    return VKT_OK;
+}
+
+static vkt_result make_memory(vkt_program *p)
+{
+    for (size_t i = 0; i < p->plan.n_blocks; i++)
+        VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, p->plan.block_bytes[i], "activations",
+                                  &p->blocks[i]));
+    VKT_TRY(make_inputs(p));
+    VKT_TRY(make_consts(p));
+    return make_step(p);
+}
+
+static vkt_result build(vkt_program *p, const vkt_program_params *params)
+{
+    const vkt_host *h = &p->ctx->host;
+    VKT_TRY(finish_graph(p));
+    VKT_TRY(match_store(p));
+    VKT_TRY(lower_and_plan(p));
+    VKT_TRY(check_cap(p, params->max_bytes));
+    p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
+    p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);
+    p->arrays = vkt_alloc_array(h, p->g->n_values, sizeof *p->arrays);
+    if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
+    VKT_TRY(bind_arrays(p, params));
+    VKT_TRY(make_memory(p));
+    VKT_TRY(vkt_find_barriers(p));
+    return vkt_record(p, params->profile);
+}
+
+static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+                         uint64_t guard_bytes, vkt_program **out)
+{
+    *out = NULL;
+    if (g->status != VKT_OK) return vkt_fail(&ctx->host, g->status, "program: the graph has an error");
+    vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
+    if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
+    const vkt_program_params none = { 0 };
+    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options.guard_bytes = guard_bytes };
+    snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
+    const vkt_result r = build(p, params ? params : &none);
+    if (r == VKT_OK) *out = p;
+    else vkt_program_destroy(&p);
+    return r;
+}
+
+vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+                              vkt_program **out)
+{
+    return create(ctx, g, store, params, 0, out);
+}
+
+vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+                                      vkt_program **out)
+{
+    return create(ctx, g, store, params, VKT_ALIGN_BYTES, out);
+}
+
+void vkt_program_destroy(vkt_program **pp)
+{
+    vkt_program *p = pp ? *pp : NULL;
+    if (!p) return;
+    vkt_ctx *ctx = p->ctx;
+    vkt_wait(ctx, ctx->compute.submitted);
+    vkt_record_free(p);
+    for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
+    for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
+    vkt_buffer_destroy(ctx, &p->consts);
+    vkt_buffer_destroy(ctx, &p->step);
+    vkt_buffer_destroy(ctx, &p->words);
+    vkt_buffer_destroy(ctx, &p->metrics);
+    vkt_buffer_destroy(ctx, &p->own_clock);
+    if (p->plan.place) vkt_plan_free(&p->plan);
+    if (p->lowered.g) vkt_lower_free(&p->lowered);
+    vkt_free(&ctx->host, p->blocks);
+    vkt_free(&ctx->host, p->inputs);
+    vkt_free(&ctx->host, p->arrays);
+    vkt_free(&ctx->host, p->barriers);
+    vkt_free(&ctx->host, p);
+    *pp = NULL;
+}

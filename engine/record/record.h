@@ -1,0 +1,88 @@
+/* record/record.h - inside of the record floor: arrays, stores and programs as they are. */
+#ifndef VKT_RECORD_H
+#define VKT_RECORD_H
+
+#include "gpu/gpu.h"
+#include "ir/ir.h"
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+
+struct vkt_array {
+    vkt_ctx *ctx;
+    vkt_buffer *buffer;
+    vkt_dtype dtype;
+    vkt_shape shape;
+    uint64_t bytes;
+};
+
+typedef struct vkt_store_entry {
+    char name[VKT_NAME_MAX];
+    vkt_shape shape;
+    uint64_t offset_bytes, bytes; /* in the arena */
+} vkt_store_entry;
+
+struct vkt_store {
+    vkt_ctx *ctx;
+    vkt_store_entry *entries;
+    uint32_t n;
+    uint64_t arena_bytes;
+    uint64_t beta1, beta2;  /* 0.64 fixed point; 0 when the optimizer has none */
+    vkt_buffer *part[4];    /* by vkt_store_part; NULL: not there */
+    vkt_buffer *clock;
+};
+
+/* Why a barrier stands before a dispatch: the first hazard that asked for it. */
+typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
+typedef struct vkt_barrier {
+    uint32_t before;  /* dispatch number */
+    vkt_hazard hazard;
+    uint32_t value;   /* id of the value at that dispatch */
+    uint32_t other;   /* the dispatch that it waits for */
+} vkt_barrier;
+
+/* Where the bytes of one binding are. */
+typedef struct vkt_range {
+    const vkt_buffer *buffer;
+    uint64_t offset_bytes, bytes;
+} vkt_range;
+
+struct vkt_program {
+    vkt_ctx *ctx;
+    vkt_graph *g;
+    vkt_store *store;
+    char name[VKT_NAME_MAX];
+    vkt_emit lowered;
+    vkt_plan plan;
+    vkt_plan_options options;
+
+    vkt_buffer **blocks;   /* plan.n_blocks of them */
+    vkt_buffer **inputs;   /* by value id; NULL where the value is no input */
+    vkt_array **arrays;    /* by value id; owned by the caller */
+    vkt_buffer *consts, *step, *words, *metrics;
+    vkt_buffer *own_clock; /* for a graph without a store */
+
+    vkt_barrier *barriers;
+    size_t n_barriers, cap_barriers;
+
+    VkDescriptorPool pool;
+    VkDescriptorSet *sets;              /* by dispatch */
+    const vkt_pipeline **pipelines;     /* by dispatch */
+    VkBufferView *views;
+    size_t n_views;
+    vkt_commands commands, profiled;    /* profiled.cmd: the same with timestamps, if asked for */
+    vkt_timer timer;
+
+    uint64_t runs;                      /* submitted so far */
+    uint64_t values[VKT_RUN_RING];      /* timeline value of run r at r % VKT_RUN_RING */
+};
+
+/* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
+vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
+/* Walks the dispatches and notes where a barrier must stand. */
+vkt_result vkt_find_barriers(vkt_program *p);
+/* Pipelines, descriptor sets and the recorded command buffers. */
+vkt_result vkt_record(vkt_program *p, bool profile);
+void vkt_record_free(vkt_program *p);
+vkt_result vkt_program_text(const vkt_program *p, vkt_text *t);
+
+#endif

@@ -1,0 +1,189 @@
+/* record/run.c - what happens per run: a few words of step state, one submission; and reading what it left. */
+#include "record/debug.h"
+
+#include "abi/step.abi.h"
+
+_Static_assert(RING_SLOTS == VKT_RUN_RING, "the public header and the shaders agree on the ring");
+
+/* Waits until run r is done, if it is one of those still remembered. */
+static vkt_result wait_run(vkt_program *p, uint64_t r)
+{
+    return vkt_wait(p->ctx, p->values[r % VKT_RUN_RING]);
+}
+
+static vkt_result submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index)
+{
+    const uint64_t r = p->runs;
+    if (r >= VKT_RUN_RING) VKT_TRY(wait_run(p, r - VKT_RUN_RING)); /* its slots are about to be used again */
+    if (p->words) {
+        uint32_t *w = (uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS;
+        w[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : UINT32_MAX;
+        w[RING_FIRST] = run ? run->first : 0;
+        const float lr = run ? run->lr : 0.0f;
+        memcpy(&w[RING_LR], &lr, sizeof lr);
+    }
+    VKT_TRY(vkt_submit(p->ctx, cmd, p->name, &p->values[r % VKT_RUN_RING]));
+    if (run_index) *run_index = r;
+    p->runs++;
+    return VKT_OK;
+}
+
+vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
+{
+    return submit(p, run, p->commands.cmd, run_index);
+}
+
+static vkt_result check_run(const vkt_program *p, uint64_t run_index)
+{
+    if (run_index >= p->runs || p->runs - run_index > VKT_RUN_RING)
+        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: run %llu is none of the last %d of %llu",
+                        (unsigned long long)run_index, VKT_RUN_RING, (unsigned long long)p->runs);
+    return VKT_OK;
+}
+
+vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out)
+{
+    *out = (vkt_metrics){ 0 };
+    VKT_TRY(check_run(p, run_index));
+    if (!p->metrics) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: the graph has no vkt_report");
+    VKT_TRY(wait_run(p, run_index));
+    const uint32_t *m = (const uint32_t *)p->metrics->mapped + run_index % RING_SLOTS * METRIC_WORDS;
+    memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
+    memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
+    out->rows = m[METRIC_ROWS];
+    out->t = m[METRIC_T];
+    return VKT_OK;
+}
+
+bool vkt_program_done(vkt_program *p, uint64_t run_index)
+{
+    return run_index < p->runs && (p->runs - run_index > VKT_RUN_RING || vkt_reached(p->ctx, p->values[run_index % VKT_RUN_RING]));
+}
+
+vkt_result vkt_program_wait(vkt_program *p)
+{
+    return p->runs ? wait_run(p, p->runs - 1) : VKT_OK;
+}
+
+/* ---- host data ---- */
+
+static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes, bool write)
+{
+    const vkt_host *h = &p->ctx->host;
+    if (t.id == 0 || t.id >= p->g->n_values) return vkt_fail(h, VKT_E_ARG, "program: that tensor is not of its graph");
+    const vkt_value *v = &p->g->values[t.id];
+    const vkt_role role = p->g->values[vkt_root(p->g, t)].role;
+    const bool readable = v->keep || (role != VKT_ROLE_ACTIVATION && role != VKT_ROLE_SCRATCH);
+    if (write ? role != VKT_ROLE_INPUT : !readable)
+        return vkt_fail(h, VKT_E_ARG, "program: '%s' is no %s", v->name, write ? "input" : "kept value: see vkt_keep");
+    const uint64_t want = vkt_shape_elements(v->shape) * vkt_dtype_bytes(v->dtype);
+    if (bytes != want)
+        return vkt_fail(h, VKT_E_ARG, "program: '%s' has %llu bytes, got %llu", v->name, (unsigned long long)want,
+                        (unsigned long long)bytes);
+    return VKT_OK;
+}
+
+static vkt_range whole(const vkt_program *p, vkt_tensor t)
+{
+    const vkt_bind b = { .t = t, .bytes = p->g->values[t.id].bytes };
+    vkt_range r = vkt_range_of(p, &b);
+    r.bytes = vkt_round_up(b.bytes, 4);
+    return r;
+}
+
+/* A layout that host memory has already is moved without a detour. */
+static bool is_plain(const vkt_value *v)
+{
+    return v->layout == VKT_ROWS && v->bytes % 4 == 0;
+}
+
+vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)
+{
+    VKT_TRY(check_value(p, t, bytes, true));
+    const vkt_value *v = &p->g->values[t.id];
+    const vkt_range at = whole(p, t);
+    vkt_buffer *buffer = p->inputs[vkt_root(p->g, t)];
+    if (is_plain(v)) return vkt_upload(p->ctx, buffer, at.offset_bytes, data, bytes);
+    void *physical = vkt_alloc(&p->ctx->host, at.bytes);
+    if (!physical) return vkt_fail_nomem(&p->ctx->host, v->name, at.bytes);
+    vkt_pack_value(v, data, physical);
+    const vkt_result r = vkt_upload(p->ctx, buffer, at.offset_bytes, physical, at.bytes);
+    vkt_free(&p->ctx->host, physical);
+    return r;
+}
+
+vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes)
+{
+    VKT_TRY(check_value(p, t, bytes, false));
+    const vkt_value *v = &p->g->values[t.id];
+    const vkt_range at = whole(p, t);
+    if (is_plain(v)) return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, data, bytes);
+    void *physical = vkt_alloc(&p->ctx->host, at.bytes);
+    if (!physical) return vkt_fail_nomem(&p->ctx->host, v->name, at.bytes);
+    const vkt_result r = vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, physical, at.bytes);
+    if (r == VKT_OK) vkt_unpack_value(v, physical, data);
+    vkt_free(&p->ctx->host, physical);
+    return r;
+}
+
+/* ---- profile ---- */
+
+vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity, uint32_t *count)
+{
+    *count = 0;
+    if (!p->timer.pool) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
+    const size_t n = p->lowered.n;
+    uint64_t index, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
+    if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
+    vkt_result r = submit(p, run, p->profiled.cmd, &index);
+    if (r == VKT_OK) r = wait_run(p, index);
+    if (r == VKT_OK) r = vkt_timer_read(p->ctx, &p->timer, ns);
+    for (size_t i = 0; r == VKT_OK && i < n && i < capacity; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        const vkt_node *node = p->g->nodes[d->node];
+        times[i] = (vkt_kernel_time){ .kernel = vkt_kernel_get((vkt_kernel_id)d->kernel)->name,
+                                      .node = node->n_out ? p->g->values[node->out[0].id].name : node->op->name,
+                                      .start_ns = ns[2 * i] - ns[0],
+                                      .end_ns = ns[2 * i + 1] - ns[0] };
+    }
+    if (r == VKT_OK) *count = (uint32_t)n;
+    vkt_free(&p->ctx->host, ns);
+    return r;
+}
+
+/* ---- for tests ---- */
+
+vkt_result vkt_program_poison(vkt_program *p, uint32_t word)
+{
+    for (size_t i = 0; i < p->plan.n_blocks; i++) VKT_TRY(vkt_fill(p->ctx, p->blocks[i], 0, p->plan.block_bytes[i], word));
+    return VKT_OK;
+}
+
+vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact, const char **bad)
+{
+    *intact = true;
+    *bad = NULL;
+    for (uint32_t i = 1; i < p->plan.n && *intact; i++) {
+        const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
+        const bool packed = v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_SCRATCH;
+        if (!packed || v->alias || p->plan.life[i].first > p->plan.life[i].last) continue;
+        const vkt_place at = p->plan.place[i];
+        const uint64_t from = at.offset_bytes + vkt_round_up(v->bytes, 4);
+        const uint64_t to = at.offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) + p->options.guard_bytes;
+        uint32_t words[2 * VKT_ALIGN_BYTES / 4];
+        VKT_TRY(vkt_readback(p->ctx, p->blocks[at.index], from, words, to - from));
+        for (uint64_t k = 0; k < (to - from) / 4; k++)
+            if (words[k] != word) *intact = false;
+        if (!*intact) *bad = v->name;
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes)
+{
+    const vkt_value *v = &p->g->values[t.id];
+    if (t.id == 0 || t.id >= p->g->n_values || bytes != v->bytes || bytes % 4)
+        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want the physical size of a value of this graph");
+    const vkt_range at = whole(p, t);
+    return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, physical, bytes);
+}

@@ -1,0 +1,136 @@
+/* record/store.c - parameters, gradients, moments and the optimizer's clock on the device. */
+#include "record/record.h"
+
+#include "abi/step.abi.h"
+#include "base/fixed.h"
+
+#include <stdio.h>
+
+static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
+{
+    s->n = (uint32_t)g->n_params;
+    s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
+    if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
+    for (uint32_t i = 0; i < s->n; i++) {
+        const vkt_value *v = &g->values[g->params[i]];
+        vkt_store_entry *e = &s->entries[i];
+        *e = (vkt_store_entry){ .shape = v->shape, .offset_bytes = v->arena_offset_bytes, .bytes = v->bytes };
+        snprintf(e->name, sizeof e->name, "%s", v->name);
+    }
+    return VKT_OK;
+}
+
+/* Zeroes all of it: the gaps between parameters stay zero for good, so that arena-wide kernels need not know them. */
+static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
+{
+    VKT_TRY(vkt_buffer_create(s->ctx, VKT_PLACE_DEVICE, cls, bytes, name, out));
+    return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
+}
+
+vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
+{
+    *out = NULL;
+    if (g->status != VKT_OK || g->n_params == 0)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "store: want a graph without errors that has parameters");
+    vkt_store *s = vkt_alloc(&ctx->host, sizeof *s);
+    if (!s) return vkt_fail_nomem(&ctx->host, "a store", sizeof *s);
+    *s = (vkt_store){ .ctx = ctx, .arena_bytes = g->arena_bytes };
+    if (g->has_optimizer && g->optimizer.kind == VKT_ADAM) {
+        s->beta1 = vkt_fixed_from_double(g->optimizer.beta1);
+        s->beta2 = vkt_fixed_from_double(g->optimizer.beta2);
+    }
+    static const char *const names[4] = { "params", "grads", "moment1", "moment2" };
+    static const vkt_mem_class classes[4] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS, VKT_MEM_MOMENTS };
+    vkt_result r = fill_entries(s, g);
+    for (int i = 0; i < 4 && r == VKT_OK; i++)
+        if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
+    if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
+    if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);
+    if (r == VKT_OK) *out = s;
+    else vkt_store_destroy(&s);
+    return r;
+}
+
+void vkt_store_destroy(vkt_store **ps)
+{
+    vkt_store *s = ps ? *ps : NULL;
+    if (!s) return;
+    vkt_wait(s->ctx, s->ctx->compute.submitted);
+    for (int i = 0; i < 4; i++) vkt_buffer_destroy(s->ctx, &s->part[i]);
+    vkt_buffer_destroy(s->ctx, &s->clock);
+    vkt_free(&s->ctx->host, s->entries);
+    vkt_free(&s->ctx->host, s);
+    *ps = NULL;
+}
+
+uint32_t vkt_store_count(const vkt_store *s)
+{
+    return s->n;
+}
+
+const char *vkt_store_name(const vkt_store *s, uint32_t i)
+{
+    return i < s->n ? s->entries[i].name : "?";
+}
+
+vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i)
+{
+    return i < s->n ? s->entries[i].shape : vkt_shape0();
+}
+
+uint64_t vkt_store_elements(const vkt_store *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++) n += s->entries[i].bytes / 4;
+    return n;
+}
+
+bool vkt_store_has(const vkt_store *s, vkt_store_part part)
+{
+    return (unsigned)part < 4 && s->part[part];
+}
+
+static vkt_result check(const vkt_store *s, uint32_t i, vkt_store_part part)
+{
+    if (i >= s->n || (unsigned)part >= 4)
+        return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: want a parameter below %u, got %u", s->n, i);
+    if (!s->part[part])
+        return vkt_fail(&s->ctx->host, VKT_E_STATE, "store: it was made for a graph without that part (part %d)", (int)part);
+    return VKT_OK;
+}
+
+vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out)
+{
+    VKT_TRY(check(s, i, part));
+    return vkt_readback(s->ctx, s->part[part], s->entries[i].offset_bytes, out, s->entries[i].bytes);
+}
+
+vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data)
+{
+    VKT_TRY(check(s, i, part));
+    return vkt_upload(s->ctx, s->part[part], s->entries[i].offset_bytes, data, s->entries[i].bytes);
+}
+
+vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)
+{
+    if (t > UINT32_MAX) return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: the clock stops at 2^32 - 1 steps");
+    const uint64_t q1 = vkt_fixed_pow(s->beta1, t), q2 = vkt_fixed_pow(s->beta2, t);
+    uint32_t w[CLOCK_WORDS] = { 0 };
+    w[CLOCK_T] = (uint32_t)t;
+    w[CLOCK_KEY0] = (uint32_t)seed;
+    w[CLOCK_KEY1] = (uint32_t)(seed >> 32);
+    w[CLOCK_Q1] = (uint32_t)q1;
+    w[CLOCK_Q1 + 1] = (uint32_t)(q1 >> 32);
+    w[CLOCK_Q2] = (uint32_t)q2;
+    w[CLOCK_Q2 + 1] = (uint32_t)(q2 >> 32);
+    return vkt_upload(s->ctx, s->clock, 0, w, sizeof w);
+}
+
+vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
+{
+    uint32_t w[CLOCK_WORDS];
+    VKT_TRY(vkt_readback(s->ctx, s->clock, 0, w, sizeof w));
+    *t = w[CLOCK_T];
+    *seed = w[CLOCK_KEY0] | (uint64_t)w[CLOCK_KEY1] << 32;
+    return VKT_OK;
+}
