@@ -1,0 +1,137 @@
+/* nn/builder.c - scopes, parameters, and the summary table. */
+#include "nn/builder.h"
+
+#include <stdio.h>
+
+vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out)
+{
+    *out = vkt_alloc(&g->host, sizeof **out);
+    if (!*out) return vkt_fail_nomem(&g->host, "a builder", sizeof **out);
+    (*out)->g = g;
+    (*out)->training = training;
+    return VKT_OK;
+}
+
+void vkt_builder_destroy(vkt_builder **pb)
+{
+    vkt_builder *b = pb ? *pb : NULL;
+    if (!b) return;
+    vkt_free(&b->g->host, b->layers);
+    vkt_free(&b->g->host, b->inits);
+    vkt_free(&b->g->host, b);
+    *pb = NULL;
+}
+
+vkt_graph *vkt_builder_graph(vkt_builder *b)
+{
+    return b->g;
+}
+
+bool vkt_builder_training(const vkt_builder *b)
+{
+    return b->training;
+}
+
+void vkt_nn_push(vkt_builder *b, const char *scope)
+{
+    const size_t n = strlen(b->scope);
+    if (n + strlen(scope) + 2 > sizeof b->scope) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "scope '%s%s' is too long", b->scope, scope));
+        return;
+    }
+    snprintf(b->scope + n, sizeof b->scope - n, "%s.", scope);
+}
+
+void vkt_nn_pop(vkt_builder *b)
+{
+    size_t n = strlen(b->scope);
+    if (n) n--; /* the dot at the end */
+    while (n && b->scope[n - 1] != '.') n--;
+    b->scope[n] = 0;
+}
+
+vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in, uint32_t fan_out)
+{
+    char full[2 * VKT_NAME_MAX];
+    snprintf(full, sizeof full, "%s%s", b->scope, name);
+    const vkt_tensor t = vkt_param(b->g, full, shape);
+    if (!t.id) return t;
+    const vkt_result r = vkt_grow(&b->g->host, &b->inits, b->n_inits, &b->cap_inits, sizeof *b->inits);
+    if (r != VKT_OK) {
+        vkt_graph_error(b->g, r);
+        return (vkt_tensor){ 0 };
+    }
+    b->inits[b->n_inits++] = (vkt_init_row){ t, init, fan_in, fan_out };
+    return t;
+}
+
+uint64_t vkt_nn_parameters(const vkt_builder *b)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < b->n_inits; i++) n += vkt_shape_elements(b->g->values[b->inits[i].param.id].shape);
+    return n;
+}
+
+vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out)
+{
+    if (!out.id) return out;
+    const vkt_result r = vkt_grow(&b->g->host, &b->layers, b->n_layers, &b->cap_layers, sizeof *b->layers);
+    if (r != VKT_OK) {
+        vkt_graph_error(b->g, r);
+        return (vkt_tensor){ 0 };
+    }
+    vkt_layer_row *row = &b->layers[b->n_layers++];
+    const uint64_t all = vkt_nn_parameters(b);
+    *row = (vkt_layer_row){ .out = out, .parameters = all - b->counted };
+    b->counted = all;
+    if (name) snprintf(row->name, sizeof row->name, "%s%s (%s)", b->scope, name, kind);
+    else snprintf(row->name, sizeof row->name, "%s", kind);
+    return out;
+}
+
+/* 53994 -> "53,994" */
+static const char *grouped(uint64_t n, char buf[32])
+{
+    char digits[24];
+    const int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    int k = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0) buf[k++] = ',';
+        buf[k++] = digits[i];
+    }
+    buf[k] = 0;
+    return buf;
+}
+
+vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
+{
+    static const char *const line = "----------------------------------------------------------------------------\n";
+    vkt_text t = { .h = &b->g->host };
+    char shape[80], n[32], mem[24];
+    uint64_t activations = 0;
+    vkt_text_add(&t, "%s\n%s%-32s %-20s %11s %10s\n%s", title, line, "layer", "output shape", "parameters", "memory", line);
+    for (size_t i = 0; i < b->n_layers; i++) {
+        const vkt_layer_row *row = &b->layers[i];
+        const vkt_value *v = &b->g->values[row->out.id];
+        const uint64_t own = v->alias ? 0 : v->bytes;
+        activations += own;
+        vkt_text_add(&t, "%-32s %-20s %11s %10s\n", row->name, vkt_shape_text(v->shape, shape), grouped(row->parameters, n),
+                     vkt_bytes_text(own + 4 * row->parameters, mem));
+    }
+    const uint64_t all = vkt_nn_parameters(b);
+    vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * all, mem));
+    vkt_text_add(&t, ")   outputs: %s\n", vkt_bytes_text(activations, mem));
+    if (t.failed) {
+        vkt_text_free(&t);
+        *text = NULL;
+        return vkt_fail_nomem(&b->g->host, "a summary", 0);
+    }
+    *text = t.s;
+    return VKT_OK;
+}
+
+void vkt_nn_summary_release(const vkt_builder *b, char **text)
+{
+    vkt_free(&b->g->host, *text);
+    *text = NULL;
+}

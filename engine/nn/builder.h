@@ -1,0 +1,34 @@
+/* nn/builder.h - inside of a builder: what layers leave for the summary and the initialisers. */
+#ifndef VKT_BUILDER_H
+#define VKT_BUILDER_H
+
+#include "ir/ir.h"
+#include "vktrain/nn.h"
+
+typedef struct vkt_layer_row {
+    char name[2 * VKT_NAME_MAX]; /* "conv1 (Conv2d)" */
+    vkt_tensor out;
+    uint64_t parameters;
+} vkt_layer_row;
+
+typedef struct vkt_init_row {
+    vkt_tensor param;
+    vkt_init init;
+    uint32_t fan_in, fan_out;
+} vkt_init_row;
+
+struct vkt_builder {
+    vkt_graph *g;
+    bool training;
+    char scope[VKT_NAME_MAX]; /* "layer1.0." */
+    vkt_layer_row *layers;
+    size_t n_layers, cap_layers;
+    vkt_init_row *inits;
+    size_t n_inits, cap_inits;
+    uint64_t counted; /* parameters of the layers so far */
+};
+
+/* Adds a row to the summary for everything made since the last row; returns `out`. */
+vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
+
+#endif

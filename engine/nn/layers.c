@@ -1,0 +1,107 @@
+/* nn/layers.c - layers: parameters with their fans, and the ops over them. */
+#include "nn/builder.h"
+
+#include <stdio.h>
+
+static uint32_t or_else(uint32_t x, uint32_t fallback)
+{
+    return x ? x : fallback;
+}
+
+static vkt_tensor layer_param(vkt_builder *b, const char *layer, const char *part, vkt_shape shape, vkt_init init,
+                              uint32_t fan_in, uint32_t fan_out)
+{
+    char name[2 * VKT_NAME_MAX];
+    snprintf(name, sizeof name, "%s.%s", layer, part);
+    return vkt_nn_param(b, name, shape, init, fan_in, fan_out);
+}
+
+/* Checked before a parameter is made of a shape that would make no sense. */
+static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
+{
+    if (b->g->status != VKT_OK || !x.id) return false;
+    const vkt_shape s = vkt_tensor_shape(b->g, x);
+    char text[80];
+    if (s.rank != rank)
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want an input of rank %u, got %s", b->scope, layer,
+                                       rank, vkt_shape_text(s, text)));
+    return s.rank == rank;
+}
+
+vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p)
+{
+    if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
+    if (!o || !r || channels % groups || o % groups) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
+                                       "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
+                                       b->scope, name, channels, o, r, groups));
+        return (vkt_tensor){ 0 };
+    }
+    const uint32_t fan_in = channels / groups * r * s, fan_out = o / groups * r * s;
+    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv2d_params conv = { .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
+                                     .pad = { p->pad[0], or_else(p->pad[1], p->pad[0]) },
+                                     .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
+                                     .groups = groups };
+    return vkt_builder_note(b, name, "Conv2d", vkt_conv2d(b->g, x, w, bias, &conv));
+}
+
+vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
+{
+    if (!want_rank(b, name, x, 2)) return (vkt_tensor){ 0 };
+    const uint32_t in = vkt_tensor_shape(b->g, x).dim[1], out = p->out_features;
+    if (!out) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s%s: want out_features", b->scope, name));
+        return (vkt_tensor){ 0 };
+    }
+    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(out, in), p->weight_init, in, out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(out), p->bias_init, in, out);
+    return vkt_builder_note(b, name, "Linear", vkt_linear(b->g, x, w, bias));
+}
+
+vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
+{
+    const vkt_pool2d_params p = { .kernel = { kernel, kernel } };
+    return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &p));
+}
+
+vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
+{
+    const vkt_pool2d_params p = { .kernel = { kernel, kernel } };
+    return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &p));
+}
+
+vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    return vkt_builder_note(b, NULL, "AdaptiveMaxPool2d", vkt_adaptive_max_pool2d(b->g, x, out_h, out_w));
+}
+
+vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    return vkt_builder_note(b, NULL, "AdaptiveAvgPool2d", vkt_adaptive_avg_pool2d(b->g, x, out_h, out_w));
+}
+
+vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_builder_note(b, NULL, "ReLU", vkt_relu(b->g, x));
+}
+
+vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p)
+{
+    return b->training ? vkt_builder_note(b, NULL, "Dropout", vkt_dropout(b->g, x, p)) : x;
+}
+
+vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p)
+{
+    return b->training ? vkt_builder_note(b, NULL, "Dropout2d", vkt_dropout2d(b->g, x, p)) : x;
+}
+
+vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_builder_note(b, NULL, "Flatten", vkt_flatten(b->g, x));
+}

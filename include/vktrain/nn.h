@@ -1,0 +1,99 @@
+/* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
+ *
+ * A model is a function that builds its layers over a builder. The library calls it once for the training graph and once
+ * for the evaluation graph: layers that differ (dropout) look at the builder themselves.
+ *
+ *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+ *   {
+ *       (void)user;
+ *       x = vkt_nn_conv2d(b, "conv1", x, &(vkt_nn_conv2d_params){ .out_channels = 32, .kernel = { 3, 3 } });
+ *       x = vkt_nn_max_pool2d(b, x, 2);
+ *       x = vkt_nn_flatten(b, x);
+ *       return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 10 });
+ *   }
+ *
+ * Errors are sticky in the graph, as in graph.h. */
+#ifndef VKTRAIN_NN_H
+#define VKTRAIN_NN_H
+
+#include "vktrain/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vkt_builder vkt_builder;
+
+typedef enum vkt_init_kind {
+    VKT_INIT_DEFAULT = 0,    /* torch's Linear and Conv: weight and bias uniform in +-1/sqrt(fan_in) */
+    VKT_INIT_CONSTANT,       /* a */
+    VKT_INIT_UNIFORM,        /* in [a, b) */
+    VKT_INIT_NORMAL,         /* mean a, standard deviation b */
+    VKT_INIT_XAVIER_UNIFORM, /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
+    VKT_INIT_XAVIER_NORMAL,  /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
+    VKT_INIT_KAIMING_UNIFORM,/* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
+    VKT_INIT_KAIMING_NORMAL  /* N(0, 2 / fan_in) */
+} vkt_init_kind;
+typedef struct vkt_init {
+    vkt_init_kind kind;
+    float a, b;
+} vkt_init;
+
+typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
+
+/* Owner: the caller; the graph must outlive it. `training`: dropout is active. */
+VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
+VKT_API void vkt_builder_destroy(vkt_builder **b);
+VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);
+VKT_API bool vkt_builder_training(const vkt_builder *b);
+
+/* Names of parameters get the prefixes that are pushed: push "layer1", push "0", conv "conv1" -> "layer1.0.conv1.weight". */
+VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
+VKT_API void vkt_nn_pop(vkt_builder *b);
+
+/* A bare parameter "<scopes>.<name>". fan_in and fan_out feed the initialiser. */
+VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
+                                uint32_t fan_out);
+
+typedef struct vkt_nn_conv2d_params {
+    uint32_t out_channels;
+    uint32_t kernel[2];    /* kernel[1] 0: square */
+    uint32_t stride[2], pad[2], dilation[2]; /* [1] 0: as [0]; stride and dilation 0: 1 */
+    uint32_t groups;       /* 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv2d_params;
+/* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
+VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
+
+typedef struct vkt_nn_linear_params {
+    uint32_t out_features;
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_linear_params;
+/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in). */
+VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
+
+VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
+VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
+VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
+VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
+VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
+
+/* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values on
+ * every machine, whatever else draws. */
+VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
+
+/* The table of layers: name, output shape, parameters, bytes of parameters and of output. Text of the graph's allocator:
+ * free with vkt_nn_summary_release. */
+VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
+VKT_API void vkt_nn_summary_release(const vkt_builder *b, char **text);
+VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
