@@ -6,12 +6,12 @@ VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format"
 
 say() { echo "vktrain: $*" >&2; }
 
-# quietly LOG COMMAND...: its output goes to LOG; the end of it is shown when COMMAND fails.
+# quietly LOG COMMAND...: its output goes to LOG; the errors in it, or else its end, are shown when COMMAND fails.
 quietly() {
     log=$1
     shift
     "$@" >"$log" 2>&1 && return 0
-    tail -n 60 "$log" >&2
+    { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     say "failed: $* (whole output: $log)"
     return 1
 }

@@ -25,7 +25,7 @@
 
 /* clang-format off */
 #define FUNCTIONS(X) \
-    X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties) \
+    X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) \
     X(GetPhysicalDeviceMemoryProperties) X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT) \
     X(CreateDevice) X(DestroyDevice) X(GetDeviceQueue) X(CreateBuffer) X(DestroyBuffer) \
     X(GetBufferMemoryRequirements) X(AllocateMemory) X(FreeMemory) X(BindBufferMemory) X(CreateShaderModule) \
@@ -112,9 +112,10 @@ static void open_device(rig *r)
     uint32_t one = 1;
     const VkResult found = r->EnumeratePhysicalDevices(r->instance, &one, &r->phys);
     assert_true((found == VK_SUCCESS || found == VK_INCOMPLETE) && one == 1);
-    VkPhysicalDeviceProperties properties;
-    r->GetPhysicalDeviceProperties(r->phys, &properties);
-    vkt_test_ran_on(properties.deviceName);
+    VkPhysicalDeviceDriverProperties driver = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES };
+    VkPhysicalDeviceProperties2 device = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver };
+    r->GetPhysicalDeviceProperties2(r->phys, &device);
+    vkt_test_ran_on(device.properties.deviceName, driver.driverInfo);
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                             .queueCount = 1, /* of family 0, which computes on every driver known */

@@ -32,7 +32,7 @@ static atomic_uint until_failure; /* 0: no failure is awaited */
 static atomic_bool failed, quiet;
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_error[1024], device[256]; /* under text_lock */
+static char last_error[1024], ran_on[640]; /* under text_lock */
 
 /* ---- memory ---- */
 
@@ -174,12 +174,14 @@ void vkt_test_error_says_at(const char *part, const char *file, int line)
     _fail(file, line);
 }
 
-void vkt_test_ran_on(const char *device_name)
+void vkt_test_ran_on(const char *device, const char *driver)
 {
+    char now[sizeof ran_on];
+    snprintf(now, sizeof now, "ran on: %s, %s", device, driver);
     pthread_mutex_lock(&text_lock);
-    if (strcmp(device, device_name) != 0) {
-        snprintf(device, sizeof device, "%s", device_name);
-        printf("ran on: %s\n", device);
+    if (strcmp(ran_on, now) != 0) {
+        memcpy(ran_on, now, sizeof now);
+        puts(ran_on);
         fflush(stdout);
     }
     pthread_mutex_unlock(&text_lock);

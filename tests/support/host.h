@@ -61,7 +61,8 @@ void vkt_test_clean_at(const char *file, int line);
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 
-/* Names the device that a test program runs on; tests/run.sh collects these lines. Prints each change of name once. */
-void vkt_test_ran_on(const char *device_name);
+/* Prints "ran on: <device>, <driver>", once per change of either; tests/run.sh collects these lines. A fixture that
+ * opens a context calls it with the name and driver of vkt_ctx_device(). */
+void vkt_test_ran_on(const char *device, const char *driver);
 
 #endif

@@ -1,0 +1,151 @@
+#!/bin/sh
+# run.sh [quick] - installs what is missing (Debian, Ubuntu), builds the engine and runs all its tests.
+#
+#   quick   only the first phase: every test on lavapipe under the validation layer
+#
+# Ends with "N passed, N failed, N skipped" (single cases, over all phases) and "ran on: <devices>"; the exit code is 0 only
+# when nothing failed. Later phases run after a failure too. VKT_TEST_DRIVER=FILE.json takes that Vulkan driver in place of
+# the system's lavapipe. Builds stay in build-*/, more drivers in .drivers/.
+set -u
+case ${1-} in
+"" | quick) mode=${1-} ;;
+*)
+    awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0"
+    case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
+    ;;
+esac
+cd "$(dirname "$0")/.." || exit 2
+. scripts/setup.sh
+# shellcheck disable=SC2086
+install_missing $VKT_BUILD_PACKAGES $VKT_TEST_PACKAGES || exit 1
+
+out=$(mktemp -d) || exit 2 # files: counts ("passed failed skipped" per line), failures, skips, devices
+trap 'rm -rf "$out"' EXIT
+touch "$out/counts" "$out/failures" "$out/skips" "$out/devices"
+start=$(date +%s)
+title=
+
+phase() { # phase TITLE: ends the one before, with its time
+    [ -z "$title" ] || echo "---- $(($(date +%s) - phase_start)) s"
+    title=$1
+    phase_start=$(date +%s)
+    printf '\n==== %s\n' "$title"
+}
+
+failed() { # failed WHAT: one failure that is no test case
+    echo "0 1 0" >>"$out/counts"
+    echo "$title: $1" >>"$out/failures"
+}
+
+skipped() { # skipped WHY
+    echo "0 0 1" >>"$out/counts"
+    echo "SKIPPED: $1" | tee -a "$out/skips"
+}
+
+build() { # build DIR TARGET CMAKE-OPTION...: what does not build fails, the rest is tested all the same
+    dir=$1
+    target=$2
+    shift 2
+    mkdir -p "$dir"
+    quietly "$dir/configure.log" cmake -S . -B "$dir" -G Ninja -DVKT_WERROR=ON -DVKT_REQUIRE_DEVICE=ON "$@" &&
+        quietly "$dir/build.log" cmake --build "$dir" --target "$target" -- -k 0 || failed "build of $dir"
+}
+
+check() { # check DIR CTEST-OPTION...: runs tests of a build and counts their cases
+    dir=$1
+    logs=$dir/Testing/Temporary
+    shift
+    mkdir -p "$logs"
+    rm -f "$logs"/*.log
+    $wrapper ctest --test-dir "$dir" --output-on-failure -j2 "$@" 2>&1 |
+        grep -vE '^ +Start |^Test project|^Could not find exec|^Looked in|^/?[^ ]*/tests/|Label Time|^Internal ctest|^Unable to find|sec[*]proc|^Errors while'
+    touch "$logs/LastTest.log" "$logs/LastTestsFailed.log"
+    cases=$(awk -f tests/cases.awk "$logs/LastTestsFailed.log" "$logs/LastTest.log")
+    echo "$cases" >>"$out/counts"
+    [ "$cases" != "0 0 0" ] || failed "no test ran (ctest $*)"
+    sed "s|^[0-9]*:|$title: |" "$logs/LastTestsFailed.log" >>"$out/failures"
+    grep -o 'SKIPPED: .*' "$logs/LastTest.log" | tee -a "$out/skips"
+    grep -o 'ran on: .*' "$logs/LastTest.log" | sed 's/^ran on: //' >>"$out/devices"
+}
+
+# ---- the environment of every test
+system_driver=$(find /usr/share/vulkan/icd.d /etc/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
+export VK_DRIVER_FILES="${VKT_TEST_DRIVER:-$system_driver}"
+export XDG_CACHE_HOME="$PWD/build-tests/cache" # neither reads nor writes the user's caches
+export UBSAN_OPTIONS=print_stacktrace=1
+unset VKT_DEBUG VKT_DEVICE
+for dir in data ../shared/data; do # tests run elsewhere, so they are told where data sets lie
+    [ -n "${VKT_DATA-}" ] || [ ! -d "$dir/mnist" ] || export VKT_DATA="$(cd "$dir" && pwd)"
+done
+wrapper= # of ctest
+
+# Debian 12's layer, 1.3.239. The separator must be ':', others switch the second setting off in silence:
+# gpu/test_planted_faults.c proves that both are on.
+export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
+sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
+export VK_LAYER_ENABLES="$sync_1_3_239"
+
+current_layer() ( # current_layer DRIVER.json DIR CTEST-OPTION...: a layer of today, which alone sees write after write
+    unset VK_LAYER_ENABLES
+    export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
+    export VK_DRIVER_FILES="$1"
+    shift
+    check "$@"
+)
+
+phase "all tests on lavapipe, validation with synchronization"
+build build-tests all
+check build-tests -LE lint
+
+if [ "$mode" != quick ]; then
+    for bits in 128 512; do
+        phase "kernels at a subgroup size of $((bits / 32)) (LP_NATIVE_VECTOR_WIDTH=$bits)"
+        (
+            export LP_NATIVE_VECTOR_WIDTH=$bits
+            check build-tests -L ops
+        )
+    done
+
+    drivers=$PWD/.drivers
+    phase "more drivers, small shapes"
+    sh tests/drivers.sh "$drivers"
+    export VKT_TEST_SMALL=1
+    if [ -f "$drivers/swiftshader.json" ]; then
+        (
+            export VK_DRIVER_FILES="$drivers/swiftshader.json"
+            check build-tests -L ops
+        )
+    else
+        skipped "ops on SwiftShader: it could not be had"
+    fi
+    if [ ! -f "$drivers/mesa25.json" ]; then
+        skipped "ops on Mesa 25: it could not be had"
+    elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
+        current_layer "$drivers/mesa25.json" build-tests -L 'ops|gpu'
+    else
+        skipped "a current validation layer on Mesa 25: it could not be had"
+    fi
+    unset VKT_TEST_SMALL
+
+    phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+    build build-asan all -DVKT_SANITIZE=address,undefined
+    check build-asan -LE lint
+
+    phase "data loader under ThreadSanitizer"
+    build build-tsan tests_data -DVKT_SANITIZE=thread
+    ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime dislikes much address randomisation
+    check build-tsan -L data
+    wrapper=
+
+    phase "lint, and a build without warnings by clang"
+    check build-tests -L lint
+    build build-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug
+fi
+
+phase "totals after $(($(date +%s) - start)) s"
+sort "$out/skips" | uniq -c
+sed 's/^/FAILED: /' "$out/failures"
+awk '{ p += $1; f += $2; s += $3 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$out/counts"
+echo "ran on: $(sort -u "$out/devices" | paste -sd '|' | sed 's/|/; /g')"
+[ ! -s "$out/failures" ]
