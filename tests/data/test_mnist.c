@@ -1,0 +1,245 @@
+/* Data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST where it lies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "data/temp.h"
+#include "support/host.h"
+#include "vktrain/data.h"
+
+/* Writes a u8 IDX file whose bytes are 0, 1, 2, .. modulo `modulo`. */
+static void write_idx(temp_dir *t, const char *name, unsigned rank, const uint32_t *dim, unsigned modulo, bool gzip)
+{
+    uint8_t b[4096] = { 0, 0, 8, (uint8_t)rank };
+    size_t n = 4, payload = 1;
+    for (unsigned i = 0; i < rank; i++) {
+        b[n + 3] = (uint8_t)dim[i];
+        n += 4;
+        payload *= dim[i];
+    }
+    assert_true(n + payload <= sizeof b);
+    for (size_t i = 0; i < payload; i++) b[n + i] = (uint8_t)(i % modulo);
+    temp_write(t, name, b, n + payload, gzip);
+}
+
+static const uint32_t seven[1] = { 7 };
+
+static vkt_result open_pair(temp_dir *t, uint32_t classes, vkt_dataset **ds)
+{
+    const vkt_host h = vkt_test_host();
+    char images[512];
+    snprintf(images, sizeof images, "%s", temp_path(t, "images"));
+    return vkt_dataset_from_idx(&h, images, temp_path(t, "labels"), classes, ds);
+}
+
+static void expect_format(temp_dir *t, uint32_t classes, const char *says)
+{
+    vkt_dataset *ds;
+    vkt_test_expect_errors(true);
+    assert_int_equal(open_pair(t, classes, &ds), VKT_E_FORMAT);
+    vkt_test_error_says(says);
+    assert_null(ds);
+    assert_int_equal(vkt_test_live_blocks(), 0);
+}
+
+static void gray_images_become_one_channel(void **state)
+{
+    temp_dir *t = *state;
+    write_idx(t, "images", 3, (const uint32_t[]){ 7, 2, 3 }, 256, false);
+    write_idx(t, "labels", 1, seven, 4, true);
+    vkt_dataset *ds;
+    assert_int_equal(open_pair(t, 0, &ds), VKT_OK);
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == 1 && chw[1] == 2 && chw[2] == 3);
+    assert_int_equal(vkt_dataset_rows(ds), 7);
+    assert_int_equal(vkt_dataset_row_bytes(ds), 6);
+    assert_int_equal(vkt_dataset_type(ds), VKT_ROW_U8);
+    assert_int_equal(vkt_dataset_classes(ds), 4); /* the largest label is 3 */
+    for (uint32_t i = 0; i < 7; i++) assert_int_equal(vkt_dataset_labels(ds)[i], i % 4);
+    for (uint8_t i = 0; i < 42; i++) assert_int_equal(((const uint8_t *)vkt_dataset_features(ds))[i], i);
+    vkt_dataset_destroy(&ds);
+}
+
+static void colour_images_are_turned_into_planes(void **state)
+{
+    temp_dir *t = *state;
+    enum { N = 7, H = 2, W = 3, C = 4 };
+    write_idx(t, "images", 4, (const uint32_t[]){ N, H, W, C }, 256, true);
+    write_idx(t, "labels", 1, seven, 4, false);
+    vkt_dataset *ds;
+    assert_int_equal(open_pair(t, 9, &ds), VKT_OK);
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == C && chw[1] == H && chw[2] == W);
+    assert_int_equal(vkt_dataset_classes(ds), 9);
+    const uint8_t *got = vkt_dataset_features(ds);
+    for (uint32_t n = 0; n < N; n++)
+        for (uint32_t c = 0; c < C; c++)
+            for (uint32_t y = 0; y < H; y++)
+                for (uint32_t x = 0; x < W; x++)
+                    assert_int_equal(got[((n * C + c) * H + y) * W + x], ((n * H + y) * W + x) * C + c);
+    vkt_dataset_destroy(&ds);
+}
+
+static void vectors_and_missing_labels_are_read(void **state)
+{
+    temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    write_idx(t, "images", 2, (const uint32_t[]){ 5, 6 }, 256, false);
+    vkt_dataset *ds;
+    assert_int_equal(vkt_dataset_from_idx(&h, temp_path(t, "images"), NULL, 0, &ds), VKT_OK);
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == 1 && chw[1] == 1 && chw[2] == 6);
+    assert_null(vkt_dataset_labels(ds));
+    assert_int_equal(vkt_dataset_classes(ds), 0);
+    vkt_dataset_destroy(&ds);
+}
+
+static void pairs_that_do_not_fit_are_refused(void **state)
+{
+    temp_dir *t = *state;
+    write_idx(t, "images", 3, (const uint32_t[]){ 7, 2, 3 }, 256, false);
+    write_idx(t, "labels", 1, (const uint32_t[]){ 6 }, 4, false);
+    expect_format(t, 0, "has 6 labels");
+    vkt_test_error_says("has 7 images");
+    write_idx(t, "labels", 1, seven, 7, false);
+    expect_format(t, 6, "label 6: want a class below 6, got 6");
+    write_idx(t, "labels", 2, (const uint32_t[]){ 7, 1 }, 4, false);
+    expect_format(t, 0, "want labels of 1 IDX dimension, got 2");
+    write_idx(t, "images", 1, seven, 256, false);
+    expect_format(t, 0, "want images of 2 to 4 IDX dimensions, got 1");
+}
+
+static void a_folder_is_searched_for_every_usual_name(void **state)
+{
+    temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    static const struct names {
+        const char *images, *labels;
+        vkt_split split;
+        bool gzip;
+        unsigned rank;
+    } cases[] = {
+        { "train-images-idx3-ubyte", "train-labels-idx1-ubyte", VKT_SPLIT_TRAIN, false, 3 },
+        { "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", VKT_SPLIT_TRAIN, true, 3 },
+        { "train-images-idx4-ubyte.gz", "train-labels-idx1-ubyte", VKT_SPLIT_TRAIN, true, 4 },
+        { "train-images.idx3-ubyte", "train-labels.idx1-ubyte", VKT_SPLIT_TRAIN, false, 3 },
+        { "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", VKT_SPLIT_TEST, false,
+          3 }, /* unpacked, not renamed */
+        { "test-images-idx4-ubyte", "test-labels-idx1-ubyte", VKT_SPLIT_TEST, false, 4 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const struct names *c = &cases[i];
+        vkt_dataset *ds = (vkt_dataset *)t;
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_E_NOT_FOUND);
+        assert_null(ds);
+        vkt_test_error_says(t->path);
+        write_idx(t, c->images, c->rank, (const uint32_t[]){ 7, 2, 2, 3 }, 256, c->gzip);
+        assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_E_NOT_FOUND);
+        write_idx(t, c->labels, 1, seven, 4, c->gzip);
+        assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_OK);
+        assert_int_equal(vkt_dataset_row_bytes(ds), c->rank == 4 ? 12 : 4);
+        vkt_dataset_destroy(&ds);
+        unlink(temp_path(t, c->images));
+        unlink(temp_path(t, c->labels));
+    }
+}
+
+static void every_failed_allocation_is_a_status(void **state)
+{
+    temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    write_idx(t, "test-images-idx4-ubyte", 4, (const uint32_t[]){ 7, 2, 2, 3 }, 256, false);
+    write_idx(t, "test-labels-idx1-ubyte", 1, seven, 4, false);
+    vkt_dataset *ds;
+    unsigned n = 1;
+    for (;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, 0, &ds);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_null(ds);
+        assert_int_equal(vkt_test_live_blocks(), 0);
+    }
+    vkt_test_fail_allocation(0);
+    assert_true(n > 8);
+    vkt_dataset_destroy(&ds);
+}
+
+static void check_split(const char *folder, vkt_split split, const uint32_t per_class[10], uint32_t rows)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_dataset *ds;
+    assert_int_equal(vkt_dataset_open_mnist_like(&h, folder, split, 10, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_rows(ds), rows);
+    uint32_t chw[3], found[10] = { 0 };
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == 1 && chw[1] == 28 && chw[2] == 28);
+    for (uint32_t i = 0; i < rows; i++) found[vkt_dataset_labels(ds)[i]]++;
+    assert_memory_equal(found, per_class, sizeof found);
+    if (split == VKT_SPLIT_TRAIN) { /* the constants that everybody uses, to their four digits */
+        float mean, std;
+        assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
+        assert_true(fabsf(mean - 0.1307f) < 5e-5f && fabsf(std - 0.3081f) < 5e-5f);
+    }
+    vkt_dataset_destroy(&ds);
+}
+
+static void the_real_mnist_has_its_published_counts(void **state)
+{
+    (void)state;
+    static const uint32_t train[10] = { 5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949 };
+    static const uint32_t test[10] = { 980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009 };
+    char folders[3][1024] = { "" };
+    const char *data = getenv("VKT_DATA");
+    if (data) snprintf(folders[0], sizeof folders[0], "%s/mnist", data);
+    snprintf(folders[1], sizeof folders[1], "%s/../data/mnist", VKT_TEST_DIR);
+    snprintf(folders[2], sizeof folders[2], "%s/../../shared/data/mnist", VKT_TEST_DIR);
+    for (size_t i = 0; i < VKT_COUNT(folders); i++) {
+        if (access(folders[i], F_OK) != 0) continue;
+        check_split(folders[i], VKT_SPLIT_TRAIN, train, 60000);
+        check_split(folders[i], VKT_SPLIT_TEST, test, 10000);
+        return;
+    }
+    print_message("SKIPPED: the real MNIST lies neither in $VKT_DATA/mnist, data/mnist nor ../shared/data/mnist\n");
+    skip();
+}
+
+static int setup(void **state)
+{
+    static temp_dir t;
+    temp_make(&t);
+    *state = &t;
+    return vkt_test_setup(state);
+}
+
+static int teardown(void **state)
+{
+    temp_remove(*state);
+    return vkt_test_teardown(state);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(gray_images_become_one_channel),
+        TEST(colour_images_are_turned_into_planes),
+        TEST(vectors_and_missing_labels_are_read),
+        TEST(pairs_that_do_not_fit_are_refused),
+        TEST(a_folder_is_searched_for_every_usual_name),
+        TEST(every_failed_allocation_is_a_status),
+        TEST(the_real_mnist_has_its_published_counts),
+    };
+    return cmocka_run_group_tests_name("mnist", tests, NULL, NULL);
+}
