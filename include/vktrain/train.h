@@ -1,0 +1,133 @@
+/* vktrain/train.h - fit, evaluate, predict: the loop around a training program, and the files that it leaves.
+ *
+ *   vkt_trainer_create   builds the graphs, plans memory, records the commands, draws the initial weights
+ *   vkt_trainer_fit      epochs with validation, early stopping, checkpoints; the best weights are restored at its end
+ *   vkt_trainer_save     weights as safetensors, under PyTorch's names
+ *
+ * Losses of an epoch are means over its samples (batch losses weighted by their real rows), accuracies fractions of its
+ * samples. The same seed, data, device and settings give the same bits, also when a run was killed and resumed.
+ *
+ * Threads: one at a time per trainer. Nothing is printed by the library: progress comes through callbacks; vkt_progress
+ * is a ready-made one that writes to a stream of the caller's. */
+#ifndef VKTRAIN_TRAIN_H
+#define VKTRAIN_TRAIN_H
+
+#include <stdio.h>
+
+#include "vktrain/data.h"
+#include "vktrain/nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A classifier: `forward` maps (B,C,H,W) to logits (B,classes). */
+typedef struct vkt_model {
+    const char *name; /* title of the summary; NULL: "model" */
+    vkt_forward_fn forward;
+    void *user;       /* handed to forward; must live as long as the trainer */
+} vkt_model;
+
+/* NaN: not measured. */
+typedef struct vkt_epoch_record {
+    uint32_t epoch;                                  /* from 1; rising */
+    double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
+    double lr;
+    double seconds;
+} vkt_epoch_record;
+
+/* Where a fit is: handed to on_batch after every batch whose result has arrived (two batches late). */
+typedef struct vkt_fit_progress {
+    uint32_t epoch, epochs;     /* from 1 */
+    uint32_t batch, batches;    /* batches of this epoch whose results arrived */
+    double loss, accuracy;      /* over the epoch so far */
+    double seconds;             /* of this epoch so far */
+    double ms_per_step;         /* median of this fit so far; 0 before there is one */
+    bool validating;            /* `batch` counts batches of the validation set */
+} vkt_fit_progress;
+
+typedef struct vkt_fit_callbacks {
+    void *user;
+    void (*on_batch)(void *user, const vkt_fit_progress *p);
+    /* Return true to stop after this epoch. `best`: this epoch is the best so far. */
+    bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
+} vkt_fit_callbacks;
+
+typedef struct vkt_trainer_params {
+    vkt_model model;
+    const vkt_dataset *train;      /* must outlive the trainer; labelled */
+    const vkt_dataset *validation; /* NULL: none */
+    uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
+    vkt_optimizer optimizer;       /* zero: SGD; see graph.h */
+    float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
+    uint64_t seed;                 /* initial weights, order of the rows, dropout */
+    bool stream;                   /* keep the data on the host and stream it (also done when it does not fit) */
+    bool no_shuffle;               /* rows in the order of the data set, every epoch */
+    uint32_t workers;              /* threads that fill batches when streaming; 0: 2 */
+    bool profile;                  /* allow vkt_trainer_profile */
+} vkt_trainer_params;
+
+typedef struct vkt_trainer vkt_trainer;
+
+/* VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data), VKT_E_MEMORY_CAP,
+ * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, ...; *out = NULL then. Owner: the caller; destroy it before the context. */
+VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
+VKT_API void vkt_trainer_destroy(vkt_trainer **t);
+
+typedef struct vkt_fit_params {
+    uint32_t epochs;               /* in all, those of a resumed run included; 0: 1 */
+    uint32_t patience;             /* stop when this many epochs in a row did not improve; 0: never */
+    const char *checkpoint;        /* full state, rewritten after every epoch; NULL: none */
+    uint64_t checkpoint_every;     /* and after every so many steps; 0: only after epochs */
+    vkt_fit_callbacks callbacks;
+} vkt_fit_params;
+
+/* Trains. The monitored value is validation accuracy, without a validation set the training loss; the weights of the best
+ * epoch are in the trainer when it returns. A failure (device lost, disk full) leaves the last checkpoint file whole. */
+VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
+
+/* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was
+ * written, bit for bit. VKT_E_FORMAT for a damaged file or another kind, VKT_E_STATE for another run's: nothing changed. */
+VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
+
+/* Mean loss and accuracy over a data set (labelled, same sample shape). Either output may be NULL. */
+VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
+/* The class of rows [first, first + count) of `data`; logits (count x classes, row-major) may be NULL. */
+VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
+                                       uint32_t *classes, float *logits);
+
+/* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as F32,
+ * F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
+VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
+VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
+
+/* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
+VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
+VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
+/* A picture of loss and accuracy; the path ends in .svg or .png. */
+VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
+
+/* Layers, shapes, parameters, memory. Lives as long as the trainer. */
+VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
+VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);
+VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
+VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
+VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
+VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);           /* the trainer's: parameters, to look at or to set */
+VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t);       /* the trainer's: the recorded training step */
+
+/* Runs one training step under timestamps (it counts as no step: the state is put back) and writes a Chrome/Perfetto trace
+ * of its kernels to `path`. */
+VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
+
+/* ---- ready-made progress: a bar on a terminal, one line an epoch elsewhere ---- */
+typedef struct vkt_progress vkt_progress;
+/* Writes to `stream`, which must outlive it. */
+VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
+VKT_API void vkt_progress_destroy(vkt_progress **p);
+VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
