@@ -1,7 +1,7 @@
 # setup.sh - read by samples/run.sh and tests/run.sh: the packages, and how missing ones are installed.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
-    mesa-vulkan-drivers zlib1g-dev libcairo2-dev libjansson-dev"
+    mesa-vulkan-drivers zlib1g-dev libcairo2-dev libjansson-dev curl ca-certificates"
 VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format"
 
 say() { echo "vktrain: $*" >&2; }
