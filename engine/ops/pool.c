@@ -1,0 +1,321 @@
+/* ops/pool.c - max and average pooling over R x S windows of pictures that lie BATCH_LAST.
+ *
+ * Vectors run over the batch, so every window, stride and padding costs the same. Adaptive windows that divide the
+ * picture evenly are ordinary ones; windows that neither overlap nor leave gaps have a faster gradient (CELL in
+ * pool2d_dx.comp). */
+#include "ops/ops.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/pool2d.abi.h"
+
+/* Loop iterations of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
+#define MAX_ITERATIONS 50000u
+#define MIN_GROUPS 64u
+
+typedef struct pool2d_dx_attr {
+    vkt_pool2d_attr pool;
+    vkt_shape x; /* what to make a gradient of */
+} pool2d_dx_attr;
+
+/* ---- what both rows share: geometry, windows of channels, group counts ---- */
+
+/* One pooling as the shaders see it. */
+typedef struct geometry {
+    vkt_pool2d_push push;
+    uint32_t R, S; /* 0: adaptive */
+    uint32_t n4, channels;
+    bool inside;  /* no window reaches beyond the picture */
+    bool cells;   /* windows are disjoint and leave no gap but at the far edges */
+    bool covered; /* cells cover the picture exactly */
+} geometry;
+
+static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
+{
+    const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
+    geometry o = { .push = { .H = H, .W = W, .P = P, .Q = Q, .exclude_pad = a->exclude_pad },
+                   .n4 = vkt_div_up(x.dim[0], 4),
+                   .channels = x.dim[1] };
+    if (!a->adaptive) {
+        o.R = a->kernel[0], o.S = a->kernel[1];
+        o.push.stride_h = a->stride[0], o.push.stride_w = a->stride[1];
+        o.push.pad_h = a->pad[0], o.push.pad_w = a->pad[1];
+    } else if (H % P == 0 && W % Q == 0) {
+        o.R = o.push.stride_h = H / P;
+        o.S = o.push.stride_w = W / Q;
+    }
+    if (o.R == 0) return o;
+    const bool no_pad = o.push.pad_h == 0 && o.push.pad_w == 0;
+    o.inside =
+        no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H && (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
+    o.cells = no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+    o.covered = o.cells && P * o.R == H && Q * o.S == W;
+    return o;
+}
+
+/* Dispatches `kernel` for windows of channels that bindings can hold. bind[0] and bind[2] have P x Q pictures and
+ * bind[1] H x W ones, or the other way round (`big` tells which binding has H x W). A row of work is `items` vectors
+ * long, there are `rows` per channel, and an item costs `taps` loop iterations. */
+static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, const geometry *o, vkt_bind *bind,
+                          uint32_t n_bind, uint32_t big, uint32_t rows, uint64_t items, uint64_t taps, bool inside)
+{
+    const uint64_t plane_big = (uint64_t)o->push.H * o->push.W * o->n4 * 16;
+    const uint64_t plane_small = (uint64_t)o->push.P * o->push.Q * o->n4 * 16;
+    uint32_t unit =
+        1; /* channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 16, as planes are whole vec4s */
+    while (unit * plane_big % VKT_ALIGN_BYTES || unit * plane_small % VKT_ALIGN_BYTES) unit *= 2;
+    const uint64_t fit = e->lim->max_storage_range_bytes / VKT_MAX(plane_big, plane_small);
+    const uint64_t block = fit >= o->channels ? o->channels : fit / unit * unit;
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint64_t parts = vkt_groups(items, lanes, 1);
+    const uint64_t per_part = vkt_groups((uint64_t)rows * VKT_MAX(block, 1), e->lim->max_groups, 1) * (taps + 2);
+    if (block == 0 || per_part > MAX_ITERATIONS || parts > e->lim->max_groups) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: pictures of %llu bytes with windows of %llu elements",
+                                n->op->name, (unsigned long long)plane_big, (unsigned long long)taps));
+        return;
+    }
+    for (uint64_t c = 0; c < o->channels; c += block) {
+        vkt_pool2d_push push = o->push;
+        push.channels = (uint32_t)VKT_MIN(block, o->channels - c);
+        for (uint32_t i = 0; i < n_bind; i++) {
+            const uint64_t plane = i == big ? plane_big : plane_small;
+            bind[i].offset_bytes = c * plane;
+            bind[i].bytes = push.channels * plane;
+        }
+        const uint64_t gx = (uint64_t)push.channels * rows;
+        uint64_t gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(gx, MIN_GROUPS), 1) : parts;
+        gy = VKT_MAX(gy, vkt_groups(parts * per_part, MAX_ITERATIONS, 1));
+        const uint32_t spec[] = {
+            lanes, [POOL_SPEC_R] = o->R, [POOL_SPEC_S] = o->S, [POOL_SPEC_N4] = o->n4, [POOL_SPEC_INSIDE] = inside
+        };
+        vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec), gx,
+                         (uint32_t)VKT_MIN(gy, parts), 1);
+    }
+}
+
+/* Elements of the largest window; adaptive ones differ by at most one along an axis. */
+static uint64_t largest_window(const geometry *o)
+{
+    const uint64_t R = o->R ? o->R : o->push.H / o->push.P + 2, S = o->R ? o->S : o->push.W / o->push.Q + 2;
+    return R * (S + 1);
+}
+
+/* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
+
+static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
+{
+    static const char *const names[] = { "height", "width" };
+    const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
+    if (a->adaptive) {
+        VKT_REQUIRE(f, a->out[axis] > 0 && a->out[axis] < 1u << 16 && size < 1u << 16, VKT_E_ARG,
+                    "pool2d: %s: want an adaptive output of 1 to 65535, got %u from %u", names[axis], a->out[axis],
+                    size);
+        return VKT_OK;
+    }
+    VKT_REQUIRE(f, k > 0 && stride > 0 && pad <= k / 2, VKT_E_ARG,
+                "pool2d: %s: want kernel >= 1, stride >= 1 and pad <= kernel / 2, got %u, %u, %u", names[axis], k,
+                stride, pad);
+    VKT_REQUIRE(f, (uint64_t)size + 2 * (uint64_t)pad >= k && (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
+                VKT_E_SHAPE, "pool2d: %s: a kernel of %u does not fit into %u with padding %u", names[axis], k, size,
+                pad);
+    VKT_REQUIRE(f, a->out[axis] > 0, VKT_E_SHAPE, "pool2d: %s: want an output of at least 1", names[axis]);
+    return VKT_OK;
+}
+
+static vkt_result pool_infer(vkt_infer *f)
+{
+    const vkt_pool2d_attr *a = f->n->attr;
+    const vkt_value *x = vkt_in(f, 0);
+    char text[80];
+    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank == 4 && x->layout == VKT_BATCH_LAST, VKT_E_SHAPE,
+                "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
+                vkt_shape_text(x->shape, text));
+    for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
+    const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
+    if (!a->average) vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);
+    return VKT_OK;
+}
+
+static void pool_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_pool2d_attr *a = n->attr;
+    const geometry o = geometry_of(a, vkt_node_in(n, 0)->shape);
+    vkt_bind bind[] = {
+        [POOL_X] = VKT_WHOLE(n->in[0]), [POOL_Y] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->out[1])
+    };
+    emit_channels(n, e, a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D, &o, bind, a->average ? 2 : 3, POOL_X,
+                  o.push.P, (uint64_t)o.push.Q * o.n4, largest_window(&o), o.inside);
+}
+
+static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_pool2d_attr *a = n->attr;
+    const pool2d_dx_attr attr = { .pool = *a, .x = vkt_node_in(n, 0)->shape };
+    const vkt_tensor in[] = { dy[0], n->out[1] };
+    dx[0] = vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
+}
+
+/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
+static uint32_t out_size(uint32_t size, uint32_t k, uint32_t stride, uint32_t pad, bool ceil_mode)
+{
+    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
+    if (padded < k || stride == 0) return 0;
+    uint64_t n = (padded - k + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+    if (ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
+    return (uint32_t)n;
+}
+
+static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (a->stride[i] == 0) a->stride[i] = a->kernel[i];
+        a->out[i] = out_size(x.dim[2 + i], a->kernel[i], a->stride[i], a->pad[i], a->ceil_mode);
+    }
+}
+
+static void pool_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_pool2d_attr a = { .average = vkt_rng_range(r, 0, 1) != 0, .adaptive = vkt_rng_range(r, 0, 2) == 0 };
+    const bool cells = vkt_rng_range(r, 0, 1) != 0;
+    const vkt_shape x =
+        vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 3, 17), vkt_rng_range(r, 3, 17));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (a.adaptive) {
+            a.out[i] = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, x.dim[2 + i] + 2) : 1;
+            continue;
+        }
+        a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
+        if (cells) continue;
+        a.stride[i] = vkt_rng_range(r, 1, 4);
+        a.pad[i] = vkt_rng_range(r, 0, a.kernel[i] / 2);
+    }
+    if (!a.adaptive) {
+        a.ceil_mode = vkt_rng_range(r, 0, 1) != 0;
+        a.exclude_pad = a.average && vkt_rng_range(r, 0, 1) != 0;
+        resolve_out(&a, x);
+    }
+    vkt_case_f32(c, VKT_BATCH_LAST, x, -2, 2)->distinct = !a.average;
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_pool2d = {
+    .name = "pool2d",
+    .min_in = 1,
+    .max_in = 1,
+    .diff = 1,
+    .attr_bytes = sizeof(vkt_pool2d_attr),
+    .infer = pool_infer,
+    .emit = pool_emit,
+    .backward = pool_backward,
+    .sample = pool_sample,
+    .rel_tol = 2e-6f,
+    .abs_tol = 2e-6f,
+    .tol_why =
+        "an average adds up to 25 (adaptive: 17 x 17, in sums of at most 2 + 2) numbers: 25 * 2^-24 = 1.5e-6 of the "
+        "largest; a maximum is exact, its gradient adds up to 25 numbers",
+    .formula = "y[n,c,p,q] = max or mean of x over the window of (p,q)",
+};
+
+/* ---- pool2d_dx: dy (N,C,P,Q), index (max only) -> dx (N,C,H,W) ---- */
+
+static vkt_result dx_infer(vkt_infer *f)
+{
+    const pool2d_dx_attr *a = f->n->attr;
+    const vkt_shape want = vkt_shape4(a->x.dim[0], a->x.dim[1], a->pool.out[0], a->pool.out[1]);
+    for (uint32_t i = 0; i < (a->pool.average ? 1u : 2u); i++) {
+        const vkt_value *v = vkt_in(f, i);
+        char text[80], got[80];
+        VKT_REQUIRE(f,
+                    vkt_has(f, i) && v->layout == VKT_BATCH_LAST && vkt_shape_equal(v->shape, want) &&
+                        v->dtype == (i ? VKT_U32 : VKT_F32),
+                    VKT_E_SHAPE, "pool2d_dx: want input %u %s with the batch last, got %s", i,
+                    vkt_shape_text(want, text), vkt_shape_text(v->shape, got));
+    }
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, a->x);
+    return VKT_OK;
+}
+
+static void dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
+                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
+    const pool2d_dx_attr *a = n->attr;
+    const geometry o = geometry_of(&a->pool, a->x);
+    vkt_bind bind[] = {
+        [POOL_DY] = VKT_WHOLE(n->in[0]), [POOL_DX] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->in[1])
+    };
+    const uint32_t rows = o.cells ? vkt_div_up(o.push.H, o.R) : o.push.H;
+    const uint32_t columns = o.cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
+    /* Windows over one element: as many as strides fit into a kernel, at most P and Q. */
+    uint64_t taps = largest_window(&o);
+    if (!o.cells) {
+        const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
+        const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
+        taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
+    }
+    emit_channels(n, e, kernels[a->pool.average][o.cells], &o, bind, a->pool.average ? 2 : 3, POOL_DX, rows,
+                  (uint64_t)columns * o.n4, taps, o.cells ? o.covered : o.inside);
+}
+
+const vkt_op vkt_op_pool2d_dx = {
+    .name = "pool2d_dx",
+    .min_in = 1,
+    .max_in = 2,
+    .attr_bytes = sizeof(pool2d_dx_attr),
+    .infer = dx_infer,
+    .emit = dx_emit,
+    .tested_by = "pool2d",
+    .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",
+};
+
+/* ---- builders ---- */
+
+static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
+{
+    if (!x.id || g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (vkt_value_of(g, x)->layout != VKT_BATCH_LAST) x = vkt_to_layout(g, x, VKT_BATCH_LAST);
+    if (!a->adaptive && x.id) resolve_out(a, vkt_tensor_shape(g, x));
+    return vkt_apply(g, &vkt_op_pool2d, &x, 1, a, NULL);
+}
+
+static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
+{
+    static const vkt_pool2d_params none;
+    if (!p) p = &none; /* a kernel of 0: infer says what it wants */
+    vkt_pool2d_attr a = { .average = average,
+                          .kernel = { p->kernel[0], p->kernel[1] },
+                          .stride = { p->stride[0], p->stride[1] },
+                          .pad = { p->pad[0], p->pad[1] },
+                          .ceil_mode = p->ceil_mode,
+                          .exclude_pad = average && p->exclude_pad };
+    return pool2d(g, x, &a);
+}
+
+vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
+{
+    return windowed(g, x, p, false);
+}
+
+vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
+{
+    return windowed(g, x, p, true);
+}
+
+static vkt_tensor adaptive(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w, bool average)
+{
+    vkt_pool2d_attr a = { .average = average, .adaptive = true, .out = { out_h, out_w } };
+    return pool2d(g, x, &a);
+}
+
+vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    return adaptive(g, x, out_h, out_w, false);
+}
+
+vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    return adaptive(g, x, out_h, out_w, true);
+}

@@ -1,0 +1,13 @@
+/* pool2d.abi.h - max and average pooling of BATCH_LAST pictures, a window of `channels` channels; forward and gradient.
+ * Vectors run over the batch: x is vec4 [channels][H][W][N4], y, dy and index are [channels][P][Q][N4]. */
+VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
+         VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* average: divide by the real elements only */)
+#define POOL_SPEC_R      1 /* the kernel; both 0: adaptive windows */
+#define POOL_SPEC_S      2
+#define POOL_SPEC_N4     3 /* pitch of the batch / 4 */
+#define POOL_SPEC_INSIDE 4 /* 1: no window reaches beyond the picture, and in POOL2D_DX_CELL the cells cover it exactly */
+#define POOL_X     0       /* forward */
+#define POOL_Y     1
+#define POOL_INDEX 2       /* uvec4, max only: h W + w of the maximum in its channel's picture */
+#define POOL_DY    0       /* gradient; POOL_INDEX is read */
+#define POOL_DX    1

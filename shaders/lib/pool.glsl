@@ -1,0 +1,24 @@
+// pool.glsl - the windows of a pooling along one axis. Needs pool2d's push block and INSIDE.
+struct Window {
+    uint begin, count; // elements inside the picture
+    uint padded;       // elements before clipping to it, after clipping to the padded picture
+};
+
+// Window `p` of `P` over `size` elements; kernel 0: adaptive.
+Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
+{
+    if (kernel == 0u) {
+        const uint begin = p * size / P, end = ((p + 1u) * size + P - 1u) / P;
+        return Window(begin, end - begin, end - begin);
+    }
+    if (INSIDE != 0u) return Window(p * stride, kernel, kernel);
+    const int begin = int(p * stride) - int(pad), end = min(begin + int(kernel), int(size + pad));
+    const int first = max(begin, 0), last = min(end, int(size));
+    return Window(uint(first), uint(last - first), uint(end - begin));
+}
+
+// What an average over window (v, u) divides by.
+float divisor(Window v, Window u)
+{
+    return float(pc.exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);
+}

@@ -1,0 +1,57 @@
+// pool2d.comp - y[c][p][q][n] = max (or mean, with AVERAGE) of x[c][h][w][n] over window (p, q), four samples a lane
+//   window p: rows p stride - pad .. + R - 1, clipped to the picture; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
+//   max: the first maximum wins, a NaN wins over any number (the last one: PyTorch); index = h W + w of the winner
+//   mean: the sum over the clipped window, divided by its size before clipping to the picture, or after (exclude_pad)
+// grid: x over channels * P output rows, y over parts of a row, both with a stride; any group count is right. Deterministic.
+// source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/pool2d.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = POOL_SPEC_R) const uint R = 2;
+layout(constant_id = POOL_SPEC_S) const uint S = 2;
+layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
+layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
+VKT_IN4(POOL_X, x);
+layout(binding = POOL_Y, std430) writeonly buffer Y { vec4 y[]; };
+#ifndef AVERAGE
+layout(binding = POOL_INDEX, std430) writeonly buffer Index { uvec4 index[]; };
+#endif
+#include "lib/pool.glsl"
+
+void main()
+{
+    const uint lanes = gl_WorkGroupSize.x, row_items = pc.Q * N4;
+    for (uint row = gl_WorkGroupID.x; row < pc.channels * pc.P; row += gl_NumWorkGroups.x) {
+        const uint c = row / pc.P;
+        const Window v = window(row % pc.P, pc.stride_h, pc.pad_h, R, pc.H, pc.P);
+        for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
+            const uint n = i % N4;
+            const Window u = window(i / N4, pc.stride_w, pc.pad_w, S, pc.W, pc.Q);
+            const uint corner = ((c * pc.H + v.begin) * pc.W + u.begin) * N4 + n;
+#ifdef AVERAGE
+            vec4 sum = vec4(0.0);
+            for (uint r = 0; r < v.count; r++)
+                for (uint s = 0; s < u.count; s++) sum += LOAD4(x, corner + (r * pc.W + s) * N4);
+            y[row * row_items + i] = sum / divisor(v, u);
+#else
+            const uint at = v.begin * pc.W + u.begin;
+            vec4 best = vec4(uintBitsToFloat(0xff800000u)); // -inf: a window of nothing else names its first element
+            uvec4 where = uvec4(at);
+            for (uint r = 0; r < v.count; r++)
+                for (uint s = 0; s < u.count; s++) {
+                    const vec4 e = LOAD4(x, corner + (r * pc.W + s) * N4);
+                    const uvec4 magnitude = floatBitsToUint(e) & 0x7fffffffu; // isnan() may be folded away
+                    const bvec4 win = bvec4(uvec4(greaterThan(e, best)) |
+                                            uvec4(greaterThan(magnitude, uvec4(0x7f800000u))));
+                    best = mix(best, e, win);
+                    where = mix(where, uvec4(at + r * pc.W + s), win);
+                }
+            y[row * row_items + i] = best;
+            index[row * row_items + i] = where;
+#endif
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// pool2d_dx.comp - gradient of pool2d, gathered: dx[c][h][w][n] = sum over the windows (p, q) that hold (h, w), in ascending
+// order, of  max: dy where index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
+//   p holds h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
+// CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
+// cells without a window, at the far edges, become 0.
+// Batch lanes past N stay 0 as they are 0 in dy.
+// grid: x over channels * H rows of dx (CELL: rows of cells), y over parts of a row, with strides; any group count is right.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/pool2d.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = POOL_SPEC_R) const uint R = 2;
+layout(constant_id = POOL_SPEC_S) const uint S = 2;
+layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
+layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
+VKT_IN4(POOL_DY, dy);
+layout(binding = POOL_DX, std430) writeonly buffer Dx { vec4 dx[]; };
+#ifndef AVERAGE
+layout(binding = POOL_INDEX, std430) readonly buffer Index { uvec4 index[]; };
+#endif
+#include "lib/pool.glsl"
+
+#ifdef CELL
+void cell(uint c, uint p, uint q, uint n)
+{
+    const uint i = ((c * pc.P + p) * pc.Q + q) * N4 + n;
+    const bool real = INSIDE != 0u || (p < pc.P && q < pc.Q);
+    vec4 g = real ? LOAD4(dy, i) : vec4(0.0);
+#ifdef AVERAGE
+    g /= divisor(window(p, R, 0u, R, pc.H, pc.P), window(q, S, 0u, S, pc.W, pc.Q));
+#else
+    const uvec4 where = real ? index[i] : uvec4(0u);
+#endif
+    for (uint r = 0; r < R; r++)
+        for (uint s = 0; s < S; s++) {
+            const uint h = p * R + r, w = q * S + s;
+            if (INSIDE == 0u && (h >= pc.H || w >= pc.W)) continue;
+#ifdef AVERAGE
+            const vec4 e = g;
+#else
+            const vec4 e = mix(vec4(0.0), g, equal(where, uvec4(h * pc.W + w)));
+#endif
+            dx[((c * pc.H + h) * pc.W + w) * N4 + n] = e;
+        }
+}
+#else
+// First and last window along one axis that hold element `at`; last < first: none.
+ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
+{
+    if (kernel == 0u) return ivec2(at * P / size, ((at + 1u) * P + size - 1u) / size - 1u);
+    const uint shifted = at + pad;
+    const uint first = shifted < kernel ? 0u : (shifted - kernel) / stride + 1u;
+    return ivec2(first, min(shifted / stride, P - 1u));
+}
+
+vec4 gather(uint c, uint h, uint w, uint n)
+{
+    const ivec2 ps = holders(h, pc.stride_h, pc.pad_h, R, pc.H, pc.P), qs = holders(w, pc.stride_w, pc.pad_w, S, pc.W, pc.Q);
+    vec4 sum = vec4(0.0);
+    for (int p = ps.x; p <= ps.y; p++)
+        for (int q = qs.x; q <= qs.y; q++) {
+            const uint i = ((c * pc.P + uint(p)) * pc.Q + uint(q)) * N4 + n;
+            const vec4 g = LOAD4(dy, i);
+#ifdef AVERAGE
+            sum += g / divisor(window(uint(p), pc.stride_h, pc.pad_h, R, pc.H, pc.P),
+                               window(uint(q), pc.stride_w, pc.pad_w, S, pc.W, pc.Q));
+#else
+            sum += mix(vec4(0.0), g, equal(index[i], uvec4(h * pc.W + w)));
+#endif
+        }
+    return sum;
+}
+#endif
+
+void main()
+{
+#ifdef CELL
+    const uint rows = (pc.H + R - 1u) / R, columns = (pc.W + S - 1u) / S;
+#else
+    const uint rows = pc.H, columns = pc.W;
+#endif
+    const uint lanes = gl_WorkGroupSize.x, row_items = columns * N4;
+    for (uint row = gl_WorkGroupID.x; row < pc.channels * rows; row += gl_NumWorkGroups.x) {
+        const uint c = row / rows, h = row % rows;
+        for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
+#ifdef CELL
+            cell(c, h, i / N4, i % N4);
+#else
+            dx[row * row_items + i] = gather(c, h, i / N4, i % N4);
+#endif
+        }
+    }
+}
