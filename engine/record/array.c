@@ -53,3 +53,8 @@ void *vkt_array_map(vkt_array *a)
 {
     return a->buffer->mapped;
 }
+
+uint64_t vkt_array_max_bytes(const vkt_ctx *ctx)
+{
+    return VKT_MIN(ctx->limits.max_storage_range_bytes, ctx->limits.max_allocation_bytes);
+}

@@ -60,6 +60,12 @@ bool vkt_program_done(vkt_program *p, uint64_t run_index)
     return run_index < p->runs && (p->runs - run_index > VKT_RUN_RING || vkt_reached(p->ctx, p->values[run_index % VKT_RUN_RING]));
 }
 
+vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index)
+{
+    VKT_TRY(check_run(p, run_index));
+    return wait_run(p, run_index);
+}
+
 vkt_result vkt_program_wait(vkt_program *p)
 {
     return p->runs ? wait_run(p, p->runs - 1) : VKT_OK;

@@ -206,6 +206,8 @@ VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params
 VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it */
 /* Replaces `bytes` at `offset` (multiples of 4), ordered between the submissions before and after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
+/* The largest array that ops can read on this device: what one binding may span, or one allocation. */
+VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
 /* The memory of a host_visible array, else NULL. The caller must not write what a submitted run still reads. */
 VKT_API void *vkt_array_map(vkt_array *a);
 
@@ -268,7 +270,8 @@ typedef struct vkt_metrics {
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index); /* never waits */
-VKT_API vkt_result vkt_program_wait(vkt_program *p);
+VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
+VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* all of them */
 
 /* Host data in logical row-major order, of exactly the tensor's size. Writing is ordered before the next run; reading
  * waits for the last one. VKT_E_ARG for a value that is no input (write) or is not kept (read). */

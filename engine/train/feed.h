@@ -1,0 +1,54 @@
+/* train/feed.h - how a data set reaches a program: whole on the device, or streamed through a ring of slots.
+ *
+ * Both look the same to the program: a table of rows, a table of labels and an order; a batch starts at position `first`
+ * of the order. Resident: the table is the data set and the order is the epoch's. Streamed: the table is a ring of S
+ * batches in memory that worker threads write, the order is 0, 1, 2, ..., and `first` picks the slot. */
+#ifndef VKT_FEED_H
+#define VKT_FEED_H
+
+#include "base/base.h"
+#include "data/loader.h"
+#include "vktrain/graph.h"
+
+#define VKT_FEED_SLOTS 4
+
+typedef struct vkt_feed {
+    vkt_ctx *ctx;
+    const vkt_host *h;
+    const vkt_dataset *data;
+    uint32_t batch, n;           /* rows of a batch, of the data set */
+    bool streams;
+    vkt_array *features, *labels, *order;
+    uint32_t *host_order;        /* of the running epoch, n */
+    uint32_t at;                 /* rows handed out in this epoch */
+    vkt_loader *loader;          /* streaming only, like all below */
+    bool busy[VKT_FEED_SLOTS];   /* slot was given to a run */
+    uint64_t run[VKT_FEED_SLOTS];
+    uint32_t slot;               /* of the batch handed out last */
+} vkt_feed;
+
+typedef struct vkt_batch {
+    uint32_t rows, first; /* rows 0: the epoch is over */
+} vkt_batch;
+
+vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
+                           uint32_t workers, vkt_feed *out);
+void vkt_feed_destroy(vkt_feed *f);
+
+/* The three external values of a graph, and their binding to this feed's arrays. */
+typedef struct vkt_feed_values {
+    vkt_tensor features, labels, order;
+} vkt_feed_values;
+vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
+void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3]);
+/* The normalised batch (B,C,H,W) and its labels (B). */
+void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
+
+/* Begins an epoch with batch `skip` of f->host_order, which the caller has filled. */
+vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip);
+/* The next batch; when all slots are taken, waits for the oldest run of `p`. */
+vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
+/* Tells which run uses the batch that vkt_feed_next gave. */
+void vkt_feed_used(vkt_feed *f, uint64_t run_index);
+
+#endif
