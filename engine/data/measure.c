@@ -18,16 +18,17 @@ static void merge(moments *a, const moments *b)
     a->n = n;
 }
 
-/* Moments of one channel of one row: `n` elements of `type` at `p`. */
+/* Moments of one channel of one row: `n` elements of `type` at `p`. The elements are as stored: sums of equal u8 or f32
+ * are exact in f64 (up to 2^29 of them), so a channel that never varies has m2 = 0 to the bit. */
 static moments plane_moments(const void *p, size_t n, vkt_row_type type)
 {
     const uint8_t *u8 = p;
     const float *f32 = p;
     double sum = 0, m2 = 0;
-    for (size_t i = 0; i < n; i++) sum += type == VKT_ROW_U8 ? u8[i] / 255.0 : (double)f32[i];
+    for (size_t i = 0; i < n; i++) sum += type == VKT_ROW_U8 ? u8[i] : (double)f32[i];
     const double mean = sum / (double)n;
     for (size_t i = 0; i < n; i++) {
-        const double d = (type == VKT_ROW_U8 ? u8[i] / 255.0 : (double)f32[i]) - mean;
+        const double d = (type == VKT_ROW_U8 ? u8[i] : (double)f32[i]) - mean;
         m2 += d * d;
     }
     return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
@@ -57,9 +58,10 @@ vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std)
     moments *all = vkt_alloc(h, bytes);
     if (!all) return vkt_fail_nomem(h, "measuring a data set", bytes);
     const vkt_result r = measure(ds, all, (uint8_t *)(all + chw[0]));
+    const double unit = vkt_dataset_type(ds) == VKT_ROW_U8 ? 255 : 1;
     for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
-        mean[c] = (float)all[c].mean;
-        std[c] = all[c].m2 > 0 ? (float)sqrt(all[c].m2 / all[c].n) : 1.0f;
+        mean[c] = (float)(all[c].mean / unit);
+        std[c] = all[c].m2 > 0 ? (float)(sqrt(all[c].m2 / all[c].n) / unit) : 1.0f;
     }
     vkt_free(h, all);
     return r;

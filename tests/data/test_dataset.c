@@ -1,0 +1,291 @@
+/* Tables from arrays and sources: ownership, slices, normalisation, refused arguments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/base.h"
+#include "support/host.h"
+#include "vktrain/data.h"
+
+enum { N = 6, C = 2, H = 1, W = 3, ROW = C * H * W };
+
+static const uint32_t labels[N] = { 0, 2, 1, 1, 0, 2 };
+static const char *const names[] = { "ant", "bee", "cat" };
+
+typedef struct fixture {
+    vkt_host h;
+    uint8_t u8[N][ROW];
+    float f32[N][ROW];
+    vkt_dataset_params p;
+} fixture;
+
+static void copies_live_alone_and_borrowed_arrays_stay_put(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds;
+    uint32_t mine[N];
+    memcpy(mine, labels, sizeof mine);
+    t->p.labels = mine;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    const uint8_t before = t->u8[3][4];
+    t->u8[3][4] ^= 255;
+    mine[3] = 0;
+    uint8_t row[ROW];
+    assert_int_equal(vkt_dataset_fetch(ds, 3, row), VKT_OK);
+    assert_int_equal(row[4], before);
+    assert_int_equal(vkt_dataset_labels(ds)[3], 1);
+    vkt_dataset_destroy(&ds);
+    assert_null(ds);
+    vkt_dataset_destroy(&ds);
+    vkt_dataset_destroy(NULL);
+
+    t->p.borrow = true;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_ptr_equal(vkt_dataset_features(ds), t->u8);
+    assert_ptr_equal(vkt_dataset_labels(ds), mine);
+    vkt_dataset_destroy(&ds);
+}
+
+static void what_was_described_is_told_back(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds;
+    t->p.type = VKT_ROW_F32;
+    t->p.classes = 3;
+    t->p.class_names = names;
+    t->p.mean = (const float[]){ 0.5f, -1 };
+    t->p.std = (const float[]){ 2, 0.25f };
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->f32, &ds), VKT_OK);
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == C && chw[1] == H && chw[2] == W);
+    assert_int_equal(vkt_dataset_rows(ds), N);
+    assert_int_equal(vkt_dataset_type(ds), VKT_ROW_F32);
+    assert_int_equal(vkt_dataset_row_bytes(ds), ROW * sizeof(float));
+    assert_int_equal(vkt_dataset_classes(ds), 3);
+    assert_string_equal(vkt_dataset_class_name(ds, 2), "cat");
+    assert_null(vkt_dataset_class_name(ds, 3));
+    assert_memory_equal(vkt_dataset_features(ds), t->f32, sizeof t->f32);
+    assert_true(vkt_dataset_mean(ds)[1] == -1 && vkt_dataset_std(ds)[1] == 0.25f);
+    vkt_dataset_destroy(&ds);
+
+    t->p = (vkt_dataset_params){ .rows = N, .width = ROW };
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    vkt_dataset_sample_shape(ds, chw);
+    assert_true(chw[0] == 1 && chw[1] == 1 && chw[2] == ROW);
+    assert_null(vkt_dataset_labels(ds));
+    assert_null(vkt_dataset_class_name(ds, 0));
+    assert_int_equal(vkt_dataset_classes(ds), 0);
+    assert_true(vkt_dataset_mean(ds)[0] == 0 && vkt_dataset_std(ds)[0] == 1);
+    vkt_dataset_destroy(&ds);
+}
+
+static void refuse(fixture *t, const char *says)
+{
+    vkt_dataset *ds = (vkt_dataset *)t;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_E_ARG);
+    vkt_test_error_says(says);
+    assert_null(ds);
+    assert_int_equal(vkt_test_live_blocks(), 0);
+}
+
+static void wrong_descriptions_are_refused(void **state)
+{
+    fixture *t = *state;
+    const vkt_dataset_params good = t->p;
+    t->p.rows = 0;
+    refuse(t, "want 1 row or more, got 0");
+    t->p = good;
+    t->p.type = (vkt_row_type)7;
+    refuse(t, "want type u8 (0) or f32 (1), got 7");
+    t->p = good;
+    t->p.height = t->p.width = UINT32_MAX;
+    refuse(t, "do not fit into memory");
+    t->p.channels = UINT32_MAX;
+    refuse(t, "do not fit into memory");
+    t->p = good;
+    t->p.classes = 2;
+    refuse(t, "row 1: want a label below 2, got 2");
+    t->p = good;
+    t->p.labels = (const uint32_t[N]){ 0, 0, UINT32_MAX };
+    refuse(t, "row 2: want a label below 4294967295, got 4294967295");
+    t->p = good;
+    t->p.class_names = names;
+    refuse(t, "class_names without the number of classes");
+    t->p.class_names = (const char *const[]){ "ant", NULL, "cat" };
+    t->p.classes = 3;
+    refuse(t, "class name 1 is NULL");
+    t->p = good;
+    t->p.std = (const float[]){ 1, 0 };
+    refuse(t, "std[1]: want a finite number above 0, got 0");
+    t->p = good;
+    t->p.mean = (const float[]){ NAN, 0 };
+    refuse(t, "mean[0]: want a finite number, got");
+    vkt_dataset *ds;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &good, NULL, &ds), VKT_E_ARG);
+    vkt_test_error_says("features is NULL");
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, NULL, t->u8, &ds), VKT_E_ARG);
+    vkt_test_error_says("params is NULL");
+}
+
+static void slices_share_rows_and_outlive_their_parent(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds, *tail, *middle;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_slice(ds, 2, 4, &tail), VKT_OK);
+    assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* rows 3 and 4 */
+    assert_ptr_equal((const uint8_t *)vkt_dataset_features(ds) + 3 * ROW, vkt_dataset_features(middle));
+    assert_int_equal(vkt_dataset_normalize(tail, (const float[]){ 3, 4 }, (const float[]){ 5, 6 }), VKT_OK);
+    assert_true(vkt_dataset_mean(ds)[1] == 4 && vkt_dataset_std(middle)[0] == 5);
+    vkt_dataset_destroy(&ds);
+    vkt_dataset_destroy(&tail);
+    assert_int_equal(vkt_dataset_rows(middle), 2);
+    assert_int_equal(vkt_dataset_classes(middle), 3);
+    assert_memory_equal(vkt_dataset_labels(middle), labels + 3, 2 * sizeof *labels);
+    uint8_t row[ROW];
+    assert_int_equal(vkt_dataset_fetch(middle, 1, row), VKT_OK);
+    assert_memory_equal(row, t->u8[4], ROW);
+
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_fetch(middle, 2, row), VKT_E_ARG);
+    vkt_test_error_says("want a row below 2, got 2");
+    const uint32_t bad[][2] = { { 0, 3 }, { 1, 2 }, { 2, 1 }, { 0, 0 }, { 1, UINT32_MAX }, { UINT32_MAX, 2 } };
+    for (size_t i = 0; i < VKT_COUNT(bad); i++) {
+        assert_int_equal(vkt_dataset_slice(middle, bad[i][0], bad[i][1], &tail), VKT_E_ARG);
+        assert_null(tail);
+    }
+    assert_int_equal(vkt_dataset_normalize(middle, NULL, (const float[]){ 1, 1 }), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_normalize(middle, (const float[]){ 1, 1 }, (const float[]){ 1, -1 }), VKT_E_ARG);
+    assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6); /* untouched */
+    vkt_dataset_destroy(&middle);
+}
+
+/* A source whose row i is filled with i, and that counts. */
+typedef struct counter {
+    uint32_t fetched, destroyed, last_worker;
+} counter;
+
+static vkt_result counter_fetch(void *self, uint32_t row, void *dst, uint32_t worker)
+{
+    counter *c = self;
+    c->fetched++;
+    c->last_worker = worker;
+    if (row == 5) return VKT_E_IO;
+    memset(dst, (int)row, ROW);
+    return VKT_OK;
+}
+
+static void counter_destroy(void *self)
+{
+    ((counter *)self)->destroyed++;
+}
+
+static void sources_are_fetched_and_destroyed_once(void **state)
+{
+    fixture *t = *state;
+    counter c = { .last_worker = 9 };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    vkt_dataset *ds, *slice;
+    assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_OK);
+    assert_null(vkt_dataset_features(ds));
+    assert_int_equal(vkt_dataset_slice(ds, 3, 3, &slice), VKT_OK);
+    uint8_t row[ROW];
+    assert_int_equal(vkt_dataset_fetch(slice, 1, row), VKT_OK);
+    assert_true(row[0] == 4 && row[ROW - 1] == 4 && c.fetched == 1 && c.last_worker == 0);
+    assert_int_equal(vkt_dataset_fetch(slice, 2, row), VKT_E_IO);
+    float mean[C], std[C];
+    assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_E_IO);
+    vkt_dataset_destroy(&ds);
+    assert_int_equal(c.destroyed, 0);
+    vkt_dataset_destroy(&slice);
+    assert_int_equal(c.destroyed, 1);
+
+    vkt_test_expect_errors(true);
+    t->p.rows = 0;
+    assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &(vkt_data_source){ .self = &c }, &ds), VKT_E_ARG);
+    assert_int_equal(c.destroyed, 1); /* the source stayed ours */
+}
+
+static void measured_statistics_are_exact(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds;
+    float mean[C], std[C];
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < ROW; k++) {
+            t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;                          /* mean 1/2, std 1/2; constant 1/5 */
+            t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3; /* cancels; -3, 0, 3 */
+        }
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);
+    assert_true(mean[0] == 0.5f && std[0] == 0.5f && mean[1] == 0.2f && std[1] == 1);
+    vkt_dataset_destroy(&ds);
+    t->p.type = VKT_ROW_F32;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->f32, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);
+    assert_true(mean[0] == 1000000.5f && fabsf(std[0] - 0.5f) < 1e-6f);
+    assert_true(fabsf(mean[1]) < 1e-6f && fabsf(std[1] - sqrtf(6)) < 1e-6f);
+    vkt_dataset_destroy(&ds);
+}
+
+static void every_failed_allocation_is_a_status(void **state)
+{
+    fixture *t = *state;
+    counter c = { 0 };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    t->p.classes = 3;
+    t->p.class_names = names;
+    for (int kind = 0; kind < 2; kind++)
+        for (unsigned n = 1;; n++) {
+            vkt_dataset *ds, *slice = NULL;
+            float mean[C], std[C];
+            vkt_test_fail_allocation(n);
+            vkt_result r = kind ? vkt_dataset_from_source(&t->h, &t->p, &source, &ds)
+                                : vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds);
+            assert_true((r == VKT_OK) == (ds != NULL));
+            if (r == VKT_OK) r = vkt_dataset_slice(ds, 0, 2, &slice);
+            if (r == VKT_OK) r = vkt_dataset_measure(slice, mean, std);
+            vkt_dataset_destroy(&slice);
+            vkt_dataset_destroy(&ds);
+            assert_int_equal(vkt_test_live_blocks(), 0);
+            assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
+            if (r == VKT_OK) {
+                assert_int_equal(n, kind ? 11 : 12); /* a source needs no copy of features */
+                break;
+            }
+        }
+}
+
+static int setup(void **state)
+{
+    static fixture t;
+    t = (fixture){ .h = vkt_test_host(), .p = { .rows = N, .channels = C, .height = H, .width = W, .labels = labels } };
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < ROW; k++) {
+            t.u8[i][k] = (uint8_t)(i * 16 + k);
+            t.f32[i][k] = (float)(i * 16 + k) / 7;
+        }
+    *state = &t;
+    return vkt_test_setup(state);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, vkt_test_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(copies_live_alone_and_borrowed_arrays_stay_put),
+        TEST(what_was_described_is_told_back),
+        TEST(wrong_descriptions_are_refused),
+        TEST(slices_share_rows_and_outlive_their_parent),
+        TEST(sources_are_fetched_and_destroyed_once),
+        TEST(measured_statistics_are_exact),
+        TEST(every_failed_allocation_is_a_status),
+    };
+    return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);
+}
