@@ -1,4 +1,5 @@
-# Compiles every row of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one C file.
+# Compiles every row of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one
+# header, <build>/spirv/spirv_modules.h.
 #
 # A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
@@ -30,6 +31,7 @@ function(vkt_embed_shaders target)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv)
   set(modules)
+  set(absent)
   file(STRINGS ${def} rows REGEX "^VKT_KERNEL\\(")
   foreach(row IN LISTS rows)
     if(NOT row MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),")
@@ -44,10 +46,14 @@ function(vkt_embed_shaders target)
     if(NOT texels STREQUAL "0")
       vkt_compile_shader(${file} ${id}.texel "${defines};VKT_TEXEL=1" spv)
       list(APPEND modules ${spv})
+    else()
+      list(APPEND absent ${id}.texel=)
     endif()
   endforeach()
   add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
-  set(out ${PROJECT_BINARY_DIR}/spirv_modules.c)
-  add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${out} ${modules} DEPENDS vkt_embed ${modules} VERBATIM)
+  set(out ${PROJECT_BINARY_DIR}/spirv/spirv_modules.h)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spirv)
+  add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${out} ${modules} ${absent} DEPENDS vkt_embed ${modules} VERBATIM)
   target_sources(${target} PRIVATE ${out})
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/spirv)
 endfunction()

@@ -1,32 +1,41 @@
-/* embed OUT.c A.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
+/* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
- * A.spv becomes `const uint32_t vkt_spv_A[]` with its size in bytes in `vkt_spv_A_bytes`; dots in a name become '_'. */
+ * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
+ * module that does not exist: its array is one zero, so that a table can name it. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+/* The file name of a path, as a C name, without what follows its last '.' or '='. */
+static void c_name(const char *path, char name[256])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(name, 256, "%s", slash ? slash + 1 : path);
+    char *end = strrchr(name, strchr(name, '=') ? '=' : '.');
+    if (end) *end = 0;
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c)) *c = '_';
+}
+
 static int embed(FILE *out, const char *path)
 {
+    char name[256];
+    c_name(path, name);
+    if (path[strlen(path) - 1] == '=') {
+        fprintf(out, "static const uint32_t vkt_spv_%s[] = {0};\n", name);
+        return 0;
+    }
     FILE *in = fopen(path, "rb");
     if (!in) {
         perror(path);
         return 1;
     }
-    const char *slash = strrchr(path, '/');
-    char name[256];
-    snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
-    char *end = strrchr(name, '.');
-    if (end) *end = 0;
-    for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c)) *c = '_';
-
-    fprintf(out, "extern const uint32_t vkt_spv_%s[];\nextern const size_t vkt_spv_%s_bytes;\n", name, name);
-    fprintf(out, "const uint32_t vkt_spv_%s[] = {", name);
+    fprintf(out, "static const uint32_t vkt_spv_%s[] = {", name);
     uint32_t word;
     unsigned n = 0;
     while (fread(&word, sizeof word, 1, in) == 1) fprintf(out, "%s0x%08x,", n++ % 12 ? "" : "\n", (unsigned)word);
-    fprintf(out, "\n};\nconst size_t vkt_spv_%s_bytes = sizeof vkt_spv_%s;\n", name, name);
+    fputs("\n};\n", out);
     fclose(in);
     if (n < 5) fprintf(stderr, "%s: not a SPIR-V module\n", path);
     return n < 5;
@@ -36,10 +45,11 @@ int main(int argc, char **argv)
 {
     FILE *out = argc > 1 ? fopen(argv[1], "w") : NULL;
     if (!out) {
-        perror(argc > 1 ? argv[1] : "usage: embed OUT.c A.spv ...");
+        perror(argc > 1 ? argv[1] : "usage: embed OUT.h A.spv ...");
         return 1;
     }
-    fputs("/* Written by cmake/embed.c from shaders/. */\n#include <stddef.h>\n#include <stdint.h>\n", out);
+    fputs("/* Written by cmake/embed.c from shaders/; included by engine/kernel/kernel.c. */\n#include <stdint.h>\n",
+          out);
     int bad = 0;
     for (int i = 2; i < argc; i++) bad |= embed(out, argv[i]);
     return fclose(out) != 0 || bad;

@@ -1,19 +1,22 @@
-/* gpu/gpu.h - the device floor: one open Vulkan device, its memory, its queues. The only floor, with kernel/ and record/,
- * that says Vk. It knows nothing of tensors or graphs.
+/* gpu/gpu.h - the device floor: one open Vulkan device, its memory, its queues. The only floor, with kernel/ and
+ * record/, that says Vk. It knows nothing of tensors or graphs.
  *
  * Threads: as for vkt_ctx (one call at a time per context), unless a function says otherwise. */
 #ifndef VKT_GPU_H
 #define VKT_GPU_H
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan_core.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "gpu/vk_table.h"
 
-typedef struct vkt_memory vkt_memory;       /* blocks, cap, statistics (memory.c) */
-typedef struct vkt_transfer vkt_transfer;   /* staging rings (transfer.c) */
+typedef struct vkt_memory vkt_memory;     /* blocks, cap, statistics (memory.c) */
+typedef struct vkt_transfer vkt_transfer; /* staging rings (transfer.c) */
+
+/* A command pool with one primary command buffer. */
+typedef struct vkt_commands {
+    VkCommandPool pool;
+    VkCommandBuffer cmd;
+} vkt_commands;
 
 /* One queue and the timeline semaphore that counts its submissions. */
 typedef struct vkt_queue {
@@ -22,41 +25,47 @@ typedef struct vkt_queue {
     VkSemaphore timeline;
     uint64_t submitted; /* value that the newest submission signals */
     uint64_t done;      /* newest value known to be reached */
+    vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
 } vkt_queue;
 
 /* Counted so that tests can prove what a steady-state step does not do. */
 typedef struct vkt_gpu_counters {
-    uint64_t host_allocs;      /* calls of the context's host allocator */
-    uint64_t device_allocs;    /* vkAllocateMemory */
+    uint64_t host_allocs;   /* allocations and growing by the context's host allocator; added to from any thread */
+    uint64_t device_allocs; /* vkAllocateMemory */
     uint64_t buffers_created;
-    uint64_t recordings;       /* vkBeginCommandBuffer */
+    uint64_t recordings; /* vkBeginCommandBuffer */
     uint64_t submits;
-    uint64_t waits;            /* host waits that really had to block */
+    uint64_t waits; /* host waits that really had to block */
     uint64_t wait_ns;
 } vkt_gpu_counters;
 
 /* The fields are open to kernel/ and record/; only gpu/ writes them. */
 struct vkt_ctx {
-    vkt_host host;
+    vkt_host host;            /* counts, then calls host_alloc */
+    vkt_allocator host_alloc; /* what the application gave */
     vkt_device_info info;
     vkt_limits limits;
-    vkt_vk vk;                     /* function table of this instance and device; a test may swap an entry to inject a fault */
-    void *loader;                  /* dlopen handle; NULL when the host brought get_proc_addr */
+    vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
+    void *loader; /* dlopen handle; NULL when the host brought get_proc_addr */
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
-    bool owns_device;              /* false once a host's device is adopted: only context.c may ask */
+    bool owns_device; /* false: instance and device are the host's; only context.c may ask */
     VkDebugUtilsMessengerEXT messenger;
     vkt_queue compute;
-    vkt_queue transfer;            /* the same handle, family and timeline as compute where there is no other queue */
+    vkt_queue transfer; /* the same handle, family and timeline as compute where there is no other queue */
     bool has_transfer_queue;
     bool has_memory_budget;
     bool has_debug_utils;
-    float timestamp_period_ns;     /* 0: the queue has no timestamps */
+    bool subgroup_size_varies; /* pipelines must ask for limits.subgroup_size: the device has more than one */
+    uint64_t uploads_awaited;  /* the transfer timeline's value that compute submissions already wait for */
+    float timestamp_period_ns; /* 0: the queue has no timestamps */
+    uint64_t timestamp_mask;   /* valid bits of a timestamp */
     VkPipelineCache pipeline_cache;
-    char *pipeline_cache_path;     /* NULL: not kept */
-    vkt_result lost;               /* VKT_OK, or VKT_E_DEVICE_LOST for good */
-    char last_label[96];           /* the last work submitted: logged when the device is lost */
+    char *pipeline_cache_path;    /* NULL: not kept */
+    uint64_t pipeline_cache_hash; /* of the data as loaded: written back only when it changed */
+    vkt_result lost;              /* VKT_OK, or VKT_E_DEVICE_LOST for good */
+    char last_label[96];          /* the last work submitted: logged when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
     vkt_gpu_counters counters;
@@ -80,13 +89,14 @@ typedef enum vkt_memory_place {
 typedef struct vkt_buffer {
     VkBuffer handle;
     uint64_t bytes;
-    void *mapped;         /* host address for UPLOAD and READBACK, else NULL */
+    void *mapped; /* host address for UPLOAD and READBACK, else NULL */
     vkt_mem_class cls;
-    uint32_t block;       /* private to memory.c */
+    uint32_t block; /* private to memory.c */
     uint64_t block_offset, block_bytes;
 } vkt_buffer;
 
-/* VKT_E_MEMORY_CAP (the message names cap, used and wanted), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM; *out untouched then. */
+/* VKT_E_MEMORY_CAP (the message names cap, used and wanted), VKT_E_DEVICE_MEMORY or VKT_E_NOMEM; *out untouched then.
+ */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
 /* The caller guarantees that the device no longer uses it. */
@@ -94,18 +104,15 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */
 /* Submits `cmd` to the compute queue after everything submitted before, waiting on the device for all uploads issued so
- * far; *value is what vkt_wait takes. `label` names the work for diagnostics. */
+ * far; *value is what vkt_wait takes. `label` names the work for diagnostics. Between two submissions, and between a
+ * submission and the host that waited for it, memory is in order: `cmd` needs barriers only for hazards within itself.
+ */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
 /* Whether `value` is reached; never blocks. A lost device counts as reached (the status tells). */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
-/* A command pool with one primary command buffer. */
-typedef struct vkt_commands {
-    VkCommandPool pool;
-    VkCommandBuffer cmd;
-} vkt_commands;
 vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);
 /* Starts recording; `reusable`: may be submitted again while still pending (SIMULTANEOUS_USE). */
 vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
@@ -116,6 +123,10 @@ void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
 /* Copies `bytes` from host memory (read before the call returns) into `dst` at `offset` (multiple of 4, as is bytes).
  * Ordered after earlier compute submissions and before later ones. Blocks only when the staging ring is full. */
 vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes);
+/* vkt_upload that is ordered after the compute submission `after` only, for a destination that nothing submitted later
+ * uses: with a transfer queue it overlaps what runs now. */
+vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
+                            uint64_t after);
 /* Waits for all submitted work, then copies from the device to `dst`. */
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes);
 /* Fills bytes (a multiple of 4) with `word`; ordered like vkt_upload. */

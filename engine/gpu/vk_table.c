@@ -5,7 +5,8 @@
 
 static vkt_result missing(const vkt_host *h, const char *name)
 {
-    return vkt_fail(h, VKT_E_DRIVER, "Vulkan: function vk%s is missing: the loader or driver is older than Vulkan 1.3", name);
+    return vkt_fail(h, VKT_E_DRIVER, "Vulkan: function vk%s is missing: the loader or driver is older than Vulkan 1.3",
+                    name);
 }
 
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library)
@@ -17,9 +18,10 @@ vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, 
         const char *const *names = loader && loader->names ? loader->names : usual;
         for (const char *const *n = names; *n && !*library; n++) *library = dlopen(*n, RTLD_NOW | RTLD_LOCAL);
         if (!*library)
-            return vkt_fail(h, VKT_E_NO_LOADER,
-                            "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-                            names[0] ? names[0] : usual[0]);
+            return vkt_fail(
+                h, VKT_E_NO_LOADER,
+                "no Vulkan loader (%s) was found; on Debian or Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
+                names[0] ? names[0] : usual[0]);
         /* POSIX, not ISO C, lets an object pointer become a function pointer: copied, for -Wpedantic. */
         void *symbol = dlsym(*library, "vkGetInstanceProcAddr");
         memcpy(&vk->GetInstanceProcAddr, &symbol, sizeof symbol);
@@ -30,8 +32,8 @@ vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, 
         }
     }
     const char *lost = NULL;
-#define LOAD(name)                                                                                                     \
-    vk->name = (PFN_vk##name)vk->GetInstanceProcAddr(NULL, "vk" #name);                                                \
+#define LOAD(name)                                                      \
+    vk->name = (PFN_vk##name)vk->GetInstanceProcAddr(NULL, "vk" #name); \
     if (!vk->name) lost = #name;
     VKT_VK_GLOBAL(LOAD)
 #undef LOAD
@@ -48,8 +50,8 @@ void vkt_vk_close(void *library)
 
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils)
 {
-#define LOAD(name)                                                                                                     \
-    vk->name = (PFN_vk##name)vk->GetInstanceProcAddr(instance, "vk" #name);                                            \
+#define LOAD(name)                                                          \
+    vk->name = (PFN_vk##name)vk->GetInstanceProcAddr(instance, "vk" #name); \
     if (!vk->name) return missing(h, #name);
     VKT_VK_INSTANCE(LOAD)
     if (debug_utils) {
@@ -61,8 +63,8 @@ vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instan
 
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device)
 {
-#define LOAD(name)                                                                                                     \
-    vk->name = (PFN_vk##name)vk->GetDeviceProcAddr(device, "vk" #name);                                                \
+#define LOAD(name)                                                      \
+    vk->name = (PFN_vk##name)vk->GetDeviceProcAddr(device, "vk" #name); \
     if (!vk->name) return missing(h, #name);
     VKT_VK_DEVICE(LOAD)
 #undef LOAD
@@ -72,9 +74,8 @@ vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device)
 const char *vkt_vk_result_name(VkResult r)
 {
     switch (r) {
-#define NAME(name)                                                                                                     \
-    case name:                                                                                                         \
-        return #name;
+#define NAME(name) \
+    case name: return #name;
         NAME(VK_SUCCESS)
         NAME(VK_NOT_READY)
         NAME(VK_TIMEOUT)
@@ -95,7 +96,6 @@ const char *vkt_vk_result_name(VkResult r)
         NAME(VK_ERROR_INVALID_SHADER_NV)
         NAME(VK_ERROR_UNKNOWN)
 #undef NAME
-    default:
-        return "VkResult ?";
+    default: return "VkResult ?";
     }
 }

@@ -1,7 +1,7 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
- * Nothing links libvulkan: functions are found at run time. The lists below are the whole of what is used; all of it is core
- * Vulkan 1.3 but VKT_VK_DEBUG_UTILS. Members are named without the prefix: ctx->vk.CmdDispatch(cmd, x, 1, 1). */
+ * Nothing links libvulkan: functions are found at run time. The lists below are the whole of what is used; all of it is
+ * core Vulkan 1.3 but VKT_VK_DEBUG_UTILS. Members are named without the prefix: ctx->vk.CmdDispatch(cmd, x, 1, 1). */
 #ifndef VKT_VK_TABLE_H
 #define VKT_VK_TABLE_H
 
@@ -13,87 +13,87 @@
 #include "base/base.h"
 
 /* Found without an instance. */
-#define VKT_VK_GLOBAL(X)                                                                                               \
-    X(CreateInstance)                                                                                                  \
-    X(EnumerateInstanceVersion)                                                                                        \
-    X(EnumerateInstanceLayerProperties)                                                                                \
+#define VKT_VK_GLOBAL(X)                \
+    X(CreateInstance)                   \
+    X(EnumerateInstanceVersion)         \
+    X(EnumerateInstanceLayerProperties) \
     X(EnumerateInstanceExtensionProperties)
 
 /* Found with an instance. */
-#define VKT_VK_INSTANCE(X)                                                                                             \
-    X(DestroyInstance)                                                                                                 \
-    X(EnumeratePhysicalDevices)                                                                                        \
-    X(EnumerateDeviceExtensionProperties)                                                                              \
-    X(GetPhysicalDeviceProperties)                                                                                     \
-    X(GetPhysicalDeviceProperties2)                                                                                    \
-    X(GetPhysicalDeviceFeatures2)                                                                                      \
-    X(GetPhysicalDeviceMemoryProperties)                                                                               \
-    X(GetPhysicalDeviceMemoryProperties2)                                                                              \
-    X(GetPhysicalDeviceQueueFamilyProperties)                                                                          \
-    X(CreateDevice)                                                                                                    \
+#define VKT_VK_INSTANCE(X)                    \
+    X(DestroyInstance)                        \
+    X(EnumeratePhysicalDevices)               \
+    X(EnumerateDeviceExtensionProperties)     \
+    X(GetPhysicalDeviceProperties)            \
+    X(GetPhysicalDeviceProperties2)           \
+    X(GetPhysicalDeviceFeatures2)             \
+    X(GetPhysicalDeviceMemoryProperties)      \
+    X(GetPhysicalDeviceMemoryProperties2)     \
+    X(GetPhysicalDeviceQueueFamilyProperties) \
+    X(CreateDevice)                           \
     X(GetDeviceProcAddr)
 
 /* VK_EXT_debug_utils: NULL unless the extension was enabled (ctx->has_debug_utils). */
-#define VKT_VK_DEBUG_UTILS(X)                                                                                          \
-    X(CreateDebugUtilsMessengerEXT)                                                                                    \
-    X(DestroyDebugUtilsMessengerEXT)                                                                                   \
-    X(SetDebugUtilsObjectNameEXT)                                                                                      \
-    X(CmdBeginDebugUtilsLabelEXT)                                                                                      \
+#define VKT_VK_DEBUG_UTILS(X)        \
+    X(CreateDebugUtilsMessengerEXT)  \
+    X(DestroyDebugUtilsMessengerEXT) \
+    X(SetDebugUtilsObjectNameEXT)    \
+    X(CmdBeginDebugUtilsLabelEXT)    \
     X(CmdEndDebugUtilsLabelEXT)
 
 /* Found with a device. */
-#define VKT_VK_DEVICE(X)                                                                                               \
-    X(DestroyDevice)                                                                                                   \
-    X(DeviceWaitIdle)                                                                                                  \
-    X(GetDeviceQueue)                                                                                                  \
-    X(QueueSubmit2)                                                                                                    \
-    X(CreateSemaphore)                                                                                                 \
-    X(DestroySemaphore)                                                                                                \
-    X(WaitSemaphores)                                                                                                  \
-    X(GetSemaphoreCounterValue)                                                                                        \
-    X(AllocateMemory)                                                                                                  \
-    X(FreeMemory)                                                                                                      \
-    X(MapMemory)                                                                                                       \
-    X(CreateBuffer)                                                                                                    \
-    X(DestroyBuffer)                                                                                                   \
-    X(GetBufferMemoryRequirements)                                                                                     \
-    X(BindBufferMemory)                                                                                                \
-    X(CreateBufferView)                                                                                                \
-    X(DestroyBufferView)                                                                                               \
-    X(CreateShaderModule)                                                                                              \
-    X(DestroyShaderModule)                                                                                             \
-    X(CreateDescriptorSetLayout)                                                                                       \
-    X(DestroyDescriptorSetLayout)                                                                                      \
-    X(CreatePipelineLayout)                                                                                            \
-    X(DestroyPipelineLayout)                                                                                           \
-    X(CreateComputePipelines)                                                                                          \
-    X(DestroyPipeline)                                                                                                 \
-    X(CreatePipelineCache)                                                                                             \
-    X(DestroyPipelineCache)                                                                                            \
-    X(GetPipelineCacheData)                                                                                            \
-    X(CreateDescriptorPool)                                                                                            \
-    X(DestroyDescriptorPool)                                                                                           \
-    X(AllocateDescriptorSets)                                                                                          \
-    X(UpdateDescriptorSets)                                                                                            \
-    X(CreateCommandPool)                                                                                               \
-    X(DestroyCommandPool)                                                                                              \
-    X(ResetCommandPool)                                                                                                \
-    X(AllocateCommandBuffers)                                                                                          \
-    X(BeginCommandBuffer)                                                                                              \
-    X(EndCommandBuffer)                                                                                                \
-    X(CmdBindPipeline)                                                                                                 \
-    X(CmdBindDescriptorSets)                                                                                           \
-    X(CmdPushConstants)                                                                                                \
-    X(CmdDispatch)                                                                                                     \
-    X(CmdDispatchIndirect)                                                                                             \
-    X(CmdPipelineBarrier2)                                                                                             \
-    X(CmdCopyBuffer)                                                                                                   \
-    X(CmdFillBuffer)                                                                                                   \
-    X(CmdUpdateBuffer)                                                                                                 \
-    X(CreateQueryPool)                                                                                                 \
-    X(DestroyQueryPool)                                                                                                \
-    X(GetQueryPoolResults)                                                                                             \
-    X(CmdResetQueryPool)                                                                                               \
+#define VKT_VK_DEVICE(X)           \
+    X(DestroyDevice)               \
+    X(DeviceWaitIdle)              \
+    X(GetDeviceQueue)              \
+    X(QueueSubmit2)                \
+    X(CreateSemaphore)             \
+    X(DestroySemaphore)            \
+    X(WaitSemaphores)              \
+    X(GetSemaphoreCounterValue)    \
+    X(AllocateMemory)              \
+    X(FreeMemory)                  \
+    X(MapMemory)                   \
+    X(CreateBuffer)                \
+    X(DestroyBuffer)               \
+    X(GetBufferMemoryRequirements) \
+    X(BindBufferMemory)            \
+    X(CreateBufferView)            \
+    X(DestroyBufferView)           \
+    X(CreateShaderModule)          \
+    X(DestroyShaderModule)         \
+    X(CreateDescriptorSetLayout)   \
+    X(DestroyDescriptorSetLayout)  \
+    X(CreatePipelineLayout)        \
+    X(DestroyPipelineLayout)       \
+    X(CreateComputePipelines)      \
+    X(DestroyPipeline)             \
+    X(CreatePipelineCache)         \
+    X(DestroyPipelineCache)        \
+    X(GetPipelineCacheData)        \
+    X(CreateDescriptorPool)        \
+    X(DestroyDescriptorPool)       \
+    X(AllocateDescriptorSets)      \
+    X(UpdateDescriptorSets)        \
+    X(CreateCommandPool)           \
+    X(DestroyCommandPool)          \
+    X(ResetCommandPool)            \
+    X(AllocateCommandBuffers)      \
+    X(BeginCommandBuffer)          \
+    X(EndCommandBuffer)            \
+    X(CmdBindPipeline)             \
+    X(CmdBindDescriptorSets)       \
+    X(CmdPushConstants)            \
+    X(CmdDispatch)                 \
+    X(CmdDispatchIndirect)         \
+    X(CmdPipelineBarrier2)         \
+    X(CmdCopyBuffer)               \
+    X(CmdFillBuffer)               \
+    X(CmdUpdateBuffer)             \
+    X(CreateQueryPool)             \
+    X(DestroyQueryPool)            \
+    X(GetQueryPoolResults)         \
+    X(CmdResetQueryPool)           \
     X(CmdWriteTimestamp2)
 
 typedef struct vkt_vk {

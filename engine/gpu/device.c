@@ -1,0 +1,332 @@
+/* gpu/device.c - which devices there are, what each lacks, which one is taken, and what it can do. */
+#include "gpu/internal.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- what the engine needs ---- */
+
+/* X(struct of vkt_features, member): core features of Vulkan 1.3 that some 1.3 devices might still lack in a broken
+ * driver, but that are cheap to ask for by name. */
+#define REQUIRED_FEATURES(X)    \
+    X(v12, timelineSemaphore)   \
+    X(v13, synchronization2)    \
+    X(v13, maintenance4)        \
+    X(v13, subgroupSizeControl) \
+    X(v13, computeFullSubgroups)
+
+static const struct {
+    VkSubgroupFeatureFlags bit;
+    const char *name;
+} required_subgroup_ops[] = {
+    { VK_SUBGROUP_FEATURE_BASIC_BIT, "basic" },           { VK_SUBGROUP_FEATURE_VOTE_BIT, "vote" },
+    { VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot" },         { VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle" },
+    { VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic" },
+};
+
+static void features_chain(vkt_features *f)
+{
+    *f = (vkt_features){ 0 };
+    f->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    f->core.pNext = &f->v12;
+    f->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    f->v12.pNext = &f->v13;
+    f->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+}
+
+void vkt_features_required(vkt_features *f)
+{
+    features_chain(f);
+#define REQUIRE(part, member) f->part.member = VK_TRUE;
+    REQUIRED_FEATURES(REQUIRE)
+#undef REQUIRE
+}
+
+/* Properties of a 1.3 device, chained. */
+typedef struct properties {
+    VkPhysicalDeviceProperties2 core;
+    VkPhysicalDeviceVulkan11Properties v11;
+    VkPhysicalDeviceVulkan12Properties v12;
+    VkPhysicalDeviceVulkan13Properties v13;
+} properties;
+
+static void properties_get(vkt_ctx *ctx, VkPhysicalDevice phys, properties *p)
+{
+    *p = (properties){ 0 };
+    p->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    p->core.pNext = &p->v11;
+    p->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+    p->v11.pNext = &p->v12;
+    p->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+    p->v12.pNext = &p->v13;
+    p->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
+    ctx->vk.GetPhysicalDeviceProperties2(phys, &p->core);
+}
+
+/* A list of what is missing, cut where the buffer ends. */
+typedef struct shortage {
+    char *text;
+    size_t len, cap;
+} shortage;
+
+static void lacks(shortage *s, const char *kind, const char *name)
+{
+    const int n = snprintf(s->text + s->len, s->cap - s->len, "%s%s%s", s->len ? ", " : "lacks ", kind, name);
+    s->len = VKT_MIN(s->len + (size_t)VKT_MAX(n, 0), s->cap - 1);
+}
+
+static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
+{
+    vkt_features has;
+    features_chain(&has);
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has.core);
+#define CHECK(part, member) \
+    if (!has.part.member) lacks(s, "feature ", #member);
+    REQUIRED_FEATURES(CHECK)
+#undef CHECK
+    for (size_t i = 0; i < VKT_COUNT(required_subgroup_ops); i++)
+        if (!(p->v11.subgroupSupportedOperations & required_subgroup_ops[i].bit))
+            lacks(s, "subgroup operations ", required_subgroup_ops[i].name);
+    if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", "subgroups in compute shaders");
+    const bool varies = p->v13.minSubgroupSize != p->v13.maxSubgroupSize;
+    if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
+        lacks(s, "", "a choice of the subgroup size in compute shaders");
+}
+
+/* ---- describing ---- */
+
+/* Compute without graphics first: work there does not hold up a desktop. Transfer families that can do something else
+ * (video, graphics) are left alone. */
+static vkt_result find_families(vkt_ctx *ctx, vkt_candidate *c)
+{
+    uint32_t n = 0;
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(c->phys, &n, NULL);
+    VkQueueFamilyProperties *family = vkt_alloc_array(&ctx->host, n, sizeof *family);
+    if (!family) return vkt_fail_nomem(&ctx->host, "the list of queue families", n * sizeof *family);
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(c->phys, &n, family);
+    const VkQueueFlags only_transfer = VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+    bool with_graphics = true;
+    c->compute_family = c->transfer_family = VKT_NO_FAMILY;
+    for (uint32_t i = 0; i < n; i++) {
+        const VkQueueFlags flags = family[i].queueFlags;
+        const bool graphics = (flags & VK_QUEUE_GRAPHICS_BIT) != 0;
+        if (family[i].queueCount == 0) continue;
+        if ((flags & VK_QUEUE_COMPUTE_BIT) && (c->compute_family == VKT_NO_FAMILY || (with_graphics && !graphics))) {
+            c->compute_family = i;
+            with_graphics = graphics;
+        }
+        if ((flags & VK_QUEUE_TRANSFER_BIT) && !(flags & ~only_transfer) && c->transfer_family == VKT_NO_FAMILY)
+            c->transfer_family = i;
+    }
+    vkt_free(&ctx->host, family);
+    return VKT_OK;
+}
+
+static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
+{
+    static const char *const what = "vkEnumerateDeviceExtensionProperties";
+    uint32_t n = 0;
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.EnumerateDeviceExtensionProperties(c->phys, NULL, &n, NULL), what));
+    VkExtensionProperties *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
+    if (!list) return vkt_fail_nomem(&ctx->host, "the list of device extensions", n * sizeof *list);
+    const VkResult r = ctx->vk.EnumerateDeviceExtensionProperties(c->phys, NULL, &n, list);
+    for (uint32_t i = 0; i < n && r >= 0; i++)
+        if (strcmp(list[i].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
+    vkt_free(&ctx->host, list);
+    return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
+}
+
+/* By VkPhysicalDeviceType: our name for it, its place in the order of preference, and that in words. */
+static const struct {
+    vkt_device_kind kind;
+    int rank; /* 0 is best */
+    const char *reason;
+} kinds[] = {
+    [VK_PHYSICAL_DEVICE_TYPE_OTHER] = { VKT_DEVICE_OTHER, 4, "neither GPU nor CPU: taken last" },
+    [VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU] = { VKT_DEVICE_INTEGRATED, 1,
+                                                 "integrated GPU: taken after discrete GPUs" },
+    [VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU] = { VKT_DEVICE_DISCRETE, 0, "discrete GPU: taken first" },
+    [VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU] = { VKT_DEVICE_VIRTUAL, 2, "virtual GPU: taken after real GPUs" },
+    [VK_PHYSICAL_DEVICE_TYPE_CPU] = { VKT_DEVICE_CPU, 3, "CPU: taken where there is no GPU" },
+};
+
+static int rank_of(vkt_device_kind kind)
+{
+    for (size_t i = 0; i < VKT_COUNT(kinds); i++)
+        if (kinds[i].kind == kind) return kinds[i].rank;
+    return 4;
+}
+
+static uint32_t pick_subgroup_size(const properties *p)
+{
+    const uint32_t lo = p->v13.minSubgroupSize, hi = p->v13.maxSubgroupSize;
+    return VKT_MIN(VKT_MAX(p->v11.subgroupSize, lo), hi);
+}
+
+static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
+{
+    vkt_device_info *info = &c->info;
+    VkPhysicalDeviceProperties core;
+    ctx->vk.GetPhysicalDeviceProperties(c->phys, &core);
+    const size_t type = (unsigned)core.deviceType < VKT_COUNT(kinds) ? core.deviceType : VK_PHYSICAL_DEVICE_TYPE_OTHER;
+    info->index = index;
+    info->kind = kinds[type].kind;
+    info->api_version = core.apiVersion;
+    snprintf(info->name, sizeof info->name, "%s", core.deviceName);
+    VkPhysicalDeviceMemoryProperties memory;
+    ctx->vk.GetPhysicalDeviceMemoryProperties(c->phys, &memory);
+    for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
+        if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            info->memory_bytes = VKT_MAX(info->memory_bytes, memory.memoryHeaps[i].size);
+    VKT_TRY(find_families(ctx, c));
+
+    shortage s = { info->reason, 0, sizeof info->reason };
+    if (core.apiVersion < VK_API_VERSION_1_3) {
+        /* Nothing newer may be asked of it. */
+        snprintf(info->reason, sizeof info->reason, "lacks Vulkan 1.3: the driver offers %u.%u",
+                 VK_API_VERSION_MAJOR(core.apiVersion), VK_API_VERSION_MINOR(core.apiVersion));
+        return VKT_OK;
+    }
+    VKT_TRY(find_extensions(ctx, c));
+    properties p;
+    properties_get(ctx, c->phys, &p);
+    snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
+    info->subgroup_size = pick_subgroup_size(&p);
+    if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", "a compute queue");
+    check_features(ctx, c->phys, &p, &s);
+    info->usable = s.len == 0;
+    if (info->usable) snprintf(info->reason, sizeof info->reason, "%s", kinds[type].reason);
+    return VKT_OK;
+}
+
+vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count)
+{
+    static const char *const what = "vkEnumeratePhysicalDevices";
+    uint32_t n = 0;
+    *list = NULL;
+    *count = 0;
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.EnumeratePhysicalDevices(ctx->instance, &n, NULL), what));
+    if (n == 0) return VKT_OK;
+    VkPhysicalDevice *phys = vkt_alloc_array(&ctx->host, n, sizeof *phys);
+    vkt_candidate *c = vkt_alloc_array(&ctx->host, n, sizeof *c);
+    vkt_result r = phys && c ? VKT_OK : vkt_fail_nomem(&ctx->host, "the list of devices", n * sizeof *c);
+    if (r == VKT_OK) {
+        const VkResult got = ctx->vk.EnumeratePhysicalDevices(ctx->instance, &n, phys);
+        if (got < 0) r = vkt_vk_check(ctx, got, what);
+    }
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
+        c[i].phys = phys[i];
+        r = describe(ctx, &c[i], i);
+    }
+    vkt_free(&ctx->host, phys);
+    if (r != VKT_OK) {
+        vkt_free(&ctx->host, c);
+        return r;
+    }
+    *list = c;
+    *count = n;
+    return VKT_OK;
+}
+
+/* ---- choosing ---- */
+
+static bool contains_ignoring_case(const char *text, const char *part)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (part[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        if (!part[i]) return true;
+    }
+    return !*part;
+}
+
+/* A number is an index, other text a part of the name; "" is any device. */
+static bool matches(const vkt_candidate *c, const char *wish)
+{
+    if (!*wish || wish[strspn(wish, "0123456789")]) return contains_ignoring_case(c->info.name, wish);
+    return strtoull(wish, NULL, 10) == c->info.index;
+}
+
+static bool better(const vkt_candidate *a, const vkt_candidate *b)
+{
+    if (!b || a->info.usable != b->info.usable) return !b || a->info.usable;
+    return rank_of(a->info.kind) < rank_of(b->info.kind);
+}
+
+vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
+                                const vkt_candidate **out)
+{
+    const char *env = getenv("VKT_DEVICE");
+    const bool by_env = (!wish || !*wish) && env && *env;
+    if (!wish || !*wish) wish = env ? env : "";
+    const vkt_candidate *best = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (matches(&list[i], wish) && better(&list[i], best)) best = &list[i];
+    if (best && best->info.usable) {
+        *out = best;
+        return VKT_OK;
+    }
+    if (best)
+        return vkt_fail(&ctx->host, VKT_E_FEATURE, "device %u \"%s\" cannot be used: it %s", best->info.index,
+                        best->info.name, best->info.reason);
+    if (count == 0)
+        return vkt_fail(&ctx->host, VKT_E_NO_DEVICE,
+                        "no Vulkan device was found; on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+    vkt_text names = { .h = &ctx->host };
+    for (uint32_t i = 0; i < count; i++)
+        vkt_text_add(&names, "%s%u \"%s\"", i ? ", " : "", list[i].info.index, list[i].info.name);
+    const vkt_result r = names.failed
+                             ? vkt_fail_nomem(&ctx->host, "a message", 0)
+                             : vkt_fail(&ctx->host, VKT_E_NO_DEVICE, "no device matches \"%s\"%s; there are: %s", wish,
+                                        by_env ? " (from VKT_DEVICE)" : "", names.s);
+    vkt_text_free(&names);
+    return r;
+}
+
+/* ---- what the chosen one can do ---- */
+
+/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on for tests of those kernels elsewhere.
+ */
+static bool wants_texel(bool cpu)
+{
+    return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
+}
+
+static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
+{
+    uint32_t n = 0;
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, NULL);
+    VkQueueFamilyProperties *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
+    if (!list) return vkt_fail_nomem(&ctx->host, "the list of queue families", n * sizeof *list);
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, list);
+    *bits = family < n ? list[family].timestampValidBits : 0;
+    vkt_free(&ctx->host, list);
+    return VKT_OK;
+}
+
+vkt_result vkt_limits_fill(vkt_ctx *ctx)
+{
+    uint32_t bits = 0;
+    VKT_TRY(timestamp_bits(ctx, ctx->compute.family, &bits));
+    properties p;
+    properties_get(ctx, ctx->phys, &p);
+    const VkPhysicalDeviceLimits *l = &p.core.properties.limits;
+    const uint32_t *groups = l->maxComputeWorkGroupCount;
+    const bool cpu = p.core.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    ctx->limits = (vkt_limits){
+        .subgroup_size = pick_subgroup_size(&p),
+        .max_workgroup_lanes = VKT_MIN(l->maxComputeWorkGroupInvocations, l->maxComputeWorkGroupSize[0]),
+        .max_groups = VKT_MIN(groups[0], VKT_MIN(groups[1], groups[2])),
+        .max_push_bytes = l->maxPushConstantsSize,
+        .shared_bytes = l->maxComputeSharedMemorySize,
+        .max_storage_range_bytes = l->maxStorageBufferRange,
+        .max_texel_elements = wants_texel(cpu) ? l->maxTexelBufferElements : 0,
+        .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
+        .cpu = cpu,
+    };
+    ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
+    ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
+    ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+    return VKT_OK;
+}

@@ -1,0 +1,68 @@
+/* gpu/internal.h - what the files of gpu/ share with each other and with tests/gpu, and with nobody else. */
+#ifndef VKT_GPU_INTERNAL_H
+#define VKT_GPU_INTERNAL_H
+
+#include "gpu/gpu.h"
+
+/* vkt_ctx_create and vkt_list_devices with another Vulkan below them (NULL: the installed one). */
+vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out);
+vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, vkt_device_info *infos,
+                               uint32_t capacity, uint32_t *count);
+
+/* ---- instance.c: fills library, vk, instance, messenger and has_debug_utils ----
+ * VKT_E_NO_DEVICE (quietly: the caller knows whether that is an error) when no driver is installed. */
+vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
+void vkt_instance_close(vkt_ctx *ctx);
+
+/* ---- device.c ---- */
+#define VKT_NO_FAMILY UINT32_MAX
+
+/* The features that the engine needs and enables, ready to be pNext of a VkDeviceCreateInfo. */
+typedef struct vkt_features {
+    VkPhysicalDeviceFeatures2 core;
+    VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceVulkan13Features v13;
+} vkt_features;
+void vkt_features_required(vkt_features *f); /* points into itself: not to be copied */
+
+/* A device that could be opened. */
+typedef struct vkt_candidate {
+    VkPhysicalDevice phys;
+    vkt_device_info info;
+    uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
+    bool has_memory_budget;
+} vkt_candidate;
+/* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
+vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
+/* The one that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE or VKT_E_FEATURE, logged. */
+vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
+                                const vkt_candidate **out);
+/* Fills ctx->limits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family. */
+vkt_result vkt_limits_fill(vkt_ctx *ctx);
+
+/* ---- queue.c ---- */
+vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const char *name);
+void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* safe on a zeroed one; does not wait */
+/* Submits `cmd` (VK_NULL_HANDLE: nothing but the barrier) to q, after `wait_value` of the timeline of `wait` (NULL: no
+ * other queue). */
+vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
+                            const char *label, uint64_t *value);
+vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
+vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out);
+/* VKT_OK, or the sticky VKT_E_DEVICE_LOST, logged with what was wanted. */
+vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
+
+/* ---- memory.c ---- */
+vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes);
+void vkt_memory_destroy(vkt_ctx *ctx);
+
+/* ---- transfer.c ---- */
+#define VKT_RING_BYTES (8u << 20)
+vkt_result vkt_transfers_create(vkt_ctx *ctx);
+void vkt_transfers_destroy(vkt_ctx *ctx); /* the device no longer runs a transfer */
+
+/* ---- pipeline_cache.c ---- */
+vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);
+void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes it back if it changed */
+
+#endif

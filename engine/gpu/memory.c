@@ -1,0 +1,394 @@
+/* gpu/memory.c - device memory: blocks from the driver, cut into buffers under a hard cap.
+ *
+ * A block belongs to one memory type and keeps a list of its free ranges, sorted by offset, neighbours merged; buffers
+ * are placed first-fit over the blocks. A request above half a block gets a block of its own size. Blocks that became
+ * free stay, until vkt_ctx_trim, the cap or the driver wants them back. */
+#include "gpu/internal.h"
+
+#define BLOCK_BYTES ((uint64_t)64 << 20)
+#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* staging memory that is not the device's own */
+#define SMALLEST_BLOCK_BYTES ((uint64_t)1 << 20)
+
+typedef struct range {
+    uint64_t offset, bytes;
+} range;
+
+typedef struct block {
+    VkDeviceMemory memory; /* VK_NULL_HANDLE: an empty place in the list */
+    uint32_t type;
+    uint64_t bytes;
+    void *mapped; /* NULL where the host cannot see it */
+    range *holes; /* room for one more than there are buffers: freeing never allocates */
+    size_t n_holes, cap_holes;
+    uint32_t buffers;
+} block;
+
+struct vkt_memory {
+    vkt_memory_stats stats; /* but for the budget */
+    VkPhysicalDeviceMemoryProperties props;
+    block *blocks;
+    size_t n_blocks, cap_blocks;
+};
+
+/* ---- budget ---- */
+
+typedef struct heap_room {
+    uint64_t size, budget, usage; /* budget 0: the driver does not tell */
+} heap_room;
+
+/* Of the largest device-local heap. */
+static heap_room main_heap(const vkt_ctx *ctx)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT
+    };
+    VkPhysicalDeviceMemoryProperties2 props = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                                .pNext = ctx->has_memory_budget ? &budget : NULL };
+    ctx->vk.GetPhysicalDeviceMemoryProperties2(ctx->phys, &props);
+    heap_room room = { 0 };
+    for (uint32_t i = 0; i < props.memoryProperties.memoryHeapCount; i++) {
+        const VkMemoryHeap *heap = &props.memoryProperties.memoryHeaps[i];
+        if ((heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) && heap->size > room.size)
+            room = (heap_room){ heap->size, budget.heapBudget[i], budget.heapUsage[i] };
+    }
+    return room;
+}
+
+static uint64_t default_cap(const vkt_ctx *ctx)
+{
+    const heap_room room = main_heap(ctx);
+    const uint64_t spare = room.budget > room.usage ? room.budget - room.usage : 0;
+    return (ctx->has_memory_budget ? spare : room.size) / 5 * 4;
+}
+
+vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes)
+{
+    vkt_memory *m = ctx->memory = vkt_alloc(&ctx->host, sizeof *m);
+    if (!m) return vkt_fail_nomem(&ctx->host, "the memory manager", sizeof *m);
+    ctx->vk.GetPhysicalDeviceMemoryProperties(ctx->phys, &m->props);
+    m->stats.cap_bytes = cap_bytes ? cap_bytes : default_cap(ctx);
+    return VKT_OK;
+}
+
+/* ---- blocks ---- */
+
+static void block_free(vkt_ctx *ctx, block *b)
+{
+    ctx->vk.FreeMemory(ctx->device, b->memory, NULL);
+    vkt_free(&ctx->host, b->holes);
+    ctx->memory->stats.reserved_bytes -= b->bytes;
+    *b = (block){ 0 };
+}
+
+void vkt_memory_destroy(vkt_ctx *ctx)
+{
+    vkt_memory *m = ctx->memory;
+    if (!m) return;
+    uint32_t left = 0;
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        left += m->blocks[i].buffers;
+        if (m->blocks[i].memory) block_free(ctx, &m->blocks[i]);
+    }
+    if (left) vkt_log(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
+    vkt_free(&ctx->host, m->blocks);
+    vkt_free(&ctx->host, m);
+    ctx->memory = NULL;
+}
+
+uint64_t vkt_ctx_trim(vkt_ctx *ctx)
+{
+    vkt_memory *m = ctx->memory;
+    const uint64_t before = m->stats.reserved_bytes;
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (m->blocks[i].memory && m->blocks[i].buffers == 0) block_free(ctx, &m->blocks[i]);
+    return before - m->stats.reserved_bytes;
+}
+
+static uint64_t usual_block_bytes(const vkt_memory *m, uint32_t type)
+{
+    const VkMemoryType *t = &m->props.memoryTypes[type];
+    const bool local = (t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+    const uint64_t of_heap = vkt_round_up(m->props.memoryHeaps[t->heapIndex].size / 16, VKT_ALIGN_BYTES);
+    return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
+}
+
+/* VKT_OK when `bytes` more may be taken from the driver; `bytes` may shrink to `need` and cached blocks may go for it.
+ */
+static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
+{
+    const vkt_memory_stats *s = &ctx->memory->stats;
+    const uint64_t cap = s->cap_bytes;
+    if (s->reserved_bytes + *bytes > cap) vkt_ctx_trim(ctx);
+    if (s->reserved_bytes + *bytes > cap) *bytes = need;
+    if (s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes) return VKT_OK;
+    char c[24], u[24], r[24], w[24];
+    return vkt_fail(&ctx->host, VKT_E_MEMORY_CAP,
+                    "device memory: want %s more, but %s of the cap of %s are taken (%s in use)",
+                    vkt_bytes_text(need, w), vkt_bytes_text(s->reserved_bytes, r), vkt_bytes_text(cap, c),
+                    vkt_bytes_text(s->used_total_bytes, u));
+}
+
+static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
+{
+    const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                        .allocationSize = bytes,
+                                        .memoryTypeIndex = type };
+    ctx->counters.device_allocs++;
+    VkResult r = ctx->vk.AllocateMemory(ctx->device, &info, NULL, &b->memory);
+    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY && vkt_ctx_trim(ctx) > 0) {
+        ctx->counters.device_allocs++;
+        r = ctx->vk.AllocateMemory(ctx->device, &info, NULL, &b->memory);
+    }
+    if (r != VK_SUCCESS) b->memory = VK_NULL_HANDLE;
+    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY) return VKT_E_DEVICE_MEMORY; /* said by the caller, who may try less */
+    VKT_TRY(vkt_vk_check(ctx, r, "vkAllocateMemory"));
+    b->type = type;
+    b->bytes = bytes;
+    if (!(ctx->memory->props.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VKT_OK;
+    return vkt_vk_check(ctx, ctx->vk.MapMemory(ctx->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped), "vkMapMemory");
+}
+
+/* A new block with room for `need` bytes, at *index of the list. */
+static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
+{
+    vkt_memory *m = ctx->memory;
+    const uint64_t usual = usual_block_bytes(m, type);
+    uint64_t bytes = need > usual / 2 ? need : usual;
+    VKT_TRY(fit_cap(ctx, need, &bytes));
+
+    size_t i = 0;
+    while (i < m->n_blocks && m->blocks[i].memory) i++;
+    if (i == m->n_blocks) {
+        VKT_TRY(vkt_grow(&ctx->host, &m->blocks, m->n_blocks, &m->cap_blocks, sizeof *m->blocks));
+        m->blocks[m->n_blocks++] = (block){ 0 };
+    }
+    block b = { 0 };
+    VKT_TRY(vkt_grow(&ctx->host, &b.holes, 0, &b.cap_holes, sizeof *b.holes));
+    vkt_result r = block_allocate(ctx, type, bytes, &b);
+    if (r == VKT_E_DEVICE_MEMORY && bytes > need) r = block_allocate(ctx, type, need, &b);
+    if (r != VKT_OK) {
+        if (b.memory) ctx->vk.FreeMemory(ctx->device, b.memory, NULL);
+        vkt_free(&ctx->host, b.holes);
+        return r;
+    }
+    b.holes[0] = (range){ 0, b.bytes };
+    b.n_holes = 1;
+    m->blocks[i] = b;
+    m->stats.reserved_bytes += b.bytes;
+    m->stats.reserved_peak_bytes = VKT_MAX(m->stats.reserved_peak_bytes, m->stats.reserved_bytes);
+    vkt_name(ctx, VK_OBJECT_TYPE_DEVICE_MEMORY, (uint64_t)b.memory, "block");
+    *index = i;
+    return VKT_OK;
+}
+
+/* First fit; false when no hole is large enough. Start and size are multiples of `align`. */
+static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
+{
+    for (size_t i = 0; i < b->n_holes; i++) {
+        range *hole = &b->holes[i];
+        const uint64_t start = vkt_round_up(hole->offset, align), skip = start - hole->offset;
+        if (hole->bytes < skip || hole->bytes - skip < bytes) continue;
+        const range before = { hole->offset, skip };
+        const range after = { start + bytes, hole->bytes - skip - bytes };
+        const size_t keep = (size_t)(before.bytes > 0) + (size_t)(after.bytes > 0);
+        memmove(hole + keep, hole + 1, (b->n_holes - i - 1) * sizeof *hole);
+        b->n_holes = b->n_holes - 1 + keep;
+        if (before.bytes) *hole++ = before;
+        if (after.bytes) *hole = after;
+        b->buffers++;
+        *offset = start;
+        return true;
+    }
+    return false;
+}
+
+static void block_give(block *b, uint64_t offset, uint64_t bytes)
+{
+    size_t i = 0;
+    while (i < b->n_holes && b->holes[i].offset < offset) i++;
+    memmove(b->holes + i + 1, b->holes + i, (b->n_holes - i) * sizeof *b->holes);
+    b->holes[i] = (range){ offset, bytes };
+    b->n_holes++;
+    b->buffers--;
+    /* Merge with the hole behind, then with the one in front. */
+    for (size_t k = i + 1; k-- > (i ? i - 1 : 0);)
+        if (k + 1 < b->n_holes && b->holes[k].offset + b->holes[k].bytes == b->holes[k + 1].offset) {
+            b->holes[k].bytes += b->holes[k + 1].bytes;
+            memmove(b->holes + k + 1, b->holes + k + 2, (b->n_holes - k - 2) * sizeof *b->holes);
+            b->n_holes--;
+        }
+}
+
+/* ---- memory types ---- */
+
+/* What a place must have, and how much each further property is wanted (negative: avoided). */
+typedef struct wish {
+    VkMemoryPropertyFlags required;
+    int local, visible, cached;
+} wish;
+
+static wish wish_of(const vkt_memory *m, vkt_memory_place place)
+{
+    const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    if (place == VKT_PLACE_DEVICE) return (wish){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
+    if (place == VKT_PLACE_READBACK) return (wish){ host, -1, 0, 2 };
+    /* Device memory that the host sees is plentiful when its heap is no mere window of the main heap. */
+    uint64_t largest = 0, seen = 0;
+    for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
+        const VkMemoryType *t = &m->props.memoryTypes[i];
+        if (!(t->propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT)) continue;
+        const uint64_t size = m->props.memoryHeaps[t->heapIndex].size;
+        largest = VKT_MAX(largest, size);
+        if ((t->propertyFlags & host) == host) seen = VKT_MAX(seen, size);
+    }
+    return (wish){ host, seen >= largest / 2 && seen ? 2 : -2, 0, -1 };
+}
+
+/* Memory types fit for `place` among those that the buffer allows, best first. Returns how many. */
+static uint32_t rank_types(const vkt_memory *m, vkt_memory_place place, uint32_t allowed,
+                           uint32_t order[VK_MAX_MEMORY_TYPES])
+{
+    const wish w = wish_of(m, place);
+    const VkMemoryPropertyFlags plain = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                        VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    int score[VK_MAX_MEMORY_TYPES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
+        const VkMemoryPropertyFlags f = m->props.memoryTypes[i].propertyFlags;
+        if (!(allowed >> i & 1) || (f & w.required) != w.required || (f & ~plain)) continue;
+        const int s = (f & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT ? w.local : 0) +
+                      (f & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT ? w.visible : 0) +
+                      (f & VK_MEMORY_PROPERTY_HOST_CACHED_BIT ? w.cached : 0);
+        uint32_t at = n++;
+        for (; at > 0 && score[at - 1] < s; at--) {
+            score[at] = score[at - 1];
+            order[at] = order[at - 1];
+        }
+        score[at] = s;
+        order[at] = i;
+    }
+    return n;
+}
+
+/* ---- buffers ---- */
+
+static vkt_result place_in_type(vkt_ctx *ctx, uint32_t type, uint64_t bytes, uint64_t align, vkt_buffer *buf)
+{
+    vkt_memory *m = ctx->memory;
+    size_t i = 0;
+    bool placed = false;
+    for (; i < m->n_blocks && !placed; i++) {
+        block *b = &m->blocks[i];
+        if (!b->memory || b->type != type) continue;
+        VKT_TRY(vkt_grow(&ctx->host, &b->holes, b->buffers + 2u, &b->cap_holes, sizeof *b->holes));
+        placed = block_take(b, bytes, align, &buf->block_offset);
+    }
+    if (placed) {
+        i--;
+    } else {
+        VKT_TRY(block_create(ctx, type, bytes, &i));
+        block_take(&m->blocks[i], bytes, align, &buf->block_offset);
+    }
+    buf->block = (uint32_t)i;
+    buf->block_bytes = bytes;
+    return VKT_OK;
+}
+
+static vkt_result place_buffer(vkt_ctx *ctx, vkt_memory_place place, const VkMemoryRequirements *need, vkt_buffer *buf)
+{
+    uint32_t order[VK_MAX_MEMORY_TYPES];
+    const uint32_t n = rank_types(ctx->memory, place, need->memoryTypeBits, order);
+    const uint64_t align = VKT_MAX(need->alignment, VKT_ALIGN_BYTES);
+    const uint64_t bytes = vkt_round_up(need->size, align);
+    vkt_result r = VKT_E_DEVICE_MEMORY;
+    for (uint32_t i = 0; i < n && r == VKT_E_DEVICE_MEMORY; i++) r = place_in_type(ctx, order[i], bytes, align, buf);
+    if (r != VKT_E_DEVICE_MEMORY) return r;
+    char want[24], held[24];
+    return vkt_fail(&ctx->host, r, "the device is out of memory: want %s more, hold %s%s", vkt_bytes_text(bytes, want),
+                    vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
+}
+
+static vkt_result make_handle(vkt_ctx *ctx, uint64_t bytes, VkBuffer *out)
+{
+    const uint32_t families[] = { ctx->compute.family, ctx->transfer.family };
+    const VkBufferCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = bytes,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+        .sharingMode = ctx->has_transfer_queue ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
+        .queueFamilyIndexCount = ctx->has_transfer_queue ? 2 : 0,
+        .pQueueFamilyIndices = families,
+    };
+    const VkResult r = ctx->vk.CreateBuffer(ctx->device, &info, NULL, out);
+    if (r != VK_SUCCESS) *out = VK_NULL_HANDLE;
+    return vkt_vk_check(ctx, r, "vkCreateBuffer");
+}
+
+static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
+{
+    s->used_bytes[cls] += bytes;
+    s->used_total_bytes += bytes;
+    s->peak_bytes[cls] = VKT_MAX(s->peak_bytes[cls], s->used_bytes[cls]);
+    s->peak_total_bytes = VKT_MAX(s->peak_total_bytes, s->used_total_bytes);
+}
+
+/* Everything after the object itself; what was done is in *buf, for vkt_buffer_destroy. */
+static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_place place, vkt_buffer *buf)
+{
+    VKT_TRY(make_handle(ctx, buf->bytes, &buf->handle));
+    VkMemoryRequirements need;
+    ctx->vk.GetBufferMemoryRequirements(ctx->device, buf->handle, &need);
+    VKT_TRY(place_buffer(ctx, place, &need, buf));
+    const block *b = &ctx->memory->blocks[buf->block];
+    count(&ctx->memory->stats, buf->cls, buf->block_bytes);
+    if (place != VKT_PLACE_DEVICE) buf->mapped = (char *)b->mapped + buf->block_offset;
+    return vkt_vk_check(ctx, ctx->vk.BindBufferMemory(ctx->device, buf->handle, b->memory, buf->block_offset),
+                        "vkBindBufferMemory");
+}
+
+vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
+                             vkt_buffer **out)
+{
+    char want[24], most[24];
+    VKT_TRY(vkt_lost_check(ctx, "creating a buffer"));
+    if (bytes == 0 || (unsigned)cls >= VKT_MEM_CLASS_COUNT)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "buffer \"%s\": want 1 byte or more of a known class", name ? name : "");
+    if (bytes > ctx->limits.max_allocation_bytes)
+        return vkt_fail(&ctx->host, VKT_E_DEVICE_MEMORY, "buffer \"%s\": want %s, the device's largest is %s",
+                        name ? name : "", vkt_bytes_text(bytes, want),
+                        vkt_bytes_text(ctx->limits.max_allocation_bytes, most));
+    vkt_buffer *buf = vkt_alloc(&ctx->host, sizeof *buf);
+    if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
+    buf->cls = cls;
+    buf->bytes = vkt_round_up(bytes, VKT_ALIGN_BYTES);
+    const vkt_result r = fill_buffer(ctx, place, buf);
+    if (r != VKT_OK) {
+        vkt_buffer_destroy(ctx, &buf);
+        return r;
+    }
+    ctx->counters.buffers_created++;
+    vkt_name(ctx, VK_OBJECT_TYPE_BUFFER, (uint64_t)buf->handle, name);
+    *out = buf;
+    return VKT_OK;
+}
+
+void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
+{
+    vkt_buffer *buf = *buffer;
+    if (!buf) return;
+    if (buf->handle) ctx->vk.DestroyBuffer(ctx->device, buf->handle, NULL);
+    if (buf->block_bytes) {
+        block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
+        ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;
+        ctx->memory->stats.used_total_bytes -= buf->block_bytes;
+    }
+    vkt_free(&ctx->host, buf);
+    *buffer = NULL;
+}
+
+void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out)
+{
+    *out = ctx->memory->stats;
+    if (ctx->has_memory_budget) out->heap_budget_bytes = main_heap(ctx).budget;
+}

@@ -1,0 +1,197 @@
+/* gpu/queue.c - submissions, counted by a timeline semaphore, and waiting for them.
+ *
+ * Every submission ends with the same pre-recorded full barrier. So whatever was submitted before is complete and
+ * visible to whatever is submitted next on that queue, and to the host that waited: nobody else needs a barrier between
+ * submissions. Across queues the timelines do the same. */
+#include "gpu/internal.h"
+
+#include <stdio.h>
+
+vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out)
+{
+    vkt_commands c = { 0 };
+    const VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                           .queueFamilyIndex = family };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateCommandPool(ctx->device, &pool, NULL, &c.pool), "vkCreateCommandPool"));
+    const VkCommandBufferAllocateInfo one = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = c.pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1,
+    };
+    const VkResult r = ctx->vk.AllocateCommandBuffers(ctx->device, &one, &c.cmd);
+    if (r != VK_SUCCESS) {
+        ctx->vk.DestroyCommandPool(ctx->device, c.pool, NULL);
+        return vkt_vk_check(ctx, r, "vkAllocateCommandBuffers");
+    }
+    vkt_name(ctx, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)c.cmd, name);
+    *out = c;
+    return VKT_OK;
+}
+
+vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out)
+{
+    return vkt_commands_create_for(ctx, ctx->compute.family, name, out);
+}
+
+vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable)
+{
+    const VkCommandBufferBeginInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+        .flags = reusable ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+    };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.ResetCommandPool(ctx->device, c->pool, 0), "vkResetCommandPool"));
+    ctx->counters.recordings++;
+    return vkt_vk_check(ctx, ctx->vk.BeginCommandBuffer(c->cmd, &info), "vkBeginCommandBuffer");
+}
+
+vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c)
+{
+    return vkt_vk_check(ctx, ctx->vk.EndCommandBuffer(c->cmd), "vkEndCommandBuffer");
+}
+
+void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c)
+{
+    if (c->pool) ctx->vk.DestroyCommandPool(ctx->device, c->pool, NULL);
+    *c = (vkt_commands){ 0 };
+}
+
+/* ---- queues ---- */
+
+static vkt_result record_fence(vkt_ctx *ctx, vkt_queue *q)
+{
+    const VkMemoryBarrier2 all = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+        .srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+        .srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT,
+        .dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_2_HOST_BIT,
+        .dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT | VK_ACCESS_2_HOST_READ_BIT,
+    };
+    VKT_TRY(vkt_commands_create_for(ctx, q->family, "fence", &q->fence));
+    VKT_TRY(vkt_commands_begin(ctx, &q->fence, true));
+    ctx->vk.CmdPipelineBarrier2(q->fence.cmd, &(VkDependencyInfo){
+                                                  .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                                  .memoryBarrierCount = 1,
+                                                  .pMemoryBarriers = &all,
+                                              });
+    return vkt_commands_end(ctx, &q->fence);
+}
+
+vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const char *name)
+{
+    *q = (vkt_queue){ .family = family };
+    ctx->vk.GetDeviceQueue(ctx->device, family, 0, &q->handle);
+    const VkSemaphoreTypeCreateInfo type = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                             .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
+    const VkSemaphoreCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateSemaphore(ctx->device, &info, NULL, &q->timeline), "vkCreateSemaphore"));
+    vkt_name(ctx, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)q->handle, name);
+    vkt_name(ctx, VK_OBJECT_TYPE_SEMAPHORE, (uint64_t)q->timeline, name);
+    return record_fence(ctx, q);
+}
+
+void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
+{
+    vkt_commands_destroy(ctx, &q->fence);
+    if (q->timeline) ctx->vk.DestroySemaphore(ctx->device, q->timeline, NULL);
+    *q = (vkt_queue){ 0 };
+}
+
+vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
+                            const char *label, uint64_t *value)
+{
+    VKT_TRY(vkt_lost_check(ctx, label));
+    const VkCommandBufferSubmitInfo cmds[] = {
+        { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = cmd },
+        { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = q->fence.cmd },
+    };
+    const VkSemaphoreSubmitInfo signal = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+        .semaphore = q->timeline,
+        .value = q->submitted + 1,
+        .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+    };
+    const VkSemaphoreSubmitInfo before = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+        .semaphore = wait ? wait->timeline : VK_NULL_HANDLE,
+        .value = wait_value,
+        .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+    };
+    const VkSubmitInfo2 info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+        .waitSemaphoreInfoCount = wait != NULL,
+        .pWaitSemaphoreInfos = &before,
+        .commandBufferInfoCount = cmd ? 2 : 1,
+        .pCommandBufferInfos = cmd ? cmds : cmds + 1,
+        .signalSemaphoreInfoCount = 1,
+        .pSignalSemaphoreInfos = &signal,
+    };
+    snprintf(ctx->last_label, sizeof ctx->last_label, "%s", label);
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.QueueSubmit2(q->handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit2"));
+    ctx->counters.submits++;
+    q->submitted++;
+    if (value) *value = q->submitted;
+    return VKT_OK;
+}
+
+/* Brings q->done up to date without blocking. */
+static vkt_result poll(vkt_ctx *ctx, vkt_queue *q)
+{
+    uint64_t now = 0;
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.GetSemaphoreCounterValue(ctx->device, q->timeline, &now),
+                         "vkGetSemaphoreCounterValue"));
+    q->done = VKT_MAX(q->done, now);
+    return VKT_OK;
+}
+
+vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
+{
+    VKT_TRY(vkt_lost_check(ctx, "waiting for the device"));
+    if (value > q->submitted)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "wait for submission %llu: only %llu were made",
+                        (unsigned long long)value, (unsigned long long)q->submitted);
+    if (q->done < value) VKT_TRY(poll(ctx, q));
+    if (q->done >= value) return VKT_OK;
+    const VkSemaphoreWaitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+        .semaphoreCount = 1,
+        .pSemaphores = &q->timeline,
+        .pValues = &value,
+    };
+    const uint64_t start = vkt_now_ns();
+    const VkResult r = ctx->vk.WaitSemaphores(ctx->device, &info, UINT64_MAX);
+    ctx->counters.waits++;
+    ctx->counters.wait_ns += vkt_now_ns() - start;
+    VKT_TRY(vkt_vk_check(ctx, r, "vkWaitSemaphores"));
+    q->done = VKT_MAX(q->done, value);
+    return VKT_OK;
+}
+
+/* ---- the compute queue, for the floors above ---- */
+
+vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value)
+{
+    /* Later submissions of one queue are behind the wait of an earlier one, so each upload is awaited once. */
+    const bool uploads = ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;
+    const uint64_t upload = ctx->transfer.submitted;
+    VKT_TRY(vkt_queue_submit(ctx, &ctx->compute, cmd, uploads ? &ctx->transfer : NULL, upload, label, value));
+    if (uploads) ctx->uploads_awaited = upload;
+    return VKT_OK;
+}
+
+vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
+{
+    return vkt_queue_wait(ctx, &ctx->compute, value);
+}
+
+bool vkt_reached(vkt_ctx *ctx, uint64_t value)
+{
+    if (ctx->compute.done >= value || ctx->lost != VKT_OK) return true;
+    return poll(ctx, &ctx->compute) != VKT_OK || ctx->compute.done >= value;
+}
+
+vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx)
+{
+    if (ctx->has_transfer_queue) VKT_TRY(vkt_queue_wait(ctx, &ctx->transfer, ctx->transfer.submitted));
+    return vkt_queue_wait(ctx, &ctx->compute, ctx->compute.submitted);
+}

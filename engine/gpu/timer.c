@@ -1,0 +1,48 @@
+/* gpu/timer.c - GPU timestamps. */
+#include "gpu/gpu.h"
+
+vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out)
+{
+    if (ctx->timestamp_period_ns == 0)
+        return vkt_fail(&ctx->host, VKT_E_UNSUPPORTED, "the queue of \"%s\" has no timestamps", ctx->info.name);
+    const VkQueryPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_TIMESTAMP,
+        .queryCount = count,
+    };
+    vkt_timer t = { .count = count };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateQueryPool(ctx->device, &info, NULL, &t.pool), "vkCreateQueryPool"));
+    *out = t;
+    return VKT_OK;
+}
+
+void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t)
+{
+    if (t->pool) ctx->vk.DestroyQueryPool(ctx->device, t->pool, NULL);
+    *t = (vkt_timer){ 0 };
+}
+
+void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t)
+{
+    ctx->vk.CmdResetQueryPool(cmd, t->pool, 0, t->count);
+}
+
+void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i)
+{
+    ctx->vk.CmdWriteTimestamp2(cmd, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, t->pool, i);
+}
+
+vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns)
+{
+    const VkResult r = ctx->vk.GetQueryPoolResults(ctx->device, t->pool, 0, t->count, t->count * sizeof *ns, ns,
+                                                   sizeof *ns, VK_QUERY_RESULT_64_BIT);
+    if (r == VK_NOT_READY) return vkt_fail(&ctx->host, VKT_E_STATE, "timestamps were read before the work was done");
+    VKT_TRY(vkt_vk_check(ctx, r, "vkGetQueryPoolResults"));
+    /* Ticks wrap at the number of valid bits, so the first mark is the start of time. */
+    const uint64_t start = ns[0];
+    for (uint32_t i = 0; i < t->count; i++) {
+        const uint64_t ticks = (ns[i] - start) & ctx->timestamp_mask;
+        ns[i] = (uint64_t)((double)ticks * (double)ctx->timestamp_period_ns);
+    }
+    return VKT_OK;
+}

@@ -1,0 +1,193 @@
+/* gpu/transfer.c - staging rings: host memory to the device, and back.
+ *
+ * Upload: one host-visible ring of VKT_RING_BYTES. A piece takes a region at the head and one of SLOTS command buffers;
+ * both come free, in order, when the piece's submission is done. Positions only grow; a position modulo the ring's size
+ * is an offset, and a piece never wraps. Readback: one host-visible buffer of two halves, so that one is copied from
+ * while the device fills the other.
+ *
+ * Both are made at the first use. Order between pieces, and with compute work, is kept by queue.c: see
+ * vkt_queue_submit. */
+#include "gpu/internal.h"
+
+#define SLOTS 16u
+#define PIECE_BYTES (VKT_RING_BYTES / 4)
+
+typedef struct slot {
+    vkt_commands commands;
+    uint64_t value; /* its submission; 0: never used */
+    uint64_t end;   /* where its region ends: the ring's tail once it is done */
+} slot;
+
+struct vkt_transfer {
+    vkt_buffer *ring;
+    uint64_t head, tail; /* the ring is in use from tail to head */
+    slot slots[SLOTS];
+    uint32_t newest; /* the slot used last; the next one is the oldest */
+    vkt_buffer *back;
+    vkt_commands back_commands[2];
+};
+
+static vkt_queue *queue_of(vkt_ctx *ctx)
+{
+    return ctx->has_transfer_queue ? &ctx->transfer : &ctx->compute;
+}
+
+vkt_result vkt_transfers_create(vkt_ctx *ctx)
+{
+    ctx->transfers = vkt_alloc(&ctx->host, sizeof *ctx->transfers);
+    return ctx->transfers ? VKT_OK : vkt_fail_nomem(&ctx->host, "the staging rings", sizeof *ctx->transfers);
+}
+
+void vkt_transfers_destroy(vkt_ctx *ctx)
+{
+    vkt_transfer *t = ctx->transfers;
+    if (!t) return;
+    for (uint32_t i = 0; i < SLOTS; i++) vkt_commands_destroy(ctx, &t->slots[i].commands);
+    for (uint32_t i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->back_commands[i]);
+    vkt_buffer_destroy(ctx, &t->ring);
+    vkt_buffer_destroy(ctx, &t->back);
+    vkt_free(&ctx->host, t);
+    ctx->transfers = NULL;
+}
+
+/* Range and alignment of a transfer. */
+static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uint64_t offset, uint64_t bytes)
+{
+    VKT_TRY(vkt_lost_check(ctx, what));
+    if (offset % 4 == 0 && bytes % 4 == 0 && offset <= b->bytes && bytes <= b->bytes - offset) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG,
+                    "%s: want multiples of 4 inside a buffer of %llu bytes, got offset %llu, %llu bytes", what,
+                    (unsigned long long)b->bytes, (unsigned long long)offset, (unsigned long long)bytes);
+}
+
+/* ---- upload and fill ---- */
+
+/* The oldest slot, free for recording; blocks while its submission runs. */
+static vkt_result next_slot(vkt_ctx *ctx, slot **out)
+{
+    vkt_transfer *t = ctx->transfers;
+    slot *s = &t->slots[(t->newest + 1) % SLOTS];
+    VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), s->value));
+    t->tail = VKT_MAX(t->tail, s->end);
+    if (!s->commands.pool) VKT_TRY(vkt_commands_create_for(ctx, queue_of(ctx)->family, "upload", &s->commands));
+    t->newest = (t->newest + 1) % SLOTS;
+    *out = s;
+    return VKT_OK;
+}
+
+/* A region of the ring for `bytes` (at most PIECE_BYTES), at *position; blocks while it is in use. */
+static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
+{
+    vkt_transfer *t = ctx->transfers;
+    if (!t->ring)
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
+    const uint64_t rest = VKT_RING_BYTES - t->head % VKT_RING_BYTES;
+    const uint64_t start = bytes > rest ? t->head + rest : t->head;
+    for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > VKT_RING_BYTES; i++) {
+        const slot *oldest = &t->slots[(t->newest + i) % SLOTS];
+        VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), oldest->value));
+        t->tail = VKT_MAX(t->tail, oldest->end);
+    }
+    *position = start;
+    t->head = start + bytes;
+    return VKT_OK;
+}
+
+/* Ends the slot's commands and submits them after the compute submission `after`. */
+static vkt_result slot_submit(vkt_ctx *ctx, slot *s, uint64_t after, const char *label)
+{
+    const bool cross = ctx->has_transfer_queue && after > 0;
+    VKT_TRY(vkt_commands_end(ctx, &s->commands));
+    return vkt_queue_submit(ctx, queue_of(ctx), s->commands.cmd, cross ? &ctx->compute : NULL, after, label, &s->value);
+}
+
+static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
+                               uint64_t after)
+{
+    vkt_transfer *t = ctx->transfers;
+    slot *s;
+    uint64_t at;
+    VKT_TRY(next_slot(ctx, &s));
+    VKT_TRY(ring_take(ctx, bytes, &at));
+    s->end = t->head;
+    const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES, .dstOffset = offset, .size = bytes };
+    memcpy((char *)t->ring->mapped + region.srcOffset, src, (size_t)bytes);
+    VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
+    ctx->vk.CmdCopyBuffer(s->commands.cmd, t->ring->handle, dst->handle, 1, &region);
+    return slot_submit(ctx, s, after, "upload");
+}
+
+vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
+                            uint64_t after)
+{
+    VKT_TRY(check(ctx, "upload", dst, offset, bytes));
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t n = VKT_MIN(bytes - done, PIECE_BYTES);
+        VKT_TRY(upload_piece(ctx, dst, offset + done, (const char *)src + done, n, after));
+        done += n;
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes)
+{
+    return vkt_upload_after(ctx, dst, offset, src, bytes, ctx->compute.submitted);
+}
+
+vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word)
+{
+    VKT_TRY(check(ctx, "fill", dst, offset, bytes));
+    if (bytes == 0) return VKT_OK;
+    slot *s;
+    VKT_TRY(next_slot(ctx, &s));
+    s->end = ctx->transfers->head;
+    VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
+    ctx->vk.CmdFillBuffer(s->commands.cmd, dst->handle, offset, bytes, word);
+    return slot_submit(ctx, s, ctx->compute.submitted, "fill");
+}
+
+/* ---- readback ---- */
+
+static vkt_result back_open(vkt_ctx *ctx)
+{
+    vkt_transfer *t = ctx->transfers;
+    for (uint32_t i = 0; i < 2; i++)
+        if (!t->back_commands[i].pool)
+            VKT_TRY(vkt_commands_create_for(ctx, queue_of(ctx)->family, "readback", &t->back_commands[i]));
+    if (t->back) return VKT_OK;
+    return vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
+}
+
+/* Starts the copy of one piece into half i & 1. */
+static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uint64_t bytes, uint64_t i,
+                             uint64_t *value)
+{
+    vkt_transfer *t = ctx->transfers;
+    vkt_commands *c = &t->back_commands[i & 1];
+    const VkBufferCopy region = { .srcOffset = offset, .dstOffset = (i & 1) * PIECE_BYTES, .size = bytes };
+    const bool cross = ctx->has_transfer_queue && ctx->compute.submitted > 0;
+    VKT_TRY(vkt_commands_begin(ctx, c, false));
+    ctx->vk.CmdCopyBuffer(c->cmd, src->handle, t->back->handle, 1, &region);
+    VKT_TRY(vkt_commands_end(ctx, c));
+    return vkt_queue_submit(ctx, queue_of(ctx), c->cmd, cross ? &ctx->compute : NULL, ctx->compute.submitted,
+                            "readback", value);
+}
+
+vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes)
+{
+    VKT_TRY(check(ctx, "readback", src, offset, bytes));
+    if (bytes == 0) return vkt_ctx_wait_idle(ctx);
+    VKT_TRY(back_open(ctx));
+    const uint64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    uint64_t value[2] = { 0 };
+    /* Piece i is started one turn before it is taken over. */
+    for (uint64_t i = 0; i <= pieces; i++) {
+        const uint64_t at = i * PIECE_BYTES, last = at - PIECE_BYTES;
+        if (i < pieces) VKT_TRY(back_start(ctx, src, offset + at, VKT_MIN(bytes - at, PIECE_BYTES), i, &value[i & 1]));
+        if (i == 0) continue;
+        VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), value[(i - 1) & 1]));
+        const char *half = (const char *)ctx->transfers->back->mapped + ((i - 1) & 1) * PIECE_BYTES;
+        memcpy((char *)dst + last, half, (size_t)VKT_MIN(bytes - last, PIECE_BYTES));
+    }
+    return VKT_OK;
+}

@@ -1,0 +1,244 @@
+/* kernel/kernel.c - the rows of shaders/kernels.def as a table, and the pipelines made from them. */
+#include "kernel/kernel.h"
+
+#include <stdio.h>
+
+#include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
+
+const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
+{
+    static const vkt_kernel_row rows[] = {
+        [VKT_K_NONE] = { .name = "NONE" },
+#define VKT_KERNEL(id, file, defines, reads_, writes_, texels_, flags_)    \
+    [VKT_K_##id] = { .name = #id,                                          \
+                     .reads = (reads_),                                    \
+                     .writes = (writes_),                                  \
+                     .texels = (texels_),                                  \
+                     .flags = (flags_),                                    \
+                     .spv = vkt_spv_##id,                                  \
+                     .spv_bytes = sizeof vkt_spv_##id,                     \
+                     .spv_texel = (texels_) ? vkt_spv_##id##_texel : NULL, \
+                     .spv_texel_bytes = (texels_) ? sizeof vkt_spv_##id##_texel : 0 },
+#include "kernels.def"
+#undef VKT_KERNEL
+    };
+    return (unsigned)id < VKT_COUNT(rows) ? &rows[id] : &rows[VKT_K_NONE];
+}
+
+/* ---- the pipelines of a context ---- */
+
+typedef struct key {
+    uint32_t id, texel, n_spec;
+    uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
+} key;
+
+typedef struct entry {
+    key key;
+    vkt_pipeline pipeline;
+} entry;
+
+/* Layouts are shared by all pipelines of a row's variant. */
+typedef struct variant {
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout layout;
+} variant;
+
+/* What hangs on ctx->kernels: an open hash table of pointers, so that entries never move. */
+typedef struct cache {
+    entry **slots; /* a power of two; NULL: free */
+    size_t n, cap;
+    variant variants[VKT_K_COUNT][2];
+} cache;
+
+static entry **find(const cache *c, const key *k)
+{
+    size_t i = (size_t)vkt_hash(VKT_HASH_START, k, sizeof *k) & (c->cap - 1);
+    while (c->slots[i] && memcmp(&c->slots[i]->key, k, sizeof *k) != 0) i = (i + 1) & (c->cap - 1);
+    return &c->slots[i];
+}
+
+/* Room for one more at a load of at most one half. */
+static vkt_result make_room(vkt_ctx *ctx, cache *c)
+{
+    if (c->cap && (c->n + 1) * 2 <= c->cap) return VKT_OK;
+    const cache old = { .slots = c->slots, .cap = c->cap };
+    const size_t cap = c->cap ? c->cap * 2 : 64;
+    entry **slots = vkt_alloc_array(&ctx->host, cap, sizeof(entry *));
+    if (!slots) return vkt_fail_nomem(&ctx->host, "the table of pipelines", cap * sizeof(entry *));
+    c->slots = slots;
+    c->cap = cap;
+    for (size_t i = 0; i < old.cap; i++)
+        if (old.slots[i]) *find(c, &old.slots[i]->key) = old.slots[i];
+    vkt_free(&ctx->host, old.slots);
+    return VKT_OK;
+}
+
+static void cache_destroy(vkt_ctx *ctx)
+{
+    cache *c = ctx->kernels;
+    if (!c) return;
+    for (size_t i = 0; i < c->cap; i++) {
+        if (!c->slots[i]) continue;
+        ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, NULL);
+        vkt_free(&ctx->host, c->slots[i]);
+    }
+    for (size_t id = 0; id < VKT_K_COUNT; id++)
+        for (size_t texel = 0; texel < 2; texel++) {
+            const variant *v = &c->variants[id][texel];
+            if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, NULL);
+            if (v->set_layout) ctx->vk.DestroyDescriptorSetLayout(ctx->device, v->set_layout, NULL);
+        }
+    vkt_free(&ctx->host, c->slots);
+    vkt_free(&ctx->host, c);
+    ctx->kernels = NULL;
+}
+
+/* NULL, logged, when out of memory. */
+static cache *cache_open(vkt_ctx *ctx)
+{
+    if (ctx->kernels) return ctx->kernels;
+    ctx->kernels = vkt_alloc(&ctx->host, sizeof(cache));
+    if (!ctx->kernels) vkt_fail_nomem(&ctx->host, "the table of pipelines", sizeof(cache));
+    ctx->kernels_destroy = cache_destroy;
+    return ctx->kernels;
+}
+
+/* ---- making one ---- */
+
+static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
+{
+    VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < VKT_MAX_BINDINGS; i++) {
+        if (!((row->reads | row->writes) >> i & 1)) continue;
+        const bool is_texel = texel && (row->texels >> i & 1);
+        bindings[n++] = (VkDescriptorSetLayoutBinding){
+            .binding = i,
+            .descriptorType = is_texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorCount = 1,
+            .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        };
+    }
+    const VkDescriptorSetLayoutCreateInfo set = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = n,
+        .pBindings = bindings,
+    };
+    if (!v->set_layout)
+        VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, NULL, &v->set_layout),
+                             "vkCreateDescriptorSetLayout"));
+    const VkPushConstantRange push = { VK_SHADER_STAGE_COMPUTE_BIT, 0, ctx->limits.max_push_bytes };
+    const VkPipelineLayoutCreateInfo layout = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .setLayoutCount = 1,
+        .pSetLayouts = &v->set_layout,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &push,
+    };
+    if (v->layout) return VKT_OK;
+    return vkt_vk_check(ctx, ctx->vk.CreatePipelineLayout(ctx->device, &layout, NULL, &v->layout),
+                        "vkCreatePipelineLayout");
+}
+
+static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, VkShaderModule *out)
+{
+    const VkShaderModuleCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = texel ? row->spv_texel_bytes : row->spv_bytes,
+        .pCode = texel ? row->spv_texel : row->spv,
+    };
+    return vkt_vk_check(ctx, ctx->vk.CreateShaderModule(ctx->device, &info, NULL, out), "vkCreateShaderModule");
+}
+
+static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
+                                vkt_pipeline *p)
+{
+    const bool full = (row->flags & VKT_KF_SUBGROUP) != 0;
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = ctx->limits.subgroup_size,
+    };
+    VkSpecializationMapEntry map[VKT_MAX_SPECS];
+    for (uint32_t i = 0; i < k->n_spec; i++) map[i] = (VkSpecializationMapEntry){ i, i * 4, 4 };
+    const VkSpecializationInfo spec = { k->n_spec, map, k->n_spec * sizeof k->spec[0], k->spec };
+    const VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                   .pNext = full && ctx->subgroup_size_varies ? &size : NULL,
+                   .flags = full ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
+                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                   .module = module,
+                   .pName = "main",
+                   .pSpecializationInfo = &spec },
+        .layout = p->layout,
+    };
+    char what[96];
+    snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", row->name, k->texel ? " (texel)" : "");
+    VKT_TRY(vkt_vk_check(
+        ctx, ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, NULL, &p->handle), what));
+    char name[96];
+    size_t n = (size_t)snprintf(name, sizeof name, "%s%s", row->name, k->texel ? ".texel" : "");
+    for (uint32_t i = 0; i < k->n_spec && n < sizeof name; i++)
+        n += (size_t)snprintf(name + n, sizeof name - n, "%c%u", i ? ',' : ' ', k->spec[i]);
+    vkt_name(ctx, VK_OBJECT_TYPE_PIPELINE, (uint64_t)p->handle, name);
+    vkt_log(&ctx->host, VKT_LOG_DEBUG, "pipeline %s", name);
+    return VKT_OK;
+}
+
+static vkt_result make_entry(vkt_ctx *ctx, cache *c, const vkt_kernel_row *row, const key *k, entry *e)
+{
+    variant *v = &c->variants[k->id][k->texel];
+    VKT_TRY(make_layouts(ctx, row, k->texel, v));
+    e->key = *k;
+    e->pipeline =
+        (vkt_pipeline){ .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? row->texels : 0 };
+    VkShaderModule module;
+    VKT_TRY(make_module(ctx, row, k->texel, &module));
+    const vkt_result r = make_pipeline(ctx, row, k, module, &e->pipeline);
+    ctx->vk.DestroyShaderModule(ctx->device, module, NULL);
+    return r;
+}
+
+/* What a driver need not check. */
+static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *row, const uint32_t *spec,
+                        uint32_t n_spec)
+{
+    if (id <= VKT_K_NONE || id >= VKT_K_COUNT) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
+    if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", row->name,
+                        VKT_MAX_SPECS, n_spec);
+    if (spec[0] == 0 || spec[0] > ctx->limits.max_workgroup_lanes)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u lanes in a work group, got %u", row->name,
+                        ctx->limits.max_workgroup_lanes, spec[0]);
+    if ((row->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", row->name,
+                        ctx->limits.subgroup_size, spec[0]);
+    return VKT_OK;
+}
+
+vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, const uint32_t *spec, uint32_t n_spec,
+                            const vkt_pipeline **out)
+{
+    const vkt_kernel_row *row = vkt_kernel_get(id);
+    VKT_TRY(check(ctx, id, row, spec, n_spec));
+    key k = { .id = (uint32_t)id, .texel = texel && row->texels, .n_spec = n_spec };
+    memcpy(k.spec, spec, n_spec * sizeof *spec);
+
+    cache *c = cache_open(ctx);
+    if (!c) return VKT_E_NOMEM;
+    VKT_TRY(make_room(ctx, c));
+    entry **place = find(c, &k);
+    if (!*place) {
+        entry *e = vkt_alloc(&ctx->host, sizeof *e);
+        if (!e) return vkt_fail_nomem(&ctx->host, "a pipeline", sizeof *e);
+        const vkt_result r = make_entry(ctx, c, row, &k, e);
+        if (r != VKT_OK) {
+            vkt_free(&ctx->host, e);
+            return r;
+        }
+        *place = e;
+        c->n++;
+    }
+    *out = &(*place)->pipeline;
+    return VKT_OK;
+}
