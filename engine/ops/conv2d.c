@@ -1,0 +1,227 @@
+/* ops/conv2d.c - 2-D convolution (cross-correlation) and its two gradients. The cutting into tiles is in conv2d_emit.c.
+ *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
+ *   dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)
+ *   dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, .., ..]     db[o] = sum_{n,p,q} dy[n,o,p,q] */
+#include "ops/conv2d.h"
+
+/* Attributes of the gradients: what their inputs' shapes do not tell. */
+typedef struct dx_attr {
+    vkt_conv2d_attr conv;
+    uint32_t in[2]; /* H, W */
+} dx_attr;
+
+typedef struct dw_attr {
+    vkt_conv2d_attr conv;
+    uint32_t kernel[2]; /* R, S */
+    bool bias;          /* db is the second output */
+} dw_attr;
+
+static vkt_conv2d_size size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
+                               const vkt_conv2d_attr *a)
+{
+    return (vkt_conv2d_size){ .n4 = vkt_phys_of(y).pitch / 4,
+                              .channels = x->shape.dim[1],
+                              .out_channels = y->shape.dim[1],
+                              .in = { x->shape.dim[2], x->shape.dim[3] },
+                              .kernel = { kernel[0], kernel[1] },
+                              .out = { y->shape.dim[2], y->shape.dim[3] },
+                              .a = *a };
+}
+
+static vkt_result want_batch_last(vkt_infer *f, uint32_t i, const char *name)
+{
+    const vkt_value *v = vkt_in(f, i);
+    char text[80];
+    VKT_REQUIRE(f, v->dtype == VKT_F32, VKT_E_DTYPE, "%s: want %s as f32, got %s", f->n->op->name, name,
+                vkt_dtype_name(v->dtype));
+    VKT_REQUIRE(f, v->shape.rank == 4 && v->layout == VKT_BATCH_LAST, VKT_E_SHAPE,
+                "%s: want %s (N,C,H,W), batch last, got %s%s", f->n->op->name, name, vkt_shape_text(v->shape, text),
+                v->layout == VKT_ROWS ? " in rows" : "");
+    return VKT_OK;
+}
+
+/* (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 when the kernel is larger than the padded picture. */
+static uint32_t out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel)
+{
+    const uint64_t padded = in + 2ull * a->pad[axis], reach = (uint64_t)a->dilation[axis] * (kernel - 1ull) + 1;
+    const uint64_t out = padded < reach ? 0 : (padded - reach) / a->stride[axis] + 1;
+    return out > UINT32_MAX ? 0 : (uint32_t)out;
+}
+
+/* ---- forward ---- */
+
+static vkt_result infer(vkt_infer *f)
+{
+    const vkt_conv2d_attr *a = f->n->attr;
+    const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
+    char xt[80], wt[80];
+    VKT_TRY(want_batch_last(f, 0, "x"));
+    VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "conv2d: want w as f32, got %s", vkt_dtype_name(w->dtype));
+    const uint32_t channels = x->shape.dim[1];
+    VKT_REQUIRE(
+        f,
+        w->layout == VKT_ROWS && w->shape.rank == 4 && channels % a->groups == 0 &&
+            w->shape.dim[1] == channels / a->groups && w->shape.dim[0] % a->groups == 0,
+        VKT_E_SHAPE,
+        "conv2d: want x (N,C,H,W), w (O,C/groups,R,S) and groups that divide C and O, got x %s, w %s, groups %u",
+        vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->groups);
+    if (vkt_has(f, 2)) {
+        const vkt_value *b = vkt_in(f, 2);
+        VKT_REQUIRE(f, b->dtype == VKT_F32 && b->shape.rank == 1 && b->shape.dim[0] == w->shape.dim[0], VKT_E_SHAPE,
+                    "conv2d: want bias f32 (%u), got %s %s", w->shape.dim[0], vkt_dtype_name(b->dtype),
+                    vkt_shape_text(b->shape, xt));
+    }
+    const uint32_t p = out_size(a, 0, x->shape.dim[2], w->shape.dim[2]),
+                   q = out_size(a, 1, x->shape.dim[3], w->shape.dim[3]);
+    VKT_REQUIRE(f, p && q, VKT_E_SHAPE, "conv2d: w %s with dilation %u,%u does not fit into x %s with pad %u,%u",
+                vkt_shape_text(w->shape, wt), a->dilation[0], a->dilation[1], vkt_shape_text(x->shape, xt), a->pad[0],
+                a->pad[1]);
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(x->shape.dim[0], w->shape.dim[0], p, q));
+    return VKT_OK;
+}
+
+static void emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_conv2d_size z = size_of(vkt_node_in(n, 0), vkt_node_out(n, 0), vkt_node_in(n, 1)->shape.dim + 2, n->attr);
+    vkt_emit_conv2d(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
+}
+
+static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_shape x = vkt_node_in(n, 0)->shape, w = vkt_node_in(n, 1)->shape;
+    if (vkt_wants_grad(g, n->in[0])) {
+        const dx_attr a = { .conv = *(const vkt_conv2d_attr *)n->attr, .in = { x.dim[2], x.dim[3] } };
+        const vkt_tensor in[] = { dy[0], n->in[1] };
+        dx[0] = vkt_apply(g, &vkt_op_conv2d_dx, in, VKT_COUNT(in), &a, NULL);
+    }
+    if (vkt_wants_grad(g, n->in[1]) || vkt_wants_grad(g, n->in[2])) {
+        const dw_attr a = { .conv = *(const vkt_conv2d_attr *)n->attr,
+                            .kernel = { w.dim[2], w.dim[3] },
+                            .bias = vkt_wants_grad(g, n->in[2]) };
+        const vkt_tensor in[] = { n->in[0], dy[0] };
+        vkt_tensor out[VKT_MAX_OUT];
+        vkt_apply(g, &vkt_op_conv2d_dw, in, VKT_COUNT(in), &a, out);
+        dx[1] = out[0];
+        dx[2] = out[1];
+    }
+}
+
+static void sample(vkt_rng *r, vkt_case *c)
+{
+    static const uint32_t batches[] = { 1, 3, 5, 16, 33, 64 };
+    vkt_conv2d_attr a = { .groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
+    const uint32_t channels = vkt_rng_range(r, 1, 9), out_channels = vkt_rng_range(r, 1, 11);
+    uint32_t n = batches[vkt_rng_range(r, 0, VKT_COUNT(batches) - 1)], kernel[2], in[2];
+    for (int i = 0; i < 2; i++) {
+        a.stride[i] = vkt_rng_range(r, 1, 3);
+        a.dilation[i] = vkt_rng_range(r, 1, 2);
+        kernel[i] = vkt_rng_range(r, 1, 4);
+        a.pad[i] = vkt_rng_range(r, 0, 2);
+        in[i] = a.dilation[i] * (kernel[i] - 1) + vkt_rng_range(r, 1, 7);
+    }
+    const uint64_t per_sample = (uint64_t)channels * out_channels * a.groups * in[0] * in[1] * kernel[0] * kernel[1];
+    while (n > 1 && per_sample * n > 1000000) n /= 2;
+    vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape4(n, channels * a.groups, in[0], in[1]), -1, 1);
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(out_channels * a.groups, channels, kernel[0], kernel[1]), -1, 1);
+    if (vkt_rng_range(r, 0, 2) == 0)
+        vkt_case_absent(c);
+    else
+        vkt_case_f32(c, VKT_ROWS, vkt_shape1(out_channels * a.groups), -1, 1);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_conv2d = {
+    .name = "conv2d",
+    .min_in = 2,
+    .max_in = 3,
+    .diff = 1u << 0 | 1u << 1 | 1u << 2,
+    .attr_bytes = sizeof(vkt_conv2d_attr),
+    .infer = infer,
+    .emit = emit,
+    .backward = backward,
+    .sample = sample,
+    .rel_tol = 2e-5f,
+    .abs_tol = 1e-5f,
+    .tol_why =
+        "a sum of K products in [-1,1] rounds like a random walk: about 2^-24 sqrt(K/2) times its partial sums, which "
+        "the largest element bounds within a factor of 2; K < 30,000 gives 8e-6",
+    .formula =
+        "y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]",
+};
+
+/* ---- dx: dy, w -> (N,C,H,W) ---- */
+
+static vkt_result dx_infer(vkt_infer *f)
+{
+    const dx_attr *a = f->n->attr;
+    const vkt_shape dy = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
+    VKT_TRY(want_batch_last(f, 0, "dy"));
+    VKT_REQUIRE(f, w.rank == 4 && w.dim[0] == dy.dim[1], VKT_E_SHAPE, "conv2d_dx: dy and w do not fit");
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(dy.dim[0], w.dim[1] * a->conv.groups, a->in[0], a->in[1]));
+    return VKT_OK;
+}
+
+static void dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    const dx_attr *a = n->attr;
+    const vkt_conv2d_size z =
+        size_of(vkt_node_out(n, 0), vkt_node_in(n, 0), vkt_node_in(n, 1)->shape.dim + 2, &a->conv);
+    vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->out[0]);
+}
+
+const vkt_op vkt_op_conv2d_dx = {
+    .name = "conv2d_dx",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(dx_attr),
+    .infer = dx_infer,
+    .emit = dx_emit,
+    .tested_by = "conv2d",
+    .formula = "dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)",
+};
+
+/* ---- dw: x, dy -> (O,C/groups,R,S), and db (O) ---- */
+
+static vkt_result dw_infer(vkt_infer *f)
+{
+    const dw_attr *a = f->n->attr;
+    const vkt_shape x = vkt_in(f, 0)->shape, dy = vkt_in(f, 1)->shape;
+    VKT_TRY(want_batch_last(f, 0, "x"));
+    VKT_TRY(want_batch_last(f, 1, "dy"));
+    VKT_REQUIRE(f, x.dim[0] == dy.dim[0], VKT_E_SHAPE, "conv2d_dw: x and dy do not fit");
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape4(dy.dim[1], x.dim[1] / a->conv.groups, a->kernel[0], a->kernel[1]));
+    if (a->bias) vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(dy.dim[1]));
+    return VKT_OK;
+}
+
+static void dw_emit(const vkt_node *n, vkt_emit *e)
+{
+    const dw_attr *a = n->attr;
+    const vkt_conv2d_size z = size_of(vkt_node_in(n, 0), vkt_node_in(n, 1), a->kernel, &a->conv);
+    vkt_emit_conv2d_dw(e, &z, n->in[0], n->in[1], n->out[0], n->out[1]);
+}
+
+const vkt_op vkt_op_conv2d_dw = {
+    .name = "conv2d_dw",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(dw_attr),
+    .infer = dw_infer,
+    .emit = dw_emit,
+    .tested_by = "conv2d",
+    .formula = "dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil]; "
+               "db[o] = sum_{n,p,q} dy[n,o,p,q]",
+};
+
+vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p)
+{
+    static const vkt_conv2d_params defaults;
+    if (!p) p = &defaults;
+    const vkt_conv2d_attr a = { .stride = { VKT_MAX(p->stride[0], 1u), VKT_MAX(p->stride[1], 1u) },
+                                .pad = { p->pad[0], p->pad[1] },
+                                .dilation = { VKT_MAX(p->dilation[0], 1u), VKT_MAX(p->dilation[1], 1u) },
+                                .groups = VKT_MAX(p->groups, 1u) };
+    if (x.id && x.id < g->n_values && vkt_value_of(g, x)->layout == VKT_ROWS) x = vkt_to_layout(g, x, VKT_BATCH_LAST);
+    const vkt_tensor in[] = { x, w, bias };
+    return vkt_apply(g, &vkt_op_conv2d, in, bias.id ? 3 : 2, &a, NULL);
+}

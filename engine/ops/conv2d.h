@@ -1,0 +1,23 @@
+/* ops/conv2d.h - a convolution's sizes, and the dispatches that compute it and its gradients. For conv2d.c and
+ * linear.c: a linear layer over BATCH_LAST rows is a 1x1 convolution of 1x1 pictures. All pure, as emit is; errors go
+ * to e->status. */
+#ifndef VKT_CONV2D_H
+#define VKT_CONV2D_H
+
+#include "ops/ops.h"
+
+/* x [C][H][W][N'], w (O,C/G,R,S), y [O][P][Q][N']: pairs are along H and W, n4 = N' / 4. */
+typedef struct vkt_conv2d_size {
+    uint32_t n4, channels, out_channels;
+    uint32_t in[2], kernel[2], out[2];
+    vkt_conv2d_attr a;
+} vkt_conv2d_size;
+
+/* y = x * w + bias; bias may be {0}. */
+void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
+void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx);
+/* db may be {0}. */
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                        vkt_tensor db);
+
+#endif

@@ -1,0 +1,9 @@
+/* conv2d_dw_sum.abi.h - see conv2d_dw_sum.comp. */
+VKT_PUSH(vkt_conv2d_dw_sum_push,
+         VKT_U32(weights) VKT_U32(biases) /* floats of dw and db */
+         VKT_U32(bias_start)              /* where db starts in a slice */
+         VKT_U32(part)                    /* floats from slice to slice */
+         VKT_U32(slices))
+#define DW_SUM_PART 0
+#define DW_SUM_W    1
+#define DW_SUM_B    2

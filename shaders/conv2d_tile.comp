@@ -1,0 +1,129 @@
+// conv2d_tile.comp - convolution, and its gradient with respect to the input, as one implicit matrix product:
+//   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
+// forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
+// dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
+// The table TAPS holds row and col: -1 where a tap falls off the picture or between two strides.
+//
+// A subgroup makes MB channels x LANES vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
+// its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products.
+// grid: x column tiles (stride loop), y row tiles, z groups.
+// Deterministic: one lane makes an element, in the order of (r,s,k).
+// Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than it counts, with all lanes off.
+// source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_tile.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = TILE_SPEC_LANES) in;
+layout(constant_id = TILE_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = TILE_SPEC_MB) const uint MB = 32;
+layout(constant_id = TILE_SPEC_UNROLL) const uint UNROLL = 4;
+layout(constant_id = TILE_SPEC_UNIFORM) const bool UNIFORM = true;
+layout(constant_id = TILE_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = TILE_SPEC_M_MAJOR) const bool M_MAJOR = false;
+
+VKT_IN4(TILE_A, a_in);
+VKT_IN4(TILE_SRC, src_in);
+layout(binding = TILE_TAPS, std430) readonly buffer Taps { int taps[]; };
+layout(binding = TILE_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+layout(binding = TILE_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+
+const uint SHARES = (MB + LANES - 1) / LANES; // rows of A that a lane holds where it holds whole rows
+vec4 acc[MB];
+uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
+
+void start(uint first_row)
+{
+    float share[SHARES];
+    if (BIAS)
+        [[unroll]] for (uint i = 0; i < SHARES; i++)
+            share[i] = bias_in[gl_WorkGroupID.z * pc.rows + min(first_row + i * LANES + gl_SubgroupInvocationID, pc.rows - 1)];
+    [[unroll]] for (uint m = 0; m < MB; m++)
+        acc[m] = vec4(BIAS ? subgroupShuffle(share[m / LANES], m % LANES) : 0.0);
+}
+
+// acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]; ia, ib: this lane's vec4 of A and src at k
+void add_k_major(uint ia, uint ib, bool inside)
+{
+    vec4 a[UNROLL], b[UNROLL];
+    [[unroll]] for (uint u = 0; u < UNROLL; u++) {
+        a[u] = LOAD4(a_in, ia + u * pc.a_pitch);
+        b[u] = LOAD4(src_in, ib + u * pc.src_plane);
+        if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
+    }
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        vec4 sum = acc[m];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++) sum += subgroupShuffle(a[u][m & 3u], m >> 2) * b[u];
+        acc[m] = sum;
+    }
+}
+
+void add_m_major(uint ia, uint ib, bool inside)
+{
+    vec4 a[SHARES], b[4];
+    [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + a_row[i]);
+    [[unroll]] for (uint u = 0; u < 4; u++) {
+        b[u] = LOAD4(src_in, ib + u * pc.src_plane);
+        if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
+    }
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        vec4 sum = acc[m];
+        [[unroll]] for (uint u = 0; u < 4; u++) sum += subgroupShuffle(a[m / LANES][u], m % LANES) * b[u];
+        acc[m] = sum;
+    }
+}
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID, row = gl_WorkGroupID.y * MB, rows = min(MB, pc.rows - row);
+    uint a_start = gl_WorkGroupID.z * pc.a_group + gl_WorkGroupID.y * pc.a_tile;
+    if (M_MAJOR)
+        [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * LANES + lane, rows - 1) * pc.a_pitch;
+    else a_start += min(lane, (rows + 3) / 4 - 1);
+    const uint src_start = gl_WorkGroupID.z * pc.src_group * pc.src_plane;
+    uint first = gl_WorkGroupID.x * LANES;
+    do {
+        const uint column = min(first + lane, pc.columns - 1), pixel = column / pc.n4;
+        const uint n = column - pixel * pc.n4, p = pixel / pc.width, q = pixel - p * pc.width;
+        int r0 = 0, r1 = int(pc.kernel_h), s0 = 0, s1 = int(pc.kernel_w);
+        if (UNIFORM) {
+            r0 = taps[2 * p], r1 = taps[2 * p + 1];
+            s0 = taps[pc.col_ranges + 2 * q], s1 = taps[pc.col_ranges + 2 * q + 1];
+        }
+        start(row);
+        if (r0 < r1 && s0 < s1) {
+            int r = r0;
+            do {
+                const int src_row = taps[pc.row_sources + p * pc.kernel_h + r];
+                int s = s0;
+                do {
+                    const int src_col = taps[pc.col_sources + q * pc.kernel_w + s];
+                    const bool inside = src_row >= 0 && src_col >= 0;
+                    uint ib = src_start + n + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
+                    uint ia = a_start + (r * pc.kernel_w + s) * pc.a_tap, k = pc.src_group;
+                    do {
+                        if (M_MAJOR) add_m_major(ia, ib, inside);
+                        else add_k_major(ia, ib, inside);
+                        ia += M_MAJOR ? 1 : UNROLL * pc.a_pitch;
+                        ib += UNROLL * pc.src_plane;
+                        k -= UNROLL;
+                    } while (k != 0);
+                    s += UNIFORM ? int(pc.tap_step_w) : 1;
+                } while (s < s1);
+                r += UNIFORM ? int(pc.tap_step_h) : 1;
+            } while (r < r1);
+        }
+        if (first + lane < pc.columns) {
+            uint i = (gl_WorkGroupID.z * pc.rows + row) * pc.columns + first + lane;
+            [[unroll]] for (uint m = 0; m < MB; m++) {
+                if (m < rows) dst[i] = acc[m];
+                i += pc.columns;
+            }
+        }
+        first += gl_NumWorkGroups.x * LANES;
+    } while (first < pc.columns);
+}
