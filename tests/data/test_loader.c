@@ -1,0 +1,357 @@
+/* The loader: the same bytes as direct fetches, for any number of workers and slots; errors; ends in the middle.
+ *
+ * cmocka's assertions jump, so they may run on the test's own thread only: workers leave notes in atomics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "base/philox.h"
+#include "data/loader.h"
+#include "support/host.h"
+
+enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
+
+/* A source that computes its rows, fails on request, and notes how it is called. */
+typedef struct source {
+    uint32_t bad[2];  /* rows that fail: the first with VKT_E_IO, the second with VKT_E_FORMAT */
+    uint32_t slow_us; /* a fetch takes this long */
+    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until so many run at once */
+    atomic_uint fetched, inside, most_inside;
+    atomic_uint busy[VKT_DATA_MAX_WORKERS];
+    atomic_uint overlaps, last_worker;
+} source;
+
+static void pause_us(uint32_t us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
+}
+
+static vkt_result source_fetch(void *self, uint32_t row, void *dst, uint32_t worker)
+{
+    source *s = self;
+    if (atomic_fetch_add(&s->busy[worker], 1) != 0) atomic_fetch_add(&s->overlaps, 1);
+    const unsigned inside = atomic_fetch_add(&s->inside, 1) + 1;
+    unsigned most = atomic_load(&s->most_inside);
+    while (inside > most && !atomic_compare_exchange_weak(&s->most_inside, &most, inside)) continue;
+    for (int i = 0; i < 5000 && atomic_load(&s->most_inside) < s->meet; i++) pause_us(1000);
+    if (s->slow_us) pause_us(s->slow_us);
+    for (uint32_t i = 0; i < ROW; i++) ((uint8_t *)dst)[i] = (uint8_t)(row * 31 + i * 7 + (row >> 3));
+    unsigned last = atomic_load(&s->last_worker);
+    while (worker > last && !atomic_compare_exchange_weak(&s->last_worker, &last, worker)) continue;
+    atomic_fetch_sub(&s->inside, 1);
+    atomic_fetch_sub(&s->busy[worker], 1);
+    atomic_fetch_add(&s->fetched, 1);
+    return row == s->bad[0] ? VKT_E_IO : row == s->bad[1] ? VKT_E_FORMAT : VKT_OK;
+}
+
+/* A data set over a source, and slots with guard bytes behind them. */
+typedef struct fixture {
+    vkt_host h;
+    source src;
+    vkt_dataset *ds;
+    uint32_t labels[ROWS], order[ROWS];
+    uint8_t features[MAX_SLOTS][MAX_BATCH * ROW + 8];
+    uint32_t slot_labels[MAX_SLOTS][MAX_BATCH + 1];
+    vkt_loader_slot slots[MAX_SLOTS];
+    vkt_loader *l;
+} fixture;
+
+/* Fills a slot and its guard with 0xab. */
+static void dirty(fixture *t, uint32_t slot)
+{
+    memset(t->features[slot], 0xab, sizeof t->features[slot]);
+    memset(t->slot_labels[slot], 0xab, sizeof t->slot_labels[slot]);
+}
+
+static void start(fixture *t, uint32_t batch, uint32_t n_slots, uint32_t workers)
+{
+    const vkt_loader_params p = { t->ds, batch, t->slots, n_slots, workers };
+    for (uint32_t i = 0; i < n_slots; i++) dirty(t, i);
+    assert_int_equal(vkt_loader_create(&t->h, &p, &t->l), VKT_OK);
+}
+
+/* The batch at `position` of the epoch, against direct fetches. */
+static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows, const uint32_t *order,
+                        uint32_t position)
+{
+    const uint8_t *got = t->features[slot];
+    for (uint32_t i = 0; i < batch; i++, got += ROW) {
+        uint8_t want[ROW] = { 0 };
+        const uint32_t row = order ? order[position + i % rows] : position + i % rows;
+        if (i < rows) assert_int_equal(vkt_dataset_fetch(t->ds, row, want), VKT_OK);
+        assert_memory_equal(got, want, ROW);
+        assert_int_equal(t->slot_labels[slot][i], i < rows ? t->labels[row] : 0);
+    }
+    assert_int_equal(*got, 0xab);
+    assert_int_equal(t->slot_labels[slot][batch], 0xabababab);
+}
+
+/* A whole epoch, keeping up to `hold` slots unreleased. */
+static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
+{
+    assert_int_equal(vkt_loader_start_epoch(t->l, order, n), VKT_OK);
+    uint32_t slot, rows, position = 0, i = 0;
+    for (;; position += rows, i++) {
+        assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+        if (rows == 0) break;
+        assert_int_equal(slot, i % n_slots);
+        assert_int_equal(rows, VKT_MIN(batch, n - position));
+        check_batch(t, batch, slot, rows, order, position);
+        if (i >= hold) {
+            const uint32_t old = (i - hold) % n_slots;
+            dirty(t, old);
+            assert_int_equal(vkt_loader_release(t->l, old), VKT_OK);
+        }
+    }
+    assert_int_equal(position, n);
+    assert_int_equal(slot, UINT32_MAX);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the end stays the end */
+    assert_int_equal(rows, 0);
+    for (uint32_t k = VKT_MIN(hold, i); k > 0; k--) {
+        dirty(t, (i - k) % n_slots);
+        assert_int_equal(vkt_loader_release(t->l, (i - k) % n_slots), VKT_OK);
+    }
+}
+
+static void batches_equal_direct_fetches(void **state)
+{
+    fixture *t = *state;
+    static const uint32_t workers[] = { 1, 2, 5 }, slots[] = { 1, 2, 3, 7 };
+    static const uint32_t batches[] = { 1, 15, 16, 17, 100, 111, 333, 400 };
+    for (size_t w = 0; w < VKT_COUNT(workers); w++)
+        for (size_t s = 0; s < VKT_COUNT(slots); s++)
+            for (size_t b = 0; b < VKT_COUNT(batches); b++) {
+                start(t, batches[b], slots[s], workers[w]);
+                for (uint32_t epoch = 0; epoch < 2; epoch++) {
+                    vkt_shuffle(t->order, ROWS, 4, epoch);
+                    check_epoch(t, batches[b], slots[s], t->order, ROWS, epoch ? slots[s] - 1 : 0);
+                }
+                check_epoch(t, batches[b], slots[s], NULL, ROWS - 20, 0);
+                vkt_loader_destroy(&t->l);
+                assert_null(t->l);
+                assert_int_equal(atomic_load(&t->src.overlaps), 0);
+                assert_in_range(atomic_load(&t->src.last_worker), 1, workers[w]);
+                atomic_store(&t->src.last_worker, 0);
+            }
+}
+
+static void tables_in_memory_and_slices_are_loaded(void **state)
+{
+    fixture *t = *state;
+    static uint8_t rows[ROWS][ROW];
+    for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(vkt_dataset_fetch(t->ds, i, rows[i]), VKT_OK);
+    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t->labels };
+    vkt_dataset *all;
+    vkt_dataset_destroy(&t->ds);
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, rows, &all), VKT_OK);
+    assert_int_equal(vkt_dataset_slice(all, 33, 300, &t->ds), VKT_OK);
+    vkt_dataset_destroy(&all);
+    memmove(t->labels, t->labels + 33, 300 * sizeof *t->labels);
+    vkt_shuffle(t->order, 300, 1, 0);
+    start(t, 64, 2, 3);
+    check_epoch(t, 64, 2, t->order, 300, 1);
+    t->slots[0].labels = t->slots[1].labels = NULL; /* not wanted */
+    vkt_loader_destroy(&t->l);
+    start(t, 300, 1, 3);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 300), VKT_OK);
+    uint32_t slot, n;
+    assert_int_equal(vkt_loader_next(t->l, &slot, &n), VKT_OK);
+    assert_memory_equal(t->features[0], rows[33], 300 * ROW);
+    assert_int_equal(t->slot_labels[0][0], 0xabababab);
+    vkt_loader_destroy(&t->l);
+}
+
+static void workers_run_at_once_on_one_batch(void **state)
+{
+    fixture *t = *state;
+    t->src.meet = 4;
+    start(t, 64, 1, 4); /* one slot: only rows of one batch can be in flight */
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 64), VKT_OK);
+    uint32_t slot, rows;
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    assert_int_equal(atomic_load(&t->src.most_inside), 4);
+    vkt_loader_destroy(&t->l);
+}
+
+static void free_slots_are_filled_ahead_and_no_more(void **state)
+{
+    fixture *t = *state;
+    start(t, 20, 3, 2);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 60; i++) pause_us(1000);
+    pause_us(20000);
+    assert_int_equal(atomic_load(&t->src.fetched), 60);
+    vkt_loader_destroy(&t->l);
+}
+
+static void the_first_failing_row_in_order_is_told(void **state)
+{
+    fixture *t = *state;
+    vkt_test_expect_errors(true);
+    vkt_shuffle(t->order, ROWS, 8, 0);
+    for (uint32_t workers = 1; workers <= 5; workers += 2)
+        for (int swap = 0; swap < 2; swap++) {
+            t->src.bad[swap] = t->order[130]; /* both in the third batch of 50, in two chunks */
+            t->src.bad[!swap] = t->order[104];
+            start(t, 50, 4, workers);
+            assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_OK);
+            uint32_t slot, rows;
+            for (uint32_t i = 0; i < 2; i++) {
+                assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+                check_batch(t, 50, slot, rows, t->order, i * 50);
+            }
+            const vkt_result want = swap ? VKT_E_IO : VKT_E_FORMAT;
+            for (int again = 0; again < 2; again++) {
+                assert_int_equal(vkt_loader_next(t->l, &slot, &rows), want);
+                assert_true(slot == UINT32_MAX && rows == 0);
+            }
+            vkt_test_error_says("(104 of the epoch) could not be fetched");
+            assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
+            assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
+            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk is back: the next epoch is whole */
+            for (uint32_t i = 0; i < 4; i++) dirty(t, i);
+            check_epoch(t, 50, 4, t->order, ROWS, 0);
+            vkt_loader_destroy(&t->l);
+        }
+}
+
+static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
+{
+    fixture *t = *state;
+    uint32_t slot, rows;
+    start(t, 30, 3, 3); /* never started */
+    vkt_loader_destroy(&t->l);
+    t->src.slow_us = 100;
+    for (uint32_t taken = 0; taken <= 3; taken++) {
+        start(t, 30, 3, 3);
+        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+        for (uint32_t i = 0; i < taken; i++) assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+        vkt_loader_destroy(&t->l); /* `taken` slots are the caller's, the rest in work */
+    }
+    start(t, 30, 3, 3);
+    for (uint32_t epoch = 0; epoch < 5; epoch++) {
+        vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed: the workers are idle or on another order */
+        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+        for (uint32_t i = 0; i < epoch; i++) {
+            assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+            check_batch(t, 30, slot, rows, NULL, i * 30);
+            dirty(t, slot);
+            assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
+        }
+    }
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4, in slot 1, is kept over the restart */
+    assert_int_equal(slot, 1);
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_OK);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    check_batch(t, 30, 1, 30, NULL, 120);
+    assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    check_batch(t, 30, slot, rows, t->order, 30);
+    vkt_loader_destroy(&t->l);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    fixture *t = *state;
+    uint32_t slot, rows;
+    vkt_test_expect_errors(true);
+    vkt_loader_slot none = { 0 };
+    const vkt_loader_params bad[] = {
+        { NULL, 10, t->slots, 2, 1 },  { t->ds, 0, t->slots, 2, 1 }, { t->ds, 10, NULL, 2, 1 },
+        { t->ds, 10, t->slots, 0, 1 }, { t->ds, 10, &none, 1, 1 },   { t->ds, 10, t->slots, 2, VKT_DATA_MAX_WORKERS },
+    };
+    for (size_t i = 0; i < VKT_COUNT(bad); i++) {
+        assert_int_equal(vkt_loader_create(&t->h, &bad[i], &t->l), VKT_E_ARG);
+        assert_null(t->l);
+    }
+    start(t, 10, 1, 0);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
+    vkt_test_error_says("no epoch was started");
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0), VKT_E_ARG);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS + 1), VKT_E_ARG);
+    vkt_order_identity(t->order, ROWS);
+    t->order[200] = ROWS;
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_E_ARG);
+    vkt_test_error_says("order[200]: want a row below 333, got 333");
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200), VKT_OK);
+    assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* else it would wait for ever */
+    vkt_test_error_says("was not released");
+    assert_int_equal(vkt_loader_release(t->l, 1), VKT_E_STATE);
+    assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
+    assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* refusals change nothing */
+    check_batch(t, 10, slot, rows, NULL, 10);
+    vkt_loader_destroy(&t->l);
+    vkt_loader_destroy(&t->l);
+    vkt_loader_destroy(NULL);
+}
+
+static void epochs_allocate_nothing_and_failed_allocations_are_a_status(void **state)
+{
+    fixture *t = *state;
+    const vkt_loader_params p = { t->ds, 32, t->slots, 2, 2 };
+    const size_t before = vkt_test_live_blocks();
+    unsigned n = 1;
+    for (;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_loader_create(&t->h, &p, &t->l);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_null(t->l);
+        assert_int_equal(vkt_test_live_blocks(), before);
+    }
+    vkt_test_fail_allocation(0);
+    assert_int_equal(n, 4); /* the loader, its slots, its workers */
+    dirty(t, 0);
+    dirty(t, 1);
+    const unsigned long allocations = vkt_test_allocations();
+    check_epoch(t, 32, 2, NULL, ROWS, 0);
+    assert_int_equal(vkt_test_allocations(), allocations);
+    vkt_loader_destroy(&t->l);
+}
+
+static int setup(void **state)
+{
+    static fixture t;
+    vkt_test_setup(state);
+    t = (fixture){ .h = vkt_test_host(), .src.bad = { UINT32_MAX, UINT32_MAX } };
+    for (uint32_t i = 0; i < ROWS; i++) t.labels[i] = (i * 7 + 1) % 11;
+    for (uint32_t i = 0; i < MAX_SLOTS; i++) t.slots[i] = (vkt_loader_slot){ t.features[i], t.slot_labels[i] };
+    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t.labels };
+    const vkt_data_source src = { source_fetch, NULL, &t.src };
+    *state = &t;
+    return vkt_dataset_from_source(&t.h, &p, &src, &t.ds) == VKT_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    fixture *t = *state;
+    vkt_loader_destroy(&t->l);
+    vkt_dataset_destroy(&t->ds);
+    return vkt_test_teardown(state);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(batches_equal_direct_fetches),
+        TEST(tables_in_memory_and_slices_are_loaded),
+        TEST(workers_run_at_once_on_one_batch),
+        TEST(free_slots_are_filled_ahead_and_no_more),
+        TEST(the_first_failing_row_in_order_is_told),
+        TEST(it_can_be_destroyed_or_restarted_at_any_time),
+        TEST(wrong_calls_are_refused),
+        TEST(epochs_allocate_nothing_and_failed_allocations_are_a_status),
+    };
+    return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
+}
