@@ -214,6 +214,7 @@ static void the_first_failing_row_in_order_is_told(void **state)
             vkt_test_error_says("(104 of the epoch) could not be fetched");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
+            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0), VKT_E_ARG); /* stops the workers */
             t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk is back: the next epoch is whole */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);
