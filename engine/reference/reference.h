@@ -1,5 +1,8 @@
-/* reference/reference.h - every op again, on the CPU, in double precision, as plain loops over logical indices. Shares no
- * code with ops/: only the attributes' structs (ir/attrs.h). A library target of its own, for tests and audits. */
+/* reference/reference.h - every op again, on the CPU, in double precision, as plain loops over logical indices. Shares
+ * no code with ops/: only the attributes' structs (ir/attrs.h). A library target of its own, for tests and audits.
+ *
+ * The functions trust their caller: shapes are those that the op's infer accepts and states. They allocate nothing and
+ * cannot fail. Threads: any. */
 #ifndef VKT_REFERENCE_H
 #define VKT_REFERENCE_H
 
@@ -18,22 +21,31 @@ typedef struct vkt_ref_tensor {
 typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
-    const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
-    vkt_ref_tensor *out;      /* forward: shapes given, elements to be filled in */
+    const vkt_ref_tensor *in;  /* absent inputs have f == u == NULL */
+    vkt_ref_tensor *out;       /* forward: shapes given, elements to be filled in; backward reads shapes alone */
     const double *const *dout; /* backward: per output, NULL for none */
     double *const *din;        /* backward: per input, NULL if not wanted; zeroed by the caller, accumulated into */
-    uint32_t rows;            /* real rows of the batch (never 0) */
-    uint64_t seed;            /* step state, for dropout */
+    uint32_t rows;             /* real rows of the batch (never 0) */
+    uint32_t first;            /* where the batch starts in the row order */
+    uint64_t seed;             /* step state, for dropout */
     uint32_t t;
+    double lr;
 } vkt_ref_call;
 
 typedef struct vkt_ref_op {
     const char *name; /* as in ops.def */
+    uint32_t n_out;   /* outputs that have a meaning; what a row keeps in further ones is its own affair */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
 } vkt_ref_op;
 
 /* NULL if there is none of that name. */
 const vkt_ref_op *vkt_ref_find(const char *name);
+
+/* One step of n parameters in place, as vkt_update's comment says; t counts from 1. `buf` may be NULL where o->momentum
+ * is 0. o must be resolved: no zero that stands for a default. */
+void vkt_ref_sgd(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g, double *buf);
+void vkt_ref_adam(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g, double *m,
+                  double *v);
 
 #endif

@@ -1,0 +1,66 @@
+/* reference/conv2d.c - cross-correlation of pictures:
+ *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
+ * with g = the group of o: o / (O / groups). */
+#include "reference/families.h"
+
+/* One product of the sum: positions of its factors and of the element that it adds to. */
+typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
+
+/* Row or column that tap k of output position `out` meets; false where that is padding. */
+static bool meets(const vkt_conv2d_attr *a, int axis, uint32_t out, uint32_t k, uint32_t size, size_t *at)
+{
+    const int64_t i = (int64_t)out * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];
+    *at = (size_t)i;
+    return i >= 0 && i < size;
+}
+
+static void each_tap(const vkt_ref_call *c, tap_fn tap)
+{
+    const vkt_conv2d_attr *a = c->attr;
+    const vkt_shape x = c->in[0].shape, w = c->in[1].shape, y = c->out[0].shape;
+    const uint32_t out_of_group = y.dim[1] / a->groups, in_of_group = x.dim[1] / a->groups;
+    for (uint32_t n = 0; n < y.dim[0]; n++)
+        for (uint32_t o = 0; o < y.dim[1]; o++)
+            for (uint32_t p = 0; p < y.dim[2]; p++)
+                for (uint32_t q = 0; q < y.dim[3]; q++)
+                    for (uint32_t k = 0; k < in_of_group; k++)
+                        for (uint32_t r = 0; r < w.dim[2]; r++)
+                            for (uint32_t s = 0; s < w.dim[3]; s++) {
+                                const uint32_t channel = o / out_of_group * in_of_group + k;
+                                size_t row, column;
+                                if (meets(a, 0, p, r, x.dim[2], &row) && meets(a, 1, q, s, x.dim[3], &column))
+                                    tap(c, vkt_ref_at4(x, n, channel, row, column), vkt_ref_at4(w, o, k, r, s),
+                                        vkt_ref_at4(y, n, o, p, q));
+                            }
+}
+
+static void add_product(const vkt_ref_call *c, size_t x, size_t w, size_t y)
+{
+    c->out[0].f[y] += c->in[0].f[x] * c->in[1].f[w];
+}
+
+static void add_gradients(const vkt_ref_call *c, size_t x, size_t w, size_t y)
+{
+    if (c->din[0]) c->din[0][x] += c->dout[0][y] * c->in[1].f[w];
+    if (c->din[1]) c->din[1][w] += c->dout[0][y] * c->in[0].f[x];
+}
+
+static void forward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape;
+    const double *bias = c->n_in > 2 ? c->in[2].f : NULL;
+    const size_t plane = (size_t)y.dim[2] * y.dim[3], n = vkt_ref_count(y);
+    for (size_t i = 0; i < n; i++) c->out[0].f[i] = bias ? bias[i / plane % y.dim[1]] : 0;
+    each_tap(c, add_product);
+}
+
+static void backward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape;
+    const size_t plane = (size_t)y.dim[2] * y.dim[3], n = vkt_ref_count(y);
+    if (c->n_in > 2 && c->din[2])
+        for (size_t i = 0; i < n; i++) c->din[2][i / plane % y.dim[1]] += c->dout[0][i];
+    each_tap(c, add_gradients);
+}
+
+const vkt_ref_op vkt_ref_conv2d = { "conv2d", 1, forward, backward };

@@ -1,0 +1,39 @@
+/* reference/data.c - a batch out of a table: row order[first + b] for b < rows, else 0. */
+#include "reference/families.h"
+
+/* The table's row for sample b; false for a sample past the real ones. */
+static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
+{
+    if (b >= c->rows) return false;
+    *row = c->in[1].u[c->first + b];
+    return true;
+}
+
+/* out[b,i] = scale[channel] table[row,i] + shift[channel]; a row of u8 may be longer than a sample. */
+static void rows_forward(const vkt_ref_call *c)
+{
+    const vkt_gather_attr *a = c->attr;
+    const size_t n = vkt_ref_count(a->sample), pitch = c->in[0].shape.dim[1];
+    for (uint32_t b = 0; b < a->batch; b++) {
+        size_t row = 0;
+        const bool is_real = row_of(c, b, &row);
+        for (size_t i = 0; i < n; i++) {
+            const size_t channel = i / (n / a->channels);
+            const double x = is_real ? c->in[0].f[row * pitch + i] : 0;
+            c->out[0].f[b * n + i] = is_real ? (double)a->scale[channel] * x + (double)a->shift[channel] : 0;
+        }
+    }
+}
+
+const vkt_ref_op vkt_ref_gather_rows = { "gather_rows", 1, rows_forward, NULL };
+
+static void labels_forward(const vkt_ref_call *c)
+{
+    const vkt_gather_attr *a = c->attr;
+    for (uint32_t b = 0; b < a->batch; b++) {
+        size_t row = 0;
+        c->out[0].u[b] = row_of(c, b, &row) ? c->in[0].u[row] : 0;
+    }
+}
+
+const vkt_ref_op vkt_ref_gather_labels = { "gather_labels", 1, labels_forward, NULL };

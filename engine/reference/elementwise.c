@@ -1,0 +1,126 @@
+/* reference/elementwise.c - what treats each element by itself, or moves it unchanged.
+ *   relu: max(x, 0)    dropout: x scale where the mask keeps it, else 0    add, mul: with NumPy's broadcasting
+ *   reshape, to_layout: the same logical elements in the same logical order */
+#include "reference/families.h"
+
+#include <math.h>
+
+static void relu_forward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++) {
+        const double x = c->in[0].f[i];
+        c->out[0].f[i] = x > 0 || isnan(x) ? x : 0;
+    }
+}
+
+static void relu_backward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++)
+        if (c->in[0].f[i] > 0) c->din[0][i] += c->dout[0][i];
+}
+
+const vkt_ref_op vkt_ref_relu = { "relu", 1, relu_forward, relu_backward };
+
+/* ---- dropout: see vkt_dropout_attr ---- */
+
+/* Where logical element i lies in memory: the batch fastest, its pitch rounded up to 4, or row-major. */
+static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
+{
+    if (layout == VKT_ROWS || s.rank == 0) return i;
+    const size_t inner = vkt_ref_count(s) / s.dim[0], pitch = (s.dim[0] + 3u) / 4u * 4u;
+    return i % inner * pitch + i / inner;
+}
+
+/* What logical element i is multiplied with. */
+static double factor(const vkt_ref_call *c, size_t i)
+{
+    const vkt_dropout_attr *a = c->attr;
+    const vkt_shape s = c->in[0].shape;
+    size_t e;
+    if (a->planes) {
+        const size_t plane = i / ((size_t)s.dim[2] * s.dim[3]);
+        e = physical(vkt_shape2(s.dim[0], s.dim[1]), VKT_BATCH_LAST, plane);
+    } else {
+        e = physical(s, c->in[0].layout, i);
+    }
+    const vkt_philox counter = { { (uint32_t)(e / 4), c->t, a->salt, VKT_STREAM_DROPOUT } };
+    return vkt_philox4x32(counter, c->seed).w[e % 4] >= a->threshold ? (double)a->scale : 0;
+}
+
+static void dropout_forward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++) c->out[0].f[i] = c->in[0].f[i] * factor(c, i);
+}
+
+static void dropout_backward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++) c->din[0][i] += c->dout[0][i] * factor(c, i);
+}
+
+const vkt_ref_op vkt_ref_dropout = { "dropout", 1, dropout_forward, dropout_backward };
+
+/* ---- two operands ---- */
+
+static void add_forward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape, a = c->in[0].shape, b = c->in[1].shape;
+    const size_t n = vkt_ref_count(y);
+    for (size_t i = 0; i < n; i++)
+        c->out[0].f[i] = c->in[0].f[vkt_ref_broadcast(y, a, i)] + c->in[1].f[vkt_ref_broadcast(y, b, i)];
+}
+
+static void add_backward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape;
+    const size_t n = vkt_ref_count(y);
+    for (uint32_t k = 0; k < 2; k++)
+        for (size_t i = 0; c->din[k] && i < n; i++) c->din[k][vkt_ref_broadcast(y, c->in[k].shape, i)] += c->dout[0][i];
+}
+
+const vkt_ref_op vkt_ref_add = { "add", 1, add_forward, add_backward };
+
+static void mul_forward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape, a = c->in[0].shape, b = c->in[1].shape;
+    const size_t n = vkt_ref_count(y);
+    for (size_t i = 0; i < n; i++)
+        c->out[0].f[i] = c->in[0].f[vkt_ref_broadcast(y, a, i)] * c->in[1].f[vkt_ref_broadcast(y, b, i)];
+}
+
+static void mul_backward(const vkt_ref_call *c)
+{
+    const vkt_shape y = c->out[0].shape;
+    const size_t n = vkt_ref_count(y);
+    for (uint32_t k = 0; k < 2; k++)
+        for (size_t i = 0; c->din[k] && i < n; i++) {
+            const vkt_ref_tensor *other = &c->in[1 - k];
+            c->din[k][vkt_ref_broadcast(y, c->in[k].shape, i)] +=
+                c->dout[0][i] * other->f[vkt_ref_broadcast(y, other->shape, i)];
+        }
+}
+
+const vkt_ref_op vkt_ref_mul = { "mul", 1, mul_forward, mul_backward };
+
+/* ---- moved unchanged ---- */
+
+static void copy_forward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    if (c->in[0].dtype == VKT_U32)
+        memcpy(c->out[0].u, c->in[0].u, n * sizeof *c->out[0].u);
+    else
+        memcpy(c->out[0].f, c->in[0].f, n * sizeof *c->out[0].f);
+}
+
+static void copy_backward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape);
+    for (size_t i = 0; i < n; i++) c->din[0][i] += c->dout[0][i];
+}
+
+const vkt_ref_op vkt_ref_reshape = { "reshape", 1, copy_forward, copy_backward };
+const vkt_ref_op vkt_ref_to_layout = { "to_layout", 1, copy_forward, copy_backward };

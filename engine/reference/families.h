@@ -1,0 +1,32 @@
+/* reference/families.h - the entries of reference.c's table, by family, and what the families share. */
+#ifndef VKT_REFERENCE_FAMILIES_H
+#define VKT_REFERENCE_FAMILIES_H
+
+#include "reference/reference.h"
+
+extern const vkt_ref_op vkt_ref_matmul, vkt_ref_linear, vkt_ref_conv2d, vkt_ref_pool2d;
+extern const vkt_ref_op vkt_ref_relu, vkt_ref_dropout, vkt_ref_add, vkt_ref_mul, vkt_ref_reshape, vkt_ref_to_layout;
+extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_expand;
+extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_mse, vkt_ref_argmax, vkt_ref_count_correct;
+extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels;
+extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam;
+
+/* Elements, as the families count them. */
+static inline size_t vkt_ref_count(vkt_shape s)
+{
+    size_t n = 1;
+    for (uint32_t i = 0; i < s.rank; i++) n *= s.dim[i];
+    return n;
+}
+
+/* Row-major position of (a,b,c,d) in a tensor of rank 4. */
+static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size_t d)
+{
+    return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
+}
+
+/* The element of a tensor of shape `small` that broadcasting repeats at element i of `large`: aligned at the right, a
+ * dimension of 1 stays at 0. */
+size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i);
+
+#endif

@@ -1,0 +1,29 @@
+/* reference/reference.c - the table of all references. */
+#include "reference/families.h"
+
+static const vkt_ref_op *const table[] = {
+    &vkt_ref_matmul,  &vkt_ref_linear,  &vkt_ref_conv2d,        &vkt_ref_pool2d,      &vkt_ref_relu,
+    &vkt_ref_dropout, &vkt_ref_add,     &vkt_ref_mul,           &vkt_ref_reshape,     &vkt_ref_to_layout,
+    &vkt_ref_sum,     &vkt_ref_mean,    &vkt_ref_sum_to,        &vkt_ref_expand,      &vkt_ref_softmax_xent,
+    &vkt_ref_mse,     &vkt_ref_argmax,  &vkt_ref_count_correct, &vkt_ref_gather_rows, &vkt_ref_gather_labels,
+    &vkt_ref_op_sgd,  &vkt_ref_op_adam,
+};
+
+const vkt_ref_op *vkt_ref_find(const char *name)
+{
+    for (size_t i = 0; i < VKT_COUNT(table); i++)
+        if (strcmp(table[i]->name, name) == 0) return table[i];
+    return NULL;
+}
+
+size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i)
+{
+    size_t at = 0, stride = 1;
+    for (uint32_t k = 0; k < small.rank; k++) { /* k counts dimensions from the right */
+        const size_t n = small.dim[small.rank - 1 - k], index = i % large.dim[large.rank - 1 - k];
+        i /= large.dim[large.rank - 1 - k];
+        if (n > 1) at += index * stride;
+        stride *= n;
+    }
+    return at;
+}
