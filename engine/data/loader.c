@@ -35,7 +35,7 @@ struct vkt_loader {
     vkt_host host;
     const vkt_dataset *dataset;
     const uint32_t *labels;
-    size_t row_bytes;
+    size_t row_bytes, row_pitch;
     uint32_t batch, n_slots, n_workers;
     slot *slots;
     worker *workers;
@@ -92,18 +92,19 @@ static bool claim(vkt_loader *l, chunk *c)
 static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_number, uint32_t *failed_row)
 {
     const vkt_loader_slot *m = &c->slot->memory;
-    uint8_t *dst = (uint8_t *)m->features + c->at * l->row_bytes;
+    uint8_t *dst = (uint8_t *)m->features + c->at * l->row_pitch;
     uint32_t *labels = m->labels && l->labels ? m->labels + c->at : NULL;
-    for (uint32_t i = 0; i < c->n; i++, dst += l->row_bytes) {
+    for (uint32_t i = 0; i < c->n; i++, dst += l->row_pitch) {
         const uint32_t row = l->order ? l->order[c->first + i] : c->first + i;
         const vkt_result r = vkt_dataset_fetch_as(l->dataset, row, dst, worker_number);
         if (r != VKT_OK) {
             *failed_row = c->at + i;
             return r;
         }
+        memset(dst + l->row_bytes, 0, l->row_pitch - l->row_bytes);
         if (labels) labels[i] = l->labels[row];
     }
-    memset(dst, 0, c->clear * l->row_bytes);
+    memset(dst, 0, c->clear * l->row_pitch);
     if (labels) memset(labels + c->n, 0, c->clear * sizeof *labels);
     return VKT_OK;
 }
@@ -166,6 +167,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
     l->labels = vkt_dataset_labels(p->dataset);
     l->row_bytes = vkt_dataset_row_bytes(p->dataset);
+    l->row_pitch = VKT_MAX(p->row_pitch, l->row_bytes);
     pthread_mutex_init(&l->lock, NULL); /* these three cannot fail with default attributes on Linux */
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);

@@ -190,6 +190,11 @@ vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32
 
 /* ---- switches ---- */
 
+vkt_host vkt_ctx_host(const vkt_ctx *ctx)
+{
+    return ctx->host;
+}
+
 const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
 {
     return &ctx->info;

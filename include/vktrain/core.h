@@ -165,6 +165,8 @@ typedef struct vkt_memory_stats {
 } vkt_memory_stats;
 
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
+/* The host services that the context was made with, resolved: no pointer is NULL. */
+VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 /* Gives cached, wholly free memory blocks back to the driver; returns how many bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);

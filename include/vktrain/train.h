@@ -113,6 +113,8 @@ VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
+/* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
+VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
 VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);           /* the trainer's: parameters, to look at or to set */
 VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t);       /* the trainer's: the recorded training step */
 

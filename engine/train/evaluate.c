@@ -1,0 +1,154 @@
+/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and predictions of single rows. */
+#include "train/trainer.h"
+
+static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
+{
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, t->params.batch, t->params.stream, t->params.workers, &e->feed));
+    VKT_TRY(vkt_graph_create(&t->host, &e->g));
+    vkt_builder *b = NULL;
+    VKT_TRY(vkt_builder_create(e->g, false, &b));
+    vkt_tensor x, labels;
+    const vkt_feed_values v = vkt_feed_declare(e->g, &e->feed);
+    vkt_feed_gather(e->g, &e->feed, v, &x, &labels);
+    e->logits = t->params.model.forward(b, x, t->params.model.user);
+    vkt_builder_destroy(&b);
+    e->classes = vkt_argmax(e->g, e->logits);
+    vkt_keep(e->g, e->logits);
+    vkt_keep(e->g, e->classes);
+    vkt_report(e->g, vkt_softmax_cross_entropy(e->g, e->logits, labels), vkt_count_correct(e->g, e->logits, labels));
+    VKT_TRY(vkt_graph_status(e->g));
+    vkt_binding arrays[3];
+    vkt_feed_bind(&e->feed, v, arrays);
+    const vkt_program_params pp = { .name = "evaluate", .arrays = arrays, .n_arrays = 3 };
+    return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
+}
+
+vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out)
+{
+    uint32_t have[3], want[3];
+    vkt_dataset_sample_shape(data, have);
+    vkt_dataset_sample_shape(t->params.train, want);
+    *out = NULL;
+    if (memcmp(have, want, sizeof have) != 0)
+        return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of shape (%u,%u,%u), got (%u,%u,%u)", want[0], want[1],
+                        want[2], have[0], have[1], have[2]);
+    vkt_evaluator *e = vkt_alloc(&t->host, sizeof *e);
+    if (!e) return vkt_fail_nomem(&t->host, "an evaluation", sizeof *e);
+    e->feed.h = &t->host;
+    const vkt_result r = build(t, data, e);
+    if (r == VKT_OK) *out = e;
+    else vkt_evaluator_destroy(t, &e);
+    return r;
+}
+
+void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
+{
+    vkt_evaluator *e = *pe;
+    if (!e) return;
+    vkt_program_destroy(&e->program);
+    vkt_feed_destroy(&e->feed);
+    vkt_graph_destroy(&e->g);
+    vkt_free(&t->host, e);
+    *pe = NULL;
+}
+
+static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
+{
+    vkt_metrics m;
+    VKT_TRY(vkt_program_metrics(e->program, run, &m));
+    s->loss += (double)m.loss * m.rows;
+    s->correct += (double)m.correct;
+    s->rows += m.rows;
+    return VKT_OK;
+}
+
+vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress,
+                             double *loss, double *accuracy)
+{
+    vkt_sums s = { 0 };
+    uint64_t run = 0, arrived = 0, submitted = 0;
+    vkt_order_identity(e->feed.host_order, e->feed.n);
+    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    const uint64_t start = vkt_now_ns();
+    for (;;) {
+        vkt_batch b;
+        VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
+        if (b.rows) {
+            VKT_TRY(vkt_program_run(e->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &run));
+            vkt_feed_used(&e->feed, run);
+            submitted++;
+        }
+        if (arrived == submitted) break;
+        if (b.rows && submitted - arrived < 3) continue; /* results are read two batches late */
+        VKT_TRY(collect(e, run - (submitted - arrived - 1), &s));
+        arrived++;
+        if (!c || !c->on_batch) continue;
+        progress->batch = (uint32_t)arrived;
+        progress->batches = vkt_div_up(e->feed.n, e->feed.batch);
+        progress->validating = true;
+        progress->loss = s.loss / (double)s.rows;
+        progress->accuracy = s.correct / (double)s.rows;
+        progress->seconds = (double)(vkt_now_ns() - start) * 1e-9;
+        c->on_batch(c->user, progress);
+    }
+    (void)t;
+    if (loss) *loss = s.loss / (double)s.rows;
+    if (accuracy) *accuracy = s.correct / (double)s.rows;
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy)
+{
+    if (t->validation && t->validation->feed.data == data)
+        return vkt_evaluator_run(t, t->validation, NULL, NULL, loss, accuracy);
+    vkt_evaluator *e;
+    VKT_TRY(vkt_evaluator_create(t, data, &e));
+    const vkt_result r = vkt_evaluator_run(t, e, NULL, NULL, loss, accuracy);
+    vkt_evaluator_destroy(t, &e);
+    return r;
+}
+
+/* Rows [first, first + count), a batch at a time; `room` holds one batch of logits and of classes. */
+static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *logits, void *room)
+{
+    const uint32_t B = e->feed.batch, K = vkt_tensor_shape(e->g, e->logits).dim[1];
+    float *z = room;
+    uint32_t *k = (uint32_t *)(void *)(z + (size_t)B * K);
+    /* The rows asked for come first in the order; a resident feed has them all, a streamed one is started at them. */
+    for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
+    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    for (uint32_t done = 0; done < count;) {
+        vkt_batch b;
+        uint64_t run;
+        VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
+        VKT_TRY(vkt_program_run(e->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &run));
+        vkt_feed_used(&e->feed, run);
+        const uint32_t n = VKT_MIN(b.rows, count - done);
+        VKT_TRY(vkt_program_read(e->program, e->classes, k, (uint64_t)B * sizeof *k));
+        if (logits) VKT_TRY(vkt_program_read(e->program, e->logits, z, (uint64_t)B * K * sizeof *z));
+        memcpy(classes + done, k, n * sizeof *k);
+        if (logits) memcpy(logits + (size_t)done * K, z, (size_t)n * K * sizeof *z);
+        done += n;
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count, uint32_t *classes,
+                               float *logits)
+{
+    const uint32_t n = vkt_dataset_rows(data);
+    if (first > n || count > n - first || count == 0)
+        return vkt_fail(&t->host, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);
+    vkt_evaluator *own = NULL, *e = t->validation;
+    if (!e || e->feed.data != data) {
+        VKT_TRY(vkt_evaluator_create(t, data, &own));
+        e = own;
+    }
+    const uint32_t K = vkt_tensor_shape(e->g, e->logits).dim[1];
+    void *room = vkt_alloc_array(&t->host, e->feed.batch, ((size_t)K + 1) * sizeof(float));
+    const vkt_result r = room ? predict(e, first, count, classes, logits, room)
+                              : vkt_fail_nomem(&t->host, "logits", (size_t)e->feed.batch * (K + 1) * sizeof(float));
+    vkt_free(&t->host, room);
+    vkt_evaluator_destroy(t, &own);
+    return r;
+}

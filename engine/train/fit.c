@@ -1,0 +1,174 @@
+/* train/fit.c - the loop: epochs of steps, validation, early stopping. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* One call of vkt_trainer_fit. */
+typedef struct fit {
+    vkt_trainer *t;
+    const vkt_fit_params *p;
+    uint32_t epochs;
+    uint64_t run;                /* newest run of the program */
+    uint64_t submitted, arrived; /* steps of this call */
+    uint64_t epoch_start_ns, last_ns;
+    double median_ms;            /* of the steps up to the last look */
+} fit;
+
+static int ascending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+double vkt_trainer_ms_per_step(const vkt_trainer *t)
+{
+    const uint32_t n = VKT_MIN(t->n_step_ms, (uint32_t)VKT_STEP_TIMES);
+    float *sorted = vkt_alloc_array(&t->host, n, sizeof *sorted);
+    if (n == 0 || !sorted) {
+        vkt_free(&t->host, sorted);
+        return NAN;
+    }
+    memcpy(sorted, t->step_ms, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, ascending);
+    const double median = n % 2 ? (double)sorted[n / 2] : ((double)sorted[n / 2 - 1] + (double)sorted[n / 2]) / 2;
+    vkt_free(&t->host, sorted);
+    return median;
+}
+
+static void note_time(fit *f)
+{
+    vkt_trainer *t = f->t;
+    const uint64_t now = vkt_now_ns();
+    if (!t->first_step_ns) t->first_step_ns = now;
+    if (f->last_ns) t->step_ms[t->n_step_ms++ % VKT_STEP_TIMES] = (float)((double)(now - f->last_ns) * 1e-6);
+    f->last_ns = now;
+}
+
+static void tell_batch(const fit *f)
+{
+    const vkt_trainer *t = f->t;
+    const vkt_fit_callbacks *c = &f->p->callbacks;
+    if (!c->on_batch) return;
+    const vkt_sums *s = &t->at.sums;
+    const vkt_fit_progress progress = { .epoch = t->at.epoch,
+                                        .epochs = f->epochs,
+                                        .batch = t->at.batch,
+                                        .batches = vkt_div_up(t->feed.n, t->feed.batch),
+                                        .loss = s->loss / (double)s->rows,
+                                        .accuracy = s->correct / (double)s->rows,
+                                        .seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9,
+                                        .ms_per_step = f->median_ms };
+    c->on_batch(c->user, &progress);
+}
+
+/* Takes the result of the oldest step that has not arrived; waits for it. */
+static vkt_result take_one(fit *f)
+{
+    vkt_trainer *t = f->t;
+    vkt_metrics m;
+    VKT_TRY(vkt_program_metrics(t->program, f->run - (f->submitted - f->arrived - 1), &m));
+    f->arrived++;
+    t->at.sums.loss += (double)m.loss * m.rows;
+    t->at.sums.correct += (double)m.correct;
+    t->at.sums.rows += m.rows;
+    t->at.batch++;
+    t->at.t++;
+    note_time(f);
+    tell_batch(f);
+    return VKT_OK;
+}
+
+static vkt_result drain(fit *f)
+{
+    while (f->arrived < f->submitted) VKT_TRY(take_one(f));
+    return VKT_OK;
+}
+
+/* A checkpoint describes the state between two steps: everything submitted must have arrived. */
+static vkt_result maybe_checkpoint(fit *f)
+{
+    vkt_trainer *t = f->t;
+    const uint64_t every = f->p->checkpoint_every, done = t->at.t + (f->submitted - f->arrived);
+    if (!f->p->checkpoint || !every || done % every) return VKT_OK;
+    VKT_TRY(drain(f));
+    VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));
+    f->last_ns = vkt_now_ns(); /* the file's time is not the next step's */
+    return VKT_OK;
+}
+
+static vkt_result train_epoch(fit *f)
+{
+    vkt_trainer *t = f->t;
+    if (t->params.no_shuffle) vkt_order_identity(t->feed.host_order, t->feed.n);
+    else vkt_shuffle(t->feed.host_order, t->feed.n, t->params.seed, t->at.epoch);
+    VKT_TRY(vkt_feed_start(&t->feed, t->at.batch));
+    f->epoch_start_ns = vkt_now_ns();
+    f->last_ns = 0;
+    for (;;) {
+        vkt_batch b;
+        VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
+        if (b.rows == 0) return drain(f);
+        VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, &f->run));
+        vkt_feed_used(&t->feed, f->run);
+        f->submitted++;
+        /* Results are read two steps late; the very first one at once, for the latency that is reported. */
+        if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
+        VKT_TRY(maybe_checkpoint(f));
+    }
+}
+
+/* Higher accuracy is better; without validation lower training loss is. */
+static bool is_better(const vkt_trainer *t, double now)
+{
+    if (isnan(now)) return false;
+    return isnan(t->at.best) || (t->validation ? now > t->at.best : now < t->at.best);
+}
+
+static vkt_result finish_epoch(fit *f, bool *stop)
+{
+    vkt_trainer *t = f->t;
+    vkt_position *at = &t->at;
+    vkt_epoch_record r = { .epoch = at->epoch,
+                           .train_loss = at->sums.loss / (double)at->sums.rows,
+                           .train_acc = at->sums.correct / (double)at->sums.rows,
+                           .val_loss = NAN,
+                           .val_acc = NAN,
+                           .lr = (double)t->params.lr };
+    f->median_ms = vkt_trainer_ms_per_step(t);
+    if (t->validation) {
+        vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
+        VKT_TRY(vkt_evaluator_run(t, t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc));
+    }
+    r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
+    VKT_TRY(vkt_history_add(&t->history, &r));
+    const double monitored = t->validation ? r.val_acc : r.train_loss;
+    const bool best = is_better(t, monitored);
+    at->since_best = best ? 0 : at->since_best + 1;
+    if (best) {
+        VKT_TRY(vkt_trainer_get(t, VKT_PART_VALUE, t->best));
+        at->best = monitored;
+        at->best_epoch = at->epoch;
+    }
+    at->stopped = f->p->patience && at->since_best >= f->p->patience;
+    at->epoch++;
+    at->batch = 0;
+    at->sums = (vkt_sums){ 0 };
+    if (f->p->checkpoint) VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));
+    *stop = at->stopped;
+    if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
+{
+    const vkt_fit_params none = { 0 };
+    fit f = { .t = t, .p = params ? params : &none };
+    f.epochs = f.p->epochs ? f.p->epochs : 1;
+    bool stop = t->at.stopped;
+    while (!stop && t->at.epoch <= f.epochs) {
+        VKT_TRY(train_epoch(&f));
+        VKT_TRY(finish_epoch(&f, &stop));
+    }
+    return t->at.best_epoch ? vkt_trainer_put(t, VKT_PART_VALUE, t->best) : VKT_OK;
+}

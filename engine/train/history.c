@@ -1,0 +1,72 @@
+/* train/history.c - the list, its best epoch, and CSV. */
+#include "train/history.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/file.h"
+
+vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
+{
+    VKT_TRY(vkt_grow(history->h, &history->records, history->n, &history->cap, sizeof *record));
+    history->records[history->n++] = *record;
+    return VKT_OK;
+}
+
+void vkt_history_free(vkt_history *history)
+{
+    vkt_free(history->h, history->records);
+    *history = (vkt_history){ .h = history->h };
+}
+
+/* Index of the first largest sign * field; n when all are NaN. */
+static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
+{
+    size_t best = n;
+    double best_value = 0;
+    for (size_t i = 0; i < n; i++) {
+        double value;
+        memcpy(&value, (const char *)&records[i] + field, sizeof value);
+        value *= sign;
+        if (isnan(value) || (best < n && value <= best_value)) continue;
+        best = i;
+        best_value = value;
+    }
+    return best;
+}
+
+size_t vkt_history_best(const vkt_epoch_record *records, size_t n)
+{
+    size_t best = extreme(records, n, offsetof(vkt_epoch_record, val_acc), 1);
+    if (best == n) best = extreme(records, n, offsetof(vkt_epoch_record, val_loss), -1);
+    if (best == n) best = extreme(records, n, offsetof(vkt_epoch_record, train_loss), -1);
+    return best;
+}
+
+vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path)
+{
+    const locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (!c_locale) return vkt_fail_nomem(h, "a locale", 0);
+    const locale_t old = uselocale(c_locale); /* of this thread */
+    vkt_text t = { .h = h };
+    vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds\n");
+    for (size_t i = 0; i < n; i++) {
+        const vkt_epoch_record *r = &records[i];
+        const double fields[] = { r->train_loss, r->train_acc, r->val_loss, r->val_acc, r->lr, r->seconds };
+        vkt_text_add(&t, "%u", r->epoch);
+        for (size_t k = 0; k < VKT_COUNT(fields); k++) {
+            if (isnan(fields[k]))
+                vkt_text_add(&t, ",");
+            else
+                vkt_text_add(&t, ",%.9g", fields[k]);
+        }
+        vkt_text_add(&t, "\n");
+    }
+    uselocale(old);
+    freelocale(c_locale);
+    const vkt_result r = t.failed ? vkt_fail_nomem(h, "a CSV text", t.len) : vkt_file_write(h, path, t.s, t.len);
+    vkt_text_free(&t);
+    return r;
+}

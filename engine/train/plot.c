@@ -1,0 +1,399 @@
+/* train/plot.c - two panels drawn with cairo.
+ *
+ * Why cairo and not PLplot, the plotting library at hand: PLplot keeps its streams in process-global state and ends the
+ * process on some errors (plexit). Cairo reports every error as a status and shares nothing but its font cache. Its
+ * memory does not come from the host's allocator. */
+#include "train/plot.h"
+
+#include <cairo.h>
+#include <cairo-svg.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/file.h"
+
+/* The page, in units that are pixels of an SVG; a PNG has PNG_SCALE^2 pixels per unit, for sharp text. */
+#define WIDTH 1120.0
+#define HEIGHT 460.0
+#define MARGIN 28.0
+#define PLOT_TOP 136.0
+#define PLOT_BOTTOM (HEIGHT - 62.0)
+#define PNG_SCALE 2.0
+
+#define TITLE_SIZE 20.0
+#define HEADER_SIZE 15.0
+#define TEXT_SIZE 13.0
+#define MIN_MARKER_STEP 11.0 /* closer points get no markers */
+#define MAX_VALUE 1e30       /* values beyond are gaps, like NaN: axis arithmetic stays finite */
+
+typedef struct rgb {
+    double r, g, b;
+} rgb;
+
+/* Blue and vermillion of Okabe & Ito, "Color Universal Design" (2002): told apart with every kind of colour vision. */
+static const rgb train_color = { 0, 0x72 / 255.0, 0xb2 / 255.0 }, val_color = { 0xd5 / 255.0, 0x5e / 255.0, 0 };
+static const rgb ink = { .13, .13, .15 }, soft_ink = { .38, .38, .42 }, axis_color = { .62, .62, .66 },
+                 grid_color = { .91, .91, .93 }, white = { 1, 1, 1 };
+
+typedef struct axis {
+    double lo, hi, step; /* values; ticks at multiples of step */
+    double from, to;     /* where lo and hi lie on the page */
+} axis;
+
+typedef struct panel {
+    const char *header;
+    size_t train, val; /* offsets of the two fields in a record */
+    double limit;      /* values do not exceed it, so the axis need not either */
+    double left, right;
+} panel;
+
+typedef struct chart {
+    cairo_t *cr;
+    const vkt_epoch_record *records;
+    size_t n, best;
+} chart;
+
+/* ---- numbers ---- */
+
+static double field(const vkt_epoch_record *record, size_t offset)
+{
+    double value;
+    memcpy(&value, (const char *)record + offset, sizeof value);
+    return fabs(value) <= MAX_VALUE ? value : NAN;
+}
+
+/* A step of 1, 2 or 5 times a power of ten that cuts `span` into about `pieces`. */
+static double nice_step(double span, double pieces)
+{
+    const double raw = span / pieces, power = pow(10, floor(log10(raw))), f = raw / power;
+    return power * (f < 1.5 ? 1 : f < 3.5 ? 2 : f < 7.5 ? 5 : 10);
+}
+
+static double place(const axis *a, double value)
+{
+    return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
+}
+
+/* The range of both series, widened to ticks. False when there is no value. */
+static bool fit_values(const chart *c, const panel *p, axis *a)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    for (size_t i = 0; i < 2 * c->n; i++) {
+        const double v = field(&c->records[i / 2], i % 2 ? p->val : p->train);
+        lo = fmin(lo, v); /* fmin and fmax skip NaN */
+        hi = fmax(hi, v);
+    }
+    if (!(lo <= hi)) return false;
+    const double least = fmax(fabs(hi) * 1e-4, 1e-12); /* below this tick labels would not differ */
+    double span_lo = lo, span_hi = hi;
+    if (hi - lo < least) { /* (nearly) constant: a band around it */
+        const double around = hi == 0 ? 0.5 : fmax(fabs(hi) * 0.05, least);
+        span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
+        span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
+    }
+    a->step = nice_step(span_hi - span_lo, 5);
+    const double slack = 1e-9; /* of a step: 0.3 / 0.1 is not 3 */
+    a->lo = floor(span_lo / a->step + slack) * a->step;
+    a->hi = ceil(span_hi / a->step - slack) * a->step;
+    return true;
+}
+
+static axis fit_epochs(const chart *c)
+{
+    axis a = { .lo = c->records[0].epoch, .hi = c->records[0].epoch };
+    for (size_t i = 1; i < c->n; i++) {
+        a.lo = fmin(a.lo, c->records[i].epoch);
+        a.hi = fmax(a.hi, c->records[i].epoch);
+    }
+    a.step = a.hi - a.lo > 10 ? nice_step(a.hi - a.lo, 8) : 1;
+    return a;
+}
+
+static void tick_text(double value, double step, char out[32])
+{
+    if (fabs(value) < step * 1e-6) value = 0;
+    if (step < 1e-4 || fabs(value) >= 1e6)
+        snprintf(out, 32, "%.7g", value);
+    else
+        snprintf(out, 32, "%.*f", (int)fmax(0, ceil(-log10(step) - 1e-9)), value);
+}
+
+/* ---- strokes and text ---- */
+
+static void set_color(cairo_t *cr, rgb color)
+{
+    cairo_set_source_rgb(cr, color.r, color.g, color.b);
+}
+
+static void set_font(cairo_t *cr, double size, bool bold)
+{
+    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
+                           bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_set_font_size(cr, size);
+}
+
+static double text_width(cairo_t *cr, const char *text)
+{
+    cairo_text_extents_t e;
+    cairo_text_extents(cr, text, &e);
+    return e.x_advance;
+}
+
+/* `anchor`: which part of the text stands at x; 0 its start, 0.5 its middle, 1 its end. y is the base line. */
+static void draw_text(cairo_t *cr, double x, double y, double anchor, rgb color, const char *text)
+{
+    set_color(cr, color);
+    cairo_move_to(cr, x - anchor * text_width(cr, text), y);
+    cairo_show_text(cr, text);
+}
+
+static void draw_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, rgb color)
+{
+    set_color(cr, color);
+    cairo_set_line_width(cr, width);
+    cairo_move_to(cr, x0, y0);
+    cairo_line_to(cr, x1, y1);
+    cairo_stroke(cr);
+}
+
+/* Circles for training, diamonds for validation: told apart in black and white too. */
+static void draw_marker(cairo_t *cr, double x, double y, bool val)
+{
+    cairo_new_path(cr);
+    if (val) {
+        const double r = 5.2;
+        cairo_move_to(cr, x, y - r);
+        cairo_line_to(cr, x + r, y);
+        cairo_line_to(cr, x, y + r);
+        cairo_line_to(cr, x - r, y);
+        cairo_close_path(cr);
+    } else {
+        cairo_arc(cr, x, y, 4.1, 0, 2 * acos(-1.0));
+    }
+    set_color(cr, val ? val_color : train_color);
+    cairo_fill_preserve(cr);
+    set_color(cr, white);
+    cairo_set_line_width(cr, 1.3);
+    cairo_stroke(cr);
+}
+
+/* ---- parts of a panel ---- */
+
+static void draw_grid(cairo_t *cr, const axis *x, const axis *y)
+{
+    char text[32];
+    set_font(cr, TEXT_SIZE, false);
+    for (double k = ceil(x->lo / x->step - 1e-9); k * x->step <= x->hi + x->step * 1e-9; k++) {
+        const double at = place(x, k * x->step);
+        draw_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, grid_color);
+        tick_text(k * x->step, x->step, text);
+        draw_text(cr, at, PLOT_BOTTOM + 21, 0.5, soft_ink, text);
+    }
+    for (double k = round(y->lo / y->step); k <= round(y->hi / y->step); k++) {
+        const double at = place(y, k * y->step);
+        draw_line(cr, x->from - 16, at, x->to + 16, at, 1, grid_color);
+        tick_text(k * y->step, y->step, text);
+        draw_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, soft_ink, text);
+    }
+    draw_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, axis_color);
+}
+
+static void draw_series(const chart *c, const axis *x, const axis *y, size_t offset, bool val)
+{
+    cairo_t *cr = c->cr;
+    bool inside = false;
+    cairo_new_path(cr);
+    for (size_t i = 0; i < c->n; i++) {
+        const double v = field(&c->records[i], offset);
+        if (!isnan(v)) {
+            const double px = place(x, c->records[i].epoch), py = place(y, v);
+            if (!inside) cairo_move_to(cr, px, py);
+            cairo_line_to(cr, px, py); /* a point alone becomes a dot, by the round caps */
+        }
+        inside = !isnan(v);
+    }
+    set_color(cr, val ? val_color : train_color);
+    cairo_set_line_width(cr, 2.2);
+    cairo_stroke(cr);
+    if (c->n > 1 && (x->to - x->from) / (double)(c->n - 1) < MIN_MARKER_STEP) return;
+    for (size_t i = 0; i < c->n; i++) {
+        const double v = field(&c->records[i], offset);
+        if (!isnan(v)) draw_marker(cr, place(x, c->records[i].epoch), place(y, v), val);
+    }
+}
+
+/* A dashed line at the best epoch, and a ring around the value that counts. */
+static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
+{
+    if (c->best == c->n) return;
+    cairo_t *cr = c->cr;
+    const double at = place(x, c->records[c->best].epoch), dashes[] = { 5, 4 };
+    cairo_set_dash(cr, dashes, 2, 0);
+    draw_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, axis_color);
+    cairo_set_dash(cr, NULL, 0, 0);
+    set_font(cr, TEXT_SIZE - 1, false);
+    draw_text(cr, at, PLOT_TOP - 10, 0.5, soft_ink, "best");
+    double v = field(&c->records[c->best], p->val);
+    if (isnan(v)) v = field(&c->records[c->best], p->train);
+    if (isnan(v)) return;
+    cairo_new_path(cr);
+    cairo_arc(cr, at, place(y, v), 9, 0, 2 * acos(-1.0));
+    set_color(cr, ink);
+    cairo_set_line_width(cr, 1.5);
+    cairo_stroke(cr);
+}
+
+static bool has_values(const chart *c, size_t offset)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (!isnan(field(&c->records[i], offset))) return true;
+    }
+    return false;
+}
+
+/* Right-aligned in the header's line, so that it never hides a curve; only the series that exist. */
+static void draw_legend(const chart *c, const panel *p)
+{
+    static const char *const names[] = { "train", "validation" };
+    double x = p->right;
+    set_font(c->cr, TEXT_SIZE, false);
+    for (int i = 1; i >= 0; i--) {
+        if (!has_values(c, i ? p->val : p->train)) continue;
+        const double y = PLOT_TOP - 32;
+        draw_text(c->cr, x, y, 1, ink, names[i]);
+        x -= text_width(c->cr, names[i]) + 9;
+        draw_line(c->cr, x - 26, y - 4.5, x, y - 4.5, 2.2, i ? val_color : train_color);
+        draw_marker(c->cr, x - 13, y - 4.5, i);
+        x -= 26 + 20;
+    }
+}
+
+static void draw_panel(const chart *c, const panel *p)
+{
+    cairo_t *cr = c->cr;
+    axis x = fit_epochs(c), y = { .from = PLOT_BOTTOM, .to = PLOT_TOP };
+    set_font(cr, HEADER_SIZE, true);
+    draw_text(cr, p->left, PLOT_TOP - 32, 0, ink, p->header);
+    if (!fit_values(c, p, &y)) {
+        set_font(cr, TEXT_SIZE, false);
+        draw_text(cr, (p->left + p->right) / 2, (PLOT_TOP + PLOT_BOTTOM) / 2, 0.5, soft_ink, "not measured");
+        return;
+    }
+    double label_width = 0;
+    set_font(cr, TEXT_SIZE, false);
+    for (double k = round(y.lo / y.step); k <= round(y.hi / y.step); k++) {
+        char text[32];
+        tick_text(k * y.step, y.step, text);
+        label_width = fmax(label_width, text_width(cr, text));
+    }
+    x.from = p->left + label_width + 26;
+    x.to = p->right - 16;
+    draw_grid(cr, &x, &y);
+    draw_legend(c, p);
+    draw_best(c, p, &x, &y);
+    draw_series(c, &x, &y, p->train, false);
+    draw_series(c, &x, &y, p->val, true);
+    set_font(cr, TEXT_SIZE, false);
+    draw_text(cr, (x.from + x.to) / 2, PLOT_BOTTOM + 44, 0.5, ink, "epoch");
+}
+
+/* ---- the page ---- */
+
+/* "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512" */
+static void best_text(const chart *c, char *out, size_t size)
+{
+    const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];
+    const struct {
+        const char *name;
+        double value;
+    } parts[] = { { isnan(r->val_acc) ? "training accuracy" : "validation accuracy",
+                    isnan(r->val_acc) ? r->train_acc : r->val_acc },
+                  { isnan(r->val_loss) ? "training loss" : "validation loss",
+                    isnan(r->val_loss) ? r->train_loss : r->val_loss } };
+    size_t len = (size_t)snprintf(out, size, "best epoch %u", r->epoch);
+    const char *before = ":  ";
+    for (size_t i = 0; i < VKT_COUNT(parts); i++) {
+        if (isnan(parts[i].value)) continue;
+        len += (size_t)snprintf(out + len, size - len, "%s%s %.4g", before, parts[i].name, parts[i].value);
+        before = ",  ";
+    }
+    if (c->best == c->n) *out = 0;
+}
+
+static void draw_page(const chart *c, const char *title)
+{
+    cairo_t *cr = c->cr;
+    set_color(cr, white);
+    cairo_paint(cr);
+    cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
+    cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
+
+    if (!title) title = "";
+    set_font(cr, TITLE_SIZE, true);
+    const double width = text_width(cr, title), room = WIDTH - 2 * MARGIN;
+    if (width > room) set_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
+    draw_text(cr, MARGIN, MARGIN + 18, 0, ink, title);
+    char subtitle[160];
+    best_text(c, subtitle, sizeof subtitle);
+    set_font(cr, TEXT_SIZE, false);
+    draw_text(cr, MARGIN, MARGIN + 42, 0, soft_ink, subtitle);
+
+    const double middle = WIDTH / 2;
+    const panel loss = {
+        "Loss",         offsetof(vkt_epoch_record, train_loss), offsetof(vkt_epoch_record, val_loss), INFINITY, MARGIN,
+        middle - MARGIN
+    };
+    const panel accuracy = {
+        "Accuracy",    offsetof(vkt_epoch_record, train_acc), offsetof(vkt_epoch_record, val_acc), 1, middle + MARGIN,
+        WIDTH - MARGIN
+    };
+    draw_panel(c, &loss);
+    draw_panel(c, &accuracy);
+}
+
+/* A cairo stream into the file. */
+static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
+{
+    return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
+}
+
+static cairo_status_t render(const chart *lent, const char *title, bool png, vkt_file_writer *w)
+{
+    cairo_surface_t *surface =
+        png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(WIDTH * PNG_SCALE), (int)(HEIGHT * PNG_SCALE))
+            : cairo_svg_surface_create_for_stream(write_chunk, w, WIDTH, HEIGHT);
+    if (!png) cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+    chart c = *lent;
+    c.cr = cairo_create(surface);
+    if (png) cairo_scale(c.cr, PNG_SCALE, PNG_SCALE);
+    draw_page(&c, title);
+    cairo_status_t status = cairo_status(c.cr); /* sticky: the first error of all calls above */
+    cairo_destroy(c.cr);
+    if (png && status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(surface, write_chunk, w);
+    cairo_surface_finish(surface); /* an SVG is written here */
+    if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    return status;
+}
+
+vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *title,
+                            const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    const bool png = dot && strcasecmp(dot, ".png") == 0, svg = dot && strcasecmp(dot, ".svg") == 0;
+    if (!png && !svg) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want a name that ends in .svg or .png", path);
+    if (n == 0) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want one epoch or more, got none", path);
+    vkt_file_writer w;
+    VKT_TRY(vkt_file_writer_begin(h, path, &w));
+    const chart c = { .records = records, .n = n, .best = vkt_history_best(records, n) };
+    const cairo_status_t status = render(&c, title, png, &w);
+    if (status == CAIRO_STATUS_SUCCESS) return vkt_file_writer_commit(&w);
+    vkt_file_writer_abort(&w);
+    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* the writer said why */
+    const vkt_result r = status == CAIRO_STATUS_NO_MEMORY        ? VKT_E_NOMEM
+                         : status == CAIRO_STATUS_INVALID_STRING ? VKT_E_ARG
+                                                                 : VKT_E_IO;
+    return vkt_fail(h, r, "plot \"%s\": %s", path, cairo_status_to_string(status));
+}

@@ -1,0 +1,253 @@
+/* train/state.c - weights and full training state in files.
+ *
+ * A checkpoint holds what the next step depends on and nothing else (no times, no names of devices), so that two runs with
+ * one seed end in the same bytes:
+ *   <name>                  parameters                        F32
+ *   vktrain.best.<name>     those of the best epoch           F32, once there is one
+ *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
+ *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
+ *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact) */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "io/checkpoint.h"
+#include "train/trainer.h"
+
+enum { HISTORY_COLUMNS = 6, NAME_ROOM = 96, TEXT_ROOM = 512 };
+
+/* Where the parts of a state lie in a file, and in `t` or in memory of our own. */
+typedef struct state {
+    vkt_trainer *t;
+    uint32_t n;           /* parameters */
+    vkt_blob *blobs;
+    size_t n_blobs;
+    char (*names)[NAME_ROOM];
+    float *part[4];       /* by vkt_store_part; [1], the gradient, is no state */
+    double *history;
+    uint32_t n_history;
+} state;
+
+static const char *const prefixes[4] = { "", NULL, "vktrain.moment1.", "vktrain.moment2." };
+
+static void state_free(state *s)
+{
+    const vkt_host *h = &s->t->host;
+    for (int i = 0; i < 4; i++) vkt_free(h, s->part[i]);
+    vkt_free(h, s->history);
+    vkt_free(h, s->names);
+    vkt_free(h, s->blobs);
+}
+
+static vkt_result state_alloc(vkt_trainer *t, uint32_t n_history, state *s)
+{
+    const vkt_host *h = &t->host;
+    *s = (state){ .t = t, .n = vkt_store_count(t->store), .n_history = n_history };
+    const size_t most = (size_t)s->n * 4 + 1, elements = vkt_store_elements(t->store);
+    bool ok = (s->blobs = vkt_alloc_array(h, most, sizeof *s->blobs)) != NULL;
+    ok = ok && (s->names = vkt_alloc_array(h, most, sizeof *s->names)) != NULL;
+    ok = ok && (s->history = vkt_alloc_array(h, n_history + 1, HISTORY_COLUMNS * sizeof *s->history)) != NULL;
+    for (int i = 0; i < 4 && ok; i++)
+        if (prefixes[i] && vkt_store_has(t->store, (vkt_store_part)i))
+            ok = (s->part[i] = vkt_alloc_array(h, elements, sizeof(float))) != NULL;
+    if (ok) return VKT_OK;
+    state_free(s);
+    return vkt_fail_nomem(h, "the training state", elements * sizeof(float));
+}
+
+static void add_blob(state *s, const char *prefix, const char *name, vkt_st_dtype dtype, vkt_shape shape, const void *data)
+{
+    vkt_blob *b = &s->blobs[s->n_blobs];
+    snprintf(s->names[s->n_blobs], NAME_ROOM, "%s%s", prefix, name);
+    *b = (vkt_blob){ .name = s->names[s->n_blobs], .dtype = dtype, .rank = shape.rank, .data = data };
+    for (uint32_t i = 0; i < shape.rank; i++) b->dims[i] = shape.dim[i];
+    s->n_blobs++;
+}
+
+static void add_parts(state *s, const char *prefix, const float *values)
+{
+    for (uint32_t i = 0; values && i < s->n; i++) {
+        const vkt_shape shape = vkt_store_shape(s->t->store, i);
+        add_blob(s, prefix, vkt_store_name(s->t->store, i), VKT_ST_F32, shape, values);
+        values += vkt_shape_elements(shape);
+    }
+}
+
+/* What must be equal for a resumed run to go on as if it had never stopped. */
+static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_optimizer *o = &t->params.optimizer;
+    snprintf(out, TEXT_ROOM, "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 %a beta2 %a eps %a",
+             t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
+             (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
+             (double)o->eps);
+}
+
+static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_position *p = &t->at;
+    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t, p->epoch,
+             p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch,
+             p->since_best, p->stopped);
+}
+
+static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
+{
+    int stopped = 0;
+    const int n = text ? sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32 " %" SCNu32 " %d",
+                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows, &p->best,
+                                &p->best_epoch, &p->since_best, &stopped)
+                       : 0;
+    p->stopped = stopped != 0;
+    if (isinf(p->best)) p->best = NAN;
+    return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
+}
+
+static void history_to_columns(const vkt_history *h, double *out)
+{
+    for (size_t i = 0; i < h->n; i++, out += HISTORY_COLUMNS) {
+        const vkt_epoch_record *r = &h->records[i];
+        const double row[HISTORY_COLUMNS] = { r->epoch, r->train_loss, r->train_acc, r->val_loss, r->val_acc, r->lr };
+        memcpy(out, row, sizeof row);
+    }
+}
+
+vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
+{
+    state s;
+    VKT_TRY(state_alloc(t, (uint32_t)t->history.n, &s));
+    history_to_columns(&t->history, s.history);
+    add_blob(&s, "", "vktrain.history", VKT_ST_F64, vkt_shape2(s.n_history, HISTORY_COLUMNS), s.history);
+    vkt_result r = VKT_OK;
+    for (int i = 0; i < 4 && r == VKT_OK; i++) {
+        if (!s.part[i]) continue;
+        r = vkt_trainer_get(t, (vkt_store_part)i, s.part[i]);
+        add_parts(&s, prefixes[i], s.part[i]);
+    }
+    if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
+    char run[TEXT_ROOM], position[TEXT_ROOM];
+    run_text(t, run);
+    position_text(t, position);
+    const vkt_meta meta[] = { { "vktrain.run", run }, { "vktrain.position", position } };
+    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, meta, 2);
+    state_free(&s);
+    return r;
+}
+
+/* ---- reading ---- */
+
+/* The entry for parameter i under `prefix`, if its shape fits. */
+static vkt_result find(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix, uint32_t i,
+                       const vkt_st_entry **out)
+{
+    char name[NAME_ROOM], want[80];
+    snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(t->store, i));
+    const vkt_shape s = vkt_store_shape(t->store, i);
+    *out = vkt_safetensors_find(st, name);
+    bool fits = *out && (*out)->rank == s.rank;
+    for (uint32_t d = 0; fits && d < s.rank; d++) fits = (*out)->dims[d] == s.dim[d];
+    if (fits) return VKT_OK;
+    return vkt_fail(&t->host, *out ? VKT_E_SHAPE : VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file %s", path, name,
+                    vkt_shape_text(s, want), *out ? "has another shape" : "has none of that name");
+}
+
+static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix, float *out)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        const vkt_st_entry *e;
+        VKT_TRY(find(t, st, path, prefix, i, &e));
+        VKT_TRY(vkt_safetensors_read_f32(st, e, out, e->elements));
+        out += e->elements;
+    }
+    return VKT_OK;
+}
+
+static vkt_result check_run(const vkt_trainer *t, const vkt_safetensors *st, const char *path)
+{
+    char run[TEXT_ROOM];
+    run_text(t, run);
+    const char *have = vkt_safetensors_meta(st, "vktrain.run");
+    if (have && strcmp(have, run) == 0) return VKT_OK;
+    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, run, have ? have : "nothing");
+}
+
+/* Everything is read before anything is changed. */
+static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
+                             vkt_position *at, uint64_t *seed)
+{
+    VKT_TRY(check_run(t, st, path));
+    const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
+    if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
+        e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS)
+        return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position or history is malformed", path);
+    VKT_TRY(vkt_safetensors_read_raw(st, e, s->history, e->bytes));
+    for (int i = 0; i < 4; i++)
+        if (s->part[i]) VKT_TRY(read_all(t, st, path, prefixes[i], s->part[i]));
+    return at->best_epoch ? read_all(t, st, path, "vktrain.best.", best) : VKT_OK;
+}
+
+static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best, const vkt_position *at, uint64_t seed)
+{
+    vkt_history_free(&t->history);
+    for (uint32_t i = 0; i < s->n_history; i++) {
+        const double *c = s->history + (size_t)i * HISTORY_COLUMNS;
+        VKT_TRY(vkt_history_add(&t->history, &(vkt_epoch_record){ .epoch = (uint32_t)c[0], .train_loss = c[1], .train_acc = c[2],
+                                                                  .val_loss = c[3], .val_acc = c[4], .lr = c[5], .seconds = NAN }));
+    }
+    for (int i = 0; i < 4; i++)
+        if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
+    memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
+    t->at = *at;
+    t->params.seed = seed;
+    return vkt_store_set_clock(t->store, at->t, seed);
+}
+
+vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
+{
+    vkt_safetensors *st;
+    VKT_TRY(vkt_checkpoint_open(&t->host, path, &st));
+    const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
+    const uint32_t epochs = e && e->rank == 2 && e->dims[1] == HISTORY_COLUMNS && e->dims[0] < UINT32_MAX / 64 ? (uint32_t)e->dims[0] : 0;
+    state s;
+    vkt_result r = state_alloc(t, epochs, &s);
+    if (r == VKT_OK) {
+        vkt_position at = { 0 };
+        uint64_t seed = 0;
+        float *best = t->weights; /* nobody else's now */
+        r = read_state(t, st, path, &s, best, &at, &seed);
+        if (r == VKT_OK) r = apply_state(t, &s, best, &at, seed);
+        state_free(&s);
+    }
+    vkt_safetensors_close(&st);
+    return r;
+}
+
+/* ---- weights alone ---- */
+
+vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
+{
+    state s;
+    VKT_TRY(state_alloc(t, 0, &s));
+    vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, s.part[0]);
+    add_parts(&s, "", s.part[0]);
+    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, NULL, 0);
+    state_free(&s);
+    return r;
+}
+
+vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
+{
+    vkt_safetensors *st;
+    VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
+    vkt_result r = read_all(t, st, path, "", t->weights);
+    if (r == VKT_OK) r = vkt_trainer_put(t, VKT_PART_VALUE, t->weights);
+    for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {
+        const char *name = vkt_safetensors_entry(st, i)->name;
+        uint32_t k = 0;
+        while (k < vkt_store_count(t->store) && strcmp(vkt_store_name(t->store, k), name) != 0) k++;
+        if (k == vkt_store_count(t->store)) vkt_log(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
+    }
+    vkt_safetensors_close(&st);
+    return r;
+}

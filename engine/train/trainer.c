@@ -1,0 +1,174 @@
+/* train/trainer.c - making a trainer: data, graphs, store, programs, initial weights. */
+#include "train/trainer.h"
+
+#include <math.h>
+
+#include "train/plot.h"
+
+static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
+{
+    const vkt_host *h = &t->host;
+    t->params = *p;
+    vkt_trainer_params *q = &t->params;
+    if (!q->model.forward) return vkt_fail(h, VKT_E_ARG, "trainer: want model.forward");
+    if (!q->train) return vkt_fail(h, VKT_E_ARG, "trainer: want a training data set");
+    if (!q->model.name) q->model.name = "model";
+    if (!q->batch) q->batch = 128;
+    if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
+    if (q->lr == 0) q->lr = q->optimizer.kind == VKT_ADAM ? 0.001f : 0.01f;
+    return VKT_OK;
+}
+
+/* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
+static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
+{
+    VKT_TRY(vkt_graph_create(&t->host, &t->g));
+    VKT_TRY(vkt_builder_create(t->g, true, &t->builder));
+    vkt_tensor x, labels;
+    *v = vkt_feed_declare(t->g, &t->feed);
+    vkt_feed_gather(t->g, &t->feed, *v, &x, &labels);
+    const vkt_tensor z = t->params.model.forward(t->builder, x, t->params.model.user);
+    const vkt_tensor loss = vkt_softmax_cross_entropy(t->g, z, labels);
+    const vkt_tensor correct = vkt_count_correct(t->g, z, labels);
+    VKT_TRY(vkt_graph_status(t->g));
+    const vkt_shape zs = vkt_tensor_shape(t->g, z);
+    if (zs.dim[1] < vkt_dataset_classes(t->params.train))
+        return vkt_fail(&t->host, VKT_E_SHAPE, "trainer: the model has %u outputs, the data set %u classes", zs.dim[1],
+                        vkt_dataset_classes(t->params.train));
+    VKT_TRY(vkt_backward(t->g, loss));
+    VKT_TRY(vkt_update(t->g, &t->params.optimizer));
+    vkt_report(t->g, loss, correct);
+    return vkt_graph_status(t->g);
+}
+
+static vkt_result build(vkt_trainer *t)
+{
+    const vkt_trainer_params *p = &t->params;
+    vkt_feed_values v;
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream, p->workers, &t->feed));
+    VKT_TRY(build_graph(t, &v));
+    VKT_TRY(vkt_nn_summary(t->builder, p->model.name, &t->summary));
+    VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
+    vkt_binding arrays[3];
+    vkt_feed_bind(&t->feed, v, arrays);
+    const vkt_program_params pp = { .name = "train", .arrays = arrays, .n_arrays = 3, .profile = p->profile };
+    VKT_TRY(vkt_program_create(t->ctx, t->g, t->store, &pp, &t->program));
+    if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, &t->validation));
+    const uint64_t n = vkt_store_elements(t->store);
+    t->weights = vkt_alloc_array(&t->host, n, sizeof *t->weights);
+    t->best = vkt_alloc_array(&t->host, n, sizeof *t->best);
+    t->step_ms = vkt_alloc_array(&t->host, VKT_STEP_TIMES, sizeof *t->step_ms);
+    if (!t->weights || !t->best || !t->step_ms) return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
+    VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
+    return vkt_nn_init(t->builder, t->store, p->seed);
+}
+
+vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
+{
+    *out = NULL;
+    const vkt_host h = vkt_ctx_host(ctx);
+    vkt_trainer *t = vkt_alloc(&h, sizeof *t);
+    if (!t) return vkt_fail_nomem(&h, "a trainer", sizeof *t);
+    t->ctx = ctx;
+    t->host = h;
+    t->history.h = &t->host;
+    t->feed.h = &t->host;
+    t->at = (vkt_position){ .epoch = 1, .best = NAN };
+    vkt_result r = resolve(t, params);
+    if (r == VKT_OK) r = build(t);
+    if (r == VKT_OK) *out = t;
+    else vkt_trainer_destroy(&t);
+    return r;
+}
+
+void vkt_trainer_destroy(vkt_trainer **pt)
+{
+    vkt_trainer *t = pt ? *pt : NULL;
+    if (!t) return;
+    const vkt_host h = t->host;
+    vkt_evaluator_destroy(t, &t->validation);
+    vkt_program_destroy(&t->program);
+    vkt_store_destroy(&t->store);
+    vkt_feed_destroy(&t->feed);
+    if (t->builder) vkt_nn_summary_release(t->builder, &t->summary);
+    vkt_builder_destroy(&t->builder);
+    vkt_graph_destroy(&t->g);
+    vkt_history_free(&t->history);
+    vkt_free(&h, t->weights);
+    vkt_free(&h, t->best);
+    vkt_free(&h, t->step_ms);
+    vkt_free(&h, t);
+    *pt = NULL;
+}
+
+vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        VKT_TRY(vkt_store_read(t->store, i, part, values));
+        values += vkt_shape_elements(vkt_store_shape(t->store, i));
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        VKT_TRY(vkt_store_write(t->store, i, part, values));
+        values += vkt_shape_elements(vkt_store_shape(t->store, i));
+    }
+    return VKT_OK;
+}
+
+/* ---- what a trainer tells ---- */
+
+const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count)
+{
+    *count = (uint32_t)t->history.n;
+    return t->history.records;
+}
+
+vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path)
+{
+    return vkt_history_write_csv(&t->host, t->history.records, t->history.n, csv_path);
+}
+
+vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path)
+{
+    return vkt_history_plot(&t->host, t->history.records, t->history.n, t->params.model.name, path);
+}
+
+const char *vkt_trainer_summary(const vkt_trainer *t)
+{
+    return t->summary;
+}
+
+uint64_t vkt_trainer_parameters(const vkt_trainer *t)
+{
+    return vkt_store_elements(t->store);
+}
+
+double vkt_trainer_best_accuracy(const vkt_trainer *t)
+{
+    const size_t i = vkt_history_best(t->history.records, t->history.n);
+    return i < t->history.n ? t->history.records[i].val_acc : NAN;
+}
+
+bool vkt_trainer_streams(const vkt_trainer *t)
+{
+    return t->feed.streams;
+}
+
+uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t)
+{
+    return t->first_step_ns;
+}
+
+vkt_store *vkt_trainer_store(vkt_trainer *t)
+{
+    return t->store;
+}
+
+vkt_program *vkt_trainer_program(vkt_trainer *t)
+{
+    return t->program;
+}

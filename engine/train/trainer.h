@@ -1,0 +1,70 @@
+/* train/trainer.h - inside of a trainer. */
+#ifndef VKT_TRAINER_H
+#define VKT_TRAINER_H
+
+#include "ir/ir.h"
+#include "train/feed.h"
+#include "train/history.h"
+#include "vktrain/train.h"
+
+/* A recorded evaluation of one data set. */
+typedef struct vkt_evaluator {
+    vkt_feed feed;
+    vkt_graph *g;
+    vkt_program *program;
+    vkt_tensor logits, classes; /* of the last batch: kept */
+} vkt_evaluator;
+
+/* Sums over the batches of an epoch whose results have arrived. */
+typedef struct vkt_sums {
+    double loss, correct; /* loss times rows */
+    uint64_t rows;
+} vkt_sums;
+
+/* Where a run stands between two steps: with parameters, moments and best weights, all that a checkpoint holds. */
+typedef struct vkt_position {
+    uint64_t t;           /* completed steps */
+    uint32_t epoch;       /* running epoch, from 1 */
+    uint32_t batch;       /* batches of it that are done */
+    vkt_sums sums;        /* of those batches */
+    double best;          /* monitored value of the best epoch; NaN before there is one */
+    uint32_t best_epoch;
+    uint32_t since_best;  /* epochs since */
+    bool stopped;         /* early stopping has ended the run */
+} vkt_position;
+
+struct vkt_trainer {
+    vkt_ctx *ctx;
+    vkt_host host;
+    vkt_trainer_params params; /* resolved; model.name and the data sets are borrowed */
+    vkt_feed feed;
+    vkt_graph *g;
+    vkt_builder *builder;
+    vkt_store *store;
+    vkt_program *program;
+    vkt_evaluator *validation; /* NULL: none */
+    char *summary;
+    vkt_history history;
+    vkt_position at;
+    float *weights;            /* room for all parameters, in the order of the store */
+    float *best;               /* the best epoch's, same order; valid once at.best_epoch > 0 */
+    float *step_ms;            /* wall times of the last steps, a ring */
+    uint32_t n_step_ms;
+    uint64_t first_step_ns;    /* vkt_now_ns() when the first step's result was there; 0: not yet */
+};
+
+enum { VKT_STEP_TIMES = 4096 };
+
+/* Copies all parameters to or from `values`, in the order of the store. */
+vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
+vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
+
+vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
+void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
+/* on_batch may be NULL. */
+vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress,
+                             double *loss, double *accuracy);
+
+vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
+
+#endif
