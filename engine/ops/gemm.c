@@ -1,0 +1,226 @@
+/* ops/gemm.c - see gemm.h. */
+#include "ops/gemm.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/gemm_pack.abi.h"
+#include "abi/gemm_tile.abi.h"
+
+/* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
+#define MAX_K 200000u
+/* An operand up to this size is multiplied where it lies if it lies in panels anyhow: packing would cost a dispatch,
+ * and a source that stays in a core's cache has no use for it. */
+#define DIRECT_BYTES (512u << 10)
+
+/* How a product is cut into dispatches. */
+typedef struct blocks {
+    uint32_t sg, mb, nb;       /* tile: mb rows, nb = 4 sg columns */
+    uint32_t batches, rows, k; /* of one block: several batches only if rows and k are whole */
+} blocks;
+
+/* An operand that gemm_tile can read: strides in vec4s. */
+typedef struct panels {
+    vkt_bind bind;
+    uint32_t base, step, panel, batch;
+} panels;
+
+/* ---- windows ---- */
+
+/* The bytes of elements first .. first + count - 1 of t, from an aligned start; *base is where `first` is in it. */
+static vkt_bind window(vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
+{
+    const uint64_t start = first * 4 / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    *base = (uint32_t)(first - start / 4);
+    return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = first * 4 + count * 4 - start };
+}
+
+/* Elements that a binding holds, whatever the alignment of the first. */
+static uint64_t room(const vkt_emit *e)
+{
+    return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
+}
+
+/* From the first to the last element of a block of a matrix. */
+static uint64_t span(const vkt_gemm_matrix *m, uint64_t batches, uint64_t outer, uint64_t inner)
+{
+    return (batches - 1) * m->batch + (outer - 1) * m->ld + inner;
+}
+
+static uint64_t round_down(uint64_t x, uint64_t multiple)
+{
+    return x / multiple * multiple;
+}
+
+static void unsupported(vkt_emit *e, const vkt_gemm *g)
+{
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                               "%s: a product (%u,%u) x (%u,%u) has rows too long for bindings of %llu bytes",
+                               e->node->op->name, g->m, g->k, g->k, g->n,
+                               (unsigned long long)e->lim->max_storage_range_bytes));
+}
+
+/* The tile and the largest blocks that fit; false: none does. */
+static bool cut(const vkt_emit *e, const vkt_gemm *g, blocks *o)
+{
+    const uint64_t n = room(e), groups = e->lim->max_groups;
+    o->sg = e->lim->subgroup_size;
+    o->nb = 4 * o->sg;
+    o->mb = VKT_MIN(o->nb, e->lim->cpu && o->sg == 16 ? 64u : 32u);
+    const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
+    if (columns > groups * o->nb) return false;
+    uint64_t k = VKT_MIN(g->k, MAX_K);
+    if (vkt_round_up(k, 4) * VKT_MAX(columns, o->mb) > n) k = round_down(n / VKT_MAX(columns, o->mb), 4);
+    if (k == 0) return false;
+    const uint64_t k4 = vkt_round_up(k, 4);
+    uint64_t rows = VKT_MIN(VKT_MIN((uint64_t)g->m, n / g->c.ld), most_rows);
+    if (vkt_round_up(rows, o->mb) * k4 > n) rows = round_down(n / k4, o->mb);
+    if (rows < g->m) rows = round_down(rows, o->mb);
+    if (rows == 0) return false;
+    uint64_t batches = 1;
+    if (rows == g->m && k == g->k) {
+        const uint64_t a = VKT_MAX(vkt_round_up(rows, o->mb) * k4, g->a.batch), b = VKT_MAX(columns * k4, g->b.batch);
+        const uint64_t slack = span(&g->a, 1, g->a.x_outer ? g->m : g->k, g->a.x_outer ? g->k : g->m) +
+                               span(&g->b, 1, g->b.x_outer ? g->n : g->k, g->b.x_outer ? g->k : g->n);
+        const uint64_t left = n > slack ? n - slack : 0; /* the last matrix may be longer than the step to the next */
+        batches = VKT_MIN(left / VKT_MAX(VKT_MAX(a, b), VKT_MAX(g->c.batch, 1)), VKT_MIN(groups, (uint64_t)g->batches));
+    }
+    o->batches = (uint32_t)VKT_MAX(batches, 1);
+    o->rows = (uint32_t)rows;
+    o->k = (uint32_t)k;
+    return true;
+}
+
+/* ---- packing ---- */
+
+typedef struct block {
+    uint32_t batch0, batches, x0, xn, k0, kn;
+} block;
+
+/* Packs one block that fits into a binding to `dst`, of panels `width` wide and dst_k k long, from panel-row `dst_row`
+ * on. */
+static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const block *b, vkt_tensor dst, uint32_t width,
+                             uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
+{
+    const uint32_t width4 = width / 4, k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
+    const uint64_t first =
+        b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
+    vkt_gemm_pack_push push = { .xn = b->xn,
+                                .kn = b->kn,
+                                .k4 = k4,
+                                .ld = src->ld,
+                                .src_batch = (uint32_t)src->batch,
+                                .dst_base = (uint32_t)(dst_row * width4),
+                                .dst_panel = dst_k * width4,
+                                .dst_batch = (uint32_t)dst_batch };
+    const vkt_bind from =
+        window(src->t, first, span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+    const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
+    const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
+    const uint32_t spec[] = {
+        lanes, [PACK_SPEC_WIDTH4] = width4, [PACK_SPEC_X_OUTER] = src->x_outer, [PACK_SPEC_VECTORS] = vectors
+    };
+    const uint64_t items = (uint64_t)k4 * width4, wanted = e->lim->cpu ? vkt_groups(64, 1, count * b->batches) : items;
+    const uint64_t gx = VKT_MIN(VKT_MAX(wanted, vkt_groups(items, lanes, 4096)), vkt_groups(items, lanes, 1));
+    vkt_dispatch_add(e, VKT_K_GEMM_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), gx, count,
+                     b->batches);
+}
+
+/* Packs a block whose source may be larger than a binding: windows of its slow dimension. */
+static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, vkt_tensor dst,
+                      uint32_t width)
+{
+    const uint32_t outer_n = src->x_outer ? b->xn : b->kn, inner_n = src->x_outer ? b->kn : b->xn;
+    const uint32_t dst_k = (uint32_t)vkt_round_up(b->kn, 4), unit = src->x_outer ? width : 4;
+    const uint64_t dst_batch = vkt_round_up(b->xn, width) * dst_k / 4;
+    uint64_t step = outer_n;
+    if (span(src, b->batches, outer_n, inner_n) > room(e)) step = round_down(room(e) / src->ld, unit);
+    if (step == 0) {
+        unsupported(e, g);
+        return;
+    }
+    for (uint64_t at = 0; at < outer_n; at += step) {
+        block part = *b;
+        const uint32_t n = (uint32_t)VKT_MIN(step, outer_n - at);
+        if (src->x_outer)
+            part.x0 += (uint32_t)at, part.xn = n;
+        else
+            part.k0 += (uint32_t)at, part.kn = n;
+        emit_pack_window(e, src, &part, dst, width, dst_k, src->x_outer ? at / width * dst_k : at, dst_batch);
+    }
+}
+
+/* The operand in panels of `width`: where it lies, if that will do, else packed into `scratch` (made here at first
+ * need, for blocks of up to `bytes`). */
+static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, uint32_t width,
+                      uint64_t bytes, vkt_tensor *scratch)
+{
+    const uint64_t elements = span(src, b->batches, b->kn, b->xn);
+    uint32_t base;
+    const vkt_bind lies = window(src->t, b->batch0 * src->batch + (uint64_t)b->k0 * src->ld + b->x0, elements, &base);
+    if (!src->x_outer && elements * 4 <= DIRECT_BYTES && b->xn % width == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 &&
+        src->batch % 4 == 0 && base % 4 == 0)
+        return (panels){ lies, base / 4, src->ld / 4, width / 4, (uint32_t)(src->batch / 4) };
+    block whole = *b;
+    if (src->batch == 0) whole.batches = 1;
+    if (!scratch->id) *scratch = vkt_scratch(e, src == &g->a ? "a" : "b", bytes);
+    emit_pack(e, g, src, &whole, *scratch, width);
+    const uint32_t k = (uint32_t)vkt_round_up(b->kn, 4), panel = k * (width / 4);
+    return (panels){ VKT_WHOLE(*scratch), 0, width / 4, panel, src->batch ? vkt_div_up(b->xn, width) * panel : 0 };
+}
+
+/* ---- the product ---- */
+
+static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const panels *a, const panels *b,
+                       const block *rows)
+{
+    vkt_gemm_tile_push push = { .k4 = vkt_div_up(rows->kn, 4),
+                                .M = rows->xn,
+                                .N = g->n,
+                                .ldc = g->c.ld,
+                                .c_batch = (uint32_t)g->c.batch,
+                                .a_base = a->base,
+                                .a_step = a->step,
+                                .a_panel = a->panel,
+                                .a_batch = a->batch,
+                                .b_base = b->base,
+                                .b_step = b->step,
+                                .b_panel = b->panel,
+                                .b_batch = b->batch };
+    const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
+    const vkt_bind c = window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
+    const bool last = rows->k0 + rows->kn == g->k, bias = g->bias.id && last;
+    const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
+    const vkt_bind bind[] = {
+        [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
+    };
+    const uint32_t spec[] = { o->sg, [GEMM_SPEC_MB] = o->mb, [GEMM_SPEC_VECTORS] = vectors,
+                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0, [GEMM_SPEC_BIAS] = bias };
+    vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
+}
+
+void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
+{
+    blocks o;
+    if (!cut(e, g, &o)) {
+        unsupported(e, g);
+        return;
+    }
+    const uint64_t k = vkt_round_up(o.k, 4);
+    const uint64_t a_bytes = vkt_round_up(o.rows, o.mb) * k * 4 * (g->a.batch ? o.batches : 1);
+    const uint64_t b_bytes = vkt_round_up(g->n, o.nb) * k * 4 * (g->b.batch ? o.batches : 1);
+    vkt_tensor a_scratch = { 0 }, b_scratch = { 0 };
+    for (uint32_t batch = 0; batch < g->batches; batch += o.batches)
+        for (uint32_t k0 = 0; k0 < g->k; k0 += o.k) {
+            const uint32_t batches = VKT_MIN(o.batches, g->batches - batch), kn = VKT_MIN(o.k, g->k - k0);
+            const panels b =
+                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, b_bytes, &b_scratch);
+            for (uint32_t row = 0; row < g->m; row += o.rows) {
+                const block rows = { batch, batches, row, VKT_MIN(o.rows, g->m - row), k0, kn };
+                const panels a = operand(e, g, &g->a, &rows, o.mb, a_bytes, &a_scratch);
+                emit_tiles(e, g, &o, &a, &b, &rows);
+            }
+        }
+}

@@ -1,0 +1,30 @@
+/* ops/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches; adds no nodes.
+ *
+ * Operands are packed into k-major panels in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp): any
+ * M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of Mesa 22.3, are
+ * split into blocks of batches, rows and k; blocks of k accumulate in ascending order, so the sum stays deterministic. */
+#ifndef VKT_GEMM_H
+#define VKT_GEMM_H
+
+#include "ops/ops.h"
+
+/* A matrix in a tensor of f32: rows of `ld` elements. In a product's operand x is m or n; x_outer tells that the rows of the
+ * matrix go along x (A of an untransposed product, B of a transposed one), else along k. */
+typedef struct vkt_gemm_matrix {
+    vkt_tensor t;
+    bool x_outer;
+    uint32_t ld;
+    uint64_t batch; /* elements from one batch to the next; 0: one matrix for all of them */
+} vkt_gemm_matrix;
+
+/* C[b] (M,N) = A[b] (M,K) B[b] (K,N) + bias[n]. C's x_outer is not used: its rows go along m. */
+typedef struct vkt_gemm {
+    vkt_gemm_matrix a, b, c;
+    vkt_tensor bias; /* f32 (N), or null */
+    uint32_t m, n, k, batches;
+} vkt_gemm;
+
+/* VKT_E_UNSUPPORTED, in e, where one row of four does not fit into a binding. */
+void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
+
+#endif
