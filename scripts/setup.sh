@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034 # used by those who read it
 # setup.sh - read by samples/run.sh and tests/run.sh: the packages, and how missing ones are installed.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
@@ -22,7 +23,7 @@ is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok install
 # install. Elsewhere than on Debian and Ubuntu it goes on: CMake says what it does not find.
 install_missing() {
     if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
-        say "no apt here: please see to the equivalents of $(echo "$@")"
+        say "no apt here: please see to the equivalents of $*"
         return 0
     fi
     missing=

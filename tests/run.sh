@@ -3,9 +3,9 @@
 #
 #   quick   only the first phase: every test on lavapipe under the validation layer
 #
-# Ends with "N passed, N failed, N skipped" (single cases, over all phases) and "ran on: <devices>"; the exit code is 0 only
-# when nothing failed. Later phases run after a failure too. VKT_TEST_DRIVER=FILE.json takes that Vulkan driver in place of
-# the system's lavapipe. Builds stay in build-*/, more drivers in .drivers/.
+# Ends with "N passed, N failed, N skipped" (single cases, over all phases) and "ran on: <devices>"; the exit code is 0
+# only when nothing failed. Later phases run after a failure too. VKT_TEST_DRIVER=FILE.json takes that Vulkan driver in
+# place of the system's lavapipe. Builds stay in build-*/, more drivers in .drivers/.
 set -u
 case ${1-} in
 "" | quick) mode=${1-} ;;
@@ -51,6 +51,9 @@ build() { # build DIR TARGET CMAKE-OPTION...: what does not build fails, the res
         quietly "$dir/build.log" cmake --build "$dir" --target "$target" -- -k 0 || failed "build of $dir"
 }
 
+ctest_noise='^ +Start |^Test project|^Internal ctest|Label Time|sec[*]proc|^Errors while'
+ctest_noise="$ctest_noise|^Could not find exec|^Unable to find|^Looked in|^/?[^ ]*/tests/" # where a build failed
+
 check() { # check DIR CTEST-OPTION...: runs tests of a build and counts their cases
     dir=$1
     logs=$dir/Testing/Temporary
@@ -58,7 +61,7 @@ check() { # check DIR CTEST-OPTION...: runs tests of a build and counts their ca
     mkdir -p "$logs"
     rm -f "$logs"/*.log
     $wrapper ctest --test-dir "$dir" --output-on-failure -j2 "$@" 2>&1 |
-        grep -vE '^ +Start |^Test project|^Could not find exec|^Looked in|^/?[^ ]*/tests/|Label Time|^Internal ctest|^Unable to find|sec[*]proc|^Errors while'
+        grep -vE "$ctest_noise"
     touch "$logs/LastTest.log" "$logs/LastTestsFailed.log"
     cases=$(awk -f tests/cases.awk "$logs/LastTestsFailed.log" "$logs/LastTest.log")
     echo "$cases" >>"$out/counts"
@@ -75,8 +78,9 @@ export XDG_CACHE_HOME="$PWD/build-tests/cache" # neither reads nor writes the us
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE
 for dir in data ../shared/data; do # tests run elsewhere, so they are told where data sets lie
-    [ -n "${VKT_DATA-}" ] || [ ! -d "$dir/mnist" ] || export VKT_DATA="$(cd "$dir" && pwd)"
+    [ -n "${VKT_DATA-}" ] || [ ! -d "$dir/mnist" ] || VKT_DATA=$(cd "$dir" && pwd)
 done
+[ -z "${VKT_DATA-}" ] || export VKT_DATA
 wrapper= # of ctest
 
 # Debian 12's layer, 1.3.239. The separator must be ':', others switch the second setting off in silence:
@@ -86,9 +90,12 @@ sync_1_3_239=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 sync_1_3_239=$sync_1_3_239:VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 export VK_LAYER_ENABLES="$sync_1_3_239"
 
-current_layer() ( # current_layer DRIVER.json DIR CTEST-OPTION...: a layer of today, which alone sees write after write
+current_layer() ( # current_layer COMMAND...: under a validation layer of today, which alone sees write after write
     unset VK_LAYER_ENABLES
     export VK_LAYER_PATH="$drivers/layers" VK_LAYER_VALIDATE_SYNC=1 VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC=1
+    "$@"
+)
+on_driver() ( # on_driver DRIVER.json DIR CTEST-OPTION...
     export VK_DRIVER_FILES="$1"
     shift
     check "$@"
@@ -112,19 +119,17 @@ if [ "$mode" != quick ]; then
     sh tests/drivers.sh "$drivers"
     export VKT_TEST_SMALL=1
     if [ -f "$drivers/swiftshader.json" ]; then
-        (
-            export VK_DRIVER_FILES="$drivers/swiftshader.json"
-            check build-tests -L ops
-        )
+        on_driver "$drivers/swiftshader.json" build-tests -L ops
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
-        current_layer "$drivers/mesa25.json" build-tests -L 'ops|gpu'
+        current_layer on_driver "$drivers/mesa25.json" build-tests -L 'ops|gpu'
     else
-        skipped "a current validation layer on Mesa 25: it could not be had"
+        on_driver "$drivers/mesa25.json" build-tests -L ops
+        skipped "a current validation layer: it could not be had"
     fi
     unset VKT_TEST_SMALL
 
