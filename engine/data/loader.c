@@ -152,6 +152,10 @@ static vkt_result check_params(const vkt_host *h, const vkt_loader_params *p)
                         p->dataset ? "one" : "none", p->batch, p->slots ? p->n_slots : 0);
     if (p->workers >= VKT_DATA_MAX_WORKERS)
         return vkt_fail(h, VKT_E_ARG, "loader: want fewer than %d workers, got %u", VKT_DATA_MAX_WORKERS, p->workers);
+    const size_t row_bytes = vkt_dataset_row_bytes(p->dataset);
+    if (p->row_pitch && p->row_pitch < row_bytes)
+        return vkt_fail(h, VKT_E_ARG, "loader: want a row pitch of %zu bytes or more, got %zu", row_bytes,
+                        p->row_pitch);
     for (uint32_t i = 0; i < p->n_slots; i++)
         if (!p->slots[i].features) return vkt_fail(h, VKT_E_ARG, "loader: slot %u has no memory for features", i);
     return VKT_OK;
@@ -167,7 +171,7 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
     l->labels = vkt_dataset_labels(p->dataset);
     l->row_bytes = vkt_dataset_row_bytes(p->dataset);
-    l->row_pitch = VKT_MAX(p->row_pitch, l->row_bytes);
+    l->row_pitch = p->row_pitch ? p->row_pitch : l->row_bytes;
     pthread_mutex_init(&l->lock, NULL); /* these three cannot fail with default attributes on Linux */
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);

@@ -34,7 +34,7 @@ typedef struct vkt_loader_params {
     const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory outlives the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
     uint32_t workers;             /* threads, below VKT_DATA_MAX_WORKERS; 0: 2 */
-    size_t row_pitch;             /* bytes from row to row in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
+    size_t row_pitch; /* bytes from row to row in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
 } vkt_loader_params;
 
 /* Starts the workers, which wait for an epoch. VKT_E_ARG, VKT_E_NOMEM (also for a thread that does not start), and *out

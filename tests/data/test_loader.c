@@ -167,6 +167,35 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     vkt_loader_destroy(&t->l);
 }
 
+static void the_bytes_between_rows_are_zero(void **state)
+{
+    fixture *t = *state;
+    enum { PITCH = ROW + 3, BATCH = 100, N = 130 }; /* the second batch has 30 rows */
+    const vkt_loader_params p = {
+        .dataset = t->ds, .batch = BATCH, .slots = t->slots, .n_slots = 2, .workers = 3, .row_pitch = PITCH
+    };
+    dirty(t, 0);
+    dirty(t, 1);
+    assert_int_equal(vkt_loader_create(&t->h, &p, &t->l), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, N), VKT_OK);
+    for (uint32_t position = 0, slot, rows; position < N; position += rows) {
+        assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+        for (uint32_t i = 0; i < BATCH; i++) {
+            uint8_t want[PITCH] = { 0 };
+            if (i < rows) assert_int_equal(vkt_dataset_fetch(t->ds, position + i, want), VKT_OK);
+            assert_memory_equal(t->features[slot] + i * PITCH, want, PITCH);
+        }
+        assert_int_equal(t->features[slot][BATCH * PITCH], 0xab);
+    }
+    vkt_loader_destroy(&t->l);
+    vkt_test_expect_errors(true);
+    const vkt_loader_params narrow = {
+        .dataset = t->ds, .batch = BATCH, .slots = t->slots, .n_slots = 2, .row_pitch = ROW - 1
+    };
+    assert_int_equal(vkt_loader_create(&t->h, &narrow, &t->l), VKT_E_ARG);
+    vkt_test_error_says("want a row pitch of 21 bytes or more, got 20");
+}
+
 static void workers_run_at_once_on_one_batch(void **state)
 {
     fixture *t = *state;
@@ -347,6 +376,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(batches_equal_direct_fetches),
         TEST(tables_in_memory_and_slices_are_loaded),
+        TEST(the_bytes_between_rows_are_zero),
         TEST(workers_run_at_once_on_one_batch),
         TEST(free_slots_are_filled_ahead_and_no_more),
         TEST(the_first_failing_row_in_order_is_told),
