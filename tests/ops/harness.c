@@ -1,0 +1,385 @@
+/* ops/harness.c - see harness.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define POISON 0x7fc5a5a5u /* a quiet NaN */
+
+bool harness_open(vkt_ctx **ctx)
+{
+    const vkt_host h = vkt_test_host();
+    const vkt_ctx_params params = { .no_pipeline_cache = true };
+    const vkt_result r = vkt_ctx_create(&params, &h, ctx);
+#ifndef VKT_REQUIRE_DEVICE
+    if (r == VKT_E_NO_LOADER || r == VKT_E_NO_DEVICE) {
+        puts("SKIPPED: no Vulkan device");
+        return false;
+    }
+#endif
+    assert_int_equal(r, VKT_OK);
+    const vkt_device_info *info = vkt_ctx_device(*ctx);
+    vkt_test_ran_on(info->name, info->driver);
+    return true;
+}
+
+/* ---- views ---- */
+
+static void as_it_is(vkt_limits *lim)
+{
+    (void)lim;
+}
+
+static void without_texels(vkt_limits *lim)
+{
+    lim->max_texel_elements = 0;
+}
+
+static void three_groups(vkt_limits *lim)
+{
+    lim->max_groups = 3;
+}
+
+static void small_windows(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 4096;
+    lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 100);
+}
+
+static void other_kind(vkt_limits *lim)
+{
+    lim->cpu = !lim->cpu;
+}
+
+const harness_view harness_views[] = {
+    { "as it is", as_it_is },
+    { "without texel loads", without_texels },
+    { "with 3 groups at most", three_groups, .same_bits = true },
+    { "with bindings of 4 KiB", small_windows, .may_refuse = true },
+    { "as GPU for CPU or CPU for GPU", other_kind },
+};
+const size_t harness_n_views = VKT_COUNT(harness_views);
+
+/* ---- one program of a subject ---- */
+
+typedef struct rig {
+    subject *s;
+    const harness_view *view;
+    vkt_ctx *ctx;
+    vkt_store *store;
+    vkt_program *p;
+    unsigned char *in[2 * VKT_MAX_IN]; /* physical bytes of in[], then of dout[], as uploaded */
+    bool ok;
+} rig;
+
+/* All physical bytes that a run left: outputs, then gradients. */
+typedef struct result {
+    unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
+} result;
+
+static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
+static void complain(rig *r, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    const subject *s = r->s;
+    print_error("%s %s (%s)\n    %s\n    again: VKT_TEST_OPS=%s VKT_TEST_SEED=%llu\n", s->op->name, s->c.text,
+                r->view->name, text, s->op->name, (unsigned long long)s->seed);
+    r->ok = false;
+}
+
+static const vkt_value *value_of(const rig *r, vkt_tensor t)
+{
+    return vkt_value_of(r->s->g, t);
+}
+
+static side *input_at(subject *s, size_t i)
+{
+    return i < VKT_MAX_IN ? &s->in[i] : i < VKT_MAX_IN + VKT_MAX_OUT ? &s->dout[i - VKT_MAX_IN] : NULL;
+}
+
+static side *result_at(subject *s, size_t i)
+{
+    return i < VKT_MAX_OUT ? &s->out[i] : &s->din[i - VKT_MAX_OUT];
+}
+
+/* Calls fn for each physical element of `raw` that is padding of the batch. */
+static void each_padding(const vkt_value *v, void (*fn)(uint32_t *word, void *user), void *raw, void *user)
+{
+    const vkt_phys phys = vkt_phys_of(v);
+    const uint32_t n = phys.dim[phys.rank - 1];
+    if (v->layout != VKT_BATCH_LAST || v->dtype == VKT_U8) return;
+    for (uint64_t i = 0; i < phys.elements; i++)
+        if (i % phys.pitch >= n) fn((uint32_t *)raw + i, user);
+}
+
+static void put_garbage(uint32_t *word, void *user)
+{
+    float *next = user;
+    memcpy(word, next, sizeof *word);
+    *next = -*next;
+}
+
+static void pack_inputs(rig *r)
+{
+    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++) {
+        const side *v = input_at(r->s, i);
+        if (!v->t.id) continue;
+        const vkt_value *value = value_of(r, v->t);
+        float garbage = 777.0f;
+        r->in[i] = calloc(1, vkt_round_up(value->bytes, 4));
+        assert_non_null(r->in[i]);
+        vkt_pack_value(value, v->data, r->in[i]);
+        if (i < VKT_MAX_IN && value->dtype == VKT_F32) each_padding(value, put_garbage, r->in[i], &garbage);
+    }
+}
+
+static void write_inputs(rig *r)
+{
+    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++)
+        if (r->in[i]) {
+            const vkt_tensor t = input_at(r->s, i)->t;
+            assert_int_equal(
+                vkt_upload(r->ctx, r->p->inputs[t.id], 0, r->in[i], vkt_round_up(value_of(r, t)->bytes, 4)), VKT_OK);
+        }
+    if (r->store) assert_int_equal(vkt_store_set_clock(r->store, r->s->t, r->s->key), VKT_OK);
+}
+
+/* Whether value t is the memory of an output (an update in place). */
+static bool is_written(const rig *r, vkt_tensor t)
+{
+    for (uint32_t i = 0; i < r->s->n_out; i++)
+        if (r->s->op->side_effect && vkt_root(r->s->g, r->s->out[i].t) == t.id) return true;
+    return false;
+}
+
+static void check_inputs_unharmed(rig *r)
+{
+    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++) {
+        if (!r->in[i] || is_written(r, input_at(r->s, i)->t)) continue;
+        const vkt_tensor t = input_at(r->s, i)->t;
+        const uint64_t bytes = vkt_round_up(value_of(r, t)->bytes, 4);
+        unsigned char *now = malloc(bytes);
+        assert_non_null(now);
+        assert_int_equal(vkt_readback(r->ctx, r->p->inputs[t.id], 0, now, bytes), VKT_OK);
+        if (memcmp(now, r->in[i], bytes) != 0) complain(r, "the run has changed its input %s", value_of(r, t)->name);
+        free(now);
+    }
+}
+
+static void run(rig *r, result *out)
+{
+    bool intact;
+    const char *bad;
+    write_inputs(r);
+    assert_int_equal(vkt_program_poison(r->p, POISON), VKT_OK);
+    assert_int_equal(vkt_program_run(r->p, &r->s->run, NULL), VKT_OK);
+    assert_int_equal(vkt_program_wait(r->p), VKT_OK);
+    assert_int_equal(vkt_program_check_guards(r->p, POISON, &intact, &bad), VKT_OK);
+    if (!intact) complain(r, "words behind %s were written to", bad);
+    check_inputs_unharmed(r);
+    for (size_t i = 0; i < VKT_COUNT(out->raw); i++) {
+        const side *v = result_at(r->s, i);
+        if (!v->t.id) continue;
+        const uint64_t bytes = value_of(r, v->t)->bytes;
+        out->raw[i] = malloc(bytes);
+        assert_non_null(out->raw[i]);
+        assert_int_equal(vkt_program_read_raw(r->p, v->t, out->raw[i], bytes), VKT_OK);
+    }
+}
+
+static void result_free(result *out)
+{
+    for (size_t i = 0; i < VKT_COUNT(out->raw); i++) free(out->raw[i]);
+}
+
+/* ---- what must hold ---- */
+
+static void check_same_bits(rig *r, const result *a, const result *b, const char *when)
+{
+    for (size_t i = 0; i < VKT_COUNT(a->raw); i++) {
+        const side *v = result_at(r->s, i);
+        if (v->t.id && memcmp(a->raw[i], b->raw[i], value_of(r, v->t)->bytes) != 0)
+            complain(r, "%s has other bits %s", value_of(r, v->t)->name, when);
+    }
+}
+
+typedef struct padding {
+    bool zero; /* wanted: zeros, else anything finite */
+    uint64_t bad;
+} padding;
+
+static void check_word(uint32_t *word, void *user)
+{
+    padding *p = user;
+    float f;
+    memcpy(&f, word, sizeof f);
+    p->bad += p->zero ? f != 0 : !isfinite(f);
+}
+
+static void check_padding(rig *r, const side *v, void *raw, bool gradient)
+{
+    const vkt_value *value = value_of(r, v->t);
+    padding p = { .zero = gradient };
+    if (value->dtype == VKT_F32) each_padding(value, check_word, raw, &p);
+    if (p.bad)
+        complain(r, "%llu padding lanes of %s are not %s", (unsigned long long)p.bad, value->name,
+                 gradient ? "zero" : "finite");
+}
+
+/* "[1,0,3]" for element i. */
+static const char *index_text(vkt_shape s, size_t i, char buf[80])
+{
+    uint32_t at[VKT_MAX_RANK];
+    size_t n = 0;
+    for (uint32_t d = s.rank; d-- > 0; i /= s.dim[d]) at[d] = (uint32_t)(i % s.dim[d]);
+    for (uint32_t d = 0; d < s.rank && n < 70; d++) n += (size_t)snprintf(buf + n, 80 - n, "%s%u", d ? "," : "", at[d]);
+    buf[n] = 0;
+    return buf;
+}
+
+typedef struct worst {
+    size_t at;
+    double excess; /* error / allowed: above 1, or NaN, is wrong */
+    double allowed;
+} worst;
+
+static double scale_of(const double *ref, size_t n)
+{
+    double scale = 0;
+    for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(ref[i]));
+    return scale > 0 ? scale : 1;
+}
+
+static worst find_worst(const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
+{
+    const double scale = scale_of(ref, n);
+    worst w = { .at = 0 };
+    for (size_t i = 0; i < n; i++) {
+        const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
+        const double excess = error == 0 ? 0 : error / allowed;
+        if (!(excess <= w.excess)) w = (worst){ i, excess, allowed };
+        if (isnan(excess)) break;
+    }
+    return w;
+}
+
+bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
+{
+    const worst w = find_worst(got, ref, n, rel_tol, abs_tol);
+    if (w.excess <= 1) return true;
+    print_error("%s: element %zu of %zu is %.9g, the reference %.9g; allowed: %.3g\n", what, w.at, n, (double)got[w.at],
+                ref[w.at], w.allowed);
+    return false;
+}
+
+static void check_floats(rig *r, const side *v, const float *got)
+{
+    char index[80];
+    const worst w = find_worst(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol, (double)r->s->op->abs_tol);
+    if (!(w.excess <= 1))
+        complain(r, "%s[%s] is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
+                 index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);
+}
+
+static void check_integers(rig *r, const side *v, const uint32_t *got)
+{
+    char index[80];
+    for (size_t i = 0; i < side_count(v); i++)
+        if (got[i] != v->ref.u[i]) {
+            complain(r, "%s[%s] is %u, the reference %u", value_of(r, v->t)->name, index_text(v->ref.shape, i, index),
+                     got[i], v->ref.u[i]);
+            return;
+        }
+}
+
+/* What a row keeps beyond the reference's outputs has no number to compare with, but must have been written. */
+static void check_written(rig *r, const side *v, const uint32_t *got)
+{
+    for (size_t i = 0; i < side_count(v); i++)
+        if (got[i] == POISON) {
+            complain(r, "element %zu of %s was not written", i, value_of(r, v->t)->name);
+            return;
+        }
+}
+
+static void check_result(rig *r, size_t i, void *raw)
+{
+    const side *v = result_at(r->s, i);
+    const bool gradient = i >= VKT_MAX_OUT;
+    void *got = malloc(side_count(v) * 4);
+    assert_non_null(got);
+    vkt_unpack_value(value_of(r, v->t), raw, got);
+    check_padding(r, v, raw, gradient);
+    if (!gradient && i >= r->s->ref->n_out)
+        check_written(r, v, got);
+    else if (v->ref.u)
+        check_integers(r, v, got);
+    else
+        check_floats(r, v, got);
+    free(got);
+}
+
+/* ---- all of it ---- */
+
+static vkt_result create(rig *r)
+{
+    const vkt_limits real = r->ctx->limits;
+    vkt_result status = VKT_OK;
+    if (r->s->g->n_params) assert_int_equal(vkt_store_create(r->ctx, r->s->g, &r->store), VKT_OK);
+    r->view->change(&r->ctx->limits);
+    vkt_test_expect_errors(r->view->may_refuse);
+    status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, NULL, &r->p);
+    vkt_test_expect_errors(false);
+    r->ctx->limits = real;
+    return status;
+}
+
+/* Runs the subject in one view; `first` is view 0's result, filled in by it and read by the others. */
+static bool check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first)
+{
+    rig r = { .s = s, .view = view, .ctx = ctx, .ok = true };
+    const unsigned messages = vkt_test_messages();
+    const vkt_result status = create(&r);
+    if (status == VKT_OK) {
+        result one = { { NULL } }, two = { { NULL } };
+        pack_inputs(&r);
+        run(&r, &one);
+        run(&r, &two);
+        check_same_bits(&r, &one, &two, "in a second run");
+        for (size_t i = 0; i < VKT_COUNT(one.raw); i++)
+            if (one.raw[i]) check_result(&r, i, one.raw[i]);
+        if (view->same_bits) check_same_bits(&r, first, &one, "here");
+        result_free(&two);
+        if (view == harness_views)
+            *first = one;
+        else
+            result_free(&one);
+    } else if (!(view->may_refuse && status == VKT_E_UNSUPPORTED)) {
+        complain(&r, "the program could not be made: %s", vkt_result_name(status));
+    }
+    vkt_program_destroy(&r.p);
+    vkt_store_destroy(&r.store);
+    if (vkt_test_messages() != messages) complain(&r, "the validation layer has something to say");
+    for (size_t i = 0; i < VKT_COUNT(r.in); i++) free(r.in[i]);
+    return r.ok;
+}
+
+bool harness_check(vkt_ctx *ctx, subject *s)
+{
+    result first = { { NULL } };
+    bool ok = check_view(ctx, s, &harness_views[0], &first);
+    if (ok) ok = check_view(ctx, s, &harness_views[1 + s->seed % (harness_n_views - 1)], &first);
+    result_free(&first);
+    return ok;
+}

@@ -1,0 +1,40 @@
+/* ops/harness.h - runs one subject on the device, guarded, and holds it against its reference.
+ *
+ * Checked on every run: each output and gradient within the row's tolerance; all memory starts as a NaN, so what a
+ * kernel forgot to write shows; words between values keep that NaN; inputs, with garbage in the padding lanes of
+ * values, stay as they were; padding lanes are finite in values and zero in gradients; a second run gives the same
+ * bits; no validation message. */
+#ifndef VKT_TEST_HARNESS_H
+#define VKT_TEST_HARNESS_H
+
+#include "ops/subject.h"
+#include "record/debug.h"
+
+/* Opens the context of all tests of the program and prints "ran on: <device>". False where there is no device (and
+ * VKT_REQUIRE_DEVICE is not set): the test is to be skipped. */
+bool harness_open(vkt_ctx **ctx);
+/* cmocka's way out of a test that needs a device and has none. */
+#define harness_needs(ctx)  \
+    do {                    \
+        if (!(ctx)) skip(); \
+    } while (0)
+
+/* The device as it is, and pretended others: what ops choose by must not matter. */
+typedef struct harness_view {
+    const char *name;
+    void (*change)(vkt_limits *lim);
+    bool may_refuse; /* VKT_E_UNSUPPORTED is an answer */
+    bool same_bits;  /* results are those of the first view, bit by bit */
+} harness_view;
+extern const harness_view harness_views[];
+extern const size_t harness_n_views;
+
+/* Runs the subject in view 0 and in one of the others, by its seed. Prints what is wrong, with a line that reproduces
+ * it, and returns false. */
+bool harness_check(vkt_ctx *ctx, subject *s);
+
+/* One comparison, for tests with a graph of their own: |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers,
+ * scale the largest |ref| or 1 where that is 0. Prints the worst and returns false; `what` heads the line. */
+bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol);
+
+#endif

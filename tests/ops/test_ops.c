@@ -1,0 +1,94 @@
+/* Every row of ops.def against its double-precision reference, forward and backward: a new op is tested the day it is
+ * listed.
+ *
+ *   VKT_TEST_OPS=relu,pool2d   these rows alone
+ *   VKT_TEST_SEEDS=200         cases per row (24; with VKT_TEST_SMALL=1: 6)
+ *   VKT_TEST_SEED=17           this case alone */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
+
+static vkt_ctx *ctx; /* one for all tests; NULL: no device */
+
+static void a_row_agrees_with_its_reference(void **state)
+{
+    const vkt_op *op = *state;
+    harness_needs(ctx);
+    const int64_t only = vkt_env_int("VKT_TEST_SEED", 0);
+    const int64_t n = vkt_env_int("VKT_TEST_SEEDS", vkt_env_int("VKT_TEST_SMALL", 0) ? 6 : 24);
+    int64_t failures = 0;
+    for (int64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
+        subject s;
+        subject_make(&s, op, (uint64_t)seed);
+        failures += !harness_check(ctx, &s);
+        subject_free(&s);
+    }
+    if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
+}
+
+static const vkt_op *find_row(const char *name)
+{
+    for (size_t i = 0; name && vkt_ops[i]; i++)
+        if (strcmp(vkt_ops[i]->name, name) == 0) return vkt_ops[i];
+    return NULL;
+}
+
+static void every_row_is_tested_and_says_how_exact_it_is(void **state)
+{
+    (void)state;
+    int faults = 0;
+    for (size_t i = 0; vkt_ops[i]; i++) {
+        const vkt_op *op = vkt_ops[i], *by = find_row(op->tested_by);
+        const bool tested = op->sample || (by && by->sample) || !op->diff;
+        const bool reasoned = !op->sample || op->tol_why;
+        if (find_row(op->name) != op || !op->formula || !tested || !reasoned) {
+            print_error("%s: want a name and formula of its own, a sample (or a row with one in tested_by), a reason "
+                        "for its tolerance\n",
+                        op->name);
+            faults++;
+        }
+    }
+    assert_int_equal(faults, 0);
+}
+
+static void nothing_leaks(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    vkt_test_no_messages_and_no_leaks();
+}
+
+/* Whether `name` is in the list VKT_TEST_OPS, or there is none. */
+static bool is_wanted(const char *name)
+{
+    const char *list = getenv("VKT_TEST_OPS");
+    if (!list || !*list) return true;
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n)
+        if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == 0)) return true;
+    return false;
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[256];
+    size_t n = 0;
+    const struct CMUnitTest audit = cmocka_unit_test(every_row_is_tested_and_says_how_exact_it_is);
+    const struct CMUnitTest last = cmocka_unit_test(nothing_leaks);
+    harness_open(&ctx);
+    tests[n++] = audit;
+    for (size_t i = 0; vkt_ops[i] && n < VKT_COUNT(tests) - 1; i++)
+        if (vkt_ops[i]->sample && is_wanted(vkt_ops[i]->name))
+            tests[n++] = (struct CMUnitTest){ .name = vkt_ops[i]->name,
+                                              .test_func = a_row_agrees_with_its_reference,
+                                              .initial_state = (void *)(uintptr_t)vkt_ops[i] };
+    tests[n++] = last;
+    return _cmocka_run_group_tests("every op", tests, n, NULL, NULL);
+}
