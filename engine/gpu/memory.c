@@ -128,6 +128,7 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
+/* Memory, mapped where the host can see it. VKT_E_DEVICE_MEMORY is not logged: the caller may try less. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -140,12 +141,17 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
         r = ctx->vk.AllocateMemory(ctx->device, &info, NULL, &b->memory);
     }
     if (r != VK_SUCCESS) b->memory = VK_NULL_HANDLE;
-    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY) return VKT_E_DEVICE_MEMORY; /* said by the caller, who may try less */
+    if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY) return VKT_E_DEVICE_MEMORY;
     VKT_TRY(vkt_vk_check(ctx, r, "vkAllocateMemory"));
     b->type = type;
     b->bytes = bytes;
     if (!(ctx->memory->props.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VKT_OK;
-    return vkt_vk_check(ctx, ctx->vk.MapMemory(ctx->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped), "vkMapMemory");
+    r = ctx->vk.MapMemory(ctx->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped);
+    if (r != VK_SUCCESS) {
+        ctx->vk.FreeMemory(ctx->device, b->memory, NULL);
+        b->memory = VK_NULL_HANDLE;
+    }
+    return vkt_vk_check(ctx, r, "vkMapMemory");
 }
 
 /* A new block with room for `need` bytes, at *index of the list. */
@@ -167,7 +173,6 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
     vkt_result r = block_allocate(ctx, type, bytes, &b);
     if (r == VKT_E_DEVICE_MEMORY && bytes > need) r = block_allocate(ctx, type, need, &b);
     if (r != VKT_OK) {
-        if (b.memory) ctx->vk.FreeMemory(ctx->device, b.memory, NULL);
         vkt_free(&ctx->host, b.holes);
         return r;
     }

@@ -56,12 +56,13 @@ static const char *fault_of(vkt_ctx *ctx, const unsigned char *data, size_t n)
 {
     file_header h;
     VkPipelineCacheHeaderVersionOne vk;
-    if (n < sizeof h + sizeof vk) return "too short";
+    if (n < sizeof h) return "too short";
     memcpy(&h, data, sizeof h);
-    memcpy(&vk, data + sizeof h, sizeof vk);
     if (memcmp(h.magic, magic, sizeof magic) != 0) return "no pipeline cache";
     if (h.bytes != n - sizeof h) return "truncated";
     if (h.hash != vkt_hash(VKT_HASH_START, data + sizeof h, n - sizeof h)) return "damaged";
+    if (h.bytes < sizeof vk) return "too short";
+    memcpy(&vk, data + sizeof h, sizeof vk);
     VkPhysicalDeviceProperties p;
     ctx->vk.GetPhysicalDeviceProperties(ctx->phys, &p);
     const bool ours = vk.headerSize >= sizeof vk && vk.headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&

@@ -1,0 +1,255 @@
+/* gpu/fake.c - see fake.h. */
+#include "fake.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+fake_vulkan fake;
+static vkt_vk real; /* the functions that are forwarded to, as they were found last */
+
+void fake_reset(void)
+{
+    fake = (fake_vulkan){ 0 };
+}
+
+/* ---- instance level ---- */
+
+static VKAPI_ATTR VkResult VKAPI_CALL CreateInstance(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *a,
+                                                     VkInstance *out)
+{
+    return fake.create_instance ? fake.create_instance : real.CreateInstance(info, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL EnumeratePhysicalDevices(VkInstance instance, uint32_t *n, VkPhysicalDevice *out)
+{
+    if (!fake.no_devices) return real.EnumeratePhysicalDevices(instance, n, out);
+    *n = 0;
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL EnumerateDeviceExtensionProperties(VkPhysicalDevice phys, const char *layer,
+                                                                         uint32_t *n, VkExtensionProperties *out)
+{
+    if (!fake.budget) return real.EnumerateDeviceExtensionProperties(phys, layer, n, out);
+    if (out) *out = (VkExtensionProperties){ VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 1 };
+    *n = 1;
+    return VK_SUCCESS;
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties(VkPhysicalDevice phys, VkPhysicalDeviceProperties *p)
+{
+    real.GetPhysicalDeviceProperties(phys, p);
+    if (fake.api_version) p->apiVersion = fake.api_version;
+}
+
+static bool lacks(const char *name)
+{
+    return fake.without && strcmp(fake.without, name) == 0;
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice phys, VkPhysicalDeviceProperties2 *p)
+{
+    static const char *const ops[] = { "basic", "vote", "arithmetic", "ballot", "shuffle" }; /* bits 0 to 4 */
+    real.GetPhysicalDeviceProperties2(phys, p);
+    VkPhysicalDeviceVulkan11Properties *v11 = p->pNext;
+    for (uint32_t i = 0; i < VKT_COUNT(ops); i++)
+        if (lacks(ops[i])) v11->subgroupSupportedOperations &= ~(VkSubgroupFeatureFlags)(1u << i);
+    if (lacks("subgroups in compute")) v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice phys, VkPhysicalDeviceFeatures2 *f)
+{
+    real.GetPhysicalDeviceFeatures2(phys, f);
+    VkPhysicalDeviceVulkan12Features *v12 = f->pNext;
+    VkPhysicalDeviceVulkan13Features *v13 = v12->pNext;
+    if (lacks("timelineSemaphore")) v12->timelineSemaphore = VK_FALSE;
+    if (lacks("synchronization2")) v13->synchronization2 = VK_FALSE;
+    if (lacks("maintenance4")) v13->maintenance4 = VK_FALSE;
+    if (lacks("subgroupSizeControl")) v13->subgroupSizeControl = VK_FALSE;
+    if (lacks("computeFullSubgroups")) v13->computeFullSubgroups = VK_FALSE;
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(VkPhysicalDevice phys,
+                                                                     VkPhysicalDeviceMemoryProperties2 *p)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = p->pNext;
+    VkPhysicalDeviceMemoryProperties2 plain = { .sType = p->sType };
+    real.GetPhysicalDeviceMemoryProperties2(phys, &plain);
+    p->memoryProperties = plain.memoryProperties;
+    for (uint32_t i = 0; budget && i < VK_MAX_MEMORY_HEAPS; i++) {
+        budget->heapBudget[i] = fake.budget;
+        budget->heapUsage[i] = fake.usage;
+    }
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice phys, uint32_t *n,
+                                                                         VkQueueFamilyProperties *out)
+{
+    real.GetPhysicalDeviceQueueFamilyProperties(phys, n, out);
+    for (uint32_t i = 0; out && i < *n; i++)
+        if (lacks("compute queue")) out[i].queueFlags &= ~(VkQueueFlags)VK_QUEUE_COMPUTE_BIT;
+    if (!fake.transfer_queue) return;
+    /* Family 0 is the only real one that is shown; 1 is made up. */
+    if (out) out[1] = (VkQueueFamilyProperties){ .queueFlags = VK_QUEUE_TRANSFER_BIT, .queueCount = 1 };
+    *n = 2;
+}
+
+/* ---- device level: the faked transfer family, and failures ---- */
+
+static bool fails(const char *name)
+{
+    if (fake.fail_call == 0 || --fake.fail_call > 0) return false;
+    fake.failed = name;
+    return true;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice phys, const VkDeviceCreateInfo *info,
+                                                   const VkAllocationCallbacks *a, VkDevice *out)
+{
+    VkDeviceCreateInfo changed = *info;
+    if (fake.transfer_queue) changed.queueCreateInfoCount = 1;
+    if (fake.budget) changed.enabledExtensionCount = 0;
+    return fails("CreateDevice") ? VK_ERROR_INITIALIZATION_FAILED : real.CreateDevice(phys, &changed, a, out);
+}
+
+static VKAPI_ATTR void VKAPI_CALL GetDeviceQueue(VkDevice d, uint32_t family, uint32_t i, VkQueue *out)
+{
+    real.GetDeviceQueue(d, fake.transfer_queue ? 0 : family, i, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL CreateCommandPool(VkDevice d, const VkCommandPoolCreateInfo *info,
+                                                        const VkAllocationCallbacks *a, VkCommandPool *out)
+{
+    VkCommandPoolCreateInfo changed = *info;
+    if (fake.transfer_queue) changed.queueFamilyIndex = 0;
+    return fails("CreateCommandPool") ? VK_ERROR_OUT_OF_DEVICE_MEMORY : real.CreateCommandPool(d, &changed, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL CreateBuffer(VkDevice d, const VkBufferCreateInfo *info,
+                                                   const VkAllocationCallbacks *a, VkBuffer *out)
+{
+    VkBufferCreateInfo changed = *info;
+    if (fake.transfer_queue) {
+        changed.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+        changed.queueFamilyIndexCount = 0;
+    }
+    return fails("CreateBuffer") ? VK_ERROR_OUT_OF_DEVICE_MEMORY : real.CreateBuffer(d, &changed, a, out);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit2(VkQueue queue, uint32_t n, const VkSubmitInfo2 *info, VkFence fence)
+{
+    if (fails("QueueSubmit2")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    const VkSemaphoreSubmitInfo *wait = info->waitSemaphoreInfoCount ? info->pWaitSemaphoreInfos : NULL;
+    if (fake.n_submits < FAKE_SUBMITS)
+        fake.submits[fake.n_submits] =
+            (fake_submit){ queue, wait ? wait->semaphore : VK_NULL_HANDLE, wait ? wait->value : 0 };
+    fake.n_submits++;
+    return real.QueueSubmit2(queue, n, info, fence);
+}
+
+/* X(function, parameters, arguments): forwarded unless it is the call that has to fail. */
+#define FALLIBLE(X)                                                                                                   \
+    X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),  \
+      (d, i, a, o))                                                                                                   \
+    X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o))      \
+    X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f))                          \
+    X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i))                             \
+    X(EndCommandBuffer, (VkCommandBuffer c), (c))                                                                     \
+    X(AllocateMemory, (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o), \
+      (d, i, a, o))                                                                                                   \
+    X(MapMemory, (VkDevice d, VkDeviceMemory m, VkDeviceSize b, VkDeviceSize n, VkMemoryMapFlags f, void **o),        \
+      (d, m, b, n, f, o))                                                                                             \
+    X(BindBufferMemory, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o))                     \
+    X(CreatePipelineCache,                                                                                            \
+      (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),           \
+      (d, i, a, o))                                                                                                   \
+    X(CreateShaderModule,                                                                                             \
+      (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),             \
+      (d, i, a, o))                                                                                                   \
+    X(CreateDescriptorSetLayout,                                                                                      \
+      (VkDevice d, const VkDescriptorSetLayoutCreateInfo *i, const VkAllocationCallbacks *a,                          \
+       VkDescriptorSetLayout *o),                                                                                     \
+      (d, i, a, o))                                                                                                   \
+    X(CreatePipelineLayout,                                                                                           \
+      (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineLayout *o),         \
+      (d, i, a, o))                                                                                                   \
+    X(CreateComputePipelines,                                                                                         \
+      (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo *i,                               \
+       const VkAllocationCallbacks *a, VkPipeline *o),                                                                \
+      (d, c, n, i, a, o))
+
+#define DEFINE(name, params, args)                                            \
+    static VKAPI_ATTR VkResult VKAPI_CALL name params                         \
+    {                                                                         \
+        return fails(#name) ? VK_ERROR_OUT_OF_DEVICE_MEMORY : real.name args; \
+    }
+FALLIBLE(DEFINE)
+
+/* ---- finding functions ---- */
+
+#define FOUND(fn)                       \
+    if (strcmp(name, "vk" #fn) == 0) {  \
+        real.fn = (PFN_vk##fn)function; \
+        return (PFN_vkVoidFunction)fn;  \
+    }
+#define FOUND_FALLIBLE(fn, params, args) FOUND(fn)
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice device, const char *name)
+{
+    const PFN_vkVoidFunction function = real.GetDeviceProcAddr(device, name);
+    FOUND(GetDeviceQueue)
+    FOUND(CreateCommandPool)
+    FOUND(CreateBuffer)
+    FOUND(QueueSubmit2)
+    FALLIBLE(FOUND_FALLIBLE)
+    return function;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance instance, const char *name)
+{
+    const PFN_vkVoidFunction function = real.GetInstanceProcAddr(instance, name);
+    FOUND(CreateInstance)
+    FOUND(EnumeratePhysicalDevices)
+    FOUND(EnumerateDeviceExtensionProperties)
+    FOUND(GetPhysicalDeviceProperties)
+    FOUND(GetPhysicalDeviceProperties2)
+    FOUND(GetPhysicalDeviceFeatures2)
+    FOUND(GetPhysicalDeviceMemoryProperties2)
+    FOUND(GetPhysicalDeviceQueueFamilyProperties)
+    FOUND(CreateDevice)
+    FOUND(GetDeviceProcAddr)
+    return function;
+}
+
+const vkt_loader *fake_loader(void)
+{
+    static const vkt_loader loader = { .get_proc = get_proc };
+    if (!real.GetInstanceProcAddr) {
+        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays for the life of the program */
+        void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
+        memcpy(&real.GetInstanceProcAddr, &symbol, sizeof symbol);
+        if (!symbol) {
+#ifdef VKT_REQUIRE_DEVICE
+            fail_msg("no Vulkan loader");
+#endif
+            skip();
+        }
+    }
+    return &loader;
+}
+
+/* ---- the context under test ---- */
+
+vkt_ctx *rig_open(const vkt_ctx_params *params, const vkt_loader *loader)
+{
+    const vkt_ctx_params quiet = { .no_pipeline_cache = true };
+    const vkt_host host = vkt_test_host();
+    vkt_ctx *ctx = NULL;
+    const vkt_result r = vkt_ctx_open(params ? params : &quiet, &host, loader, &ctx);
+#ifndef VKT_REQUIRE_DEVICE
+    if (r == VKT_E_NO_LOADER || r == VKT_E_NO_DEVICE) skip();
+#endif
+    assert_int_equal(r, VKT_OK);
+    vkt_test_ran_on(vkt_ctx_device(ctx)->name, vkt_ctx_device(ctx)->driver);
+    return ctx;
+}

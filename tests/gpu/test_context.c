@@ -1,0 +1,337 @@
+/* Opening and closing devices: listing, choice, what is missing, failures on the way. */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
+
+/* Opening must fail with `want`, and the message must name `part`. */
+static void refuses(const vkt_ctx_params *params, vkt_result want, const char *part)
+{
+    const vkt_host host = vkt_test_host();
+    vkt_ctx *ctx = (vkt_ctx *)&host;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_open(params, &host, fake_loader(), &ctx), want);
+    assert_null(ctx);
+    vkt_test_error_says(part);
+    assert_int_equal(vkt_test_live_blocks(), 0);
+}
+
+static void opens_and_closes(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const vkt_device_info *info = vkt_ctx_device(ctx);
+    assert_true(info->usable);
+    assert_true(info->name[0] && info->driver[0] && info->reason[0]);
+    assert_true(info->api_version >= VK_API_VERSION_1_3);
+    assert_int_equal(info->subgroup_size, ctx->limits.subgroup_size);
+    assert_true(ctx->limits.max_push_bytes >= 128 && ctx->limits.max_storage_range_bytes >= 128u << 20);
+    assert_int_equal(ctx->limits.cpu, info->kind == VKT_DEVICE_CPU);
+    assert_int_equal(ctx->limits.max_texel_elements > 0, ctx->limits.cpu);
+    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
+    vkt_ctx_destroy(&ctx);
+    assert_null(ctx);
+    vkt_ctx_destroy(&ctx);
+}
+
+static void lists_what_it_opens(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const vkt_host host = vkt_test_host();
+    vkt_device_info infos[16];
+    uint32_t n = 0, none = 0;
+    assert_int_equal(vkt_list_devices(&host, infos, VKT_COUNT(infos), &n), VKT_OK);
+    assert_in_range(n, 1, VKT_COUNT(infos));
+    assert_int_equal(vkt_list_devices(&host, NULL, 0, &none), VKT_OK);
+    assert_int_equal(none, n);
+    const vkt_device_info *info = vkt_ctx_device(ctx), *listed = &infos[info->index];
+    assert_int_equal(listed->index, info->index);
+    assert_string_equal(listed->name, info->name);
+    assert_string_equal(listed->reason, info->reason);
+    vkt_ctx_destroy(&ctx);
+}
+
+static void takes_the_device_that_is_named(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const vkt_device_info first = *vkt_ctx_device(ctx);
+    vkt_ctx_destroy(&ctx);
+
+    char index[16], part[8];
+    snprintf(index, sizeof index, "%u", first.index);
+    snprintf(part, sizeof part, "%.5s", first.name);
+    for (char *c = part; *c; c++) *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
+    const char *const wishes[] = { index, first.name, part, "" };
+    for (size_t i = 0; i < VKT_COUNT(wishes); i++) {
+        ctx = rig_open(&(vkt_ctx_params){ .device = wishes[i], .no_pipeline_cache = true }, NULL);
+        assert_string_equal(vkt_ctx_device(ctx)->name, first.name);
+        vkt_ctx_destroy(&ctx);
+    }
+    refuses(&(vkt_ctx_params){ .device = "no such device" }, VKT_E_NO_DEVICE, first.name);
+    refuses(&(vkt_ctx_params){ .device = "1000" }, VKT_E_NO_DEVICE, "\"1000\"");
+    refuses(&(vkt_ctx_params){ .device = "99999999999999999999999" }, VKT_E_NO_DEVICE, "9999");
+    refuses(&(vkt_ctx_params){ .device = "0x" }, VKT_E_NO_DEVICE, "\"0x\"");
+
+    assert_int_equal(setenv("VKT_DEVICE", "no such device", 1), 0);
+    refuses(&no_cache, VKT_E_NO_DEVICE, "VKT_DEVICE");
+    ctx = rig_open(&(vkt_ctx_params){ .device = index, .no_pipeline_cache = true }, NULL); /* params go first */
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(setenv("VKT_DEVICE", index, 1), 0);
+    ctx = rig_open(NULL, NULL);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(unsetenv("VKT_DEVICE"), 0);
+}
+
+/* Choice among devices that this machine does not have. */
+static void ranks_devices(void **state)
+{
+    (void)state;
+    vkt_ctx ctx = { .host = vkt_test_host() };
+    vkt_candidate list[] = {
+        { .info = { .index = 0, .name = "llvmpipe", .kind = VKT_DEVICE_CPU, .usable = true } },
+        { .info = { .index = 1, .name = "Virtio", .kind = VKT_DEVICE_VIRTUAL, .usable = true } },
+        { .info = { .index = 2, .name = "Iris", .kind = VKT_DEVICE_INTEGRATED, .usable = true } },
+        { .info = { .index = 3, .name = "Old Radeon", .kind = VKT_DEVICE_DISCRETE, .reason = "lacks Vulkan 1.3" } },
+        { .info = { .index = 4, .name = "Radeon A", .kind = VKT_DEVICE_DISCRETE, .usable = true } },
+        { .info = { .index = 5, .name = "Radeon B", .kind = VKT_DEVICE_DISCRETE, .usable = true } },
+        { .info = { .index = 6, .name = "thing", .kind = VKT_DEVICE_OTHER, .usable = true } },
+    };
+    const uint32_t n = VKT_COUNT(list);
+    const struct {
+        const char *wish;
+        uint32_t want;
+    } cases[] = { { "", 4 },  { NULL, 4 }, { "radeon", 4 }, { "N B", 5 },
+                  { "5", 5 }, { "0", 0 },  { "i", 2 },      { "iris", 2 } };
+    const vkt_candidate *got;
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].wish, &got), VKT_OK);
+        assert_int_equal(got->info.index, cases[i].want);
+    }
+    /* From the best to the worst, as better ones become unusable. */
+    const uint32_t order[] = { 4, 5, 2, 1, 0, 6 };
+    for (size_t i = 0; i < VKT_COUNT(order); i++) {
+        assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_OK);
+        assert_int_equal(got->info.index, order[i]);
+        list[order[i]].info.usable = false;
+    }
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_candidate_choose(&ctx, list, n, "3", &got), VKT_E_FEATURE);
+    vkt_test_error_says("lacks Vulkan 1.3");
+    assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_E_FEATURE);
+    assert_int_equal(vkt_candidate_choose(&ctx, NULL, 0, "", &got), VKT_E_NO_DEVICE);
+}
+
+static void says_what_to_install_without_a_loader(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "libno-such-loader.so.1", NULL };
+    const vkt_loader none = { .names = names };
+    const vkt_host host = vkt_test_host();
+    vkt_ctx *ctx = NULL;
+    uint32_t n = 7;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_open(NULL, &host, &none, &ctx), VKT_E_NO_LOADER);
+    vkt_test_error_says("apt install libvulkan1 mesa-vulkan-drivers");
+    assert_int_equal(vkt_list_devices_of(&host, &none, NULL, 0, &n), VKT_E_NO_LOADER);
+    assert_int_equal(n, 0);
+    static const char *const no_vulkan[] = { "libm.so.6", NULL }; /* a library, but not this one */
+    assert_int_equal(vkt_ctx_open(NULL, &host, &(vkt_loader){ .names = no_vulkan }, &ctx), VKT_E_DRIVER);
+    vkt_test_error_says("vkGetInstanceProcAddr");
+}
+
+static void no_device_is_no_error_of_a_list(void **state)
+{
+    (void)state;
+    const vkt_host host = vkt_test_host();
+    uint32_t n = 7;
+    fake.no_devices = true;
+    assert_int_equal(vkt_list_devices_of(&host, fake_loader(), NULL, 0, &n), VKT_OK);
+    assert_int_equal(n, 0);
+    refuses(NULL, VKT_E_NO_DEVICE, "apt install mesa-vulkan-drivers");
+    fake_reset();
+    n = 7;
+    fake.create_instance = VK_ERROR_INCOMPATIBLE_DRIVER; /* a loader without any driver */
+    assert_int_equal(vkt_list_devices_of(&host, fake_loader(), NULL, 0, &n), VKT_OK);
+    assert_int_equal(n, 0);
+    refuses(NULL, VKT_E_NO_DEVICE, "apt install mesa-vulkan-drivers");
+    fake.create_instance = VK_ERROR_INITIALIZATION_FAILED;
+    refuses(NULL, VKT_E_DRIVER, "vkCreateInstance: VK_ERROR_INITIALIZATION_FAILED");
+}
+
+static void names_what_a_device_lacks(void **state)
+{
+    (void)state;
+    static const char *const needed[] = { "timelineSemaphore",
+                                          "synchronization2",
+                                          "maintenance4",
+                                          "subgroupSizeControl",
+                                          "computeFullSubgroups",
+                                          "basic",
+                                          "vote",
+                                          "ballot",
+                                          "shuffle",
+                                          "arithmetic",
+                                          "subgroups in compute",
+                                          "compute queue" };
+    vkt_ctx *ctx = rig_open(NULL, fake_loader()); /* nothing missing */
+    vkt_ctx_destroy(&ctx);
+    for (size_t i = 0; i < VKT_COUNT(needed); i++) {
+        fake.without = needed[i];
+        refuses(&no_cache, VKT_E_FEATURE, needed[i]);
+    }
+    fake_reset();
+    fake.api_version = VK_API_VERSION_1_2;
+    refuses(&no_cache, VKT_E_FEATURE, "lacks Vulkan 1.3: the driver offers 1.2");
+    const vkt_host host = vkt_test_host();
+    vkt_device_info info;
+    uint32_t n;
+    assert_int_equal(vkt_list_devices_of(&host, fake_loader(), &info, 1, &n), VKT_OK);
+    assert_false(info.usable);
+    assert_non_null(strstr(info.reason, "lacks Vulkan 1.3"));
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    const vkt_host host = vkt_test_host();
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* skips without a device */
+    vkt_ctx_destroy(&ctx);
+    unsigned n = 1;
+    for (;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_ctx_create(NULL, &host, &ctx); /* with the pipeline cache */
+        if (!vkt_test_allocation_failed()) {
+            assert_int_equal(r, VKT_OK);
+            break;
+        }
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_null(ctx);
+        assert_int_equal(vkt_test_live_blocks(), 0);
+    }
+    assert_true(n > 5);
+    vkt_test_fail_allocation(0);
+    vkt_ctx_destroy(&ctx);
+    uint32_t count;
+    for (n = 1;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_list_devices(&host, NULL, 0, &count);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_int_equal(vkt_test_live_blocks(), 0);
+    }
+}
+
+/* The first user of everything: a context that uploads and reads back. */
+static vkt_result open_and_use(vkt_ctx **ctx)
+{
+    const vkt_host host = vkt_test_host();
+    uint32_t in[64] = { 1, 2, 3 }, out[64] = { 0 };
+    vkt_buffer *b = NULL;
+    VKT_TRY(vkt_ctx_open(&no_cache, &host, fake_loader(), ctx));
+    vkt_result r = vkt_buffer_create(*ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, sizeof in, "used", &b);
+    if (r == VKT_OK) r = vkt_upload(*ctx, b, 0, in, sizeof in);
+    if (r == VKT_OK) r = vkt_readback(*ctx, b, 0, out, sizeof out);
+    if (r == VKT_OK) r = memcmp(in, out, sizeof in) == 0 ? VKT_OK : VKT_E_STATE;
+    (void)vkt_ctx_wait_idle(*ctx);
+    vkt_buffer_destroy(*ctx, &b);
+    return r;
+}
+
+static void survives_every_failed_vulkan_call(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, fake_loader());
+    vkt_ctx_destroy(&ctx);
+    vkt_test_expect_errors(true);
+    int32_t n = 1;
+    for (;; n++) {
+        fake.fail_call = n;
+        fake.failed = NULL;
+        ctx = NULL;
+        const vkt_result r = open_and_use(&ctx);
+        vkt_ctx_destroy(&ctx);
+        if (!fake.failed) {
+            assert_int_equal(r, VKT_OK);
+            break;
+        }
+        /* A block that the driver refuses is asked for again, smaller. */
+        const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
+        assert_int_equal(r == VKT_OK, recovers);
+        assert_int_not_equal(r, VKT_E_STATE);
+    }
+    assert_true(n > 15);
+}
+
+static void contexts_do_not_meet(void **state)
+{
+    (void)state;
+    vkt_ctx *a = rig_open(NULL, NULL), *b = rig_open(NULL, NULL);
+    assert_ptr_not_equal(a->device, b->device);
+    vkt_buffer *in_a, *in_b;
+    uint32_t got_a[64], got_b[64];
+    assert_int_equal(vkt_buffer_create(a, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_a, "a", &in_a), VKT_OK);
+    assert_int_equal(vkt_buffer_create(b, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_b, "b", &in_b), VKT_OK);
+    assert_int_equal(vkt_fill(a, in_a, 0, sizeof got_a, 0xaaaaaaaa), VKT_OK);
+    assert_int_equal(vkt_fill(b, in_b, 0, sizeof got_b, 0xbbbbbbbb), VKT_OK);
+    assert_int_equal(vkt_readback(a, in_a, 0, got_a, sizeof got_a), VKT_OK);
+    vkt_buffer_destroy(a, &in_a);
+    vkt_ctx_destroy(&a);
+    assert_int_equal(vkt_readback(b, in_b, 0, got_b, sizeof got_b), VKT_OK);
+    vkt_buffer_destroy(b, &in_b);
+    vkt_ctx_destroy(&b);
+    for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
+}
+
+static void fast_paths_are_switched_off_by_name(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    assert_int_equal(vkt_ctx_disable(ctx, "texel"), VKT_OK);
+    assert_int_equal(ctx->limits.max_texel_elements, 0);
+    assert_int_equal(vkt_ctx_disable(ctx, "transfer_queue"), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_disable(ctx, "warp drive"), VKT_E_NOT_FOUND);
+    vkt_test_error_says("warp drive");
+    vkt_ctx_destroy(&ctx);
+
+    assert_int_equal(setenv("VKT_TEXEL", "1", 1), 0);
+    ctx = rig_open(NULL, NULL);
+    assert_true(ctx->limits.max_texel_elements >= 65536);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(setenv("VKT_NO_TEXEL", "1", 1), 0);
+    ctx = rig_open(NULL, NULL);
+    assert_int_equal(ctx->limits.max_texel_elements, 0);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(unsetenv("VKT_TEXEL") | unsetenv("VKT_NO_TEXEL"), 0);
+}
+
+static int setup(void **state)
+{
+    fake_reset();
+    return vkt_test_setup(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, vkt_test_teardown)
+int main(void)
+{
+    char cache[] = "/tmp/vkt-test-XXXXXX"; /* no test touches the user's cache */
+    if (!mkdtemp(cache) || setenv("XDG_CACHE_HOME", cache, 1)) return 1;
+    const struct CMUnitTest tests[] = {
+        TEST(opens_and_closes),
+        TEST(lists_what_it_opens),
+        TEST(takes_the_device_that_is_named),
+        TEST(ranks_devices),
+        TEST(says_what_to_install_without_a_loader),
+        TEST(no_device_is_no_error_of_a_list),
+        TEST(names_what_a_device_lacks),
+        TEST(survives_every_failed_allocation),
+        TEST(survives_every_failed_vulkan_call),
+        TEST(contexts_do_not_meet),
+        TEST(fast_paths_are_switched_off_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* Uploads, fills and readbacks: every size around the rings' edges, and their order with each other and with compute
+ * work. */
+#include "fake.h"
+
+#include <stdlib.h>
+
+#include "base/philox.h"
+
+#define MiB ((uint64_t)1 << 20)
+
+static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
+{
+    vkt_buffer *b = NULL;
+    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, bytes, "data", &b), VKT_OK);
+    return b;
+}
+
+/* A context with the queues that the device has, or with a made-up transfer queue. */
+static vkt_ctx *open_with(bool transfer_queue)
+{
+    fake_reset();
+    fake.transfer_queue = transfer_queue;
+    vkt_ctx *ctx = rig_open(NULL, fake_loader());
+    if (transfer_queue) assert_true(ctx->has_transfer_queue && ctx->transfer.timeline != ctx->compute.timeline);
+    return ctx;
+}
+
+/* A random sequence of transfers on the device and on a copy in host memory. */
+static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t turns, uint64_t seed)
+{
+    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+    vkt_buffer *b = make(ctx, bytes);
+    const uint32_t n = (uint32_t)(bytes / 4);
+    uint32_t *want = malloc(bytes), *got = malloc(bytes), *src = malloc(bytes);
+    assert_true(want && got && src);
+    assert_int_equal(vkt_fill(ctx, b, 0, bytes, 0xdeadbeef), VKT_OK);
+    for (uint32_t i = 0; i < n; i++) want[i] = 0xdeadbeef;
+    for (uint32_t turn = 0; turn < turns; turn++) {
+        const uint32_t at = vkt_rng_range(&r, 0, n - 1), len = vkt_rng_range(&r, 1, n - at);
+        const uint32_t what = vkt_rng_range(&r, 0, 4), word = vkt_rng_u32(&r);
+        if (what < 3) {
+            for (uint32_t i = 0; i < len; i++) want[at + i] = src[i] = word + i;
+            assert_int_equal(vkt_upload(ctx, b, at * 4, src, len * 4), VKT_OK);
+            memset(src, 0xee, len * 4); /* it was read before the call returned */
+        } else if (what == 3) {
+            for (uint32_t i = 0; i < len; i++) want[at + i] = word;
+            assert_int_equal(vkt_fill(ctx, b, at * 4, len * 4, word), VKT_OK);
+        } else {
+            assert_int_equal(vkt_readback(ctx, b, at * 4, got, len * 4), VKT_OK);
+            assert_memory_equal(got, want + at, len * 4);
+        }
+    }
+    assert_int_equal(vkt_readback(ctx, b, 0, got, bytes), VKT_OK);
+    assert_memory_equal(got, want, bytes);
+    vkt_buffer_destroy(ctx, &b);
+    free(want);
+    free(got);
+    free(src);
+}
+
+static void transfers_follow_each_other(void **state)
+{
+    (void)state;
+    for (int queue = 0; queue < 2; queue++) {
+        vkt_ctx *ctx = open_with(queue);
+        follow(ctx, 256, 200, 1);            /* more transfers than slots */
+        follow(ctx, 300 * 1024, 300, 2);     /* the ring's end is met in the middle */
+        follow(ctx, 21 * MiB + 1024, 10, 3); /* larger than the ring */
+        vkt_ctx_destroy(&ctx);
+    }
+}
+
+static void sizes_around_a_piece(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_with(false);
+    const uint64_t piece = VKT_RING_BYTES / 4;
+    const uint64_t sizes[] = {
+        4, 252, 260, piece - 4, piece, piece + 4, 2 * piece, VKT_RING_BYTES, VKT_RING_BYTES + 4
+    };
+    vkt_buffer *b = make(ctx, VKT_RING_BYTES + 8);
+    char *src = malloc(VKT_RING_BYTES + 8), *got = malloc(VKT_RING_BYTES + 8);
+    assert_true(src && got);
+    for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
+        memset(src, (int)i + 1, sizes[i]);
+        memset(got, 0, VKT_RING_BYTES + 8);
+        assert_int_equal(vkt_fill(ctx, b, 0, VKT_RING_BYTES + 8, 0), VKT_OK);
+        assert_int_equal(vkt_upload(ctx, b, 4, src, sizes[i]), VKT_OK);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, sizes[i] + 4), VKT_OK);
+        assert_int_equal(*(uint32_t *)(void *)got, 0);
+        assert_memory_equal(got + 4, src, sizes[i]);
+        if (sizes[i] + 8 > VKT_RING_BYTES) continue;
+        assert_int_equal(vkt_readback(ctx, b, sizes[i] + 4, got, 4), VKT_OK);
+        assert_int_equal(*(uint32_t *)(void *)got, 0); /* and nothing behind it */
+    }
+    free(src);
+    free(got);
+    vkt_buffer_destroy(ctx, &b);
+    vkt_ctx_destroy(&ctx);
+}
+
+static void refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_with(false);
+    vkt_buffer *b = make(ctx, 1024);
+    uint32_t words[4] = { 0 };
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_upload(ctx, b, 2, words, 4), VKT_E_ARG);
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 3), VKT_E_ARG);
+    assert_int_equal(vkt_upload(ctx, b, 1024, words, 4), VKT_E_ARG);
+    assert_int_equal(vkt_upload(ctx, b, UINT64_MAX - 3, words, 8), VKT_E_ARG);
+    assert_int_equal(vkt_readback(ctx, b, 1020, words, 8), VKT_E_ARG);
+    vkt_test_error_says("readback: want multiples of 4 inside a buffer of 1024 bytes, got offset 1020, 8 bytes");
+    assert_int_equal(vkt_fill(ctx, b, 0, 1028, 0), VKT_E_ARG);
+    assert_int_equal(ctx->counters.submits, 0);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_upload(ctx, b, 1024, words, 0), VKT_OK);
+    assert_int_equal(vkt_fill(ctx, b, 0, 0, 1), VKT_OK);
+    assert_int_equal(vkt_readback(ctx, b, 0, words, 0), VKT_OK);
+    assert_int_equal(ctx->counters.submits, 0);
+    vkt_buffer_destroy(ctx, &b);
+    vkt_ctx_destroy(&ctx);
+}
+
+/* Compute-side copies between uploads: each must see the upload before it, and not the one after. */
+static void uploads_are_ordered_with_compute(void **state)
+{
+    (void)state;
+    enum { WORDS = 1 << 16, TURNS = 8 };
+    for (int queue = 0; queue < 2; queue++) {
+        vkt_ctx *ctx = open_with(queue);
+        vkt_buffer *in = make(ctx, WORDS * 4), *out = make(ctx, (uint64_t)TURNS * WORDS * 4);
+        vkt_commands c[TURNS];
+        uint32_t *src = malloc(WORDS * 4), *got = malloc((size_t)TURNS * WORDS * 4);
+        assert_true(src && got);
+        for (uint32_t t = 0; t < TURNS; t++) {
+            const VkBufferCopy copy = { .dstOffset = (uint64_t)t * WORDS * 4, .size = WORDS * 4 };
+            assert_int_equal(vkt_commands_create(ctx, "copy", &c[t]), VKT_OK);
+            assert_int_equal(vkt_commands_begin(ctx, &c[t], false), VKT_OK);
+            ctx->vk.CmdCopyBuffer(c[t].cmd, in->handle, out->handle, 1, &copy);
+            assert_int_equal(vkt_commands_end(ctx, &c[t]), VKT_OK);
+        }
+        for (uint32_t t = 0; t < TURNS; t++) {
+            for (uint32_t i = 0; i < WORDS; i++) src[i] = t << 20 | i;
+            assert_int_equal(vkt_upload(ctx, in, 0, src, WORDS * 4), VKT_OK);
+            assert_int_equal(vkt_submit(ctx, c[t].cmd, "copy", NULL), VKT_OK);
+        }
+        assert_int_equal(vkt_readback(ctx, out, 0, got, (uint64_t)TURNS * WORDS * 4), VKT_OK);
+        for (uint32_t t = 0; t < TURNS; t++)
+            for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(got[t * WORDS + i], t << 20 | i);
+        for (uint32_t t = 0; t < TURNS; t++) vkt_commands_destroy(ctx, &c[t]);
+        free(src);
+        free(got);
+        vkt_buffer_destroy(ctx, &in);
+        vkt_buffer_destroy(ctx, &out);
+        vkt_ctx_destroy(&ctx);
+    }
+}
+
+/* With two queues, order is what the semaphores say: read them off the submissions. */
+static void queues_wait_for_each_other(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_with(true);
+    const VkSemaphore compute = ctx->compute.timeline, transfer = ctx->transfer.timeline;
+    vkt_buffer *b = make(ctx, 1024);
+    uint32_t words[4] = { 0 };
+    fake.n_submits = 0;
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 0: nothing to wait for */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 1: nor here */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK);  /* 2: both uploads */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);  /* 3: they are awaited already */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 4: a and b may read b */
+    assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5: only a does */
+    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: nobody does */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "c", NULL), VKT_OK);  /* 7: the three uploads */
+    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8: everything computed */
+    const fake_submit want[] = { { .wait = VK_NULL_HANDLE },
+                                 { .wait = VK_NULL_HANDLE },
+                                 { .wait = transfer, .wait_value = 2 },
+                                 { .wait = VK_NULL_HANDLE },
+                                 { .wait = compute, .wait_value = 2 },
+                                 { .wait = compute, .wait_value = 1 },
+                                 { .wait = VK_NULL_HANDLE },
+                                 { .wait = transfer, .wait_value = 5 },
+                                 { .wait = compute, .wait_value = 3 } };
+    assert_int_equal(fake.n_submits, VKT_COUNT(want));
+    for (size_t i = 0; i < VKT_COUNT(want); i++) {
+        assert_true(fake.submits[i].wait == want[i].wait);
+        assert_int_equal(fake.submits[i].wait_value, want[i].wait_value);
+    }
+    /* Switched off, everything goes through the compute queue, and nothing waits across. */
+    assert_int_equal(vkt_ctx_disable(ctx, "transfer_queue"), VKT_OK);
+    assert_false(ctx->has_transfer_queue);
+    fake.n_submits = 0;
+    assert_int_equal(vkt_upload(ctx, b, 0, (uint32_t[]){ 5, 6, 7, 8 }, 16), VKT_OK);
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "d", NULL), VKT_OK);
+    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);
+    assert_int_equal(words[3], 8);
+    for (uint32_t i = 0; i < fake.n_submits; i++) assert_true(fake.submits[i].wait == VK_NULL_HANDLE);
+    vkt_buffer_destroy(ctx, &b);
+    vkt_ctx_destroy(&ctx);
+
+    assert_int_equal(setenv("VKT_NO_TRANSFER_QUEUE", "1", 1), 0);
+    ctx = rig_open(NULL, fake_loader());
+    assert_false(ctx->has_transfer_queue);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(unsetenv("VKT_NO_TRANSFER_QUEUE"), 0);
+}
+
+/* After the first turns, an upload allocates and creates nothing. */
+static void the_steady_state_allocates_nothing(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_with(false);
+    vkt_buffer *b = make(ctx, 64 * 1024);
+    char *src = calloc(1, 64 * 1024);
+    assert_non_null(src);
+    vkt_gpu_counters warm = { 0 };
+    for (int i = 0; i < 200; i++) {
+        if (i == 20) warm = ctx->counters;
+        assert_int_equal(vkt_upload(ctx, b, 0, src, 64 * 1024), VKT_OK);
+    }
+    assert_int_equal(ctx->counters.host_allocs, warm.host_allocs);
+    assert_int_equal(ctx->counters.device_allocs, warm.device_allocs);
+    assert_int_equal(ctx->counters.buffers_created, warm.buffers_created);
+    assert_int_equal(ctx->counters.submits, warm.submits + 180);
+    free(src);
+    vkt_buffer_destroy(ctx, &b);
+    vkt_ctx_destroy(&ctx);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(transfers_follow_each_other), TEST(sizes_around_a_piece),
+        TEST(refuses_what_does_not_fit),   TEST(uploads_are_ordered_with_compute),
+        TEST(queues_wait_for_each_other),  TEST(the_steady_state_allocates_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
