@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #ifdef VKT_SANITIZED
-int dlclose(void *handle)
+__attribute__((visibility("default"))) int dlclose(void *handle)
 {
     (void)handle;
     return 0;
