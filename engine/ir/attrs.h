@@ -33,6 +33,11 @@ typedef struct vkt_shape_attr {
     vkt_shape shape;
 } vkt_shape_attr;
 
+typedef struct vkt_expand_attr {
+    vkt_shape shape;
+    vkt_layout layout;
+} vkt_expand_attr;
+
 typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;

@@ -1,0 +1,10 @@
+/* reduce.abi.h - sums over some dimensions. Output o is taken apart over the kept dimensions k0..k4 (slow to fast) with
+ * strides s0..s4 in x; the reduced dimensions r0..r3 and, fastest, `run` have strides t0..t3 and t4. */
+VKT_PUSH(vkt_reduce_push,
+         VKT_U32(outputs) VKT_U32(rows) VKT_U32(run) VKT_U32(splits) VKT_F32(scale)
+         VKT_U32(k1) VKT_U32(k2) VKT_U32(k3) VKT_U32(k4)
+         VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) VKT_U32(s3) VKT_U32(s4)
+         VKT_U32(r1) VKT_U32(r2) VKT_U32(r3)
+         VKT_U32(t0) VKT_U32(t1) VKT_U32(t2) VKT_U32(t3) VKT_U32(t4))
+#define REDUCE_X 0
+#define REDUCE_Y 1

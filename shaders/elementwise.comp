@@ -1,0 +1,42 @@
+// elementwise.comp - y[i] = f(a[i], b[i]) for i < n, operands of one shape and layout
+//   RELU     y = a < 0 ? 0 : a            (NaN goes through)
+//   RELU_DX  y = a > 0 ? b : 0            a: relu's output, b: dy
+//   ADD, MUL
+// grid: x over n / 4 with a stride; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
+// one by one: what lies behind the tensor is somebody else's.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/elementwise.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(ELEMENTWISE_A, a4);
+#if defined(RELU_DX) || defined(ADD) || defined(MUL)
+VKT_IN4(ELEMENTWISE_B, b4);
+#endif
+layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
+layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
+
+vec4 f(uint i)
+{
+    const vec4 a = LOAD4(a4, i);
+#if defined(RELU)
+    return mix(a, vec4(0.0), lessThan(a, vec4(0.0)));
+#elif defined(RELU_DX)
+    return mix(vec4(0.0), LOAD4(b4, i), greaterThan(a, vec4(0.0)));
+#elif defined(ADD)
+    return a + LOAD4(b4, i);
+#elif defined(MUL)
+    return a * LOAD4(b4, i);
+#endif
+}
+
+void main()
+{
+    const uint whole = pc.n / 4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+    for (uint i = gl_GlobalInvocationID.x; i < whole; i += stride) y4[i] = f(i);
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
+        const vec4 tail = f(whole);
+        for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];
+    }
+}
