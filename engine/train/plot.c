@@ -68,7 +68,7 @@ static double field(const vkt_epoch_record *record, size_t offset)
 static double nice_step(double span, double pieces)
 {
     const double raw = span / pieces, power = pow(10, floor(log10(raw))), f = raw / power;
-    return power * (f < 1.5 ? 1 : f < 3.5 ? 2 : f < 7.5 ? 5 : 10);
+    return power * (f < 1.5 ? 1 : f < 3.2 ? 2 : f < 7.1 ? 5 : 10);
 }
 
 static double place(const axis *a, double value)
@@ -93,7 +93,8 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
         span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
-    a->step = nice_step(span_hi - span_lo, 5);
+    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: let heights be proportions */
+    a->step = nice_step(span_hi - span_lo, 4.5);
     const double slack = 1e-9; /* of a step: 0.3 / 0.1 is not 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
@@ -264,9 +265,9 @@ static void draw_legend(const chart *c, const panel *p)
         const double y = PLOT_TOP - 32;
         draw_text(c->cr, x, y, 1, ink, names[i]);
         x -= text_width(c->cr, names[i]) + 9;
-        draw_line(c->cr, x - 26, y - 4.5, x, y - 4.5, 2.2, i ? val_color : train_color);
-        draw_marker(c->cr, x - 13, y - 4.5, i);
-        x -= 26 + 20;
+        draw_line(c->cr, x - 30, y - 4.5, x, y - 4.5, 2.2, i ? val_color : train_color);
+        draw_marker(c->cr, x - 15, y - 4.5, i);
+        x -= 30 + 20;
     }
 }
 
@@ -330,7 +331,7 @@ static void draw_page(const chart *c, const char *title)
     cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
 
-    if (!title) title = "";
+    if (!title) title = "Training";
     set_font(cr, TITLE_SIZE, true);
     const double width = text_width(cr, title), room = WIDTH - 2 * MARGIN;
     if (width > room) set_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
