@@ -35,7 +35,8 @@ int col_h[COLS], col_w[COLS];     // r dil - pad, s dil - pad
 float sum_lanes(vec4 v)
 {
     float sum = (v.x + v.y) + (v.z + v.w);
-    [[unroll]] for (uint i = LANES / 2; i > 0; i /= 2) sum += subgroupShuffleXor(sum, i);
+    [[unroll]] for (uint i = 0; i < 7; i++)
+        if (1u << i < LANES) sum += subgroupShuffleXor(sum, 1u << i);
     return sum;
 }
 
@@ -116,16 +117,17 @@ void main()
                 }
         } while (k - lane < end);
 
-        [[unroll]] for (uint i = 0; i < ROWS; i++)
-            [[unroll]] for (uint j0 = 0; j0 < COLS; j0 += LANES) {
-                float mine = 0;
-                [[unroll]] for (uint j = j0; j < min(j0 + LANES, COLS); j++) {
-                    const float sum = sum_lanes(acc[i * COLS + j]);
-                    mine = lane == j - j0 ? sum : mine;
-                }
-                if (row + i < pc.rows && j0 + lane < COLS && col + j0 + lane < cols)
-                    dw[slice * pc.part + (group * pc.rows + row + i) * cols + col + j0 + lane] = mine;
+        [[unroll]] for (uint i = 0; i < ROWS; i++) {
+            float mine = 0;
+            [[unroll]] for (uint j = 0; j < COLS; j++) {
+                const float sum = sum_lanes(acc[i * COLS + j]);
+                mine = lane == j % LANES ? sum : mine;
+                const uint column = col + j / LANES * LANES + lane;
+                const bool full = j % LANES == LANES - 1 || j == COLS - 1;
+                if (full && row + i < pc.rows && column < min(col + COLS, cols))
+                    dw[slice * pc.part + (group * pc.rows + row + i) * cols + column] = mine;
             }
+        }
         if (BIAS && col == 0) write_bias(row, end);
         tile += gl_NumWorkGroups.x;
     } while (tile < pc.row_tiles * pc.col_tiles);

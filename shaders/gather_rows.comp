@@ -1,8 +1,9 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
 //   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
-// A lane converts one word of four neighbouring samples: with U8 that is a 4x4 transposition in registers. A table larger than
-// a binding comes in windows of rows, one dispatch each. Row numbers outside the table give 0.
-// grid: x over words * batch4 with a stride; any group count is right. Deterministic: elementwise.
+// A lane takes four neighbouring samples and every parts-th word of a channel: with U8 a word is a 4x4 transposition in
+// registers. A word that two channels share is read for both. A table larger than a binding comes in windows of rows, one
+// dispatch each. Row numbers outside the table give 0.
+// grid: x over batch4 * parts with a stride, y one per channel; any group count in x is right. Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -27,26 +28,28 @@ layout(binding = GATHER_OUT, std430) buffer Out { vec4 samples[]; };
 
 void main()
 {
-    const uint n = pc.words * pc.batch4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
     const uint rows = step[STEP_ROWS], first = step[STEP_FIRST];
-    for (uint i = gl_GlobalInvocationID.x; i < n; i += stride) {
-        const uint word = i / pc.batch4, b4 = i % pc.batch4;
-        vec4 pixels[4]; // of sample b: elements 4 word .. 4 word + 3
-        bvec4 here, real;
+    const uint begin = gl_WorkGroupID.y * pc.plane, end = begin + pc.plane; // this channel's elements
+    const vec2 a = affine[gl_WorkGroupID.y];
+    for (uint i = gl_GlobalInvocationID.x; i < pc.batch4 * pc.parts; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        const uint part = i / pc.batch4, b4 = i % pc.batch4;
+        uint base[4]; // first words of the four rows
+        bvec4 here;
         [[unroll]] for (uint b = 0; b < 4; b++) {
             const uint at = first + 4 * b4 + b;
-            real[b] = 4 * b4 + b < rows && at >= first && at < pc.n_order;
-            const uint row = real[b] ? order[at] : 0u;
-            here[b] = real[b] && row >= pc.row_begin && row < pc.row_end;
-            pixels[b] = here[b] ? unpack((row - pc.row_begin) * pc.words + word) : vec4(0.0);
+            const bool real = 4 * b4 + b < rows && at >= first && at < pc.n_order;
+            const uint row = real ? order[at] : 0u;
+            here[b] = real && row >= pc.row_begin && row < pc.row_end;
+            base[b] = here[b] ? (row - pc.row_begin) * pc.words : 0u;
         }
-        [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
-            const uint f = word * PER_WORD + k;
-            if (f >= pc.elements) break; // bytes that pad a row to whole words
-            const vec2 a = affine[f / pc.plane];
-            const vec4 y = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]) * a.x + a.y;
-            const uint o = f * pc.batch4 + b4;
-            samples[o] = mix(KEEP != 0u ? samples[o] : vec4(0.0), y, here);
+        for (uint word = begin / PER_WORD + part; word * PER_WORD < end; word += pc.parts) {
+            vec4 pixels[4]; // of sample b: the word's elements
+            [[unroll]] for (uint b = 0; b < 4; b++) pixels[b] = unpack(base[b] + word);
+            [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
+                const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;
+                const vec4 y = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]) * a.x + a.y;
+                if (f >= begin && f < end) samples[o] = mix(KEEP != 0u ? samples[o] : vec4(0.0), y, here);
+            }
         }
     }
 }

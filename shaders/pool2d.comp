@@ -1,6 +1,6 @@
 // pool2d.comp - y[c][p][q][n] = max (or mean, with AVERAGE) of x[c][h][w][n] over window (p, q), four samples a lane
 //   window p: rows p stride - pad .. + R - 1, clipped to the picture; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
-//   max: the first maximum wins, a NaN wins over any number (the last one: PyTorch); index = h W + w of the winner
+//   max: the first maximum wins, a NaN wins over any number (the last one: PyTorch); index = h W + w of the winner, biased
 //   mean: the sum over the clipped window, divided by its size before clipping to the picture, or after (exclude_pad)
 // grid: x over channels * P output rows, y over parts of a row, both with a stride; any group count is right. Deterministic.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
@@ -50,7 +50,7 @@ void main()
                     where = mix(where, uvec4(at + r * pc.W + s), win);
                 }
             y[row * row_items + i] = best;
-            index[row * row_items + i] = where;
+            index[row * row_items + i] = where + POOL_INDEX_BIAS;
 #endif
         }
     }

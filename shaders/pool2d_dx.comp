@@ -18,7 +18,8 @@ layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
 VKT_IN4(POOL_DY, dy);
 layout(binding = POOL_DX, std430) writeonly buffer Dx { vec4 dx[]; };
 #ifndef AVERAGE
-layout(binding = POOL_INDEX, std430) readonly buffer Index { uvec4 index[]; };
+VKT_IN4(POOL_INDEX, index);
+vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winner, uvec4(POOL_INDEX_BIAS + at))); }
 #endif
 #include "lib/pool.glsl"
 
@@ -31,7 +32,7 @@ void cell(uint c, uint p, uint q, uint n)
 #ifdef AVERAGE
     g /= divisor(window(p, R, 0u, R, pc.H, pc.P), window(q, S, 0u, S, pc.W, pc.Q));
 #else
-    const uvec4 where = real ? index[i] : uvec4(0u);
+    const uvec4 winner = real ? floatBitsToUint(LOAD4(index, i)) : uvec4(0u);
 #endif
     for (uint r = 0; r < R; r++)
         for (uint s = 0; s < S; s++) {
@@ -40,7 +41,7 @@ void cell(uint c, uint p, uint q, uint n)
 #ifdef AVERAGE
             const vec4 e = g;
 #else
-            const vec4 e = mix(vec4(0.0), g, equal(where, uvec4(h * pc.W + w)));
+            const vec4 e = where(winner, h * pc.W + w, g);
 #endif
             dx[((c * pc.H + h) * pc.W + w) * N4 + n] = e;
         }
@@ -67,7 +68,7 @@ vec4 gather(uint c, uint h, uint w, uint n)
             sum += g / divisor(window(uint(p), pc.stride_h, pc.pad_h, R, pc.H, pc.P),
                                window(uint(q), pc.stride_w, pc.pad_w, S, pc.W, pc.Q));
 #else
-            sum += mix(vec4(0.0), g, equal(index[i], uvec4(h * pc.W + w)));
+            sum += where(floatBitsToUint(LOAD4(index, i)), h * pc.W + w, g);
 #endif
         }
     return sum;

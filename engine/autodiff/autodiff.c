@@ -98,8 +98,9 @@ static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
     if (g->status != VKT_OK) return;
     vkt_value *v = &g->values[vkt_root(g, d)];
     v->role = VKT_ROLE_GRAD;
-    v->arena_offset_bytes = g->values[p].arena_offset_bytes;
-    snprintf(v->name, sizeof v->name, "d.%.40s", g->values[p].name);
+    const vkt_value param = g->values[p];
+    v->arena_offset_bytes = param.arena_offset_bytes;
+    snprintf(v->name, sizeof v->name, "d.%.40s", param.name);
 }
 
 vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)

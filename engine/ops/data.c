@@ -33,10 +33,11 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-static uint64_t groups(const vkt_limits *lim, uint64_t n, uint32_t lanes)
+/* Work groups for `lanes_wanted` lanes of work: on a CPU few long ones, but at most 4096 turns of the kernel's loop. */
+static uint64_t groups(const vkt_limits *lim, uint64_t lanes_wanted, uint32_t lanes)
 {
-    return lim->cpu ? VKT_MAX(VKT_MIN(vkt_groups(n, lanes, 1), 512), vkt_groups(n, lanes, 4096))
-                    : vkt_groups(n, lanes, 1);
+    const uint64_t n = vkt_groups(lanes_wanted, lanes, 1);
+    return lim->cpu ? VKT_MAX(VKT_MIN(n, 128), vkt_groups(n, 1, 4096)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
@@ -86,7 +87,6 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
     }
     vkt_gather_rows_push push = { .batch4 = vkt_div_up(a->batch, 4),
                                   .words = words,
-                                  .elements = elements,
                                   .plane = elements / a->channels,
                                   .n_order = vkt_node_in(n, ORDER)->shape.dim[0] };
     vkt_bind bind[] = { [GATHER_TABLE] = VKT_WHOLE(n->in[TABLE]),
@@ -94,7 +94,9 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                         [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
                         [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 8u * a->channels)),
                         [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
+    push.parts = e->lim->cpu ? (uint32_t)VKT_MIN(vkt_groups(128 * lanes / a->channels, push.batch4, 1), channel_words)
+                             : channel_words;
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
         const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0 };
