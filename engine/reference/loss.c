@@ -5,13 +5,17 @@
 
 #include <math.h>
 
-/* log sum_k exp z[k], with the largest z taken out so that nothing overflows. */
-static double log_sum_exp(const double *z, size_t K)
+/* log softmax(z)[k] = z[k] - max - log_sum: with the largest z taken out, nothing overflows and nothing cancels. */
+typedef struct normal {
+    double max, log_sum;
+} normal;
+
+static normal normal_of(const double *z, size_t K)
 {
     double max = z[0], sum = 0;
     for (size_t k = 1; k < K; k++) max = fmax(max, z[k]);
     for (size_t k = 0; k < K; k++) sum += exp(z[k] - max);
-    return max + log(sum);
+    return (normal){ max, log(sum) };
 }
 
 static void xent_forward(const vkt_ref_call *c)
@@ -20,7 +24,8 @@ static void xent_forward(const vkt_ref_call *c)
     double sum = 0;
     for (size_t b = 0; b < c->rows; b++) {
         const double *z = c->in[0].f + b * K;
-        sum += log_sum_exp(z, K) - z[c->in[1].u[b]];
+        const normal n = normal_of(z, K);
+        sum += n.log_sum - (z[c->in[1].u[b]] - n.max);
     }
     c->out[0].f[0] = sum / c->rows;
 }
@@ -29,9 +34,12 @@ static void xent_backward(const vkt_ref_call *c)
 {
     const size_t K = c->in[0].shape.dim[1];
     for (size_t b = 0; b < c->rows; b++) {
-        const double *z = c->in[0].f + b * K, total = log_sum_exp(z, K);
-        for (size_t k = 0; k < K; k++)
-            c->din[0][b * K + k] += c->dout[0][0] * (exp(z[k] - total) - (k == c->in[1].u[b])) / c->rows;
+        const double *z = c->in[0].f + b * K;
+        const normal n = normal_of(z, K);
+        for (size_t k = 0; k < K; k++) {
+            const double p = exp(z[k] - n.max - n.log_sum);
+            c->din[0][b * K + k] += c->dout[0][0] * (p - (k == c->in[1].u[b])) / c->rows;
+        }
     }
 }
 

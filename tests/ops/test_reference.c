@@ -1,0 +1,203 @@
+/* The references themselves: their gradients against central differences, and numbers worked out by hand. (Their
+ * numbers against PyTorch's: test_training_goldens.c and the op goldens below.) No device is needed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/ops.h"
+#include "ops/subject.h"
+#include "support/host.h"
+
+#define STEP 1e-5
+
+/* ---- gradients ---- */
+
+/* out of the subject with element `at` of input i moved by `by`, as one vector weighted with dout. */
+static void moved(subject *s, uint32_t i, size_t at, double by, double *weighted)
+{
+    double *x = &s->in[i].ref.f[at];
+    const double was = *x;
+    *x = was + by;
+    subject_forward(s);
+    *x = was;
+    for (uint32_t k = 0; k < s->n_out; k++)
+        for (size_t e = 0; s->dout[k].t.id && e < side_count(&s->out[k]); e++)
+            *weighted++ = s->out[k].ref.f[e] * s->dout[k].ref.f[e];
+}
+
+static size_t weighted_count(const subject *s)
+{
+    size_t n = 0;
+    for (uint32_t k = 0; k < s->n_out; k++)
+        if (s->dout[k].t.id) n += side_count(&s->out[k]);
+    return n;
+}
+
+/* Compares one element of a gradient with (f(x+h) - f(x-h)) / 2h; false where a kink lies between the two. */
+static bool check_element(subject *s, uint32_t i, size_t at, double scale)
+{
+    const size_t n = weighted_count(s);
+    double *minus = malloc(3 * n * sizeof *minus), *here = minus + n, *plus = here + n;
+    double slope = 0, bend = 0;
+    assert_non_null(minus);
+    moved(s, i, at, -STEP, minus);
+    moved(s, i, at, 0, here);
+    moved(s, i, at, STEP, plus);
+    for (size_t e = 0; e < n; e++) {
+        slope += (plus[e] - minus[e]) / (2 * STEP);
+        bend += fabs(plus[e] - 2 * here[e] + minus[e]) / STEP;
+    }
+    free(minus);
+    if (bend > 1e-2 * scale) return false;
+    const double got = s->din[i].ref.f[at];
+    if (!(fabs(got - slope) <= 1e-6 * scale))
+        fail_msg("%s seed %llu (%s): gradient of input %u at %zu is %.12g, the difference quotient %.12g", s->op->name,
+                 (unsigned long long)s->seed, s->c.text, i, at, got, slope);
+    return true;
+}
+
+static double largest(const double *f, size_t n)
+{
+    double m = 0;
+    for (size_t i = 0; i < n; i++) m = fmax(m, fabs(f[i]));
+    return m;
+}
+
+static void gradients_are_difference_quotients(void **state)
+{
+    enum { SEEDS = 12, ELEMENTS = 8 };
+    const vkt_op *op = *state;
+    unsigned checked = 0, tried = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        subject s;
+        subject_make(&s, op, seed);
+        vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 3, 0);
+        for (uint32_t i = 0; i < s.c.n_in; i++) {
+            const size_t n = s.din[i].t.id ? side_count(&s.din[i]) : 0;
+            const double size = n ? largest(s.din[i].ref.f, n) : 0, scale = size > 0 ? size : 1;
+            for (int k = 0; n && k < ELEMENTS; k++, tried++)
+                checked += check_element(&s, i, vkt_rng_range(&r, 0, (uint32_t)n - 1), scale);
+        }
+        subject_free(&s);
+    }
+    assert_true(tried > 0 && checked * 10 >= tried * 9); /* kinks are rare */
+}
+
+/* ---- numbers by hand ---- */
+
+static void find(const char *name, const vkt_ref_op **op)
+{
+    *op = vkt_ref_find(name);
+    assert_non_null(*op);
+}
+
+static void the_first_maximum_wins_and_nan_wins_all(void **state)
+{
+    (void)state;
+    const vkt_ref_op *argmax, *pool;
+    find("argmax", &argmax);
+    find("pool2d", &pool);
+    double z[] = { 1, 3, 3, 2, /**/ 5, 5, 5, 5, /**/ -2, -3, -1, -1 };
+    uint32_t index[3], at[1];
+    vkt_ref_tensor in = { .shape = vkt_shape2(3, 4), .f = z };
+    vkt_ref_tensor out[2] = { { .shape = vkt_shape1(3), .dtype = VKT_U32, .u = index } };
+    vkt_ref_call c = { .n_in = 1, .n_out = 1, .in = &in, .out = out, .rows = 3 };
+    argmax->forward(&c);
+    assert_int_equal(index[0], 1);
+    assert_int_equal(index[1], 0);
+    assert_int_equal(index[2], 2);
+
+    const vkt_pool2d_attr whole = { .kernel = { 3, 4 }, .stride = { 3, 4 }, .out = { 1, 1 } };
+    double max;
+    in.shape = vkt_shape4(1, 1, 3, 4);
+    out[0] = (vkt_ref_tensor){ .shape = vkt_shape4(1, 1, 1, 1), .f = &max };
+    out[1] = (vkt_ref_tensor){ .shape = vkt_shape4(1, 1, 1, 1), .dtype = VKT_U32, .u = at };
+    c.attr = &whole;
+    c.n_out = 2;
+    pool->forward(&c);
+    assert_true(max == 5 && at[0] == 4);
+    z[9] = NAN;
+    pool->forward(&c);
+    assert_true(isnan(max) && at[0] == 9);
+}
+
+static void losses_are_those_of_the_textbook(void **state)
+{
+    (void)state;
+    const vkt_ref_op *xent, *mse;
+    find("softmax_xent", &xent);
+    find("mse", &mse);
+    double z[] = { 0, 0, /**/ 1000, 1000, /**/ 7, 9 }, y[] = { 1, 2, /**/ 3, 4, /**/ 5, 6 }, loss;
+    uint32_t t[] = { 0, 1, 0 };
+    const vkt_ref_tensor in[] = { { .shape = vkt_shape2(3, 2), .f = z },
+                                  { .shape = vkt_shape1(3), .dtype = VKT_U32, .u = t } };
+    vkt_ref_tensor out = { .f = &loss };
+    vkt_ref_call c = { .n_in = 2, .n_out = 1, .in = in, .out = &out, .rows = 2 };
+    xent->forward(&c);
+    assert_true(fabs(loss - log(2)) < 1e-15); /* the third row is not real */
+    c.rows = 3;
+    xent->forward(&c);
+    assert_true(fabs(loss - (2 * log(2) + 2 + log1p(exp(-2))) / 3) < 1e-15);
+
+    const vkt_ref_tensor pair[] = { { .shape = vkt_shape2(3, 2), .f = y }, { .shape = vkt_shape2(3, 2), .f = z } };
+    z[2] = z[3] = 3;
+    c.in = pair;
+    c.rows = 2;
+    mse->forward(&c);
+    assert_true(fabs(loss - (1 + 4 + 0 + 1) / 4.0) < 1e-15);
+}
+
+/* A constant gradient moves Adam by lr in every step, whatever its size (Kingma & Ba, section 2.1). */
+static void a_constant_gradient_moves_adam_by_lr(void **state)
+{
+    (void)state;
+    const vkt_optimizer o = { .kind = VKT_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-20f };
+    const double g[] = { 1e-3, -250 };
+    double p[] = { 1, 2 }, m[2] = { 0 }, v[2] = { 0 };
+    for (uint64_t t = 1; t <= 100; t++) vkt_ref_adam(&o, 0.01, t, 2, p, g, m, v);
+    assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
+}
+
+/* p falls by lr (1 + b + b^2 + .. ) g; with Nesterov one step ahead. */
+static void momentum_is_a_geometric_series(void **state)
+{
+    (void)state;
+    const double g[] = { 1 };
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        const vkt_optimizer o = { .momentum = 0.5f, .nesterov = nesterov };
+        double p[] = { 0 }, buf[] = { 99 }, want = 0, speed = 0;
+        for (uint64_t t = 1; t <= 20; t++) {
+            vkt_ref_sgd(&o, 0.125, t, 1, p, g, buf);
+            speed = 0.5 * speed + 1;
+            want -= 0.125 * (nesterov ? 1 + 0.5 * speed : speed);
+        }
+        assert_true(fabs(p[0] - want) < 1e-15);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest by_hand[] = {
+        cmocka_unit_test(the_first_maximum_wins_and_nan_wins_all),
+        cmocka_unit_test(losses_are_those_of_the_textbook),
+        cmocka_unit_test(a_constant_gradient_moves_adam_by_lr),
+        cmocka_unit_test(momentum_is_a_geometric_series),
+    };
+    static struct CMUnitTest tests[128];
+    size_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(by_hand); i++) tests[n++] = by_hand[i];
+    for (size_t i = 0; vkt_ops[i] && n < VKT_COUNT(tests); i++)
+        if (vkt_ops[i]->sample && vkt_ops[i]->diff)
+            tests[n++] = (struct CMUnitTest){ .name = vkt_ops[i]->name,
+                                              .test_func = gradients_are_difference_quotients,
+                                              .initial_state = (void *)(uintptr_t)vkt_ops[i] };
+    for (size_t i = 0; i < n; i++) {
+        tests[i].setup_func = vkt_test_setup;
+        tests[i].teardown_func = vkt_test_teardown;
+    }
+    return _cmocka_run_group_tests("references", tests, n, NULL, NULL);
+}
