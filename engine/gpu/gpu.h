@@ -91,7 +91,8 @@ typedef struct vkt_buffer {
     uint64_t bytes;
     void *mapped; /* host address for UPLOAD and READBACK, else NULL */
     vkt_mem_class cls;
-    uint32_t block; /* private to memory.c */
+    uint64_t upload; /* the newest upload or fill into it, on the queue that transfers */
+    uint32_t block;  /* private to memory.c */
     uint64_t block_offset, block_bytes;
 } vkt_buffer;
 
@@ -99,7 +100,8 @@ typedef struct vkt_buffer {
  */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
-/* The caller guarantees that the device no longer uses it. */
+/* The caller guarantees that no submission uses it any more; uploads and fills, which he never waits for, are waited
+ * for here. */
 void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
 
 /* ---- work ---- */

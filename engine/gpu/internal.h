@@ -61,6 +61,8 @@ void vkt_memory_destroy(vkt_ctx *ctx);
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device no longer runs a transfer */
 
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
+
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);
 void vkt_pipeline_cache_close(vkt_ctx *ctx); /* writes it back if it changed */

@@ -382,6 +382,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
 {
     vkt_buffer *buf = *buffer;
     if (!buf) return;
+    vkt_upload_finish(ctx, buf);
     if (buf->handle) ctx->vk.DestroyBuffer(ctx->device, buf->handle, NULL);
     if (buf->block_bytes) {
         block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);

@@ -93,12 +93,22 @@ static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
     return VKT_OK;
 }
 
-/* Ends the slot's commands and submits them after the compute submission `after`. */
-static vkt_result slot_submit(vkt_ctx *ctx, slot *s, uint64_t after, const char *label)
+/* Ends the slot's commands, which write `dst`, and submits them after the compute submission `after`. */
+static vkt_result slot_submit(vkt_ctx *ctx, slot *s, vkt_buffer *dst, uint64_t after, const char *label)
 {
     const bool cross = ctx->has_transfer_queue && after > 0;
     VKT_TRY(vkt_commands_end(ctx, &s->commands));
-    return vkt_queue_submit(ctx, queue_of(ctx), s->commands.cmd, cross ? &ctx->compute : NULL, after, label, &s->value);
+    VKT_TRY(
+        vkt_queue_submit(ctx, queue_of(ctx), s->commands.cmd, cross ? &ctx->compute : NULL, after, label, &s->value));
+    dst->upload = s->value;
+    return VKT_OK;
+}
+
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
+{
+    /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
+    const uint64_t value = VKT_MIN(dst->upload, queue_of(ctx)->submitted);
+    if (value && ctx->lost == VKT_OK) (void)vkt_queue_wait(ctx, queue_of(ctx), value);
 }
 
 static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
@@ -114,7 +124,7 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
     memcpy((char *)t->ring->mapped + region.srcOffset, src, (size_t)bytes);
     VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
     ctx->vk.CmdCopyBuffer(s->commands.cmd, t->ring->handle, dst->handle, 1, &region);
-    return slot_submit(ctx, s, after, "upload");
+    return slot_submit(ctx, s, dst, after, "upload");
 }
 
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
@@ -143,7 +153,7 @@ vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t byt
     s->end = ctx->transfers->head;
     VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
     ctx->vk.CmdFillBuffer(s->commands.cmd, dst->handle, offset, bytes, word);
-    return slot_submit(ctx, s, ctx->compute.submitted, "fill");
+    return slot_submit(ctx, s, dst, ctx->compute.submitted, "fill");
 }
 
 /* ---- readback ---- */
