@@ -83,6 +83,7 @@ vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
 {
     char text[80];
     vkt_value v = *proto;
+    if (v.shape.rank == 0) v.layout = VKT_ROWS; /* a scalar has no batch to put last */
     if (!vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes)) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: a tensor of shape %s is larger than 2^63 bytes", v.name,
                                     vkt_shape_text(v.shape, text)));

@@ -210,8 +210,8 @@ struct vkt_emit {
     const vkt_node *node;
 };
 
-/* Appends one dispatch. `bind` is indexed by binding number. Group counts above limits.max_groups are cut: kernels stride
- * over the grid. */
+/* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is cut: kernels stride over x.
+ * They need not stride over y and z, whose counts above it are VKT_E_UNSUPPORTED. */
 void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
                       size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
 /* Device memory that lives within this node's dispatches. */

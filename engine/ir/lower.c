@@ -17,6 +17,11 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
                                    e->node->op->name, n_bind, push_bytes, n_spec));
         return;
     }
+    if (VKT_MAX(gy, gz) > e->lim->max_groups) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %u x %u groups; this device runs at most %u",
+                                   e->node->op->name, gy, gz, e->lim->max_groups));
+        return;
+    }
     const vkt_result r = vkt_grow(&e->host, &e->list, e->n, &e->cap, sizeof *e->list);
     if (r != VKT_OK) {
         vkt_emit_error(e, r);
@@ -28,8 +33,7 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
                          .n_bind = (uint8_t)n_bind,
                          .n_spec = (uint8_t)n_spec,
                          .push_bytes = (uint8_t)push_bytes,
-                         .groups = { (uint32_t)VKT_MIN(gx, e->lim->max_groups), VKT_MIN(gy, e->lim->max_groups),
-                                     VKT_MIN(gz, e->lim->max_groups) } };
+                         .groups = { (uint32_t)VKT_MIN(gx, e->lim->max_groups), gy, gz } };
     memcpy(d->bind, bind, n_bind * sizeof *bind);
     for (uint32_t i = 0; i < n_bind; i++)
         if (d->bind[i].t.id && d->bind[i].bytes == 0)
