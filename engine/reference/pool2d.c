@@ -1,6 +1,6 @@
 /* reference/pool2d.c - max and average over windows of each (n,c) plane, after PyTorch's documentation of MaxPool2d,
  * AvgPool2d, AdaptiveMaxPool2d and AdaptiveAvgPool2d.
- *   outputs: y (N,C,P,Q); of a maximum also its position h W + w within its plane, u32 (N,C,P,Q) */
+ */
 #include "reference/families.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static double divisor(const vkt_pool2d_attr *a, span h, span w)
     return (double)h.padded * w.padded;
 }
 
-static double average(const double *plane, uint32_t W, span h, span w)
+static double total(const double *plane, uint32_t W, span h, span w)
 {
     double sum = 0;
     for (size_t i = h.begin; i < h.end; i++)
@@ -56,13 +56,10 @@ static void forward(const vkt_ref_call *c)
     for (size_t i = 0; i < n; i++) {
         const span h = window(a, 0, (uint32_t)(i / Q % P), x.dim[2]), w = window(a, 1, (uint32_t)(i % Q), x.dim[3]);
         const double *from = c->in[0].f + i / Q / P * plane;
-        if (a->average) {
-            c->out[0].f[i] = average(from, x.dim[3], h, w) / divisor(a, h, w);
-            continue;
-        }
-        const size_t best = find_max(from, x.dim[3], h, w);
-        c->out[0].f[i] = from[best];
-        if (c->n_out > 1) c->out[1].u[i] = (uint32_t)best;
+        if (a->average)
+            c->out[0].f[i] = total(from, x.dim[3], h, w) / divisor(a, h, w);
+        else
+            c->out[0].f[i] = from[find_max(from, x.dim[3], h, w)];
     }
 }
 
@@ -84,4 +81,4 @@ static void backward(const vkt_ref_call *c)
     }
 }
 
-const vkt_ref_op vkt_ref_pool2d = { "pool2d", 2, forward, backward };
+const vkt_ref_op vkt_ref_pool2d = { "pool2d", 1, forward, backward };

@@ -102,27 +102,29 @@ static void the_first_maximum_wins_and_nan_wins_all(void **state)
     find("argmax", &argmax);
     find("pool2d", &pool);
     double z[] = { 1, 3, 3, 2, /**/ 5, 5, 5, 5, /**/ -2, -3, -1, -1 };
-    uint32_t index[3], at[1];
+    uint32_t index[3];
     vkt_ref_tensor in = { .shape = vkt_shape2(3, 4), .f = z };
-    vkt_ref_tensor out[2] = { { .shape = vkt_shape1(3), .dtype = VKT_U32, .u = index } };
-    vkt_ref_call c = { .n_in = 1, .n_out = 1, .in = &in, .out = out, .rows = 3 };
+    vkt_ref_tensor out = { .shape = vkt_shape1(3), .dtype = VKT_U32, .u = index };
+    double max, dy = 2, dx[12] = { 0 };
+    const double *const dout = &dy;
+    double *const din = dx;
+    vkt_ref_call c = { .n_in = 1, .n_out = 1, .in = &in, .out = &out, .dout = &dout, .din = &din, .rows = 3 };
     argmax->forward(&c);
     assert_int_equal(index[0], 1);
     assert_int_equal(index[1], 0);
     assert_int_equal(index[2], 2);
 
     const vkt_pool2d_attr whole = { .kernel = { 3, 4 }, .stride = { 3, 4 }, .out = { 1, 1 } };
-    double max;
     in.shape = vkt_shape4(1, 1, 3, 4);
-    out[0] = (vkt_ref_tensor){ .shape = vkt_shape4(1, 1, 1, 1), .f = &max };
-    out[1] = (vkt_ref_tensor){ .shape = vkt_shape4(1, 1, 1, 1), .dtype = VKT_U32, .u = at };
+    out = (vkt_ref_tensor){ .shape = vkt_shape4(1, 1, 1, 1), .f = &max };
     c.attr = &whole;
-    c.n_out = 2;
     pool->forward(&c);
-    assert_true(max == 5 && at[0] == 4);
+    pool->backward(&c);
+    assert_true(max == 5 && dx[4] == 2 && dx[5] == 0);
     z[9] = NAN;
     pool->forward(&c);
-    assert_true(isnan(max) && at[0] == 9);
+    pool->backward(&c);
+    assert_true(isnan(max) && dx[4] == 2 && dx[9] == 2);
 }
 
 static void losses_are_those_of_the_textbook(void **state)
