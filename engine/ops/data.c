@@ -33,11 +33,13 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Work groups for `lanes_wanted` lanes of work: on a CPU few long ones, but at most 4096 turns of the kernel's loop. */
-static uint64_t groups(const vkt_limits *lim, uint64_t lanes_wanted, uint32_t lanes)
+#define MAX_TURNS 4096u /* of each of a kernel's two nested loops: their product stays far below Mesa 22.3's 65,535 */
+
+/* Work groups for `items` lanes of work, each `turns` turns of a loop: on a CPU few and long. */
+static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
 {
-    const uint64_t n = vkt_groups(lanes_wanted, lanes, 1);
-    return lim->cpu ? VKT_MAX(VKT_MIN(n, 128), vkt_groups(n, 1, 4096)) : n;
+    const uint64_t n = vkt_groups(items, lanes, 1);
+    return lim->cpu ? VKT_MAX(VKT_MIN(n, 128), vkt_groups(n * turns, 1, 4 * MAX_TURNS)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
@@ -94,9 +96,13 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                         [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
                         [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 8u * a->channels)),
                         [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
-    push.parts = e->lim->cpu ? (uint32_t)VKT_MIN(vkt_groups(128 * lanes / a->channels, push.batch4, 1), channel_words)
-                             : channel_words;
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128,
+                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
+    const uint64_t few =
+        VKT_MAX(vkt_groups(128 * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, MAX_TURNS));
+    push.parts = (uint32_t)(e->lim->cpu ? VKT_MIN(few, channel_words) : channel_words);
+    const uint64_t gx =
+        groups(e->lim, (uint64_t)push.parts * push.batch4, vkt_div_up(channel_words, push.parts), lanes);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
         const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [GATHER_SPEC_KEEP] = row > 0 };
@@ -105,8 +111,7 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
         bind[GATHER_TABLE].offset_bytes = row * row_bytes;
         bind[GATHER_TABLE].bytes = (end - row) * row_bytes;
         vkt_dispatch_add(e, u8 ? VKT_K_GATHER_ROWS_U8 : VKT_K_GATHER_ROWS_F32, bind, VKT_COUNT(bind), &push,
-                         sizeof push, spec, VKT_COUNT(spec), groups(e->lim, (uint64_t)words * push.batch4, lanes), 1,
-                         1);
+                         sizeof push, spec, VKT_COUNT(spec), gx, a->channels, 1);
     }
 }
 
@@ -188,7 +193,7 @@ static void labels_emit(const vkt_node *n, vkt_emit *e)
                               [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes };
     vkt_dispatch_add(e, VKT_K_GATHER_LABELS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     groups(e->lim, a->batch, lanes), 1, 1);
+                     groups(e->lim, a->batch, 1, lanes), 1, 1);
 }
 
 static void labels_sample(vkt_rng *r, vkt_case *c)

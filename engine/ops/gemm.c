@@ -9,9 +9,9 @@
 
 /* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
 #define MAX_K 200000u
-/* An operand up to this size is multiplied where it lies if it lies in panels anyhow: packing would cost a dispatch,
- * and a source that stays in a core's cache has no use for it. */
-#define DIRECT_BYTES (512u << 10)
+/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves (measured
+ * on lavapipe: packed 98 to 105 GFLOP/s, not packed 70 to 88, a packed element 3 ns). */
+#define PACK_READS 512u
 
 /* How a product is cut into dispatches. */
 typedef struct blocks {
@@ -22,7 +22,8 @@ typedef struct blocks {
 /* An operand that gemm_tile can read: strides in vec4s. */
 typedef struct panels {
     vkt_bind bind;
-    uint32_t base, step, panel, batch;
+    uint32_t base, step, panel, batch, last;
+    bool rows; /* not packed, x along the slow dimension (A only) */
 } panels;
 
 /* ---- windows ---- */
@@ -97,14 +98,18 @@ typedef struct block {
     uint32_t batch0, batches, x0, xn, k0, kn;
 } block;
 
+/* The block's first element in the tensor. */
+static uint64_t start(const vkt_gemm_matrix *src, const block *b)
+{
+    return b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
+}
+
 /* Packs one block that fits into a binding to `dst`, of panels `width` wide and dst_k k long, from panel-row `dst_row`
  * on. */
 static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const block *b, vkt_tensor dst, uint32_t width,
                              uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
     const uint32_t width4 = width / 4, k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
-    const uint64_t first =
-        b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
     vkt_gemm_pack_push push = { .xn = b->xn,
                                 .kn = b->kn,
                                 .k4 = k4,
@@ -114,7 +119,7 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const bloc
                                 .dst_panel = dst_k * width4,
                                 .dst_batch = (uint32_t)dst_batch };
     const vkt_bind from =
-        window(src->t, first, span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+        window(src->t, start(src, b), span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
     const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
@@ -151,23 +156,44 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
     }
 }
 
-/* The operand in panels of `width`: where it lies, if that will do, else packed into `scratch` (made here at first
- * need, for blocks of up to `bytes`). */
-static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, uint32_t width,
-                      uint64_t bytes, vkt_tensor *scratch)
+/* Whole vec4s everywhere, in one binding: gemm_tile can read the block itself. */
+static bool lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const block *b)
 {
-    const uint64_t elements = span(src, b->batches, b->kn, b->xn);
-    uint32_t base;
-    const vkt_bind lies = window(src->t, b->batch0 * src->batch + (uint64_t)b->k0 * src->ld + b->x0, elements, &base);
-    if (!src->x_outer && elements * 4 <= DIRECT_BYTES && b->xn % width == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 &&
-        src->batch % 4 == 0 && base % 4 == 0)
-        return (panels){ lies, base / 4, src->ld / 4, width / 4, (uint32_t)(src->batch / 4) };
+    const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
+    return inner % 4 == 0 && b->kn % 4 == 0 && src->ld % 4 == 0 && src->batch % 4 == 0 && start(src, b) % 4 == 0 &&
+           span(src, b->batches, outer, inner) <= room(e);
+}
+
+static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t width)
+{
+    const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
+    panels p = { .step = src->ld / 4,
+                 .panel = width / 4,
+                 .batch = (uint32_t)(src->batch / 4),
+                 .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
+                 .rows = src->x_outer };
+    p.bind = window(src->t, start(src, b), span(src, b->batches, outer, inner), &p.base);
+    p.base /= 4;
+    return p;
+}
+
+/* The operand in panels of `width`: where it lies if it is read few times, else packed into `scratch` (made here at first
+ * need, for blocks of up to `bytes`). Where B lies, its rows must go along k. */
+static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, uint32_t width,
+                      uint32_t reads, uint64_t bytes, vkt_tensor *scratch)
+{
+    const bool is_a = src == &g->a;
+    if (reads < PACK_READS && (is_a || !src->x_outer) && lies_well(e, src, b)) return unpacked(src, b, width);
     block whole = *b;
     if (src->batch == 0) whole.batches = 1;
-    if (!scratch->id) *scratch = vkt_scratch(e, src == &g->a ? "a" : "b", bytes);
+    if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
     emit_pack(e, g, src, &whole, *scratch, width);
-    const uint32_t k = (uint32_t)vkt_round_up(b->kn, 4), panel = k * (width / 4);
-    return (panels){ VKT_WHOLE(*scratch), 0, width / 4, panel, src->batch ? vkt_div_up(b->xn, width) * panel : 0 };
+    const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);
+    return (panels){ .bind = VKT_WHOLE(*scratch),
+                     .step = width / 4,
+                     .panel = panel,
+                     .batch = src->batch ? vkt_div_up(b->xn, width) * panel : 0,
+                     .last = UINT32_MAX };
 }
 
 /* ---- the product ---- */
@@ -184,10 +210,12 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .a_step = a->step,
                                 .a_panel = a->panel,
                                 .a_batch = a->batch,
+                                .a_last = a->last,
                                 .b_base = b->base,
                                 .b_step = b->step,
                                 .b_panel = b->panel,
-                                .b_batch = b->batch };
+                                .b_batch = b->batch,
+                                .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     const vkt_bind c = window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool last = rows->k0 + rows->kn == g->k, bias = g->bias.id && last;
@@ -196,7 +224,7 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
         [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
     };
     const uint32_t spec[] = { o->sg, [GEMM_SPEC_MB] = o->mb, [GEMM_SPEC_VECTORS] = vectors,
-                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0, [GEMM_SPEC_BIAS] = bias };
+                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0, [GEMM_SPEC_BIAS] = bias, [GEMM_SPEC_A_ROWS] = a->rows };
     vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
 }
@@ -216,10 +244,10 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
         for (uint32_t k0 = 0; k0 < g->k; k0 += o.k) {
             const uint32_t batches = VKT_MIN(o.batches, g->batches - batch), kn = VKT_MIN(o.k, g->k - k0);
             const panels b =
-                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, b_bytes, &b_scratch);
+                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, g->m, b_bytes, &b_scratch);
             for (uint32_t row = 0; row < g->m; row += o.rows) {
                 const block rows = { batch, batches, row, VKT_MIN(o.rows, g->m - row), k0, kn };
-                const panels a = operand(e, g, &g->a, &rows, o.mb, a_bytes, &a_scratch);
+                const panels a = operand(e, g, &g->a, &rows, o.mb, g->n, a_bytes, &a_scratch);
                 emit_tiles(e, g, &o, &a, &b, &rows);
             }
         }
