@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Records ops.safetensors: values and gradients of ops at awkward shapes, by PyTorch in float64. Format: README.md.
+
+A case is (op, attributes, shapes of the inputs). No two dimensions of a shape are equal where that can be had: an exchange
+of axes or strides must show. Inputs are drawn in float32, so that a float32 engine starts from the same numbers.
+"""
+import json
+import os
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import safetensors_file
+
+CONV = {
+    "plain": (dict(), (2, 3, 7, 9), (4, 3, 3, 2)),
+    "no_bias": (dict(), (1, 2, 5, 4), (3, 2, 2, 3), None),
+    "one_by_one": (dict(), (3, 5, 4, 2), (2, 5, 1, 1)),
+    "whole_picture": (dict(), (2, 3, 4, 5), (3, 3, 4, 5)),
+    "stride": (dict(stride=[2, 3]), (2, 2, 9, 11), (3, 2, 3, 2)),
+    "stride_leaves_a_rest": (dict(stride=[3, 2]), (1, 2, 8, 10), (2, 2, 2, 3)),
+    "stride_above_kernel": (dict(stride=[3, 4]), (2, 1, 8, 9), (3, 1, 2, 2)),
+    "pad": (dict(pad=[2, 1]), (2, 3, 5, 6), (2, 3, 3, 4)),
+    "pad_above_input": (dict(pad=[3, 4]), (1, 2, 2, 3), (3, 2, 4, 5)),
+    "dilation": (dict(dilation=[2, 3]), (2, 2, 8, 11), (3, 2, 3, 2)),
+    "groups": (dict(groups=2), (2, 4, 6, 5), (6, 2, 3, 2)),
+    "depthwise": (dict(groups=3, pad=[1, 0]), (2, 3, 5, 7), (6, 1, 3, 2)),
+    "all": (dict(stride=[2, 1], pad=[1, 3], dilation=[1, 2], groups=2), (3, 4, 7, 6), (2, 2, 2, 3)),
+    "all_but_groups": (dict(stride=[3, 2], pad=[2, 1], dilation=[3, 2]), (2, 3, 9, 8), (5, 3, 2, 3)),
+}
+POOL = {
+    "plain": (dict(kernel=[2, 2]), (2, 3, 6, 8)),
+    "leaves_a_rest": (dict(kernel=[2, 3]), (2, 3, 7, 8)),
+    "overlap": (dict(kernel=[3, 2], stride=[1, 1]), (2, 2, 5, 6)),
+    "gaps": (dict(kernel=[2, 1], stride=[3, 2]), (1, 3, 9, 7)),
+    "pad": (dict(kernel=[3, 4], stride=[2, 3], pad=[1, 2]), (2, 3, 7, 9)),
+    "ceil": (dict(kernel=[3, 2], stride=[2, 2], ceil_mode=True), (2, 3, 8, 7)),
+    "ceil_pad": (dict(kernel=[3, 4], stride=[3, 3], pad=[1, 2], ceil_mode=True), (2, 2, 9, 8)),
+    "ceil_drops_a_window": (dict(kernel=[2, 2], stride=[3, 3], pad=[1, 1], ceil_mode=True), (1, 2, 6, 9)),
+}
+AVG_ONLY = {
+    "exclude_pad": (dict(kernel=[3, 4], stride=[2, 3], pad=[1, 2], exclude_pad=True), (2, 3, 7, 9)),
+    "exclude_pad_ceil": (dict(kernel=[3, 4], stride=[3, 3], pad=[1, 2], ceil_mode=True, exclude_pad=True), (2, 2, 9, 8)),
+}
+ADAPTIVE = {
+    "to_one": (dict(out=[1, 1]), (3, 4, 4, 5)),
+    "divides": (dict(out=[2, 3]), (2, 3, 6, 9)),
+    "overlap": (dict(out=[3, 4]), (2, 3, 7, 9)),
+    "grows": (dict(out=[5, 3]), (2, 2, 3, 7)),
+    "same": (dict(out=[4, 3]), (1, 2, 4, 3)),
+}
+
+
+def table():
+    """name -> (op, attributes, input shapes; None: the input is absent)"""
+    t = {}
+    for name, (attr, x, w, *bias) in CONV.items():
+        t["conv2d_" + name] = ("conv2d", attr, x, w, None if bias else (w[0],))
+    for op, rows in (("max_pool2d", POOL), ("avg_pool2d", {**POOL, **AVG_ONLY}),
+                     ("adaptive_max_pool2d", ADAPTIVE), ("adaptive_avg_pool2d", ADAPTIVE)):
+        for name, (attr, x) in rows.items():
+            t[op + "_" + name] = (op, attr, x)
+    t["linear"] = ("linear", {}, (5, 7), (3, 7), (3,))
+    t["linear_no_bias"] = ("linear", {}, (2, 11), (13, 11), None)
+    t["linear_one"] = ("linear", {}, (1, 1), (1, 1), (1,))
+    for ta in (False, True):
+        for tb in (False, True):
+            a, b = (5, 3) if ta else (3, 5), (7, 5) if tb else (5, 7)
+            name, attr = "matmul_%s%s" % ("nt"[ta], "nt"[tb]), dict(trans_a=ta, trans_b=tb)
+            t[name] = ("matmul", attr, a, b)
+            t[name + "_batched"] = ("matmul", attr, (2, 3) + a, (2, 3) + b)
+            t[name + "_shared_b"] = ("matmul", attr, (4,) + a, b)
+            t[name + "_shared_a"] = ("matmul", attr, a, (4,) + b)
+    for op in ("add", "mul"):
+        t[op + "_same"] = (op, {}, (3, 4, 5), (3, 4, 5))
+        t[op + "_channel"] = (op, {}, (2, 3, 4, 5), (3, 1, 1))
+        t[op + "_last"] = (op, {}, (4, 7), (7,))
+        t[op + "_scalar"] = (op, {}, (3, 5), ())
+        t[op + "_both_ways"] = (op, {}, (4, 1, 3), (2, 1, 5, 1))
+        t[op + "_smaller_first"] = (op, {}, (1, 6), (5, 1))
+    t["relu"] = ("relu", {}, (3, 7, 5))
+    for op in ("sum", "mean"):
+        t[op] = (op, {}, (3, 5, 2, 7))
+        t[op + "_one"] = (op, {}, (1,))
+    for name, shape, rows in (("", (6, 10), 6), ("_two_classes", (5, 2), 5), ("_one_row", (1, 7), 1),
+                              ("_many_classes", (3, 129), 3), ("_partial", (8, 11), 5)):
+        t["softmax_cross_entropy" + name] = ("softmax_cross_entropy", dict(rows=rows), shape, shape[:1])
+    t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
+    t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
+    t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    return t
+
+
+def evaluate(op, a, x):
+    """The op on its inputs x (None: absent) with attributes a."""
+    stride, pad, dilation = a.get("stride"), a.get("pad", [0, 0]), a.get("dilation", [1, 1])
+    if op == "conv2d":
+        return F.conv2d(*x, stride or [1, 1], pad, dilation, a.get("groups", 1))
+    if op == "max_pool2d":
+        return F.max_pool2d(x[0], a["kernel"], stride, pad, ceil_mode=a.get("ceil_mode", False))
+    if op == "avg_pool2d":
+        return F.avg_pool2d(x[0], a["kernel"], stride, pad, a.get("ceil_mode", False), not a.get("exclude_pad", False))
+    if op.startswith("adaptive"):
+        return getattr(F, op)(x[0], a["out"])
+    if op == "matmul":
+        p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
+        return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op == "softmax_cross_entropy":
+        return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
+    if op == "mse":
+        return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
+    return getattr(F if op in ("linear", "relu") else torch, op)(*x)  # add, mul, sum, mean
+
+
+def draw(rng, op, attr, k, shape, first_shape):
+    """Input k of an op, float32; labels for the second input of cross-entropy."""
+    if op == "softmax_cross_entropy" and k == 1:
+        return rng.integers(0, first_shape[1], shape).astype(np.float32)
+    x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
+    if op == "relu":
+        x.flat[::5] = 0  # the gradient at 0 is 0
+    return x
+
+
+def record(rng, name, case, tensors):
+    op, attr, *shapes = case
+    inputs, has_gradient = [], []
+    for k, shape in enumerate(shapes):
+        inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
+        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse")))
+        if has_gradient[k]:
+            inputs[k].requires_grad_()
+    out = evaluate(op, attr, inputs)
+    grad_out = torch.from_numpy(draw(rng, "", {}, 0, tuple(out.shape), None)).double()
+    out.backward(grad_out)
+    for k, x in enumerate(inputs):
+        if x is not None:
+            tensors["%s/in%d" % (name, k)] = x.detach().float().numpy()
+        if has_gradient[k]:
+            tensors["%s/grad_in%d" % (name, k)] = x.grad.numpy()
+    tensors[name + "/out"] = out.detach().numpy()
+    tensors[name + "/grad_out"] = grad_out.float().numpy()
+
+
+def main():
+    torch.set_num_threads(1)
+    rng = np.random.Generator(np.random.PCG64(4))
+    cases, tensors = table(), {}
+    metadata = {"cases": " ".join(cases)}
+    for name, case in cases.items():
+        record(rng, name, case, tensors)
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k != "scale"}})
+    tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
+    print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")
+
+
+if __name__ == "__main__":
+    main()

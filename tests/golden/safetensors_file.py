@@ -1,0 +1,22 @@
+"""Writes safetensors files with numpy alone: u64 length, JSON header, data (little endian)."""
+import json
+import struct
+
+DTYPES = {"float64": "F64", "float32": "F32", "uint8": "U8"}
+
+
+def write(path, tensors, metadata):
+    """tensors: {name: numpy array}, metadata: {key: text}. Widest dtypes first, so that every tensor is aligned."""
+    order = sorted(tensors, key=lambda name: -tensors[name].dtype.itemsize)  # stable: else in the order given
+    header, end = {"__metadata__": metadata}, 0
+    for name in order:
+        t = tensors[name]
+        header[name] = {"dtype": DTYPES[t.dtype.name], "shape": list(t.shape), "data_offsets": [end, end + t.nbytes]}
+        end += t.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for name in order:
+            f.write(tensors[name].astype(tensors[name].dtype.newbyteorder("<")).tobytes())
+    return 8 + len(text) + end
