@@ -1,0 +1,282 @@
+/* Graphs, layouts, lowering and the memory plan, over made-up ops: no device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "plan/plan.h"
+#include "support/host.h"
+
+static const vkt_limits limits = { .subgroup_size = 8,
+                                   .max_workgroup_lanes = 1024,
+                                   .max_groups = 65535,
+                                   .max_push_bytes = 128,
+                                   .max_storage_range_bytes = 1u << 27,
+                                   .max_allocation_bytes = 1u << 30 };
+
+/* y = f(a, b?), one dispatch and 1000 bytes of scratch. */
+static vkt_result fake_infer(vkt_infer *f)
+{
+    VKT_REQUIRE(f, vkt_in(f, 0)->dtype == VKT_F32, VKT_E_DTYPE, "fake: want f32");
+    vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
+    return VKT_OK;
+}
+
+static void fake_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_tensor s = vkt_scratch(e, "room", 1000);
+    const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] }, { .t = s } };
+    const uint32_t push = 7, spec = 8;
+    vkt_dispatch_add(e, 1, bind, 4, &push, sizeof push, &spec, 1, 1u << 20, 1, 1);
+}
+
+static const vkt_op fake = { .name = "fake", .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit };
+
+static vkt_result alias_infer(vkt_infer *f)
+{
+    vkt_out_alias(f, 0, vkt_in(f, 0)->layout, vkt_shape1((uint32_t)vkt_shape_elements(vkt_in(f, 0)->shape)));
+    return VKT_OK;
+}
+static const vkt_op alias = { .name = "alias", .min_in = 1, .max_in = 1, .infer = alias_infer };
+
+static void layouts_round_trip_over_every_shape(void **state)
+{
+    (void)state;
+    vkt_rng r = vkt_rng_make(1, VKT_STREAM_TEST, 0, 0);
+    for (int i = 0; i < 200; i++) {
+        vkt_value v = { .dtype = VKT_F32, .layout = i % 2 ? VKT_BATCH_LAST : VKT_ROWS, .shape.rank = vkt_rng_range(&r, 0, 5) };
+        for (uint32_t d = 0; d < v.shape.rank; d++) v.shape.dim[d] = vkt_rng_range(&r, 1, 7);
+        assert_true(vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes));
+        const uint64_t n = vkt_shape_elements(v.shape);
+        float *a = test_malloc(n * 4), *b = test_malloc(v.bytes), *c = test_malloc(n * 4);
+        for (uint64_t k = 0; k < n; k++) a[k] = (float)k;
+        vkt_pack_value(&v, a, b);
+        vkt_unpack_value(&v, b, c);
+        assert_memory_equal(a, c, n * 4);
+        test_free(a);
+        test_free(b);
+        test_free(c);
+    }
+}
+
+static void batch_last_lies_as_documented(void **state)
+{
+    (void)state;
+    vkt_value v = { .dtype = VKT_F32, .layout = VKT_BATCH_LAST, .shape = vkt_shape4(3, 2, 1, 2) };
+    assert_true(vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes));
+    assert_int_equal(v.bytes, 2 * 1 * 2 * 4 * 4);
+    const float logical[12] = { 0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23 }; /* 10 n + 2 c + w */
+    float physical[16];
+    vkt_pack_value(&v, logical, physical);
+    const float want[16] = { 0, 10, 20, 0, 1, 11, 21, 0, 2, 12, 22, 0, 3, 13, 23, 0 };
+    assert_memory_equal(physical, want, sizeof want);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+    (void)state;
+    uint64_t bytes;
+    assert_false(vkt_physical_bytes(vkt_shape4(1u << 31, 1u << 31, 2, 1), VKT_ROWS, VKT_F32, &bytes));
+    vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape4(1u << 31, 1u << 31, 2, 1)).id, 0);
+    assert_int_equal(vkt_graph_status(g), VKT_E_SHAPE);
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
+}
+
+static void errors_in_a_graph_are_sticky(void **state)
+{
+    (void)state;
+    vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor labels = vkt_input(g, "labels", VKT_U32, VKT_ROWS, vkt_shape1(5));
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5));
+    vkt_test_expect_errors(true);
+    const unsigned before = vkt_test_errors();
+    const vkt_tensor y = vkt_apply(g, &fake, &labels, 1, NULL, NULL);
+    assert_int_equal(y.id, 0);
+    assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id, 0); /* a sane op on a broken graph: null, no new message */
+    assert_int_equal(vkt_test_errors(), before + 1);
+    assert_int_equal(vkt_graph_status(g), VKT_E_DTYPE);
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
+}
+
+static void a_parameter_name_is_given_once(void **state)
+{
+    (void)state;
+    vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_not_equal(vkt_param(g, "w", vkt_shape1(3)).id, 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_param(g, "w", vkt_shape1(3)).id, 0);
+    vkt_test_error_says("'w' is taken");
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+    vkt_graph_destroy(&g);
+}
+
+/* A random graph whose nodes read one or two of the values before. */
+static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
+{
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(h, &g), VKT_OK);
+    vkt_tensor pool[64];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 4; i++) pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
+    for (uint32_t i = 0; i < nodes; i++) {
+        const vkt_tensor in[2] = { pool[vkt_rng_range(r, 0, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
+        const vkt_tensor y = vkt_rng_range(r, 0, 5) ? vkt_apply(g, &fake, in, vkt_rng_range(r, 1, 2), NULL, NULL)
+                                                    : vkt_apply(g, &alias, in, 1, NULL, NULL);
+        assert_int_not_equal(y.id, 0);
+        if (vkt_rng_range(r, 0, 7) == 0) vkt_keep(g, y);
+        pool[n++] = y;
+    }
+    return g;
+}
+
+/* What must hold whatever the packing does: two values in the same bytes are never alive at one dispatch. */
+static void check_plan(const vkt_plan *p, const vkt_emit *e, const vkt_plan_options *o)
+{
+    for (uint32_t i = 1; i < p->n; i++) {
+        const vkt_value *v = vkt_lowered_value(e, (vkt_tensor){ i });
+        if (p->place[i].role != VKT_ROLE_ACTIVATION || v->alias || p->life[i].first > p->life[i].last) continue;
+        assert_int_equal(p->place[i].offset_bytes % VKT_ALIGN_BYTES, 0);
+        assert_true(p->place[i].offset_bytes + v->bytes <= p->block_bytes[p->place[i].index]);
+        assert_true(p->block_bytes[p->place[i].index] <= o->max_block_bytes);
+        for (uint32_t k = 1; k < i; k++) {
+            const vkt_value *w = vkt_lowered_value(e, (vkt_tensor){ k });
+            if (p->place[k].role != VKT_ROLE_ACTIVATION || w->alias || p->life[k].first > p->life[k].last) continue;
+            const bool alive = p->life[i].first <= p->life[k].last && p->life[k].first <= p->life[i].last;
+            const bool apart = p->place[i].index != p->place[k].index ||
+                               p->place[i].offset_bytes + v->bytes + o->guard_bytes <= p->place[k].offset_bytes ||
+                               p->place[k].offset_bytes + w->bytes + o->guard_bytes <= p->place[i].offset_bytes;
+            assert_true(apart || (!alive && o->guard_bytes == 0));
+        }
+    }
+}
+
+static void values_alive_together_never_share_bytes(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+        vkt_graph *g = random_graph(&r, &h, vkt_rng_range(&r, 1, 50));
+        const vkt_plan_options o = { .max_block_bytes = seed % 3 ? 1u << 20 : 40960, .guard_bytes = seed % 5 ? 0 : 256 };
+        vkt_emit e;
+        vkt_plan p;
+        assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+        assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
+        check_plan(&p, &e, &o);
+        if (o.guard_bytes == 0 && p.n_blocks <= 1) assert_true(p.packed_bytes >= p.lower_bound_bytes);
+        vkt_plan_free(&p);
+        vkt_lower_free(&e);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void a_chain_is_packed_into_its_lower_bound(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(4096));
+    for (int i = 0; i < 10; i++) x = vkt_apply(g, &fake, &x, 1, NULL, NULL);
+    vkt_emit e;
+    vkt_plan p;
+    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 1u << 30 }, &p), VKT_OK);
+    assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
+    assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
+    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* 2^20 groups were asked for: kernels stride */
+    vkt_plan_free(&p);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
+static void a_value_larger_than_a_block_is_refused(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(4096));
+    vkt_tensor_set_name(g, vkt_apply(g, &fake, &x, 1, NULL, NULL), "giant");
+    vkt_emit e;
+    vkt_plan p;
+    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 8192 }, &p), VKT_E_DEVICE_MEMORY);
+    vkt_test_error_says("giant needs 16.0 KiB");
+    vkt_test_expect_errors(false);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
+/* Builds, lowers and plans; what was made is freed whatever happened. */
+static vkt_result build_all(const vkt_host *h)
+{
+    vkt_graph *g = NULL;
+    vkt_result r = vkt_graph_create(h, &g);
+    if (r != VKT_OK) return r;
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(100));
+    const vkt_tensor w = vkt_param(g, "w", vkt_shape1(100));
+    for (int i = 0; i < 20; i++) x = vkt_apply(g, &fake, (vkt_tensor[]){ x, w }, 2, NULL, NULL);
+    r = vkt_graph_status(g);
+    vkt_emit e;
+    if (r == VKT_OK) r = vkt_lower(g, &limits, NULL, &e);
+    if (r == VKT_OK) {
+        vkt_plan p;
+        r = vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 1u << 30 }, &p);
+        if (r == VKT_OK) vkt_plan_free(&p);
+        vkt_lower_free(&e);
+    }
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    unsigned n = 1;
+    for (;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = build_all(&h);
+        if (!vkt_test_allocation_failed()) {
+            assert_int_equal(r, VKT_OK);
+            break;
+        }
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_int_equal(vkt_test_live_blocks(), 0);
+    }
+    vkt_test_fail_allocation(0);
+    assert_true(n > 20);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(layouts_round_trip_over_every_shape),
+        TEST(batch_last_lies_as_documented),
+        TEST(sizes_that_overflow_are_refused),
+        TEST(errors_in_a_graph_are_sticky),
+        TEST(a_parameter_name_is_given_once),
+        TEST(values_alive_together_never_share_bytes),
+        TEST(a_chain_is_packed_into_its_lower_bound),
+        TEST(a_value_larger_than_a_block_is_refused),
+        TEST(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests_name("graph and plan", tests, NULL, NULL);
+}
