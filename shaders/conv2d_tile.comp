@@ -8,6 +8,7 @@
 // its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products.
 // grid: x column tiles (stride loop), y row tiles, z groups.
 // Deterministic: one lane makes an element, in the order of (r,s,k).
+// Lane numbers of shuffles are written k + zero: lavapipe turns a known one into two permutes, an unknown one into one.
 // Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than it counts, with all lanes off.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
 #version 460
@@ -34,6 +35,7 @@ layout(binding = TILE_DST, std430) writeonly buffer Dst { vec4 dst[]; };
 
 const uint SHARES = (MB + LANES - 1) / LANES; // rows of A that a lane holds where it holds whole rows
 vec4 acc[MB];
+uint a_pitch, src_plane, zero; // push constants, read once: each read costs lavapipe a loop over lanes
 uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
 
 void start(uint first_row)
@@ -51,13 +53,13 @@ void add_k_major(uint ia, uint ib, bool inside)
 {
     vec4 a[UNROLL], b[UNROLL];
     [[unroll]] for (uint u = 0; u < UNROLL; u++) {
-        a[u] = LOAD4(a_in, ia + u * pc.a_pitch);
-        b[u] = LOAD4(src_in, ib + u * pc.src_plane);
+        a[u] = LOAD4(a_in, ia + u * a_pitch);
+        b[u] = LOAD4(src_in, ib + u * src_plane);
         if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
     }
     [[unroll]] for (uint m = 0; m < MB; m++) {
         vec4 sum = acc[m];
-        [[unroll]] for (uint u = 0; u < UNROLL; u++) sum += subgroupShuffle(a[u][m & 3u], m >> 2) * b[u];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++) sum += subgroupShuffle(a[u][m & 3u], (m >> 2) + zero) * b[u];
         acc[m] = sum;
     }
 }
@@ -67,18 +69,19 @@ void add_m_major(uint ia, uint ib, bool inside)
     vec4 a[SHARES], b[4];
     [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + a_row[i]);
     [[unroll]] for (uint u = 0; u < 4; u++) {
-        b[u] = LOAD4(src_in, ib + u * pc.src_plane);
+        b[u] = LOAD4(src_in, ib + u * src_plane);
         if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
     }
     [[unroll]] for (uint m = 0; m < MB; m++) {
         vec4 sum = acc[m];
-        [[unroll]] for (uint u = 0; u < 4; u++) sum += subgroupShuffle(a[m / LANES][u], m % LANES) * b[u];
+        [[unroll]] for (uint u = 0; u < 4; u++) sum += subgroupShuffle(a[m / LANES][u], m % LANES + zero) * b[u];
         acc[m] = sum;
     }
 }
 
 void main()
 {
+    a_pitch = pc.a_pitch, src_plane = pc.src_plane, zero = pc.zero;
     const uint lane = gl_SubgroupInvocationID, row = gl_WorkGroupID.y * MB, rows = min(MB, pc.rows - row);
     uint a_start = gl_WorkGroupID.z * pc.a_group + gl_WorkGroupID.y * pc.a_tile;
     if (M_MAJOR)
@@ -108,8 +111,8 @@ void main()
                     do {
                         if (M_MAJOR) add_m_major(ia, ib, inside);
                         else add_k_major(ia, ib, inside);
-                        ia += M_MAJOR ? 1 : UNROLL * pc.a_pitch;
-                        ib += UNROLL * pc.src_plane;
+                        ia += M_MAJOR ? 1 : UNROLL * a_pitch;
+                        ib += UNROLL * src_plane;
                         k -= UNROLL;
                     } while (k != 0);
                     s += UNIFORM ? int(pc.tap_step_w) : 1;

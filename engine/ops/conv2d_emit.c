@@ -221,30 +221,30 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
 
 /* ---- dw and db: tiles of output channels x weights, summed over the plane ---- */
 
-#define DW_UNROLL 2u
-
 typedef struct dw_cut {
-    uint32_t rows, cols;           /* of a tile */
+    uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
     uint32_t row_tiles, col_tiles; /* of a group */
-    uint32_t slice, slices;        /* vec4s of the plane that one work group sums; how many such */
+    uint32_t slice, slices;        /* pixels that one work group sums; how many such */
 } dw_cut;
 
-/* Tiles of even size; then slices until there is work for every thread and no loop is too long. */
-static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t plane)
+/* Tiles of even size; then slices until there is work for every thread, the operands of a slice stay in a core's cache, and
+ * no loop is too long. */
+static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t pixels)
 {
-    const uint32_t rows = z->out_channels / z->a.groups, step = e->lim->subgroup_size * DW_UNROLL;
+    const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups;
     const uint32_t cols = z->channels / z->a.groups * z->kernel[0] * z->kernel[1];
-    dw_cut c = { .row_tiles = vkt_div_up(rows, 8), .col_tiles = vkt_div_up(cols, 9) };
-    c.rows = vkt_div_up(rows, c.row_tiles);
+    const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
+    dw_cut c = { .row_tiles = vkt_div_up(rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
+    c.lane_rows = vkt_div_up(vkt_div_up(rows, c.row_tiles), lanes);
     c.cols = vkt_div_up(cols, c.col_tiles);
-    const uint64_t tiles = (uint64_t)c.row_tiles * c.col_tiles, wanted = e->lim->cpu ? 64 : 1024;
+    const uint64_t tiles = (uint64_t)c.row_tiles * c.col_tiles, wanted = e->lim->cpu ? 32 : 1024;
     const uint64_t in_turn = (tiles + e->lim->max_groups - 1) / e->lim->max_groups;
-    const uint32_t steps = vkt_div_up(plane, step), longest = (uint32_t)VKT_MAX(MAX_ROUNDS / 3 / in_turn, 1u);
-    uint32_t slices =
-        (uint32_t)VKT_MIN((wanted + tiles * z->a.groups - 1) / (tiles * z->a.groups), vkt_div_up(steps, 16));
-    slices = VKT_MAX(slices, vkt_div_up(steps, longest));
-    c.slice = vkt_div_up(steps, slices) * step;
-    c.slices = vkt_div_up(plane, c.slice);
+    const uint64_t pixel_rounds = in_turn * (z->n4 + 1ull);
+    const uint32_t longest = (uint32_t)VKT_MAX(MAX_ROUNDS / pixel_rounds, 1u);
+    uint32_t slices = (uint32_t)VKT_MIN((wanted + tiles * z->a.groups - 1) / (tiles * z->a.groups), pixels);
+    slices = VKT_MAX(slices, vkt_div_up(pixels, longest));
+    c.slice = vkt_div_up(pixels, slices);
+    c.slices = vkt_div_up(pixels, c.slice);
     return c;
 }
 
@@ -262,15 +262,15 @@ static void sum_slices(vkt_emit *e, vkt_tensor part, uint32_t slices, uint32_t p
     };
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.weights + push.biases, spec[0], 1), 1, 1);
+                     vkt_groups(push.weights + push.biases, spec[0], e->lim->cpu ? 8 : 1), 1, 1);
 }
 
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db)
 {
     if (!fits(e, x) || !fits(e, dy) || !fits(e, dw)) return;
-    const uint32_t lanes = e->lim->subgroup_size, plane = z->out[0] * z->out[1] * z->n4;
-    const dw_cut c = cut_dw(e, z, plane);
+    const uint32_t pixels = z->out[0] * z->out[1];
+    const dw_cut c = cut_dw(e, z, pixels);
     const uint64_t bias_start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES) / 4;
     const uint64_t part_floats = bias_start + (db.id ? vkt_round_up(z->out_channels, VKT_ALIGN_BYTES / 4) : 0);
     vkt_tensor part = { 0 };
@@ -278,13 +278,10 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
         part = vkt_scratch(e, "slices", 4 * part_floats * c.slices);
         if (!part.id || !fits(e, part)) return;
     }
-    const vkt_conv2d_dw_push push = { .plane = plane,
-                                      .n4 = z->n4,
+    const vkt_conv2d_dw_push push = { .n4 = z->n4,
                                       .width = z->out[1],
+                                      .pixels = pixels,
                                       .slice = c.slice,
-                                      .step_p = lanes / z->n4 / z->out[1],
-                                      .step_q = lanes / z->n4 % z->out[1],
-                                      .step_n = lanes % z->n4,
                                       .src_height = z->in[0],
                                       .src_width = z->in[1],
                                       .src_group = z->channels / z->a.groups,
@@ -303,12 +300,10 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
     const vkt_bind to_w = VKT_WHOLE(part.id ? part : dw), to_b = VKT_WHOLE(part.id || !db.id ? to_w.t : db);
     vkt_bind bind[] = { [DW_DY] = VKT_WHOLE(dy), [DW_X] = VKT_WHOLE(x), [DW_W] = to_w, [DW_B] = to_b };
     if (part.id && db.id) bind[DW_B].offset_bytes = 4 * bias_start;
-    const uint32_t spec[DW_SPECS] = { [DW_SPEC_LANES] = lanes,
-                                      [DW_SPEC_ROWS] = c.rows,
+    const uint32_t spec[DW_SPECS] = { [DW_SPEC_LANES] = e->lim->subgroup_size,
                                       [DW_SPEC_COLS] = c.cols,
-                                      [DW_SPEC_UNROLL] = DW_UNROLL,
+                                      [DW_SPEC_ROWS] = c.lane_rows,
                                       [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
-                                      [DW_SPEC_TAIL] = plane % (lanes * DW_UNROLL) != 0,
                                       [DW_SPEC_BIAS] = db.id != 0 };
     vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      (uint64_t)c.row_tiles * c.col_tiles, c.slices, z->a.groups);

@@ -61,6 +61,18 @@ vkt_result vkt_program_text(const vkt_program *p, vkt_text *t)
     return t->failed ? vkt_fail_nomem(t->h, "a program's text", t->len) : VKT_OK;
 }
 
+void vkt_program_log(const vkt_program *p)
+{
+    vkt_text t = { .h = &p->ctx->host };
+    if (vkt_program_text(p, &t) == VKT_OK)
+        for (char *line = t.s, *end; line && *line; line = end) {
+            end = line + strcspn(line, "\n");
+            vkt_log(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
+            end += *end != 0;
+        }
+    vkt_text_free(&t);
+}
+
 vkt_result vkt_program_print(const vkt_program *p, char **text)
 {
     vkt_text t = { .h = &p->ctx->host };

@@ -192,6 +192,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
     VKT_TRY(vkt_find_barriers(p));
+    if (vkt_env_int("VKT_DEBUG", 0) >= 3) vkt_program_log(p);
     return vkt_record(p, params->profile);
 }
 

@@ -84,5 +84,7 @@ vkt_result vkt_find_barriers(vkt_program *p);
 vkt_result vkt_record(vkt_program *p, bool profile);
 void vkt_record_free(vkt_program *p);
 vkt_result vkt_program_text(const vkt_program *p, vkt_text *t);
+/* The same, line by line, at VKT_LOG_DEBUG. */
+void vkt_program_log(const vkt_program *p);
 
 #endif

@@ -13,7 +13,8 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tile)                       /* ... from row tile to row tile */
          VKT_U32(a_tap)                        /* ... from tap to tap */
          VKT_U32(a_pitch)                      /* ... from k to k; with M_MAJOR from m to m */
-         VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources)) /* where these parts of TAPS start */
+         VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* where these parts of TAPS start */
+         VKT_U32(zero))                        /* 0 */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1

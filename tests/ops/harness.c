@@ -75,8 +75,8 @@ typedef struct rig {
     vkt_ctx *ctx;
     vkt_store *store;
     vkt_program *p;
-    unsigned char *in[2 * VKT_MAX_IN]; /* physical bytes of in[], then of dout[], as uploaded */
-    bool ok;
+    unsigned char *in[VKT_MAX_IN + VKT_MAX_OUT]; /* physical bytes of in[], then of dout[], as uploaded */
+    harness_report *report;
 } rig;
 
 /* All physical bytes that a run left: outputs, then gradients. */
@@ -87,15 +87,16 @@ typedef struct result {
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
 static void complain(rig *r, const char *fmt, ...)
 {
+    const subject *s = r->s;
+    char *at = r->report->text + strlen(r->report->text), *end = r->report->text + sizeof r->report->text;
     char text[400];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    const subject *s = r->s;
-    print_error("%s %s (%s)\n    %s\n    again: VKT_TEST_OPS=%s VKT_TEST_SEED=%llu\n", s->op->name, s->c.text,
-                r->view->name, text, s->op->name, (unsigned long long)s->seed);
-    r->ok = false;
+    snprintf(at, (size_t)(end - at), "%s %s (%s)\n    %s\n    again: VKT_TEST_OPS=%s VKT_TEST_SEED=%llu\n", s->op->name,
+             s->c.text, r->view->name, text, s->op->name, (unsigned long long)s->seed);
+    r->report->faults++;
 }
 
 static const vkt_value *value_of(const rig *r, vkt_tensor t)
@@ -105,7 +106,7 @@ static const vkt_value *value_of(const rig *r, vkt_tensor t)
 
 static side *input_at(subject *s, size_t i)
 {
-    return i < VKT_MAX_IN ? &s->in[i] : i < VKT_MAX_IN + VKT_MAX_OUT ? &s->dout[i - VKT_MAX_IN] : NULL;
+    return i < VKT_MAX_IN ? &s->in[i] : &s->dout[i - VKT_MAX_IN];
 }
 
 static side *result_at(subject *s, size_t i)
@@ -132,7 +133,7 @@ static void put_garbage(uint32_t *word, void *user)
 
 static void pack_inputs(rig *r)
 {
-    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++) {
+    for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         const side *v = input_at(r->s, i);
         if (!v->t.id) continue;
         const vkt_value *value = value_of(r, v->t);
@@ -146,7 +147,7 @@ static void pack_inputs(rig *r)
 
 static void write_inputs(rig *r)
 {
-    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++)
+    for (size_t i = 0; i < VKT_COUNT(r->in); i++)
         if (r->in[i]) {
             const vkt_tensor t = input_at(r->s, i)->t;
             assert_int_equal(
@@ -165,7 +166,7 @@ static bool is_written(const rig *r, vkt_tensor t)
 
 static void check_inputs_unharmed(rig *r)
 {
-    for (size_t i = 0; i < VKT_MAX_IN + VKT_MAX_OUT; i++) {
+    for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         if (!r->in[i] || is_written(r, input_at(r->s, i)->t)) continue;
         const vkt_tensor t = input_at(r->s, i)->t;
         const uint64_t bytes = vkt_round_up(value_of(r, t)->bytes, 4);
@@ -346,9 +347,9 @@ static vkt_result create(rig *r)
 }
 
 /* Runs the subject in one view; `first` is view 0's result, filled in by it and read by the others. */
-static bool check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first)
+static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first, harness_report *report)
 {
-    rig r = { .s = s, .view = view, .ctx = ctx, .ok = true };
+    rig r = { .s = s, .view = view, .ctx = ctx, .report = report };
     const unsigned messages = vkt_test_messages();
     const vkt_result status = create(&r);
     if (status == VKT_OK) {
@@ -359,12 +360,10 @@ static bool check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
         check_same_bits(&r, &one, &two, "in a second run");
         for (size_t i = 0; i < VKT_COUNT(one.raw); i++)
             if (one.raw[i]) check_result(&r, i, one.raw[i]);
-        if (view->same_bits) check_same_bits(&r, first, &one, "here");
+        if (view->same_bits) check_same_bits(&r, first, &one, "than as it is");
         result_free(&two);
-        if (view == harness_views)
-            *first = one;
-        else
-            result_free(&one);
+        if (view == harness_views) *first = one;
+        else result_free(&one);
     } else if (!(view->may_refuse && status == VKT_E_UNSUPPORTED)) {
         complain(&r, "the program could not be made: %s", vkt_result_name(status));
     }
@@ -372,14 +371,14 @@ static bool check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     vkt_store_destroy(&r.store);
     if (vkt_test_messages() != messages) complain(&r, "the validation layer has something to say");
     for (size_t i = 0; i < VKT_COUNT(r.in); i++) free(r.in[i]);
-    return r.ok;
 }
 
-bool harness_check(vkt_ctx *ctx, subject *s)
+void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
 {
     result first = { { NULL } };
-    bool ok = check_view(ctx, s, &harness_views[0], &first);
-    if (ok) ok = check_view(ctx, s, &harness_views[1 + s->seed % (harness_n_views - 1)], &first);
+    const unsigned before = report->faults;
+    check_view(ctx, s, &harness_views[0], &first, report);
+    if (report->faults == before)
+        check_view(ctx, s, &harness_views[1 + s->seed % (harness_n_views - 1)], &first, report);
     result_free(&first);
-    return ok;
 }

@@ -29,12 +29,17 @@ typedef struct harness_view {
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
 
-/* Runs the subject in view 0 and in one of the others, by its seed. Prints what is wrong, with a line that reproduces
- * it, and returns false. */
-bool harness_check(vkt_ctx *ctx, subject *s);
+/* What is wrong, one entry per fault, each with a line that reproduces it. */
+typedef struct harness_report {
+    char text[4000]; /* "" at first; cut at its end */
+    unsigned faults;
+} harness_report;
+
+/* Runs the subject in view 0 and, if that was right, in one of the others, by its seed. Adds to the report. */
+void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 
 /* One comparison, for tests with a graph of their own: |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers,
- * scale the largest |ref| or 1 where that is 0. Prints the worst and returns false; `what` heads the line. */
+ * scale the largest |ref| or 1 where that is 0. Otherwise prints the worst, after `what`, and returns false. */
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol);
 
 #endif

@@ -25,10 +25,13 @@ static void a_row_agrees_with_its_reference(void **state)
     const int64_t n = vkt_env_int("VKT_TEST_SEEDS", vkt_env_int("VKT_TEST_SMALL", 0) ? 6 : 24);
     int64_t failures = 0;
     for (int64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
+        harness_report report = { .faults = 0 };
         subject s;
         subject_make(&s, op, (uint64_t)seed);
-        failures += !harness_check(ctx, &s);
+        harness_check(ctx, &s, &report);
         subject_free(&s);
+        failures += report.faults != 0;
+        if (report.faults) print_error("%s", report.text);
     }
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
