@@ -1,0 +1,27 @@
+/* ops/loss.h - what losses and scores over (B,K) share: how samples are dealt to work groups. */
+#ifndef VKT_LOSS_H
+#define VKT_LOSS_H
+
+#include "ops/ops.h"
+
+/* Most classes that a kernel walks: 4 a turn, twice, in less than the 65,535 turns after which Mesa 22.3 leaves a loop.
+ */
+#define VKT_MAX_CLASSES 100000u
+
+/* A vector is what one subgroup takes at once: four samples a lane of a batch-last tensor, or one row of a row-major
+ * one. A block of vectors is summed by one work group; depends on the shape and the device alone, so sums have a fixed
+ * order. */
+typedef struct vkt_sample_blocks {
+    uint32_t batch, pitch4, classes;
+    uint32_t vectors, per_block, blocks;
+} vkt_sample_blocks;
+
+/* Sets the emission's error and returns false if z (B,K) is too large for this device. */
+bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *out);
+/* Refuses what is not z (B,K) f32 and, with labels, t (B) u32, as inputs 0 and 1. */
+vkt_result vkt_check_scores(vkt_infer *f, bool labels);
+/* y = sum of the blocks' partial sums, unless there is one only: then `partial` is y. */
+vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks);
+void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y);
+
+#endif

@@ -1,0 +1,152 @@
+/* ops/score.c - argmax and count_correct over (B,K), and the dealing of samples that softmax_xent shares with them. */
+#include "ops/loss.h"
+
+#include "kernel/ids.h"
+#include "ops/broadcast.h"
+
+#include "abi/abi.h"
+#include "abi/argmax.abi.h"
+
+bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *out)
+{
+    const uint32_t lanes = e->lim->subgroup_size, B = z->shape.dim[0], K = z->shape.dim[1];
+    const bool columns = z->layout == VKT_BATCH_LAST;
+    if (z->bytes > e->lim->max_storage_range_bytes || K > VKT_MAX_CLASSES) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: want at most %u classes and %llu bytes, got (%u,%u)", e->node->op->name,
+                                   VKT_MAX_CLASSES, (unsigned long long)e->lim->max_storage_range_bytes, B, K));
+        return false;
+    }
+    vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K };
+    s.vectors = columns ? vkt_div_up(s.pitch4, lanes) : B;
+    /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
+     * dispatch 35 us: more than one block, and with it a second dispatch, pays from 2048 turns on. */
+    const uint64_t turns = columns ? K : vkt_div_up(K, lanes) + 4;
+    s.per_block = s.vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? s.vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
+    s.blocks = vkt_div_up(s.vectors, s.per_block);
+    *out = s;
+    return true;
+}
+
+vkt_result vkt_check_scores(vkt_infer *f, bool labels)
+{
+    const vkt_value *z = vkt_in(f, 0);
+    const char *name = f->n->op->name;
+    char zt[80], tt[80];
+    VKT_REQUIRE(f, z->dtype == VKT_F32 && z->shape.rank == 2, z->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
+                "%s: want z f32 (B,K), got %s %s", name, vkt_dtype_name(z->dtype), vkt_shape_text(z->shape, zt));
+    if (!labels) return VKT_OK;
+    const vkt_value *t = vkt_in(f, 1);
+    VKT_REQUIRE(f, t->dtype == VKT_U32, VKT_E_DTYPE, "%s: want labels u32, got %s", name, vkt_dtype_name(t->dtype));
+    VKT_REQUIRE(f, t->shape.rank == 1 && t->shape.dim[0] == z->shape.dim[0], VKT_E_SHAPE,
+                "%s: want labels (%u) for z %s, got %s", name, z->shape.dim[0], vkt_shape_text(z->shape, zt),
+                vkt_shape_text(t->shape, tt));
+    return VKT_OK;
+}
+
+vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks)
+{
+    return blocks == 1 ? y : vkt_scratch(e, "partial", blocks * 4ull);
+}
+
+void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y)
+{
+    if (partial.id && partial.id != y.id) vkt_emit_sum_to(e, partial, y, 1.0f);
+}
+
+static void emit(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_tensor out, const vkt_sample_blocks *s)
+{
+    const bool count = n->n_in > 1;
+    const vkt_argmax_push pc = { s->batch, s->pitch4, s->classes, s->vectors, s->per_block, s->blocks };
+    const vkt_bind bind[] = { [ARGMAX_Z] = VKT_WHOLE(n->in[0]),
+                              [ARGMAX_OUT] = VKT_WHOLE(out),
+                              [ARGMAX_T] = VKT_WHOLE(count ? n->in[1] : (vkt_tensor){ 0 }),
+                              [ARGMAX_STEP] = VKT_WHOLE(count ? n->in[2] : (vkt_tensor){ 0 }) };
+    const uint32_t spec[] = { e->lim->subgroup_size };
+    vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 1, s->blocks, 1, 1);
+}
+
+static bool by_rows(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->layout == VKT_ROWS;
+}
+
+static void scores_sample(vkt_rng *r, vkt_case *c)
+{
+    const uint32_t kind = vkt_rng_range(r, 0, 5);
+    const uint32_t B = kind == 0 ? vkt_rng_range(r, 300, 1100) : vkt_rng_range(r, 1, 70);
+    const uint32_t K = kind == 1 ? vkt_rng_range(r, 300, 1100) : vkt_rng_range(r, 1, 19);
+    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, vkt_shape2(B, K), -9, 9)->distinct =
+        vkt_rng_range(r, 0, 1) != 0;
+}
+
+/* ---- argmax ---- */
+
+static vkt_result argmax_infer(vkt_infer *f)
+{
+    VKT_TRY(vkt_check_scores(f, false));
+    vkt_out(f, VKT_U32, VKT_ROWS, vkt_shape1(vkt_in(f, 0)->shape.dim[0]));
+    return VKT_OK;
+}
+
+static void argmax_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_sample_blocks s;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
+    emit(n, e, by_rows(n) ? VKT_K_ARGMAX_ROWS : VKT_K_ARGMAX, n->out[0], &s);
+}
+
+vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z)
+{
+    return vkt_apply(g, &vkt_op_argmax, &z, 1, NULL, NULL);
+}
+
+const vkt_op vkt_op_argmax = { .name = "argmax",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .infer = argmax_infer,
+                               .emit = argmax_emit,
+                               .sample = scores_sample,
+                               .tol_why = "exact: integers",
+                               .formula = "y[b] = the first k with the largest z[b,k]" };
+
+/* ---- count_correct ---- */
+
+static vkt_result count_infer(vkt_infer *f)
+{
+    VKT_TRY(vkt_check_scores(f, true));
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
+    return VKT_OK;
+}
+
+static void count_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_sample_blocks s;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
+    const vkt_tensor partial = vkt_partial_sums(e, n->out[0], s.blocks);
+    emit(n, e, by_rows(n) ? VKT_K_COUNT_CORRECT_ROWS : VKT_K_COUNT_CORRECT, partial, &s);
+    vkt_sum_partials(e, partial, n->out[0]);
+}
+
+vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t)
+{
+    return vkt_apply(g, &vkt_op_count_correct, (vkt_tensor[]){ z, t }, 2, NULL, NULL);
+}
+
+static void count_sample(vkt_rng *r, vkt_case *c)
+{
+    scores_sample(r, c);
+    const vkt_shape z = c->in[0].shape;
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(z.dim[0]), z.dim[1]);
+    c->rows = vkt_rng_range(r, 0, z.dim[0]);
+}
+
+const vkt_op vkt_op_count_correct = { .name = "count_correct",
+                                      .min_in = 2,
+                                      .max_in = 2,
+                                      .uses_step = true,
+                                      .infer = count_infer,
+                                      .emit = count_emit,
+                                      .sample = count_sample,
+                                      .tol_why = "exact: sums of integers below 2^24",
+                                      .formula = "y = number of real rows b with argmax z[b] = t[b]" };

@@ -1,0 +1,9 @@
+/* softmax_xent_dx.abi.h - gradient of the mean cross-entropy with respect to z (B,K). */
+VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes))
+#define XENT_DX_Z     0 /* f32 (B,K) */
+#define XENT_DX_T     1 /* u32 (B) */
+#define XENT_DX_STEP  2 /* u32 (STEP_WORDS) */
+#define XENT_DX_STAT  3 /* f32 (B,2), by softmax_xent */
+#define XENT_DX_DLOSS 4 /* f32 scalar */
+#define XENT_DX_DZ    5 /* f32 (B,K), laid out as z */
+#define XENT_DX_CHUNK 64 /* classes that a work group in y takes at once */

@@ -1,0 +1,40 @@
+// mse_dx.comp - dy = dloss 2 (y - target) / n in the real rows, else 0; n = rows * elements of a row
+//   A window of n elements from vec4 begin4 on, of tensors of one layout.
+// grid: x over vec4s with a stride; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
+// one by one: what lies behind the tensor is somebody else's.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/mse_dx.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(MSE_DX_Y, y4);
+VKT_IN4(MSE_DX_TARGET, target4);
+layout(binding = MSE_DX_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = MSE_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
+layout(binding = MSE_DX_DY, std430) writeonly buffer Dy4 { vec4 dy4[]; };
+layout(binding = MSE_DX_DY, std430) writeonly buffer Dy1 { float dy[]; };
+
+vec4 gradient(uint i, uint column, float scale, uint limit)
+{
+    const bvec4 real = lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(limit));
+    return mix(vec4(0.0), scale * (LOAD4(y4, i) - LOAD4(target4, i)), real);
+}
+
+void main()
+{
+    const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
+    const uint whole = pc.n / 4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, hop = stride % pc.period4;
+    const float scale = 2.0 * dloss[0] / (float(rows) * float(pc.elements_per_row));
+    uint column = (pc.begin4 + gl_GlobalInvocationID.x) % pc.period4;
+    for (uint i = gl_GlobalInvocationID.x; i < whole; i += stride) {
+        dy4[i] = gradient(i, column, scale, limit);
+        column += hop;
+        column -= column >= pc.period4 ? pc.period4 : 0u;
+    }
+    if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
+        const vec4 tail = gradient(whole, (pc.begin4 + whole) % pc.period4, scale, limit);
+        for (uint k = 0; k < pc.n % 4; k++) dy[4 * whole + k] = tail[k];
+    }
+}

@@ -1,0 +1,105 @@
+// softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
+//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
+//   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major, a subgroup a row.
+// grid: x over blocks with a stride, one subgroup each. Deterministic: the order of additions depends on the shape and the
+// subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+// source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/softmax_xent.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(binding = XENT_T, std430) readonly buffer T { uint t[]; };
+layout(binding = XENT_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = XENT_PART, std430) writeonly buffer Part { float part[]; };
+
+const uint SPAN = 64;
+const float LOWEST = -3.402823466e38;
+#define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
+
+#ifdef ROWS
+layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
+layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
+
+float total(float v)
+{
+    for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+    return v;
+}
+
+// The loss of row b, in all lanes; 0 past the real rows.
+float losses(uint b, uint rows)
+{
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, base = b * pc.classes;
+    float m = LOWEST, sum = 0.0;
+    for (uint k = lane; k < pc.classes; k += lanes) m = max(m, z[base + k]);
+    for (uint k = lanes / 2; k > 0; k /= 2) m = max(m, subgroupShuffleXor(m, k));
+    for (uint c = 0; c < pc.classes; c += SPAN * lanes) {
+        const uint end = min(c + SPAN * lanes, pc.classes);
+        float span = 0.0;
+        for (uint k = c + lane; k < end; k += lanes) span += exp(z[base + k] - m);
+        sum += span;
+    }
+    sum = total(sum);
+    if (lane == 0) {
+        stat[2 * b] = m;
+        stat[2 * b + 1] = 1.0 / sum;
+    }
+    if (b >= rows) return 0.0;
+    const uint label = t[b];
+    return label < pc.classes ? log(sum) + (m - z[base + label]) : NOT_A_NUMBER;
+}
+#else
+VKT_IN4(XENT_Z, z4);
+layout(binding = XENT_STAT, std430) writeonly buffer Stat { vec4 stat4[]; };
+
+// The losses of this lane's four samples, added up.
+float losses(uint vector, uint rows)
+{
+    const uint column = vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    if (column >= pc.pitch4) return 0.0;
+    uvec4 label;
+    for (uint j = 0; j < 4; j++) label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
+
+    vec4 m = vec4(LOWEST), sum = vec4(0.0), hit = vec4(NOT_A_NUMBER);
+    for (uint k = 0; k < pc.classes; k += 4)
+        [[unroll]] for (uint j = 0; j < 4; j++) m = max(m, LOAD4(z4, min(k + j, pc.classes - 1) * pc.pitch4 + column));
+    for (uint c = 0; c < pc.classes; c += SPAN) {
+        const uint end = min(c + SPAN, pc.classes);
+        vec4 span = vec4(0.0);
+        for (uint k = c; k < end; k += 4)
+            [[unroll]] for (uint j = 0; j < 4; j++)
+                if (k + j < end) {
+                    const vec4 z = LOAD4(z4, (k + j) * pc.pitch4 + column);
+                    span += exp(z - m);
+                    hit = mix(hit, z, equal(label, uvec4(k + j)));
+                }
+        sum += span;
+    }
+    stat4[column] = m;
+    stat4[pc.pitch4 + column] = 1.0 / sum;
+    const vec4 loss = log(sum) + (m - hit);
+    float v = 0.0;
+    for (uint j = 0; j < 4; j++)
+        if (4 * column + j < rows) v += loss[j];
+    return v;
+}
+#endif
+
+void main()
+{
+    const uint rows = min(step[STEP_ROWS], pc.batch);
+    for (uint j = gl_WorkGroupID.x; j < pc.blocks; j += gl_NumWorkGroups.x) {
+        const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vectors);
+        float v = 0.0;
+        for (uint i = first; i < end; i++) v += losses(i, rows);
+#ifndef ROWS
+        for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+#endif
+        if (gl_LocalInvocationID.x == 0) part[j] = v / float(rows);
+    }
+}
