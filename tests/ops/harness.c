@@ -362,8 +362,10 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
             if (one.raw[i]) check_result(&r, i, one.raw[i]);
         if (view->same_bits) check_same_bits(&r, first, &one, "than as it is");
         result_free(&two);
-        if (view == harness_views) *first = one;
-        else result_free(&one);
+        if (view == harness_views)
+            *first = one;
+        else
+            result_free(&one);
     } else if (!(view->may_refuse && status == VKT_E_UNSUPPORTED)) {
         complain(&r, "the program could not be made: %s", vkt_result_name(status));
     }

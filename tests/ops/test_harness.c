@@ -1,0 +1,201 @@
+/* Proof that the harness of the op tests finds faults: rows that go wrong in one way each, which it must report. A
+ * check that is broken would pass every other test in silence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
+
+#include "abi/abi.h"
+#include "abi/elementwise.abi.h"
+
+static vkt_ctx *ctx;
+
+/* ---- relu, gone wrong ---- */
+
+static vkt_dispatch *emit_relu(const vkt_node *n, vkt_emit *e, vkt_elementwise_push *push)
+{
+    vkt_op_relu.emit(n, e);
+    vkt_dispatch *last = &e->list[e->n - 1];
+    memcpy(push, last->push, sizeof *push);
+    return last;
+}
+
+static void emit_short(const vkt_node *n, vkt_emit *e)
+{
+    vkt_elementwise_push push;
+    vkt_dispatch *d = emit_relu(n, e, &push);
+    push.n--;
+    memcpy(d->push, &push, sizeof push);
+}
+
+static void emit_long(const vkt_node *n, vkt_emit *e)
+{
+    vkt_elementwise_push push;
+    vkt_dispatch *d = emit_relu(n, e, &push);
+    push.n += 4;
+    d->bind[ELEMENTWISE_Y].bytes += 16;
+    memcpy(d->push, &push, sizeof push);
+}
+
+static void emit_nothing(const vkt_node *n, vkt_emit *e)
+{
+    vkt_elementwise_push push;
+    emit_relu(n, e, &push);
+    e->n--;
+}
+
+static void emit_swapped(const vkt_node *n, vkt_emit *e)
+{
+    vkt_elementwise_push push;
+    vkt_dispatch *d = emit_relu(n, e, &push);
+    const vkt_bind x = d->bind[ELEMENTWISE_A];
+    d->bind[ELEMENTWISE_A] = d->bind[ELEMENTWISE_Y];
+    d->bind[ELEMENTWISE_Y] = x;
+}
+
+/* Wrong only where the device has no texel loads: the first view does not see it. */
+static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
+{
+    if (e->lim->max_texel_elements)
+        vkt_op_relu.emit(n, e);
+    else
+        emit_short(n, e);
+}
+
+static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    (void)g, (void)n;
+    dx[0] = dy[0];
+}
+
+/* Adds relu(x - 100): nothing to elements of a case, which are small, but the harness puts 777 into padding lanes. */
+static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const float low = -100;
+    const vkt_tensor c = vkt_graph_const(g, "low", VKT_F32, vkt_shape0(), &low);
+    const vkt_tensor all = vkt_expand(g, c, vkt_node_in(n, 0)->shape, vkt_node_in(n, 0)->layout);
+    vkt_op_relu.backward(g, n, dy, dx);
+    dx[0] = vkt_add(g, dx[0], vkt_relu(g, vkt_add(g, n->in[0], all)));
+}
+
+/* The faults that are found in `seeds` cases of a spoilt relu. */
+static harness_report report_on(const vkt_op *op, uint64_t seeds)
+{
+    harness_report report = { .faults = 0 };
+    for (uint64_t seed = 1; seed <= seeds && !report.faults; seed++) {
+        subject s;
+        subject_make(&s, op, seed);
+        harness_check(ctx, &s, &report);
+        subject_free(&s);
+    }
+    return report;
+}
+
+static void must_say(const vkt_op *op, const char *part)
+{
+    const harness_report report = report_on(op, 12);
+    if (!report.faults || !strstr(report.text, part))
+        fail_msg("want a report that says \"%s\", got: %s", part, report.text);
+}
+
+static void a_sound_row_passes(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    const harness_report report = report_on(&vkt_op_relu, 12);
+    if (report.faults) fail_msg("%s", report.text);
+}
+
+static void an_element_that_is_not_written_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_relu;
+    op.emit = emit_short;
+    must_say(&op, "is nan");
+    op.emit = emit_nothing;
+    must_say(&op, "is nan");
+}
+
+static void a_write_behind_the_tensor_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_relu;
+    op.emit = emit_long;
+    must_say(&op, "words behind relu.0 were written to");
+}
+
+static void a_write_to_an_input_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_relu;
+    op.emit = emit_swapped;
+    must_say(&op, "changed its input in0");
+}
+
+static void a_fault_of_one_variant_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    if (!ctx->limits.max_texel_elements) skip();
+    vkt_op op = vkt_op_relu;
+    op.emit = emit_wrong_without_texels;
+    must_say(&op, "(without texel loads)");
+}
+
+static void a_wrong_gradient_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_relu;
+    op.backward = pass_gradient;
+    must_say(&op, "dy0[");
+}
+
+static void padding_that_is_not_zero_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_relu;
+    op.backward = soil_padding;
+    must_say(&op, "are not zero");
+}
+
+static void a_result_out_of_tolerance_is_found(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_op op = vkt_op_sum;
+    op.rel_tol = op.abs_tol = 1e-12f;
+    must_say(&op, "sum.0[] is");
+}
+
+static void nothing_leaks(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    vkt_test_no_messages_and_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sound_row_passes),
+        cmocka_unit_test(an_element_that_is_not_written_is_found),
+        cmocka_unit_test(a_write_behind_the_tensor_is_found),
+        cmocka_unit_test(a_write_to_an_input_is_found),
+        cmocka_unit_test(a_fault_of_one_variant_is_found),
+        cmocka_unit_test(a_wrong_gradient_is_found),
+        cmocka_unit_test(padding_that_is_not_zero_is_found),
+        cmocka_unit_test(a_result_out_of_tolerance_is_found),
+        cmocka_unit_test(nothing_leaks),
+    };
+    harness_open(&ctx);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
