@@ -1,0 +1,11 @@
+/* vktrain/vktrain.h - all of the library's public API. None of it includes Vulkan. */
+#ifndef VKTRAIN_VKTRAIN_H
+#define VKTRAIN_VKTRAIN_H
+
+#include "vktrain/core.h"  /* results, logger, devices, memory */
+#include "vktrain/data.h"  /* data sets */
+#include "vktrain/graph.h" /* tensors, ops, programs */
+#include "vktrain/nn.h"    /* layers */
+#include "vktrain/train.h" /* fit, evaluate, predict */
+
+#endif
