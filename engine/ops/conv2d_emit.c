@@ -5,6 +5,7 @@
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
+#include "abi/conv2d_direct.abi.h"
 #include "abi/conv2d_dw.abi.h"
 #include "abi/conv2d_dw_sum.abi.h"
 #include "abi/conv2d_pack.abi.h"
@@ -198,8 +199,57 @@ static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, v
                      tiles, vkt_div_up(j->rows, j->mb), z->a.groups);
 }
 
+/* Forward with few products an element. At most DIRECT_PRODUCTS are unrolled: more code than that leaves the
+ * instruction cache. */
+#define DIRECT_DEPTH 32u
+#define DIRECT_PRODUCTS 288u
+
+static void emit_direct(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                        vkt_tensor y)
+{
+    const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups,
+                   depth = z->channels / z->a.groups;
+    const uint32_t most = VKT_MIN(DIRECT_PRODUCTS / (depth * z->kernel[0] * z->kernel[1]), 32u);
+    const uint32_t tiles = vkt_div_up(rows, most), columns = z->out[0] * z->out[1] * z->n4;
+    const uint32_t wanted = e->lim->cpu ? 64 : 4096, in_flight = vkt_div_up(wanted, tiles * z->a.groups);
+    const uint32_t strip = vkt_div_up(columns, in_flight), rounds = VKT_MIN(vkt_div_up(strip, lanes), MAX_ROUNDS);
+    if (!fits(e, x) || !fits(e, y)) return;
+    const vkt_conv2d_direct_push push = { .columns = columns,
+                                          .n4 = z->n4,
+                                          .width = z->out[1],
+                                          .strip = rounds * lanes,
+                                          .step_p = lanes / z->n4 / z->out[1],
+                                          .step_q = lanes / z->n4 % z->out[1],
+                                          .step_n = lanes % z->n4,
+                                          .rows = rows,
+                                          .src_height = z->in[0],
+                                          .src_width = z->in[1],
+                                          .stride_h = z->a.stride[0],
+                                          .stride_w = z->a.stride[1],
+                                          .pad_h = z->a.pad[0],
+                                          .pad_w = z->a.pad[1],
+                                          .dilation_h = z->a.dilation[0],
+                                          .dilation_w = z->a.dilation[1] };
+    const vkt_bind bind[] = { [DIRECT_W] = VKT_WHOLE(w),
+                              [DIRECT_X] = VKT_WHOLE(x),
+                              [DIRECT_BIAS] = VKT_WHOLE(bias.id ? bias : w), /* not read without one */
+                              [DIRECT_Y] = VKT_WHOLE(y) };
+    const uint32_t spec[DIRECT_SPECS] = {
+        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(rows, tiles),
+        [DIRECT_SPEC_CHANNELS] = depth,        [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
+        [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+        [DIRECT_SPEC_BIAS] = bias.id != 0
+    };
+    vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_div_up(columns, push.strip), tiles, z->a.groups);
+}
+
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
 {
+    if (z->channels / z->a.groups * z->kernel[0] * z->kernel[1] <= DIRECT_DEPTH) {
+        emit_direct(e, z, x, w, bias, y);
+        return;
+    }
     tile_job j = { .z = z,
                    .dst = { z->out[0], z->out[1] },
                    .src = { z->in[0], z->in[1] },
@@ -227,8 +277,8 @@ typedef struct dw_cut {
     uint32_t slice, slices;        /* pixels that one work group sums; how many such */
 } dw_cut;
 
-/* Tiles of even size; then slices until there is work for every thread, the operands of a slice stay in a core's cache, and
- * no loop is too long. */
+/* Tiles of even size; then slices until there is work for every thread, the operands of a slice stay in a core's cache,
+ * and no loop is too long. */
 static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t pixels)
 {
     const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups;

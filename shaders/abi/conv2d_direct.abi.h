@@ -1,0 +1,26 @@
+/* conv2d_direct.abi.h - see conv2d_direct.comp. "vec4s" count four neighbouring samples. */
+VKT_PUSH(vkt_conv2d_direct_push,
+         VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */
+         VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
+         VKT_U32(width)                         /* Q */
+         VKT_U32(strip)                         /* columns that one work group makes; a multiple of LANES */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
+         VKT_U32(rows)                          /* O / groups */
+         VKT_U32(src_height) VKT_U32(src_width) /* H W */
+         VKT_U32(stride_h) VKT_U32(stride_w)
+         VKT_U32(pad_h) VKT_U32(pad_w)
+         VKT_U32(dilation_h) VKT_U32(dilation_w)
+         VKT_U32(zero))                         /* 0 */
+#define DIRECT_W    0
+#define DIRECT_X    1
+#define DIRECT_BIAS 2
+#define DIRECT_Y    3
+
+#define DIRECT_SPEC_LANES    0
+#define DIRECT_SPEC_ROWS     1 /* output channels of a tile */
+#define DIRECT_SPEC_CHANNELS 2 /* C / groups */
+#define DIRECT_SPEC_KERNEL_H 3
+#define DIRECT_SPEC_KERNEL_W 4
+#define DIRECT_SPEC_PAD      5 /* taps may fall off the picture */
+#define DIRECT_SPEC_BIAS     6
+#define DIRECT_SPECS         7
