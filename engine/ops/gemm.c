@@ -9,8 +9,8 @@
 
 /* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
 #define MAX_K 200000u
-/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves (measured
- * on lavapipe: packed 98 to 105 GFLOP/s, not packed 70 to 88, a packed element 3 ns). */
+/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves
+ * (measured on lavapipe: packed 98 to 105 GFLOP/s, not packed 70 to 88, a packed element 3 ns). */
 #define PACK_READS 512u
 
 /* How a product is cut into dispatches. */
@@ -53,6 +53,13 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
+/* n in as many parts as parts of `most`, but even ones: multiples of `unit`, as is `most` unless it is all of n. */
+static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
+{
+    const uint64_t parts = (n + most - 1) / most;
+    return vkt_round_up((n + parts - 1) / parts, unit);
+}
+
 static void unsupported(vkt_emit *e, const vkt_gemm *g)
 {
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -78,6 +85,8 @@ static bool cut(const vkt_emit *e, const vkt_gemm *g, blocks *o)
     if (vkt_round_up(rows, o->mb) * k4 > n) rows = round_down(n / k4, o->mb);
     if (rows < g->m) rows = round_down(rows, o->mb);
     if (rows == 0) return false;
+    rows = VKT_MIN(even(g->m, rows, o->mb), g->m);
+    k = VKT_MIN(even(g->k, k, 4), g->k);
     uint64_t batches = 1;
     if (rows == g->m && k == g->k) {
         const uint64_t a = VKT_MAX(vkt_round_up(rows, o->mb) * k4, g->a.batch), b = VKT_MAX(columns * k4, g->b.batch);
@@ -177,8 +186,8 @@ static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t widt
     return p;
 }
 
-/* The operand in panels of `width`: where it lies if it is read few times, else packed into `scratch` (made here at first
- * need, for blocks of up to `bytes`). Where B lies, its rows must go along k. */
+/* The operand in panels of `width`: where it lies if it is read few times, else packed into `scratch` (made here at
+ * first need, for blocks of up to `bytes`). Where B lies, its rows must go along k. */
 static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, uint32_t width,
                       uint32_t reads, uint64_t bytes, vkt_tensor *scratch)
 {
@@ -223,8 +232,12 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
     const vkt_bind bind[] = {
         [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
     };
-    const uint32_t spec[] = { o->sg, [GEMM_SPEC_MB] = o->mb, [GEMM_SPEC_VECTORS] = vectors,
-                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0, [GEMM_SPEC_BIAS] = bias, [GEMM_SPEC_A_ROWS] = a->rows };
+    const uint32_t spec[] = { o->sg,
+                              [GEMM_SPEC_MB] = o->mb,
+                              [GEMM_SPEC_VECTORS] = vectors,
+                              [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0,
+                              [GEMM_SPEC_BIAS] = bias,
+                              [GEMM_SPEC_A_ROWS] = a->rows };
     vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
 }
