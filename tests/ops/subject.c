@@ -86,17 +86,53 @@ static void draw_integers(vkt_rng *r, const vkt_case_input *c, side *v)
     }
 }
 
-static void add_input(subject *s, side *v, const char *name, uint32_t i, const vkt_case_input *c)
+/* Draws from a stream of its own, so that one input's size does not move the others' numbers. */
+static void make_input(subject *s, side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
-    char text[16];
-    vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, name[0] == 'd' ? 2 : 1, i);
-    snprintf(text, sizeof text, "%s%u", name, i);
-    v->t = vkt_input(s->g, text, c->dtype, c->layout, c->shape);
+    vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);
+    v->t = vkt_input(s->g, name, c->dtype, c->layout, c->shape);
+    assert_int_not_equal(v->t.id, 0);
     side_make(v, c->dtype, c->layout, c->shape);
     if (c->dtype == VKT_F32)
         draw_floats(&r, c, v);
     else
         draw_integers(&r, c, v);
+}
+
+void subject_set(side *v, const float *data, size_t n)
+{
+    assert_int_equal(n, side_count(v));
+    for (size_t i = 0; i < n; i++) {
+        if (v->ref.u) {
+            ((uint32_t *)v->data)[i] = v->ref.u[i] = (uint32_t)data[i];
+        } else {
+            ((float *)v->data)[i] = data[i];
+            v->ref.f[i] = (double)data[i];
+        }
+    }
+}
+
+void subject_begin(subject *s, uint64_t seed)
+{
+    const vkt_host h = vkt_test_host();
+    *s = (subject){ .seed = seed };
+    assert_int_equal(vkt_graph_create(&h, &s->g), VKT_OK);
+}
+
+/* Input i of the case, which is described already. */
+static void add_input(subject *s, uint32_t i)
+{
+    char name[16];
+    snprintf(name, sizeof name, "in%u", i);
+    if (!s->c.in[i].absent) make_input(s, &s->in[i], name, i, &s->c.in[i]);
+}
+
+void subject_input(subject *s, const vkt_case_input *c, const float *data)
+{
+    const uint32_t i = s->c.n_in++;
+    s->c.in[i] = *c;
+    add_input(s, i);
+    if (data) subject_set(&s->in[i], data, side_count(&s->in[i]));
 }
 
 /* ---- the graph ---- */
@@ -116,30 +152,31 @@ static void describe(subject *s)
 }
 
 /* What the step state says. The clock needs a store, and a store a parameter. */
-static void draw_step(subject *s, vkt_rng *r)
+static void draw_step(subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
     s->t = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5000) : 0;
     s->key = vkt_rng_u32(r) | (uint64_t)vkt_rng_u32(r) << 32;
-    if (s->op->side_effect) { /* an optimizer: the clock advances by its betas */
+    if (op->side_effect) { /* an optimizer: the clock advances by its betas */
         memcpy(&s->g->optimizer, s->c.attr, sizeof s->g->optimizer);
         s->g->has_optimizer = true;
     }
 }
 
-static void apply(subject *s)
+/* The outputs of the node that makes `out`. */
+static void take_outputs(subject *s, vkt_tensor out)
 {
-    vkt_tensor in[VKT_MAX_IN] = { { 0 } }, out[VKT_MAX_OUT];
-    for (uint32_t i = 0; i < s->c.n_in; i++) in[i] = s->in[i].t;
-    vkt_apply(s->g, s->op, in, s->c.n_in, s->c.attr, out);
-    assert_int_equal(vkt_graph_status(s->g), VKT_OK);
-    while (s->n_out < VKT_MAX_OUT && out[s->n_out].id) {
-        vkt_keep(s->g, out[s->n_out]);
-        side_of(&s->out[s->n_out], s->g, out[s->n_out]);
-        s->n_out++;
+    const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
+    s->op = n->op;
+    s->ref = vkt_ref_find(n->op->name);
+    if (!s->ref) fail_msg("%s has no reference", s->op->name);
+    if (!s->ref->backward != !s->op->diff) fail_msg("%s: only one of row and reference has a gradient", s->op->name);
+    if (s->op->attr_bytes) vkt_case_attr(&s->c, n->attr, s->op->attr_bytes);
+    for (; s->n_out < n->n_out; s->n_out++) {
+        vkt_keep(s->g, n->out[s->n_out]);
+        side_of(&s->out[s->n_out], s->g, n->out[s->n_out]);
     }
-    assert_true(s->n_out > 0);
 }
 
 /* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one. */
@@ -151,7 +188,7 @@ static void differentiate(subject *s)
         const vkt_ref_tensor *y = &s->out[i].ref;
         if (y->dtype != VKT_F32) continue;
         const vkt_case_input seed = { .layout = y->layout, .shape = y->shape, .lo = -1, .hi = 1 };
-        add_input(s, &s->dout[i], "dy", i, &seed);
+        make_input(s, &s->dout[i], "dy", VKT_MAX_IN + i, &seed);
         outs[n_outs] = s->out[i].t;
         seeds[n_outs++] = s->dout[i].t;
     }
@@ -171,31 +208,37 @@ static void differentiate(subject *s)
 /* A row that is free (its result is its input's memory) leaves nothing to run: this reads the result. */
 static void read_alias(subject *s)
 {
-    const bool is_free = !s->op->emit || s->g->values[s->out[0].t.id].alias;
+    const bool is_free = s->g->values[s->out[0].t.id].alias != 0;
     if (is_free && !s->op->side_effect) vkt_keep(s->g, vkt_sum(s->g, s->out[0].t));
+}
+
+void subject_take(subject *s, vkt_tensor out)
+{
+    assert_int_equal(vkt_graph_status(s->g), VKT_OK);
+    take_outputs(s, out);
+    if (s->op->diff) differentiate(s);
+    read_alias(s);
+    describe(s);
 }
 
 void subject_make(subject *s, const vkt_op *op, uint64_t seed)
 {
-    const vkt_host h = vkt_test_host();
-    *s = (subject){ .op = op, .ref = vkt_ref_find(op->name), .seed = seed };
-    if (!s->ref) fail_msg("%s has no reference", op->name);
-    if (!s->ref->backward != !op->diff) fail_msg("%s: only one of row and reference has a gradient", op->name);
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
+    subject_begin(s, seed);
     op->sample(&r, &s->c);
     if (s->c.attr_bytes != op->attr_bytes)
         fail_msg("%s: the sample has %zu bytes of attributes, the row %zu", op->name, s->c.attr_bytes, op->attr_bytes);
-    assert_int_equal(vkt_graph_create(&h, &s->g), VKT_OK);
-    if (op->uses_step) draw_step(s, &r);
-    for (uint32_t i = 0; i < s->c.n_in; i++)
-        if (!s->c.in[i].absent) add_input(s, &s->in[i], "in", i, &s->c.in[i]);
-    apply(s);
-    if (op->diff) differentiate(s);
-    read_alias(s);
     s->run.rows = s->c.rows;
-    if (strncmp(op->name, "gather", 6) == 0) /* the batch may start anywhere in the order */
-        s->run.first = vkt_rng_range(&r, 0, s->c.in[1].shape.dim[0] - s->out[0].ref.shape.dim[0]);
-    describe(s);
+    if (op->uses_step) draw_step(s, op, &r);
+    for (uint32_t i = 0; i < s->c.n_in; i++) {
+        add_input(s, i);
+        in[i] = s->in[i].t;
+    }
+    const vkt_tensor out = vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL);
+    if (strncmp(op->name, "gather", 6) == 0 && out.id) /* the batch may start anywhere in the order */
+        s->run.first = vkt_rng_range(&r, 0, s->c.in[1].shape.dim[0] - vkt_tensor_shape(s->g, out).dim[0]);
+    subject_take(s, out);
     subject_forward(s);
     subject_backward(s);
 }

@@ -33,6 +33,16 @@ typedef struct subject {
 void subject_make(subject *s, const vkt_op *op, uint64_t seed);
 void subject_free(subject *s);
 
+/* The same by hand: begin, inputs one after the other, an op that the caller applies to them, take, forward and
+ * backward. `seed` serves the draws. */
+void subject_begin(subject *s, uint64_t seed);
+/* Appends an input, absent or not; its numbers are those of `data`, or drawn where that is NULL. */
+void subject_input(subject *s, const vkt_case_input *c, const float *data);
+/* `out` is the result of the op under test. Adds seeds for its outputs and all its gradients to the graph. */
+void subject_take(subject *s, vkt_tensor out);
+/* Puts n numbers in place of what was drawn for an input or seed. */
+void subject_set(side *v, const float *data, size_t n);
+
 /* Recomputes out from in. */
 void subject_forward(subject *s);
 /* Recomputes din from in and dout; does nothing for a row without gradient. */
