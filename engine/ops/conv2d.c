@@ -88,22 +88,11 @@ static void emit(const vkt_node *n, vkt_emit *e)
 
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
-    const vkt_shape x = vkt_node_in(n, 0)->shape, w = vkt_node_in(n, 1)->shape;
-    if (vkt_wants_grad(g, n->in[0])) {
-        const dx_attr a = { .conv = *(const vkt_conv2d_attr *)n->attr, .in = { x.dim[2], x.dim[3] } };
-        const vkt_tensor in[] = { dy[0], n->in[1] };
-        dx[0] = vkt_apply(g, &vkt_op_conv2d_dx, in, VKT_COUNT(in), &a, NULL);
-    }
-    if (vkt_wants_grad(g, n->in[1]) || vkt_wants_grad(g, n->in[2])) {
-        const dw_attr a = { .conv = *(const vkt_conv2d_attr *)n->attr,
-                            .kernel = { w.dim[2], w.dim[3] },
-                            .bias = vkt_wants_grad(g, n->in[2]) };
-        const vkt_tensor in[] = { n->in[0], dy[0] };
-        vkt_tensor out[VKT_MAX_OUT];
-        vkt_apply(g, &vkt_op_conv2d_dw, in, VKT_COUNT(in), &a, out);
-        dx[1] = out[0];
-        dx[2] = out[1];
-    }
+    const vkt_tensor x = n->in[0], w = n->in[1], bias = n->in[2];
+    const vkt_shape xs = vkt_tensor_shape(g, x), ws = vkt_tensor_shape(g, w);
+    if (vkt_wants_grad(g, x)) dx[0] = vkt_conv2d_dx(g, dy[0], w, n->attr, xs.dim + 2);
+    if (vkt_wants_grad(g, w) || vkt_wants_grad(g, bias))
+        dx[1] = vkt_conv2d_dw(g, x, dy[0], n->attr, ws.dim + 2, vkt_wants_grad(g, bias), &dx[2]);
 }
 
 static void sample(vkt_rng *r, vkt_case *c)
@@ -212,6 +201,26 @@ const vkt_op vkt_op_conv2d_dw = {
     .formula = "dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil]; "
                "db[o] = sum_{n,p,q} dy[n,o,p,q]",
 };
+
+/* ---- builders ---- */
+
+vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2])
+{
+    const dx_attr attr = { .conv = *a, .in = { in[0], in[1] } };
+    const vkt_tensor inputs[] = { dy, w };
+    return vkt_apply(g, &vkt_op_conv2d_dx, inputs, VKT_COUNT(inputs), &attr, NULL);
+}
+
+vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a, const uint32_t kernel[2],
+                         bool bias, vkt_tensor *db)
+{
+    const dw_attr attr = { .conv = *a, .kernel = { kernel[0], kernel[1] }, .bias = bias };
+    const vkt_tensor inputs[] = { x, dy };
+    vkt_tensor out[VKT_MAX_OUT];
+    vkt_apply(g, &vkt_op_conv2d_dw, inputs, VKT_COUNT(inputs), &attr, out);
+    *db = out[1];
+    return out[0];
+}
 
 vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p)
 {

@@ -199,18 +199,17 @@ static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, v
                      tiles, vkt_div_up(j->rows, j->mb), z->a.groups);
 }
 
-/* Forward with few products an element. At most DIRECT_PRODUCTS are unrolled: more code than that leaves the
- * instruction cache. */
+/* Forward with at most DIRECT_DEPTH products an element. All are unrolled: more code would leave the instruction cache.
+ * Few rows a tile: each is a stream of writes, and eight are as many as prefetchers follow. */
 #define DIRECT_DEPTH 32u
-#define DIRECT_PRODUCTS 288u
+#define DIRECT_ROWS 8u
 
 static void emit_direct(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor y)
 {
     const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups,
                    depth = z->channels / z->a.groups;
-    const uint32_t most = VKT_MIN(DIRECT_PRODUCTS / (depth * z->kernel[0] * z->kernel[1]), 32u);
-    const uint32_t tiles = vkt_div_up(rows, most), columns = z->out[0] * z->out[1] * z->n4;
+    const uint32_t tiles = vkt_div_up(rows, DIRECT_ROWS), columns = z->out[0] * z->out[1] * z->n4;
     const uint32_t wanted = e->lim->cpu ? 64 : 4096, in_flight = vkt_div_up(wanted, tiles * z->a.groups);
     const uint32_t strip = vkt_div_up(columns, in_flight), rounds = VKT_MIN(vkt_div_up(strip, lanes), MAX_ROUNDS);
     if (!fits(e, x) || !fits(e, y)) return;
