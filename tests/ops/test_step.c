@@ -1,0 +1,186 @@
+/* The step state that the device keeps by itself: clock, words and metrics, bit by bit, over many runs of one
+ * recording. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "abi/step.abi.h"
+#include "base/fixed.h"
+#include "ops/harness.h"
+#include "support/host.h"
+
+static vkt_ctx *ctx; /* one for all tests; NULL: no device */
+
+/* loss = sum(p x) for a parameter p (8), with its gradient and Adam's update. */
+typedef struct trainer {
+    vkt_graph *g;
+    vkt_store *store;
+    vkt_program *p;
+    vkt_tensor x;
+} trainer;
+
+static trainer trainer_make(double beta1, double beta2)
+{
+    const vkt_host h = vkt_test_host();
+    trainer t;
+    assert_int_equal(vkt_graph_create(&h, &t.g), VKT_OK);
+    t.x = vkt_input(t.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(8));
+    const vkt_tensor loss = vkt_sum(t.g, vkt_mul(t.g, vkt_param(t.g, "p", vkt_shape1(8)), t.x));
+    assert_int_equal(vkt_backward(t.g, loss), VKT_OK);
+    const vkt_optimizer adam = { .kind = VKT_ADAM, .beta1 = beta1, .beta2 = beta2 };
+    assert_int_equal(vkt_update(t.g, &adam), VKT_OK);
+    vkt_report(t.g, loss, (vkt_tensor){ 0 });
+    assert_int_equal(vkt_store_create(ctx, t.g, &t.store), VKT_OK);
+    assert_int_equal(vkt_program_create(ctx, t.g, t.store, NULL, &t.p), VKT_OK);
+    const float ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    assert_int_equal(vkt_program_write(t.p, t.x, ones, sizeof ones), VKT_OK);
+    return t;
+}
+
+static void trainer_free(trainer *t)
+{
+    vkt_program_destroy(&t->p);
+    vkt_store_destroy(&t->store);
+    vkt_graph_destroy(&t->g);
+}
+
+static uint32_t bits_of(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+/* Clock and step state after run number `run`, the optimizer's step t. */
+static void check_state(const trainer *tr, const double beta[2], uint32_t run, uint32_t t, uint64_t seed, float lr)
+{
+    uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];
+    assert_int_equal(vkt_readback(ctx, tr->store->clock, 0, clock, sizeof clock), VKT_OK);
+    assert_int_equal(vkt_readback(ctx, tr->p->step, 0, step, sizeof step), VKT_OK);
+    assert_int_equal(clock[CLOCK_T], t);
+    for (int i = 0; i < 2; i++) {
+        const uint64_t q = vkt_fixed_pow(vkt_fixed_from_double(beta[i]), t);
+        assert_int_equal(clock[(i ? CLOCK_Q2 : CLOCK_Q1)], (uint32_t)q);
+        assert_int_equal(clock[(i ? CLOCK_Q2 : CLOCK_Q1) + 1], (uint32_t)(q >> 32));
+        assert_int_equal(step[i ? STEP_C2 : STEP_C1], bits_of(vkt_fixed_complement_f32(q)));
+    }
+    assert_int_equal(step[STEP_RUN], run);
+    assert_int_equal(step[STEP_NEXT], run + 1);
+    assert_int_equal(step[STEP_T], t);
+    assert_int_equal(step[STEP_ROWS], 1 + run % 3);
+    assert_int_equal(step[STEP_FIRST], 7 * run);
+    assert_int_equal(step[STEP_LR], bits_of(lr));
+    assert_int_equal(step[STEP_KEY0], (uint32_t)seed);
+    assert_int_equal(step[STEP_KEY1], (uint32_t)(seed >> 32));
+}
+
+static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static const double betas[][2] = { { 0.9, 0.999 }, { 0.5, 0.9999 }, { 0.99999, 0.25 } };
+    static const uint64_t starts[] = { 0, 5, 1000, 123456 };
+    for (size_t b = 0; b < VKT_COUNT(betas); b++) {
+        trainer tr = trainer_make(betas[b][0], betas[b][1]);
+        uint32_t run = 0;
+        for (size_t s = 0; s < VKT_COUNT(starts); s++) {
+            const uint64_t seed = 0x9e3779b97f4a7c15u * (s + 1);
+            assert_int_equal(vkt_store_set_clock(tr.store, starts[s], seed), VKT_OK);
+            for (uint32_t i = 1; i <= 40; i++, run++) {
+                const float lr = 0.5f / (float)(run + 1);
+                const vkt_run r = { .lr = lr, .rows = 1 + run % 3, .first = 7 * run };
+                assert_int_equal(vkt_program_run(tr.p, &r, NULL), VKT_OK);
+                if (i < 4 || i % 12 == 0) check_state(&tr, betas[b], run, (uint32_t)starts[s] + i, seed, lr);
+            }
+        }
+        trainer_free(&tr);
+    }
+}
+
+static void metrics_are_those_of_their_run(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    trainer tr = trainer_make(0.9, 0.999);
+    float p[8] = { 0 }, first = 0;
+    for (uint32_t run = 0; run < 3 * RING_SLOTS; run++) {
+        /* Each step of Adam moves p by lr against a gradient of ones: the loss falls by 8 lr. */
+        const vkt_run r = { .lr = 0.25f, .rows = 1 + run % 3, .first = 0 };
+        uint64_t index;
+        assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
+        assert_int_equal(index, run);
+        if (run % 5) continue; /* the others are overwritten unread, or read late */
+        for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
+            vkt_metrics m;
+            assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);
+            assert_int_equal(m.rows, 1 + (run - back) % 3);
+            assert_int_equal(m.t, run - back + 1);
+            assert_true(m.correct == 0);
+            assert_float_equal(m.loss, first - 8 * 0.25f * (float)(run - back), 1e-3f);
+        }
+    }
+    assert_int_equal(vkt_store_read(tr.store, 0, VKT_PART_VALUE, p), VKT_OK);
+    assert_float_equal(p[7], -0.25f * 3 * RING_SLOTS, 1e-4f);
+    trainer_free(&tr);
+}
+
+static void an_optimizer_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        vkt_optimizer o;
+        const char *says;
+    } cases[] = {
+        { { .kind = (vkt_optimizer_kind)9 }, "unknown kind" },
+        { { .kind = VKT_SGD, .weight_decay = -1 }, "weight_decay" },
+        { { .kind = VKT_SGD, .momentum = -1 }, "momentum >= 0" },
+        { { .kind = VKT_SGD, .nesterov = true }, "nesterov" },
+        { { .kind = VKT_SGD, .nesterov = true, .momentum = 0.9f, .dampening = 0.1f }, "nesterov" },
+        { { .kind = VKT_ADAM, .beta1 = 1 }, "betas in [0,1)" },
+        { { .kind = VKT_ADAM, .beta2 = -0.1 }, "betas in [0,1)" },
+        { { .kind = VKT_ADAM, .eps = -1 }, "eps > 0" },
+    };
+    const vkt_host h = vkt_test_host();
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i <= VKT_COUNT(cases); i++) {
+        vkt_graph *g;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        const vkt_tensor loss = vkt_sum(g, vkt_param(g, "p", vkt_shape1(8)));
+        if (i < VKT_COUNT(cases)) {
+            assert_int_equal(vkt_backward(g, loss), VKT_OK);
+            assert_int_equal(vkt_update(g, &cases[i].o), VKT_E_ARG);
+            vkt_test_error_says(cases[i].says);
+            assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+        } else {
+            assert_int_equal(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }), VKT_E_STATE);
+            vkt_test_error_says("vkt_backward first");
+        }
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_expect_errors(false);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    harness_open(&ctx);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    return vkt_test_is_clean() ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_device_keeps_the_hosts_clock_to_the_bit),
+        cmocka_unit_test(metrics_are_those_of_their_run),
+        cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests_name("step", tests, open_device, close_device);
+}
