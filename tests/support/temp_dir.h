@@ -1,0 +1,18 @@
+/* support/temp_dir.h - an empty directory for one test, on a real file system. */
+#ifndef VKT_TEST_TEMP_DIR_H
+#define VKT_TEST_TEMP_DIR_H
+
+typedef struct vkt_temp_dir {
+    char path[256];
+} vkt_temp_dir;
+
+/* Made in $TMPDIR or /tmp; fails the test where that cannot be. */
+vkt_temp_dir vkt_temp_dir_make(void);
+/* "<dir>/<name>", valid until the next four calls. */
+const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
+/* How many files are in it. */
+unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
+/* Removes the files in it and the directory. */
+void vkt_temp_dir_remove(const vkt_temp_dir *dir);
+
+#endif

@@ -1,0 +1,96 @@
+/* Half and bfloat16: every pattern there and back, and every rounding boundary. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/half.h"
+
+/* The value by definition, in double, from the fields of IEEE 754-2008, section 3.4. */
+static double half_by_definition(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    const double sign = h & 0x8000 ? -1 : 1;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static void every_half_has_its_value_and_comes_back(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        const uint16_t h = (uint16_t)i;
+        const float f = vkt_f32_from_half(h);
+        const double want = half_by_definition(h);
+        if (isnan(want))
+            assert_true(isnan(f));
+        else
+            assert_true((double)f == want && !signbit(f) == !(h & 0x8000));
+        assert_int_equal(vkt_half_from_f32(f), h); /* payloads of NaN included */
+    }
+}
+
+/* Between two neighbours everything below the middle goes down, everything above up, the middle to the even one. */
+static void every_half_boundary_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* i + 1 is infinity in the end: its boundary is where 2^16 would be */
+        const double lo = half_by_definition((uint16_t)i),
+                     hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
+        const float middle = (float)((lo + hi) / 2); /* exact: 12 bits */
+        const uint16_t even = (uint16_t)(i + (i & 1));
+        assert_int_equal(vkt_half_from_f32(middle), even);
+        assert_int_equal(vkt_half_from_f32(-middle), even | 0x8000);
+        assert_int_equal(vkt_half_from_f32(nextafterf(middle, 0)), i);
+        assert_int_equal(vkt_half_from_f32(nextafterf(middle, INFINITY)), i + 1);
+    }
+    assert_int_equal(vkt_half_from_f32(1e-40f), 0); /* a float subnormal */
+    assert_int_equal(vkt_half_from_f32(3.4e38f), 0x7c00);
+    assert_int_equal(vkt_half_from_f32(-INFINITY), 0xfc00);
+}
+
+static void every_bf16_comes_back_and_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 65536; i++) {
+        const uint16_t b = (uint16_t)i;
+        assert_int_equal(vkt_bf16_from_f32(vkt_f32_from_bf16(b)), b);
+        if ((b & 0x7fff) >= 0x7f80) continue;
+        const struct {
+            uint32_t low;
+            uint32_t up;
+        } cases[] = { { 0x0001, 0 }, { 0x7fff, 0 }, { 0x8000, b & 1 }, { 0x8001, 1 }, { 0xffff, 1 } };
+        for (size_t k = 0; k < VKT_COUNT(cases); k++) {
+            const uint32_t bits = i << 16 | cases[k].low;
+            float f;
+            memcpy(&f, &bits, sizeof f);
+            assert_int_equal(vkt_bf16_from_f32(f), b + cases[k].up);
+        }
+    }
+    assert_true(vkt_f32_from_bf16(0x3fc0) == 1.5f);
+}
+
+/* A NaN whose payload lies only in the bits that are cut off must not become infinity. */
+static void a_nan_stays_a_nan(void **state)
+{
+    (void)state;
+    const uint32_t bits = 0xff800001;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    assert_int_equal(vkt_half_from_f32(f), 0xfe00);
+    assert_int_equal(vkt_bf16_from_f32(f), 0xffc0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_half_has_its_value_and_comes_back),
+        cmocka_unit_test(every_half_boundary_rounds_to_nearest_even),
+        cmocka_unit_test(every_bf16_comes_back_and_rounds_to_nearest_even),
+        cmocka_unit_test(a_nan_stays_a_nan),
+    };
+    return cmocka_run_group_tests_name("half", tests, NULL, NULL);
+}
