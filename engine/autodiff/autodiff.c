@@ -1,7 +1,8 @@
 /* autodiff/autodiff.c - the reverse walk: appends the nodes that compute gradients.
  *
  * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3): nodes are visited last to
- * first; the gradient of a value is complete when its producer is visited, since every reader comes later in the list. */
+ * first; the gradient of a value is complete when its producer is visited, since every reader comes later in the list.
+ */
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -88,8 +89,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     return r;
 }
 
-/* Makes the gradient of parameter `p` live in its range of the gradient arena. A gradient that is somebody else's memory
- * (one dy that serves two parameters, an alias of an input) is copied there. */
+/* Makes the gradient of parameter `p` live in its range of the gradient arena. A gradient that is somebody else's
+ * memory (one dy that serves two parameters, an alias of an input) is copied there. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {
     const vkt_value *root = &g->values[vkt_root(g, d)];
@@ -119,9 +120,11 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
         r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
     }
     for (size_t i = 0; r == VKT_OK && i < g->n_params; i++) {
-        if (grads[i].id) move_to_arena(g, g->params[i], grads[i]);
-        else g->status = vkt_fail(&g->host, VKT_E_ARG, "backward: parameter '%s' does not influence the loss",
-                                  g->values[g->params[i]].name);
+        if (grads[i].id)
+            move_to_arena(g, g->params[i], grads[i]);
+        else
+            g->status = vkt_fail(&g->host, VKT_E_ARG, "backward: parameter '%s' does not influence the loss",
+                                 g->values[g->params[i]].name);
         r = g->status;
     }
     vkt_free(&g->host, wrt);

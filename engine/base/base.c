@@ -182,8 +182,10 @@ const char *vkt_bytes_text(uint64_t bytes, char buf[24])
         v /= 1024.0;
         u++;
     }
-    if (u == 0) snprintf(buf, 24, "%u B", (unsigned)bytes);
-    else snprintf(buf, 24, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[u]);
+    if (u == 0)
+        snprintf(buf, 24, "%u B", (unsigned)bytes);
+    else
+        snprintf(buf, 24, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[u]);
     return buf;
 }
 

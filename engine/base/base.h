@@ -1,6 +1,7 @@
 /* base/base.h - what every floor stands on: host memory, messages, strings. Knows nothing above it.
  *
- * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL. */
+ * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL.
+ */
 #ifndef VKT_BASE_H
 #define VKT_BASE_H
 
@@ -14,10 +15,10 @@
 #define VKT_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* Passes a status on: returns it from the calling function unless it is VKT_OK. */
-#define VKT_TRY(call)                                                                                                  \
-    do {                                                                                                               \
-        const vkt_result vkt_try_r_ = (call);                                                                          \
-        if (vkt_try_r_ != VKT_OK) return vkt_try_r_;                                                                   \
+#define VKT_TRY(call)                                \
+    do {                                             \
+        const vkt_result vkt_try_r_ = (call);        \
+        if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
 /* A copy of `host` (NULL: all defaults) with every pointer filled in. VKT_DEBUG >= 1 in the environment raises the log
@@ -25,10 +26,10 @@
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: every allocation of the engine goes through these, so that a test can fail the n-th one ---- */
-void *vkt_alloc(const vkt_host *h, size_t bytes);                 /* zeroed; NULL when out of memory, nothing logged */
-void *vkt_alloc_array(const vkt_host *h, size_t n, size_t size);  /* zeroed; NULL also when n * size overflows */
-void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);      /* new bytes are not zeroed */
-void vkt_free(const vkt_host *h, void *p);                        /* p may be NULL */
+void *vkt_alloc(const vkt_host *h, size_t bytes);                /* zeroed; NULL when out of memory, nothing logged */
+void *vkt_alloc_array(const vkt_host *h, size_t n, size_t size); /* zeroed; NULL also when n * size overflows */
+void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes are not zeroed */
+void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
 /* Makes room for one more element: `*items` has *cap elements of `size` bytes of which n are used. */
@@ -55,9 +56,18 @@ void vkt_text_free(vkt_text *t);
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
 /* ---- small integer helpers ---- */
-static inline uint64_t vkt_round_up(uint64_t x, uint64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
-static inline uint32_t vkt_div_up(uint32_t a, uint32_t b) { return a / b + (a % b != 0); }
-static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline uint64_t vkt_round_up(uint64_t x, uint64_t multiple)
+{
+    return (x + multiple - 1) / multiple * multiple;
+}
+static inline uint32_t vkt_div_up(uint32_t a, uint32_t b)
+{
+    return a / b + (a % b != 0);
+}
+static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
 
 /* FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): keys of caches, never a checksum of user data. */
 #define VKT_HASH_START 0xcbf29ce484222325ull

@@ -10,15 +10,15 @@
 #define VKT_ALIGN_BYTES 256u
 
 typedef struct vkt_limits {
-    uint32_t subgroup_size;            /* lanes of the subgroups that pipelines are made with: 4 to 128 */
-    uint32_t max_workgroup_lanes;      /* maxComputeWorkGroupInvocations, >= 128 */
-    uint32_t max_groups;               /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
-    uint32_t max_push_bytes;           /* >= 128 */
-    uint32_t shared_bytes;             /* maxComputeSharedMemorySize, >= 16384 */
-    uint64_t max_storage_range_bytes;  /* one storage-buffer binding, >= 128 MiB */
-    uint64_t max_texel_elements;       /* one texel-buffer view; 0: texel loads are switched off */
-    uint64_t max_allocation_bytes;     /* one buffer or allocation */
-    bool cpu;                          /* the device is a CPU: few wide threads, no fast shared memory */
+    uint32_t subgroup_size;           /* lanes of the subgroups that pipelines are made with: 4 to 128 */
+    uint32_t max_workgroup_lanes;     /* maxComputeWorkGroupInvocations, >= 128 */
+    uint32_t max_groups;              /* the smallest maxComputeWorkGroupCount of the three axes, >= 65535 */
+    uint32_t max_push_bytes;          /* >= 128 */
+    uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
+    uint64_t max_storage_range_bytes; /* one storage-buffer binding, >= 128 MiB */
+    uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
+    uint64_t max_allocation_bytes;    /* one buffer or allocation */
+    bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */
 } vkt_limits;
 
 #endif

@@ -1,8 +1,8 @@
 /* base/philox.h - counter-based random numbers, bit-equal to shaders/lib/philox.glsl.
  *
  * Philox4x32-10 of Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): a keyed
- * bijection of a 128-bit counter. There is no hidden state: (key, counter) names a number for good, so a resumed run and
- * any number of threads draw the same numbers. */
+ * bijection of a 128-bit counter. There is no hidden state: (key, counter) names a number for good, so a resumed run
+ * and any number of threads draw the same numbers. */
 #ifndef VKT_PHILOX_H
 #define VKT_PHILOX_H
 
@@ -31,7 +31,7 @@ typedef struct vkt_rng {
     uint64_t key;
     vkt_philox counter; /* w[0] advances; set w[1..3] to the stream's name */
     vkt_philox block;
-    uint32_t used;      /* words of `block` already handed out; 0 before the first draw */
+    uint32_t used; /* words of `block` already handed out; 0 before the first draw */
 } vkt_rng;
 
 vkt_rng vkt_rng_make(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b); /* counter = (0, a, b, stream) */

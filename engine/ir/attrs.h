@@ -17,11 +17,11 @@ typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
     bool ceil_mode, exclude_pad;
-    uint32_t out[2];                       /* P, Q: given if adaptive, else worked out by infer's caller */
+    uint32_t out[2]; /* P, Q: given if adaptive, else worked out by infer's caller */
 } vkt_pool2d_attr;
 
-/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed): kept when the word is
- * at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch + n. */
+/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed): kept when the
+ * word is at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch + n. */
 typedef struct vkt_dropout_attr {
     uint32_t threshold; /* round(p 2^32), 0xffffffff at most */
     float scale;        /* 1 / (1-p); 0 for p = 1 */
@@ -45,8 +45,8 @@ typedef struct vkt_layout_attr {
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;
-    vkt_shape sample;                                       /* (C,H,W) or (F); rank 0 for labels */
-    uint32_t channels;                                      /* C, or 1 */
+    vkt_shape sample;  /* (C,H,W) or (F); rank 0 for labels */
+    uint32_t channels; /* C, or 1 */
     float scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
 

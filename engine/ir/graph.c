@@ -103,8 +103,8 @@ static bool shape_is_legal(vkt_graph *g, const char *name, vkt_shape s)
     bool ok = s.rank <= VKT_MAX_RANK;
     for (uint32_t i = 0; ok && i < s.rank; i++) ok = s.dim[i] > 0;
     if (!ok)
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want rank <= %d and dimensions of at least 1", name,
-                                    VKT_MAX_RANK));
+        vkt_graph_error(
+            g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want rank <= %d and dimensions of at least 1", name, VKT_MAX_RANK));
     return ok;
 }
 
@@ -161,12 +161,15 @@ vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
 {
     void *copy = vkt_alloc(&g->host, bytes);
-    if (copy) memcpy(copy, data, bytes);
-    else vkt_graph_error(g, vkt_fail_nomem(&g->host, "a graph", bytes));
+    if (copy)
+        memcpy(copy, data, bytes);
+    else
+        vkt_graph_error(g, vkt_fail_nomem(&g->host, "a graph", bytes));
     return copy;
 }
 
-static vkt_tensor singleton(vkt_graph *g, vkt_tensor *slot, const char *name, vkt_role role, vkt_dtype dtype, uint64_t n)
+static vkt_tensor singleton(vkt_graph *g, vkt_tensor *slot, const char *name, vkt_role role, vkt_dtype dtype,
+                            uint64_t n)
 {
     if (!slot->id) *slot = named_value(g, name, dtype, VKT_ROWS, vkt_shape1((uint32_t)n), role);
     return *slot;
@@ -239,8 +242,10 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 {
     for (uint32_t i = 0; i < f->n_out; i++) {
         vkt_value v = f->out[i].proto;
-        if (i == 0) snprintf(v.name, sizeof v.name, "%.30s.%u", n->op->name, n->index);
-        else snprintf(v.name, sizeof v.name, "%.30s.%u.%u", n->op->name, n->index, i);
+        if (i == 0)
+            snprintf(v.name, sizeof v.name, "%.30s.%u", n->op->name, n->index);
+        else
+            snprintf(v.name, sizeof v.name, "%.30s.%u.%u", n->op->name, n->index, i);
         v.producer = n->index + 1;
         if (f->out[i].alias_in >= 0) {
             v.alias = n->in[f->out[i].alias_in].id;
@@ -255,7 +260,8 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
     return VKT_OK;
 }
 
-vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr, vkt_tensor *outs)
+vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
+                     vkt_tensor *outs)
 {
     if (outs) memset(outs, 0, VKT_MAX_OUT * sizeof *outs);
     if (!inputs_are_legal(g, op, in, n_in)) return (vkt_tensor){ 0 };

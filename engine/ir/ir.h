@@ -29,12 +29,12 @@ typedef enum vkt_role {
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
-    VKT_ROLE_CLOCK,          /* the store's optimizer clock (abi/step.abi.h) */
-    VKT_ROLE_STEP,           /* this program's step state (abi/step.abi.h) */
-    VKT_ROLE_WORDS,          /* ring of words that the host writes, one slot a run */
-    VKT_ROLE_METRICS,        /* ring of metrics that the host reads, one slot a run */
-    VKT_ROLE_CONST,          /* fixed bytes, uploaded when the program is made */
-    VKT_ROLE_SCRATCH         /* made by emit, lives within one node's dispatches */
+    VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
+    VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
+    VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot a run */
+    VKT_ROLE_METRICS, /* ring of metrics that the host reads, one slot a run */
+    VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
+    VKT_ROLE_SCRATCH  /* made by emit, lives within one node's dispatches */
 } vkt_role;
 
 typedef struct vkt_value {
@@ -43,12 +43,12 @@ typedef struct vkt_value {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_role role;
-    bool keep;                  /* lives until the end of the program */
-    uint32_t producer;          /* node number + 1; 0: none */
-    uint32_t alias;             /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
+    bool keep;                   /* lives until the end of the program */
+    uint32_t producer;           /* node number + 1; 0: none */
+    uint32_t alias;              /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
-    const void *data;           /* CONST: `bytes` of them, owned by the graph or the lowering */
-    uint64_t bytes;             /* physical size, padding of the batch included */
+    const void *data;            /* CONST: `bytes` of them, owned by the graph or the lowering */
+    uint64_t bytes;              /* physical size, padding of the batch included */
 } vkt_value;
 
 struct vkt_node {
@@ -56,9 +56,9 @@ struct vkt_node {
     const struct vkt_graph *g;
     uint32_t index;
     uint32_t n_in, n_out;
-    vkt_tensor in[VKT_MAX_IN];   /* an optional input that is absent is {0} */
+    vkt_tensor in[VKT_MAX_IN]; /* an optional input that is absent is {0} */
     vkt_tensor out[VKT_MAX_OUT];
-    const void *attr;            /* the op's own params struct, owned by the graph; NULL: none */
+    const void *attr; /* the op's own params struct, owned by the graph; NULL: none */
 };
 
 struct vkt_graph {
@@ -68,61 +68,65 @@ struct vkt_graph {
     size_t n_values, cap_values;
     vkt_node **nodes;
     size_t n_nodes, cap_nodes;
-    uint32_t *params;  /* value ids in the order of declaration */
+    uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
-    uint64_t arena_bytes;                       /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
-    vkt_tensor arena[4];                        /* PARAM, GRAD, MOMENT1, MOMENT2: whole arenas; {0} until asked for */
-    vkt_tensor step, words, clock, metrics;     /* {0} until asked for */
-    uint32_t batch;                             /* largest batch of a gather: what `rows = 0` means; 0: none */
-    vkt_optimizer optimizer;                    /* of vkt_update */
+    uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
+    vkt_tensor arena[4];                    /* PARAM, GRAD, MOMENT1, MOMENT2: whole arenas; {0} until asked for */
+    vkt_tensor step, words, clock, metrics; /* {0} until asked for */
+    uint32_t batch;                         /* largest batch of a gather: what `rows = 0` means; 0: none */
+    vkt_optimizer optimizer;                /* of vkt_update */
     bool has_optimizer, has_advance;
-    const bool *wanted;                         /* during backward: by value id, whether its gradient is asked for */
+    const bool *wanted; /* during backward: by value id, whether its gradient is asked for */
     size_t n_wanted;
 };
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
 struct vkt_op {
     const char *name;
-    uint8_t min_in, max_in;  /* inputs beyond min_in are optional */
-    bool uses_step;          /* the step state is appended as the last input by vkt_apply */
-    bool side_effect;        /* kept though nothing reads its outputs (updates, reports) */
-    bool prologue;           /* runs before every other node, whenever it was added */
-    uint32_t diff;           /* bit i: input i has a gradient */
+    uint8_t min_in, max_in; /* inputs beyond min_in are optional */
+    bool uses_step;         /* the step state is appended as the last input by vkt_apply */
+    bool side_effect;       /* kept though nothing reads its outputs (updates, reports) */
+    bool prologue;          /* runs before every other node, whenever it was added */
+    uint32_t diff;          /* bit i: input i has a gradient */
     size_t attr_bytes;
     /* Checks inputs and attributes, states outputs. */
     vkt_result (*infer)(vkt_infer *f);
-    /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL: nothing
-     * to do on the device (aliases). */
+    /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:
+     * nothing to do on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
-    /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff is 0.
-     * An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
+    /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
+     * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
     /* Draws a legal random case; NULL: the op is tested through the one that it is the gradient of (tested_by). */
     void (*sample)(vkt_rng *r, vkt_case *c);
     const char *tested_by;
-    float rel_tol, abs_tol;  /* |got - ref| <= abs_tol * scale + rel_tol * |ref|, scale = largest |ref| of the tensor or 1 */
+    float rel_tol,
+        abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|, scale = largest |ref| of the tensor or 1 */
     const char *tol_why;
-    const char *formula;     /* one line for the ops table in the docs */
+    const char *formula; /* one line for the ops table in the docs */
 };
 
 /* ---- values ---- */
-static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t) { return &g->values[t.id]; }
-uint64_t vkt_shape_elements(vkt_shape s);               /* logical; 1 for rank 0 */
+static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
+{
+    return &g->values[t.id];
+}
+uint64_t vkt_shape_elements(vkt_shape s); /* logical; 1 for rank 0 */
 bool vkt_shape_equal(vkt_shape a, vkt_shape b);
-const char *vkt_shape_text(vkt_shape s, char buf[80]);  /* "(128,1,28,28)" */
+const char *vkt_shape_text(vkt_shape s, char buf[80]); /* "(128,1,28,28)" */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
-const char *vkt_dtype_name(vkt_dtype d);                /* "f32" */
+const char *vkt_dtype_name(vkt_dtype d); /* "f32" */
 
 /* A value as its shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim
- * {C,H,W,N} and stride {H W N', W N', N', 1}; logical[i] tells which logical dimension physical dimension i is. A value of
- * rank 0 has rank 1 and dim {1}. */
+ * {C,H,W,N} and stride {H W N', W N', N', 1}; logical[i] tells which logical dimension physical dimension i is. A value
+ * of rank 0 has rank 1 and dim {1}. */
 typedef struct vkt_phys {
     uint32_t rank;
     uint32_t dim[VKT_MAX_RANK];
     uint64_t stride[VKT_MAX_RANK];
     uint32_t logical[VKT_MAX_RANK];
-    uint32_t pitch;     /* BATCH_LAST: dim of the batch rounded up to 4; ROWS: the fastest dimension */
-    uint64_t elements;  /* padding included */
+    uint32_t pitch;    /* BATCH_LAST: dim of the batch rounded up to 4; ROWS: the fastest dimension */
+    uint64_t elements; /* padding included */
 } vkt_phys;
 vkt_phys vkt_phys_of(const vkt_value *v);
 /* Byte size for a shape, layout and dtype; false when it overflows 2^63. */
@@ -139,19 +143,20 @@ void vkt_pack_value(const vkt_value *v, const void *logical, void *physical);
 void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
 
 /* ---- building ---- */
-/* Adds a node of `op` over `in` (n_in of them; {0} for an absent optional one) and returns its first output, {0} on error;
- * all outputs are in outs (may be NULL). attr is copied. */
-vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr, vkt_tensor *outs);
+/* Adds a node of `op` over `in` (n_in of them; {0} for an absent optional one) and returns its first output, {0} on
+ * error; all outputs are in outs (may be NULL). attr is copied. */
+vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
+                     vkt_tensor *outs);
 vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto); /* {0} out of memory or overflow; sets the status */
 /* A constant of the graph; bytes are copied. */
 vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data);
-vkt_tensor vkt_graph_step(vkt_graph *g);     /* step state; the first use adds it */
+vkt_tensor vkt_graph_step(vkt_graph *g); /* step state; the first use adds it */
 vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* PARAM, GRAD, MOMENT1 or MOMENT2 as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* the value or node that gets it frees it */
-void vkt_graph_error(vkt_graph *g, vkt_result r);        /* sets the sticky status if it is still VKT_OK */
+void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the sticky status if it is still VKT_OK */
 /* Whether a gradient with respect to t is asked for (during backward; otherwise true). */
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t);
 
@@ -165,16 +170,22 @@ struct vkt_infer {
         int32_t alias_in; /* -1: own memory */
     } out[VKT_MAX_OUT];
 };
-static inline const vkt_value *vkt_in(const vkt_infer *f, uint32_t i) { return &f->g->values[f->n->in[i].id]; }
-static inline bool vkt_has(const vkt_infer *f, uint32_t i) { return i < f->n->n_in && f->n->in[i].id != 0; }
+static inline const vkt_value *vkt_in(const vkt_infer *f, uint32_t i)
+{
+    return &f->g->values[f->n->in[i].id];
+}
+static inline bool vkt_has(const vkt_infer *f, uint32_t i)
+{
+    return i < f->n->n_in && f->n->in[i].id != 0;
+}
 /* States the next output. */
 void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
 /* The next output is the memory of input i seen with another shape and layout (same physical bytes). */
 void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape);
 /* Returns VKT_E_... from infer with a message when cond is false. */
-#define VKT_REQUIRE(f, cond, result, ...)                                                                              \
-    do {                                                                                                               \
-        if (!(cond)) return vkt_fail(&(f)->g->host, (result), __VA_ARGS__);                                            \
+#define VKT_REQUIRE(f, cond, result, ...)                                   \
+    do {                                                                    \
+        if (!(cond)) return vkt_fail(&(f)->g->host, (result), __VA_ARGS__); \
     } while (0)
 
 /* ---- emit ---- */
@@ -205,13 +216,13 @@ struct vkt_emit {
     vkt_result status;
     vkt_dispatch *list;
     size_t n, cap;
-    vkt_value *extra;  /* scratch and constants: ids follow those of the graph */
+    vkt_value *extra; /* scratch and constants: ids follow those of the graph */
     size_t n_extra, cap_extra;
     const vkt_node *node;
 };
 
-/* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is cut: kernels stride over x.
- * They need not stride over y and z, whose counts above it are VKT_E_UNSUPPORTED. */
+/* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is cut: kernels stride over
+ * x. They need not stride over y and z, whose counts above it are VKT_E_UNSUPPORTED. */
 void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
                       size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
 /* Device memory that lives within this node's dispatches. */
@@ -219,8 +230,14 @@ vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
 /* Bytes that the program holds from its making on; copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
-static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i) { return &n->g->values[n->in[i].id]; }
-static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i) { return &n->g->values[n->out[i].id]; }
+static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
+{
+    return &n->g->values[n->in[i].id];
+}
+static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
+{
+    return &n->g->values[n->out[i].id];
+}
 
 /* Runs emit over the nodes in order, prologue nodes first; `live` (by node number, NULL: all) leaves dead ones out. On
  * VKT_OK the caller frees with vkt_lower_free. */
@@ -236,18 +253,18 @@ typedef struct vkt_case_input {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_shape shape;
-    float lo, hi;    /* f32: uniform in [lo, hi) */
-    uint32_t bound;  /* u32: uniform in [0, bound) */
-    bool absent;     /* an optional input left out */
-    bool distinct;   /* f32: all values differ by at least (hi - lo) / (2 n): no ties for maxima */
+    float lo, hi;   /* f32: uniform in [lo, hi) */
+    uint32_t bound; /* u32: uniform in [0, bound) */
+    bool absent;    /* an optional input left out */
+    bool distinct;  /* f32: all values differ by at least (hi - lo) / (2 n): no ties for maxima */
 } vkt_case_input;
 struct vkt_case {
     uint32_t n_in;
     vkt_case_input in[VKT_MAX_IN];
     _Alignas(8) unsigned char attr[256];
     size_t attr_bytes;
-    uint32_t rows;   /* real rows of the step; 0: all */
-    char text[160];  /* the case in one line, its reproduction */
+    uint32_t rows;  /* real rows of the step; 0: all */
+    char text[160]; /* the case in one line, its reproduction */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
 vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);

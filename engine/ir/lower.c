@@ -13,7 +13,8 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
 {
     if (e->status != VKT_OK) return;
     if (n_bind > VKT_EMIT_BINDINGS || n_spec > VKT_EMIT_SPECS || push_bytes > VKT_EMIT_PUSH || !gx || !gy || !gz) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE, "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE,
+                                   "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
                                    e->node->op->name, n_bind, push_bytes, n_spec));
         return;
     }

@@ -79,8 +79,10 @@ static void walk(const vkt_value *v, const char *from, char *to, bool to_physica
     uint32_t at[VKT_MAX_RANK] = { 0 };
     uint64_t e = 0;
     for (uint64_t i = 0; i < n; i++) {
-        if (to_physical) memcpy(to + e * size, from + i * size, size);
-        else memcpy(to + i * size, from + e * size, size);
+        if (to_physical)
+            memcpy(to + e * size, from + i * size, size);
+        else
+            memcpy(to + i * size, from + e * size, size);
         for (uint32_t d = v->shape.rank; d-- > 0;) {
             e += stride[d];
             if (++at[d] < v->shape.dim[d]) break;

@@ -50,7 +50,8 @@ void vkt_nn_pop(vkt_builder *b)
     b->scope[n] = 0;
 }
 
-vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in, uint32_t fan_out)
+vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
+                        uint32_t fan_out)
 {
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s%s", b->scope, name);
@@ -84,8 +85,10 @@ vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, 
     const uint64_t all = vkt_nn_parameters(b);
     *row = (vkt_layer_row){ .out = out, .parameters = all - b->counted };
     b->counted = all;
-    if (name) snprintf(row->name, sizeof row->name, "%s%s (%s)", b->scope, name, kind);
-    else snprintf(row->name, sizeof row->name, "%s", kind);
+    if (name)
+        snprintf(row->name, sizeof row->name, "%s%s (%s)", b->scope, name, kind);
+    else
+        snprintf(row->name, sizeof row->name, "%s", kind);
     return out;
 }
 
@@ -109,14 +112,15 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     vkt_text t = { .h = &b->g->host };
     char shape[80], n[32], mem[24];
     uint64_t activations = 0;
-    vkt_text_add(&t, "%s\n%s%-32s %-20s %11s %10s\n%s", title, line, "layer", "output shape", "parameters", "memory", line);
+    vkt_text_add(&t, "%s\n%s%-32s %-20s %11s %10s\n%s", title, line, "layer", "output shape", "parameters", "memory",
+                 line);
     for (size_t i = 0; i < b->n_layers; i++) {
         const vkt_layer_row *row = &b->layers[i];
         const vkt_value *v = &b->g->values[row->out.id];
         const uint64_t own = v->alias ? 0 : v->bytes;
         activations += own;
-        vkt_text_add(&t, "%-32s %-20s %11s %10s\n", row->name, vkt_shape_text(v->shape, shape), grouped(row->parameters, n),
-                     vkt_bytes_text(own + 4 * row->parameters, mem));
+        vkt_text_add(&t, "%-32s %-20s %11s %10s\n", row->name, vkt_shape_text(v->shape, shape),
+                     grouped(row->parameters, n), vkt_bytes_text(own + 4 * row->parameters, mem));
     }
     const uint64_t all = vkt_nn_parameters(b);
     vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * all, mem));

@@ -23,8 +23,8 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank != rank)
-        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want an input of rank %u, got %s", b->scope, layer,
-                                       rank, vkt_shape_text(s, text)));
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want an input of rank %u, got %s", b->scope,
+                                       layer, rank, vkt_shape_text(s, text)));
     return s.rank == rank;
 }
 
@@ -34,13 +34,16 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!o || !r || channels % groups || o % groups) {
-        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
-                                       "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
-                                       b->scope, name, channels, o, r, groups));
+        vkt_graph_error(
+            b->g,
+            vkt_fail(&b->g->host, VKT_E_ARG,
+                     "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
+                     b->scope, name, channels, o, r, groups));
         return (vkt_tensor){ 0 };
     }
     const uint32_t fan_in = channels / groups * r * s, fan_out = o / groups * r * s;
-    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
     vkt_tensor bias = { 0 };
     if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
     const vkt_conv2d_params conv = { .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },

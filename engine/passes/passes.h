@@ -4,7 +4,8 @@
 
 #include "ir/ir.h"
 
-/* live[i]: node i has a side effect, writes a parameter, gradient or moment, makes a kept value, or feeds a live node. */
+/* live[i]: node i has a side effect, writes a parameter, gradient or moment, makes a kept value, or feeds a live node.
+ */
 void vkt_find_live(const vkt_graph *g, bool *live);
 
 #endif

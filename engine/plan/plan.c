@@ -126,8 +126,8 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
         const uint64_t bytes = vkt_round_up(v->bytes, VKT_ALIGN_BYTES) + o->guard_bytes;
         if (bytes > o->max_block_bytes) {
             char want[24], have[24];
-            r = vkt_fail(&p->host, VKT_E_DEVICE_MEMORY, "%s needs %s; the largest allocation of this device is %s", v->name,
-                         vkt_bytes_text(bytes, want), vkt_bytes_text(o->max_block_bytes, have));
+            r = vkt_fail(&p->host, VKT_E_DEVICE_MEMORY, "%s needs %s; the largest allocation of this device is %s",
+                         v->name, vkt_bytes_text(bytes, want), vkt_bytes_text(o->max_block_bytes, have));
         }
         *(v->role == VKT_ROLE_SCRATCH ? &p->scratch_bytes : &p->activation_bytes) += bytes;
         list[n++] = (packed){ .id = (uint32_t)i, .bytes = bytes, .life = p->life[i] };
@@ -178,8 +178,10 @@ vkt_result vkt_plan_make(const vkt_emit *e, const vkt_plan_options *o, vkt_plan 
         find_lives(e, out);
         r = pack(e, o, out);
     }
-    if (r == VKT_OK) place_rest(e, out);
-    else vkt_plan_free(out);
+    if (r == VKT_OK)
+        place_rest(e, out);
+    else
+        vkt_plan_free(out);
     return r;
 }
 
@@ -203,9 +205,11 @@ void vkt_plan_text(const vkt_plan *p, const vkt_emit *e, vkt_text *t)
         const vkt_value *v = value_at(e, i);
         if (!is_packed(v) || v->alias || p->life[i].first > p->life[i].last) continue;
         const bool kept = p->life[i].last == UINT32_MAX - 1;
-        vkt_text_add(t, "  block %u @ %10llu  %10llu B  ", p->place[i].index, (unsigned long long)p->place[i].offset_bytes,
-                     (unsigned long long)v->bytes);
-        if (kept) vkt_text_add(t, "kept       %s\n", v->name);
-        else vkt_text_add(t, "[%3u..%3u] %s\n", p->life[i].first, p->life[i].last, v->name);
+        vkt_text_add(t, "  block %u @ %10llu  %10llu B  ", p->place[i].index,
+                     (unsigned long long)p->place[i].offset_bytes, (unsigned long long)v->bytes);
+        if (kept)
+            vkt_text_add(t, "kept       %s\n", v->name);
+        else
+            vkt_text_add(t, "[%3u..%3u] %s\n", p->life[i].first, p->life[i].last, v->name);
     }
 }

@@ -1,7 +1,7 @@
 /* plan/plan.h - where every value of a lowered graph lives, decided before anything is allocated.
  *
- * A value's life is counted in dispatches: from the first that touches it to the last; kept values and inputs live through
- * the whole program. Values whose lives do not meet may share bytes. */
+ * A value's life is counted in dispatches: from the first that touches it to the last; kept values and inputs live
+ * through the whole program. Values whose lives do not meet may share bytes. */
 #ifndef VKT_PLAN_H
 #define VKT_PLAN_H
 
@@ -9,8 +9,8 @@
 
 /* The memory that a value is in. One range of one of these. */
 typedef struct vkt_place {
-    vkt_role role;         /* which arena or buffer: ACTIVATION stands for activations and scratch */
-    uint32_t index;        /* ACTIVATION: number of the block; else the id of the root value */
+    vkt_role role;  /* which arena or buffer: ACTIVATION stands for activations and scratch */
+    uint32_t index; /* ACTIVATION: number of the block; else the id of the root value */
     uint64_t offset_bytes;
     uint64_t bytes;
 } vkt_place;
@@ -21,12 +21,12 @@ typedef struct vkt_life {
 
 typedef struct vkt_plan {
     vkt_host host;
-    size_t n;                 /* values: of the graph and of the lowering */
-    vkt_place *place;         /* by value id */
-    vkt_life *life;           /* of root values */
-    uint64_t *block_bytes;    /* sizes of the activation blocks */
+    size_t n;              /* values: of the graph and of the lowering */
+    vkt_place *place;      /* by value id */
+    vkt_life *life;        /* of root values */
+    uint64_t *block_bytes; /* sizes of the activation blocks */
     size_t n_blocks, cap_blocks;
-    uint64_t const_bytes;     /* one buffer of constants */
+    uint64_t const_bytes;                     /* one buffer of constants */
     uint64_t activation_bytes, scratch_bytes; /* unpacked sums, for the print */
     uint64_t packed_bytes, lower_bound_bytes; /* what packing reaches; the most that is alive at one dispatch */
     uint64_t input_bytes;

@@ -11,23 +11,29 @@ vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_ar
     vkt_array *a = vkt_alloc(&ctx->host, sizeof *a);
     if (!a) return vkt_fail_nomem(&ctx->host, "an array", sizeof *a);
     *a = (vkt_array){ .ctx = ctx, .dtype = params->dtype, .shape = params->shape, .bytes = bytes };
-    vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_PLACE_UPLOAD : VKT_PLACE_DEVICE, VKT_MEM_DATA, bytes,
-                                     params->name ? params->name : "array", &a->buffer);
+    vkt_result r = vkt_buffer_create(ctx, params->host_visible ? VKT_PLACE_UPLOAD : VKT_PLACE_DEVICE, VKT_MEM_DATA,
+                                     bytes, params->name ? params->name : "array", &a->buffer);
     if (r == VKT_OK && params->host_visible) {
-        if (params->data) memcpy(a->buffer->mapped, params->data, bytes);
-        else memset(a->buffer->mapped, 0, bytes);
+        if (params->data)
+            memcpy(a->buffer->mapped, params->data, bytes);
+        else
+            memset(a->buffer->mapped, 0, bytes);
     } else if (r == VKT_OK) {
         const uint64_t whole = bytes / 4 * 4;
-        if (params->data && whole) r = vkt_upload(ctx, a->buffer, 0, params->data, whole);
-        else if (!params->data) r = vkt_fill(ctx, a->buffer, 0, vkt_round_up(bytes, 4), 0);
+        if (params->data && whole)
+            r = vkt_upload(ctx, a->buffer, 0, params->data, whole);
+        else if (!params->data)
+            r = vkt_fill(ctx, a->buffer, 0, vkt_round_up(bytes, 4), 0);
         if (r == VKT_OK && params->data && bytes > whole) {
             uint32_t tail = 0; /* u8 tables: buffers are copied in words */
             memcpy(&tail, (const char *)params->data + whole, bytes - whole);
             r = vkt_upload(ctx, a->buffer, whole, &tail, sizeof tail);
         }
     }
-    if (r == VKT_OK) *out = a;
-    else vkt_array_destroy(&a);
+    if (r == VKT_OK)
+        *out = a;
+    else
+        vkt_array_destroy(&a);
     return r;
 }
 

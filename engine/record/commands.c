@@ -24,8 +24,8 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
     for (uint32_t b = 0; b < VKT_EMIT_BINDINGS; b++) {
         const bool wanted = kernel_bindings(row) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
         if (wanted != given)
-            return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b, row->name,
-                            given ? "bound but not declared" : "declared but not bound");
+            return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
+                            row->name, given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
         if (r.bytes > p->ctx->limits.max_storage_range_bytes || r.offset_bytes % VKT_ALIGN_BYTES) {
@@ -63,7 +63,8 @@ static vkt_result make_pool(vkt_program *p)
                                               .maxSets = (uint32_t)p->lowered.n,
                                               .poolSizeCount = 2,
                                               .pPoolSizes = sizes };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool), "vkCreateDescriptorPool"));
+    VKT_TRY(
+        vkt_vk_check(ctx, ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool), "vkCreateDescriptorPool"));
     p->views = vkt_alloc_array(&ctx->host, texels + 1, sizeof *p->views);
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
 }
@@ -89,7 +90,8 @@ static vkt_result write_set(vkt_program *p, size_t i)
                                                 .descriptorPool = p->pool,
                                                 .descriptorSetCount = 1,
                                                 .pSetLayouts = &p->pipelines[i]->set_layout };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[i]), "vkAllocateDescriptorSets"));
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[i]),
+                         "vkAllocateDescriptorSets"));
     VkWriteDescriptorSet writes[VKT_EMIT_BINDINGS];
     VkDescriptorBufferInfo infos[VKT_EMIT_BINDINGS];
     VkBufferView views[VKT_EMIT_BINDINGS];
@@ -122,7 +124,9 @@ static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, VkPipelineStageFlags2 src
                                  .srcAccessMask = src,
                                  .dstStageMask = dst_stage,
                                  .dstAccessMask = dst };
-    const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO, .memoryBarrierCount = 1, .pMemoryBarriers = &m };
+    const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                    .memoryBarrierCount = 1,
+                                    .pMemoryBarriers = &m };
     ctx->vk.CmdPipelineBarrier2(cmd, &info);
 }
 
@@ -147,15 +151,16 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
     vkt_label_end(ctx, cmd);
 }
 
-/* Earlier submissions and transfers may still use the program's memory when it starts; the host and later transfers read
- * what it leaves. */
+/* Earlier submissions and transfers may still use the program's memory when it starts; the host and later transfers
+ * read what it leaves. */
 static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
 {
     vkt_ctx *ctx = p->ctx;
     VKT_TRY(vkt_commands_begin(ctx, c, true));
     if (timer) vkt_timer_reset(ctx, c->cmd, timer);
     const VkPipelineStageFlags2 others = COMPUTE | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | VK_PIPELINE_STAGE_2_HOST_BIT;
-    barrier(ctx, c->cmd, others, WRITE | VK_ACCESS_2_TRANSFER_WRITE_BIT | VK_ACCESS_2_HOST_WRITE_BIT, COMPUTE, READ | WRITE);
+    barrier(ctx, c->cmd, others, WRITE | VK_ACCESS_2_TRANSFER_WRITE_BIT | VK_ACCESS_2_HOST_WRITE_BIT, COMPUTE,
+            READ | WRITE);
     size_t next = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
         if (next < p->n_barriers && p->barriers[next].before == i) {

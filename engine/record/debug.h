@@ -9,8 +9,8 @@ vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *sto
                                       vkt_program **out);
 /* Fills all memory of activations and scratch, guards included, with `word`. */
 vkt_result vkt_program_poison(vkt_program *p, uint32_t word);
-/* Whether every word that belongs to no value still is `word`; else *bad names the value in front of the first that is not
- * (a string of the program's). */
+/* Whether every word that belongs to no value still is `word`; else *bad names the value in front of the first that is
+ * not (a string of the program's). */
 vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact, const char **bad);
 /* The physical bytes of a kept value, padding included; `bytes` is its physical size. */
 vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes);

@@ -1,8 +1,8 @@
 /* record/hazard.c - barriers as data.
  *
- * Memory ranges decide, not values: two values packed into the same bytes are ordered like one. A barrier orders everything
- * before it against everything after it, so accesses older than the last barrier can be forgotten; a dispatch gets one only
- * if it meets an access that came since. */
+ * Memory ranges decide, not values: two values packed into the same bytes are ordered like one. A barrier orders
+ * everything before it against everything after it, so accesses older than the last barrier can be forgotten; a
+ * dispatch gets one only if it meets an access that came since. */
 #include "record/record.h"
 
 typedef struct access {
@@ -13,7 +13,8 @@ typedef struct access {
 
 static bool overlap(vkt_range a, vkt_range b)
 {
-    return a.buffer == b.buffer && a.offset_bytes < b.offset_bytes + b.bytes && b.offset_bytes < a.offset_bytes + a.bytes;
+    return a.buffer == b.buffer && a.offset_bytes < b.offset_bytes + b.bytes &&
+           b.offset_bytes < a.offset_bytes + a.bytes;
 }
 
 /* The first hazard between dispatch d and the accesses since the last barrier. */
@@ -28,7 +29,9 @@ static bool find_hazard(const vkt_program *p, uint32_t d, const access *since, s
         for (size_t i = n; i-- > 0;) {
             if ((!writes && !since[i].writes) || !overlap(r, since[i].range)) continue;
             *out = (vkt_barrier){ .before = d,
-                                  .hazard = !since[i].writes ? VKT_WAR : row->reads >> b & 1 ? VKT_RAW : VKT_WAW,
+                                  .hazard = !since[i].writes      ? VKT_WAR
+                                            : row->reads >> b & 1 ? VKT_RAW
+                                                                  : VKT_WAW,
                                   .value = x->bind[b].t.id,
                                   .other = since[i].dispatch };
             return true;
@@ -55,8 +58,7 @@ vkt_result vkt_find_barriers(vkt_program *p)
         for (uint32_t i = 0; i < x->n_bind && r == VKT_OK; i++) {
             if (!x->bind[i].t.id) continue;
             r = vkt_grow(&p->ctx->host, &since, n, &cap, sizeof *since);
-            if (r == VKT_OK)
-                since[n++] = (access){ vkt_range_of(p, &x->bind[i]), row->writes >> i & 1, d };
+            if (r == VKT_OK) since[n++] = (access){ vkt_range_of(p, &x->bind[i]), row->writes >> i & 1, d };
         }
     }
     vkt_free(&p->ctx->host, since);

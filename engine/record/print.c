@@ -38,7 +38,8 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     for (size_t i = 0; i < p->lowered.n; i++) {
         if (next < p->n_barriers && p->barriers[next].before == i) {
             const vkt_barrier *b = &p->barriers[next++];
-            vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard], value_name(p, b->value), b->other);
+            vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard],
+                         value_name(p, b->value), b->other);
         }
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);

@@ -53,13 +53,14 @@ static vkt_result match_store(vkt_program *p)
             return vkt_fail(h, VKT_E_NOT_FOUND, "program: the store has %s for parameter '%s' of shape %s",
                             e ? vkt_shape_text(e->shape, have) : "nothing", v->name, vkt_shape_text(v->shape, want));
         if (g->arena[0].id && e->offset_bytes != v->arena_offset_bytes)
-            return vkt_fail(h, VKT_E_STATE, "program: the store was laid out for another graph: parameter '%s' is elsewhere",
-                            v->name);
+            return vkt_fail(h, VKT_E_STATE,
+                            "program: the store was laid out for another graph: parameter '%s' is elsewhere", v->name);
         v->arena_offset_bytes = e->offset_bytes;
     }
     for (int i = 0; i < 4; i++)
         if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
-            return vkt_fail(h, VKT_E_STATE, "program: the store was made for a graph without gradients or this optimizer");
+            return vkt_fail(h, VKT_E_STATE,
+                            "program: the store was made for a graph without gradients or this optimizer");
     return VKT_OK;
 }
 
@@ -100,11 +101,12 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
     if (max_bytes) left = VKT_MIN(left, max_bytes);
     if (planned_bytes(p) <= left) return VKT_OK;
     char a[24], b[24], c[24], d[24], e[24];
-    return vkt_fail(&p->ctx->host, VKT_E_MEMORY_CAP,
-                    "%s needs %s of device memory (activations and scratch %s, constants %s, inputs %s) and %s are left below "
-                    "the cap: use a smaller batch",
-                    p->name, vkt_bytes_text(planned_bytes(p), a), vkt_bytes_text(p->plan.packed_bytes, b),
-                    vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
+    return vkt_fail(
+        &p->ctx->host, VKT_E_MEMORY_CAP,
+        "%s needs %s of device memory (activations and scratch %s, constants %s, inputs %s) and %s are left below "
+        "the cap: use a smaller batch",
+        p->name, vkt_bytes_text(planned_bytes(p), a), vkt_bytes_text(p->plan.packed_bytes, b),
+        vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
@@ -115,7 +117,8 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
         const bool known = b->tensor.id < p->g->n_values && p->g->values[b->tensor.id].role == VKT_ROLE_EXTERNAL;
         if (!known || !b->array || b->array->bytes < p->g->values[b->tensor.id].bytes ||
             b->array->dtype != p->g->values[b->tensor.id].dtype)
-            return vkt_fail(h, VKT_E_ARG, "program: array binding %u: want a vkt_external and an array of its type and size", i);
+            return vkt_fail(h, VKT_E_ARG,
+                            "program: array binding %u: want a vkt_external and an array of its type and size", i);
         p->arrays[b->tensor.id] = b->array;
     }
     for (size_t i = 1; i < p->g->n_values; i++)
@@ -153,7 +156,8 @@ static vkt_result make_step(vkt_program *p)
     if (p->g->step.id) {
         VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
         VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_SLOTS * 4, "words", &p->words));
+        VKT_TRY(
+            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_SLOTS * 4, "words", &p->words));
         memset(p->words->mapped, 0, RING_WORDS * RING_SLOTS * 4);
     }
     if (p->g->clock.id && !p->store) {
@@ -207,8 +211,10 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
     *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options.guard_bytes = guard_bytes };
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
-    if (r == VKT_OK) *out = p;
-    else vkt_program_destroy(&p);
+    if (r == VKT_OK)
+        *out = p;
+    else
+        vkt_program_destroy(&p);
     return r;
 }
 

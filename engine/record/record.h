@@ -26,18 +26,18 @@ struct vkt_store {
     vkt_store_entry *entries;
     uint32_t n;
     uint64_t arena_bytes;
-    uint64_t beta1, beta2;  /* 0.64 fixed point; 0 when the optimizer has none */
-    vkt_buffer *part[4];    /* by vkt_store_part; NULL: not there */
+    uint64_t beta1, beta2; /* 0.64 fixed point; 0 when the optimizer has none */
+    vkt_buffer *part[4];   /* by vkt_store_part; NULL: not there */
     vkt_buffer *clock;
 };
 
 /* Why a barrier stands before a dispatch: the first hazard that asked for it. */
 typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
 typedef struct vkt_barrier {
-    uint32_t before;  /* dispatch number */
+    uint32_t before; /* dispatch number */
     vkt_hazard hazard;
-    uint32_t value;   /* id of the value at that dispatch */
-    uint32_t other;   /* the dispatch that it waits for */
+    uint32_t value; /* id of the value at that dispatch */
+    uint32_t other; /* the dispatch that it waits for */
 } vkt_barrier;
 
 /* Where the bytes of one binding are. */
@@ -55,9 +55,9 @@ struct vkt_program {
     vkt_plan plan;
     vkt_plan_options options;
 
-    vkt_buffer **blocks;   /* plan.n_blocks of them */
-    vkt_buffer **inputs;   /* by value id; NULL where the value is no input */
-    vkt_array **arrays;    /* by value id; owned by the caller */
+    vkt_buffer **blocks; /* plan.n_blocks of them */
+    vkt_buffer **inputs; /* by value id; NULL where the value is no input */
+    vkt_array **arrays;  /* by value id; owned by the caller */
     vkt_buffer *consts, *step, *words, *metrics;
     vkt_buffer *own_clock; /* for a graph without a store */
 
@@ -65,15 +65,15 @@ struct vkt_program {
     size_t n_barriers, cap_barriers;
 
     VkDescriptorPool pool;
-    VkDescriptorSet *sets;              /* by dispatch */
-    const vkt_pipeline **pipelines;     /* by dispatch */
+    VkDescriptorSet *sets;          /* by dispatch */
+    const vkt_pipeline **pipelines; /* by dispatch */
     VkBufferView *views;
     size_t n_views;
-    vkt_commands commands, profiled;    /* profiled.cmd: the same with timestamps, if asked for */
+    vkt_commands commands, profiled; /* profiled.cmd: the same with timestamps, if asked for */
     vkt_timer timer;
 
-    uint64_t runs;                      /* submitted so far */
-    uint64_t values[VKT_RUN_RING];      /* timeline value of run r at r % VKT_RUN_RING */
+    uint64_t runs;                 /* submitted so far */
+    uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
 /* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */

@@ -57,7 +57,8 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
 
 bool vkt_program_done(vkt_program *p, uint64_t run_index)
 {
-    return run_index < p->runs && (p->runs - run_index > VKT_RUN_RING || vkt_reached(p->ctx, p->values[run_index % VKT_RUN_RING]));
+    return run_index < p->runs &&
+           (p->runs - run_index > VKT_RUN_RING || vkt_reached(p->ctx, p->values[run_index % VKT_RUN_RING]));
 }
 
 vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index)
@@ -134,7 +135,8 @@ vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t b
 
 /* ---- profile ---- */
 
-vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity, uint32_t *count)
+vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
+                               uint32_t *count)
 {
     *count = 0;
     if (!p->timer.pool) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
@@ -161,7 +163,8 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
 
 vkt_result vkt_program_poison(vkt_program *p, uint32_t word)
 {
-    for (size_t i = 0; i < p->plan.n_blocks; i++) VKT_TRY(vkt_fill(p->ctx, p->blocks[i], 0, p->plan.block_bytes[i], word));
+    for (size_t i = 0; i < p->plan.n_blocks; i++)
+        VKT_TRY(vkt_fill(p->ctx, p->blocks[i], 0, p->plan.block_bytes[i], word));
     return VKT_OK;
 }
 

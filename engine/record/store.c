@@ -46,8 +46,10 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
         if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
     if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
     if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);
-    if (r == VKT_OK) *out = s;
-    else vkt_store_destroy(&s);
+    if (r == VKT_OK)
+        *out = s;
+    else
+        vkt_store_destroy(&s);
     return r;
 }
 
@@ -95,7 +97,8 @@ static vkt_result check(const vkt_store *s, uint32_t i, vkt_store_part part)
     if (i >= s->n || (unsigned)part >= 4)
         return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: want a parameter below %u, got %u", s->n, i);
     if (!s->part[part])
-        return vkt_fail(&s->ctx->host, VKT_E_STATE, "store: it was made for a graph without that part (part %d)", (int)part);
+        return vkt_fail(&s->ctx->host, VKT_E_STATE, "store: it was made for a graph without that part (part %d)",
+                        (int)part);
     return VKT_OK;
 }
 

@@ -30,14 +30,16 @@ vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_eva
     vkt_dataset_sample_shape(t->params.train, want);
     *out = NULL;
     if (memcmp(have, want, sizeof have) != 0)
-        return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of shape (%u,%u,%u), got (%u,%u,%u)", want[0], want[1],
-                        want[2], have[0], have[1], have[2]);
+        return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of shape (%u,%u,%u), got (%u,%u,%u)", want[0],
+                        want[1], want[2], have[0], have[1], have[2]);
     vkt_evaluator *e = vkt_alloc(&t->host, sizeof *e);
     if (!e) return vkt_fail_nomem(&t->host, "an evaluation", sizeof *e);
     e->feed.h = &t->host;
     const vkt_result r = build(t, data, e);
-    if (r == VKT_OK) *out = e;
-    else vkt_evaluator_destroy(t, &e);
+    if (r == VKT_OK)
+        *out = e;
+    else
+        vkt_evaluator_destroy(t, &e);
     return r;
 }
 
@@ -109,7 +111,8 @@ vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double 
 }
 
 /* Rows [first, first + count), a batch at a time; `room` holds one batch of logits and of classes. */
-static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *logits, void *room)
+static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *logits,
+                          void *room)
 {
     const uint32_t B = e->feed.batch, K = vkt_tensor_shape(e->g, e->logits).dim[1];
     float *z = room;
@@ -133,8 +136,8 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     return VKT_OK;
 }
 
-vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count, uint32_t *classes,
-                               float *logits)
+vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
+                               uint32_t *classes, float *logits)
 {
     const uint32_t n = vkt_dataset_rows(data);
     if (first > n || count > n - first || count == 0)

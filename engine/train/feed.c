@@ -22,7 +22,9 @@ static vkt_dtype table_type(const vkt_feed *f)
 static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data,
                              vkt_array **out)
 {
-    const vkt_array_params p = { .dtype = dtype, .shape = shape, .data = data, .host_visible = f->streams, .name = name };
+    const vkt_array_params p = {
+        .dtype = dtype, .shape = shape, .data = data, .host_visible = f->streams, .name = name
+    };
     return vkt_array_create(f->ctx, &p, out);
 }
 

@@ -1,8 +1,8 @@
 /* train/feed.h - how a data set reaches a program: whole on the device, or streamed through a ring of slots.
  *
- * Both look the same to the program: a table of rows, a table of labels and an order; a batch starts at position `first`
- * of the order. Resident: the table is the data set and the order is the epoch's. Streamed: the table is a ring of S
- * batches in memory that worker threads write, the order is 0, 1, 2, ..., and `first` picks the slot. */
+ * Both look the same to the program: a table of rows, a table of labels and an order; a batch starts at position
+ * `first` of the order. Resident: the table is the data set and the order is the epoch's. Streamed: the table is a ring
+ * of S batches in memory that worker threads write, the order is 0, 1, 2, ..., and `first` picks the slot. */
 #ifndef VKT_FEED_H
 #define VKT_FEED_H
 
@@ -16,15 +16,15 @@ typedef struct vkt_feed {
     vkt_ctx *ctx;
     const vkt_host *h;
     const vkt_dataset *data;
-    uint32_t batch, n;           /* rows of a batch, of the data set */
+    uint32_t batch, n; /* rows of a batch, of the data set */
     bool streams;
     vkt_array *features, *labels, *order;
-    uint32_t *host_order;        /* of the running epoch, n */
-    uint32_t at;                 /* rows handed out in this epoch */
-    vkt_loader *loader;          /* streaming only, like all below */
-    bool busy[VKT_FEED_SLOTS];   /* slot was given to a run */
+    uint32_t *host_order;      /* of the running epoch, n */
+    uint32_t at;               /* rows handed out in this epoch */
+    vkt_loader *loader;        /* streaming only, like all below */
+    bool busy[VKT_FEED_SLOTS]; /* slot was given to a run */
     uint64_t run[VKT_FEED_SLOTS];
-    uint32_t slot;               /* of the batch handed out last */
+    uint32_t slot; /* of the batch handed out last */
 } vkt_feed;
 
 typedef struct vkt_batch {

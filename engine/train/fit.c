@@ -12,7 +12,7 @@ typedef struct fit {
     uint64_t run;                /* newest run of the program */
     uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
-    double median_ms;            /* of the steps up to the last look */
+    double median_ms; /* of the steps up to the last look */
 } fit;
 
 static int ascending(const void *a, const void *b)
@@ -100,8 +100,10 @@ static vkt_result maybe_checkpoint(fit *f)
 static vkt_result train_epoch(fit *f)
 {
     vkt_trainer *t = f->t;
-    if (t->params.no_shuffle) vkt_order_identity(t->feed.host_order, t->feed.n);
-    else vkt_shuffle(t->feed.host_order, t->feed.n, t->params.seed, t->at.epoch);
+    if (t->params.no_shuffle)
+        vkt_order_identity(t->feed.host_order, t->feed.n);
+    else
+        vkt_shuffle(t->feed.host_order, t->feed.n, t->params.seed, t->at.epoch);
     VKT_TRY(vkt_feed_start(&t->feed, t->at.batch));
     f->epoch_start_ns = vkt_now_ns();
     f->last_ns = 0;
@@ -109,7 +111,8 @@ static vkt_result train_epoch(fit *f)
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
-        VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, &f->run));
+        VKT_TRY(
+            vkt_program_run(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, &f->run));
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
         /* Results are read two steps late; the very first one at once, for the latency that is reported. */

@@ -18,8 +18,10 @@ enum { BAR = 24 };
 static void clock_text(double seconds, char out[24])
 {
     const unsigned s = seconds > 0 && seconds < 1e8 ? (unsigned)(seconds + 0.5) : 0;
-    if (s >= 3600) snprintf(out, 24, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
-    else snprintf(out, 24, "%u:%02u", s / 60, s % 60);
+    if (s >= 3600)
+        snprintf(out, 24, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 24, "%u:%02u", s / 60, s % 60);
 }
 
 static void draw(vkt_progress *p, const vkt_fit_progress *f)
@@ -45,7 +47,8 @@ static void on_batch(void *user, const vkt_fit_progress *f)
     p->epochs = f->epochs;
     if (!p->terminal) return;
     const bool last = f->batch == f->batches;
-    if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn) return; /* 20 drawings a second */
+    if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
+        return; /* 20 drawings a second */
     p->drawn = f->seconds;
     draw(p, f);
 }
@@ -53,8 +56,8 @@ static void on_batch(void *user, const vkt_fit_progress *f)
 static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 {
     vkt_progress *p = user;
-    fprintf(p->out, "%sepoch %u/%u  %.1f s  loss %.4f  acc %.4f", p->terminal ? "\r\x1b[K" : "", r->epoch, p->epochs, r->seconds,
-            r->train_loss, r->train_acc);
+    fprintf(p->out, "%sepoch %u/%u  %.1f s  loss %.4f  acc %.4f", p->terminal ? "\r\x1b[K" : "", r->epoch, p->epochs,
+            r->seconds, r->train_loss, r->train_acc);
     if (!isnan(r->val_loss)) fprintf(p->out, "  val_loss %.4f  val_acc %.4f", r->val_loss, r->val_acc);
     fprintf(p->out, "%s\n", best ? "  *" : "");
     fflush(p->out);

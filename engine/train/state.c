@@ -1,8 +1,7 @@
 /* train/state.c - weights and full training state in files.
  *
- * A checkpoint holds what the next step depends on and nothing else (no times, no names of devices), so that two runs with
- * one seed end in the same bytes:
- *   <name>                  parameters                        F32
+ * A checkpoint holds what the next step depends on and nothing else (no times, no names of devices), so that two runs
+ * with one seed end in the same bytes: <name>                  parameters                        F32
  *   vktrain.best.<name>     those of the best epoch           F32, once there is one
  *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
@@ -20,11 +19,11 @@ enum { HISTORY_COLUMNS = 6, NAME_ROOM = 96, TEXT_ROOM = 512 };
 /* Where the parts of a state lie in a file, and in `t` or in memory of our own. */
 typedef struct state {
     vkt_trainer *t;
-    uint32_t n;           /* parameters */
+    uint32_t n; /* parameters */
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[NAME_ROOM];
-    float *part[4];       /* by vkt_store_part; [1], the gradient, is no state */
+    float *part[4]; /* by vkt_store_part; [1], the gradient, is no state */
     double *history;
     uint32_t n_history;
 } state;
@@ -56,7 +55,8 @@ static vkt_result state_alloc(vkt_trainer *t, uint32_t n_history, state *s)
     return vkt_fail_nomem(h, "the training state", elements * sizeof(float));
 }
 
-static void add_blob(state *s, const char *prefix, const char *name, vkt_st_dtype dtype, vkt_shape shape, const void *data)
+static void add_blob(state *s, const char *prefix, const char *name, vkt_st_dtype dtype, vkt_shape shape,
+                     const void *data)
 {
     vkt_blob *b = &s->blobs[s->n_blobs];
     snprintf(s->names[s->n_blobs], NAME_ROOM, "%s%s", prefix, name);
@@ -78,7 +78,9 @@ static void add_parts(state *s, const char *prefix, const float *values)
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
-    snprintf(out, TEXT_ROOM, "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 %a beta2 %a eps %a",
+    snprintf(out, TEXT_ROOM,
+             "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
+             "%a beta2 %a eps %a",
              t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
              (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
              (double)o->eps);
@@ -87,17 +89,19 @@ static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
-    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t, p->epoch,
-             p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch,
-             p->since_best, p->stopped);
+    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t,
+             p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
+             p->best_epoch, p->since_best, p->stopped);
 }
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
     int stopped = 0;
-    const int n = text ? sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32 " %" SCNu32 " %d",
-                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows, &p->best,
-                                &p->best_epoch, &p->since_best, &stopped)
+    const int n = text ? sscanf(text,
+                                "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
+                                " %" SCNu32 " %d",
+                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
+                                &p->best, &p->best_epoch, &p->since_best, &stopped)
                        : 0;
     p->stopped = stopped != 0;
     if (isinf(p->best)) p->best = NAN;
@@ -138,8 +142,8 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
 /* ---- reading ---- */
 
 /* The entry for parameter i under `prefix`, if its shape fits. */
-static vkt_result find(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix, uint32_t i,
-                       const vkt_st_entry **out)
+static vkt_result find(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix,
+                       uint32_t i, const vkt_st_entry **out)
 {
     char name[NAME_ROOM], want[80];
     snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(t->store, i));
@@ -148,11 +152,12 @@ static vkt_result find(const vkt_trainer *t, const vkt_safetensors *st, const ch
     bool fits = *out && (*out)->rank == s.rank;
     for (uint32_t d = 0; fits && d < s.rank; d++) fits = (*out)->dims[d] == s.dim[d];
     if (fits) return VKT_OK;
-    return vkt_fail(&t->host, *out ? VKT_E_SHAPE : VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file %s", path, name,
-                    vkt_shape_text(s, want), *out ? "has another shape" : "has none of that name");
+    return vkt_fail(&t->host, *out ? VKT_E_SHAPE : VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file %s",
+                    path, name, vkt_shape_text(s, want), *out ? "has another shape" : "has none of that name");
 }
 
-static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix, float *out)
+static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix,
+                           float *out)
 {
     for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
         const vkt_st_entry *e;
@@ -169,7 +174,8 @@ static vkt_result check_run(const vkt_trainer *t, const vkt_safetensors *st, con
     run_text(t, run);
     const char *have = vkt_safetensors_meta(st, "vktrain.run");
     if (have && strcmp(have, run) == 0) return VKT_OK;
-    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, run, have ? have : "nothing");
+    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, run,
+                    have ? have : "nothing");
 }
 
 /* Everything is read before anything is changed. */
@@ -192,8 +198,13 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
     vkt_history_free(&t->history);
     for (uint32_t i = 0; i < s->n_history; i++) {
         const double *c = s->history + (size_t)i * HISTORY_COLUMNS;
-        VKT_TRY(vkt_history_add(&t->history, &(vkt_epoch_record){ .epoch = (uint32_t)c[0], .train_loss = c[1], .train_acc = c[2],
-                                                                  .val_loss = c[3], .val_acc = c[4], .lr = c[5], .seconds = NAN }));
+        VKT_TRY(vkt_history_add(&t->history, &(vkt_epoch_record){ .epoch = (uint32_t)c[0],
+                                                                  .train_loss = c[1],
+                                                                  .train_acc = c[2],
+                                                                  .val_loss = c[3],
+                                                                  .val_acc = c[4],
+                                                                  .lr = c[5],
+                                                                  .seconds = NAN }));
     }
     for (int i = 0; i < 4; i++)
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
@@ -208,7 +219,8 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
     vkt_safetensors *st;
     VKT_TRY(vkt_checkpoint_open(&t->host, path, &st));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
-    const uint32_t epochs = e && e->rank == 2 && e->dims[1] == HISTORY_COLUMNS && e->dims[0] < UINT32_MAX / 64 ? (uint32_t)e->dims[0] : 0;
+    const uint32_t epochs =
+        e && e->rank == 2 && e->dims[1] == HISTORY_COLUMNS && e->dims[0] < UINT32_MAX / 64 ? (uint32_t)e->dims[0] : 0;
     state s;
     vkt_result r = state_alloc(t, epochs, &s);
     if (r == VKT_OK) {
@@ -246,7 +258,8 @@ vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
         const char *name = vkt_safetensors_entry(st, i)->name;
         uint32_t k = 0;
         while (k < vkt_store_count(t->store) && strcmp(vkt_store_name(t->store, k), name) != 0) k++;
-        if (k == vkt_store_count(t->store)) vkt_log(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
+        if (k == vkt_store_count(t->store))
+            vkt_log(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
     return r;

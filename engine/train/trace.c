@@ -7,12 +7,15 @@
 static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t n, vkt_text *out)
 {
     vkt_text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    vkt_text_add(out, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"%s: one training step\"}}",
+    vkt_text_add(out,
+                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"%s: one training step\"}}",
                  t->params.model.name);
     for (uint32_t i = 0; i < n; i++)
-        vkt_text_add(out, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%.3f,\"dur\":%.3f,"
-                          "\"args\":{\"node\":\"%s\"}}",
-                     k[i].kernel, (double)k[i].start_ns * 1e-3, (double)(k[i].end_ns - k[i].start_ns) * 1e-3, k[i].node);
+        vkt_text_add(out,
+                     ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%.3f,\"dur\":%.3f,"
+                     "\"args\":{\"node\":\"%s\"}}",
+                     k[i].kernel, (double)k[i].start_ns * 1e-3, (double)(k[i].end_ns - k[i].start_ns) * 1e-3,
+                     k[i].node);
     vkt_text_add(out, "\n]}\n");
 }
 
@@ -25,13 +28,15 @@ static vkt_result profiled_step(vkt_trainer *t, vkt_kernel_time *times, uint32_t
     for (int i = 0; i < 4 && r == VKT_OK; i++) {
         if (!vkt_store_has(t->store, (vkt_store_part)i)) continue;
         kept[i] = vkt_alloc_array(&t->host, n, sizeof(float));
-        r = kept[i] ? vkt_trainer_get(t, (vkt_store_part)i, kept[i]) : vkt_fail_nomem(&t->host, "a copy of the weights", n * 4);
+        r = kept[i] ? vkt_trainer_get(t, (vkt_store_part)i, kept[i])
+                    : vkt_fail_nomem(&t->host, "a copy of the weights", n * 4);
     }
     vkt_batch b = { 0 };
     if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0);
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
-        r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, times, room, count);
+        r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, times,
+                                room, count);
     for (int i = 0; i < 4; i++) {
         if (r == VKT_OK && kept[i]) r = vkt_trainer_put(t, (vkt_store_part)i, kept[i]);
         vkt_free(&t->host, kept[i]);
@@ -49,7 +54,9 @@ vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path)
     vkt_text text = { .h = &t->host };
     vkt_result r = profiled_step(t, times, plan.dispatches, &n);
     if (r == VKT_OK) trace_text(t, times, VKT_MIN(n, plan.dispatches), &text);
-    if (r == VKT_OK) r = text.failed ? vkt_fail_nomem(&t->host, "a profile", text.len) : vkt_file_write(&t->host, path, text.s, text.len);
+    if (r == VKT_OK)
+        r = text.failed ? vkt_fail_nomem(&t->host, "a profile", text.len)
+                        : vkt_file_write(&t->host, path, text.s, text.len);
     vkt_text_free(&text);
     vkt_free(&t->host, times);
     return r;

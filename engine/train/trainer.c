@@ -76,8 +76,10 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     t->at = (vkt_position){ .epoch = 1, .best = NAN };
     vkt_result r = resolve(t, params);
     if (r == VKT_OK) r = build(t);
-    if (r == VKT_OK) *out = t;
-    else vkt_trainer_destroy(&t);
+    if (r == VKT_OK)
+        *out = t;
+    else
+        vkt_trainer_destroy(&t);
     return r;
 }
 

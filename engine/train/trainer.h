@@ -23,14 +23,14 @@ typedef struct vkt_sums {
 
 /* Where a run stands between two steps: with parameters, moments and best weights, all that a checkpoint holds. */
 typedef struct vkt_position {
-    uint64_t t;           /* completed steps */
-    uint32_t epoch;       /* running epoch, from 1 */
-    uint32_t batch;       /* batches of it that are done */
-    vkt_sums sums;        /* of those batches */
-    double best;          /* monitored value of the best epoch; NaN before there is one */
+    uint64_t t;     /* completed steps */
+    uint32_t epoch; /* running epoch, from 1 */
+    uint32_t batch; /* batches of it that are done */
+    vkt_sums sums;  /* of those batches */
+    double best;    /* monitored value of the best epoch; NaN before there is one */
     uint32_t best_epoch;
-    uint32_t since_best;  /* epochs since */
-    bool stopped;         /* early stopping has ended the run */
+    uint32_t since_best; /* epochs since */
+    bool stopped;        /* early stopping has ended the run */
 } vkt_position;
 
 struct vkt_trainer {
@@ -46,11 +46,11 @@ struct vkt_trainer {
     char *summary;
     vkt_history history;
     vkt_position at;
-    float *weights;            /* room for all parameters, in the order of the store */
-    float *best;               /* the best epoch's, same order; valid once at.best_epoch > 0 */
-    float *step_ms;            /* wall times of the last steps, a ring */
+    float *weights; /* room for all parameters, in the order of the store */
+    float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */
+    float *step_ms; /* wall times of the last steps, a ring */
     uint32_t n_step_ms;
-    uint64_t first_step_ns;    /* vkt_now_ns() when the first step's result was there; 0: not yet */
+    uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
 };
 
 enum { VKT_STEP_TIMES = 4096 };

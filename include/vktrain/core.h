@@ -1,8 +1,8 @@
 /* vktrain/core.h - result codes, logger, allocator, devices and contexts. Includes no Vulkan header.
  *
  * Conventions of every vktrain header:
- *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched (each comment says
- *     which) and one message that tells what was wanted and what was found went to the logger.
+ *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched (each comment
+ * says which) and one message that tells what was wanted and what was found went to the logger.
  *   - A params struct may be zeroed: zero is always the default. It need live only for the call.
  *   - A destroy function takes the address of a handle, sets it to NULL, and accepts a handle that is NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
@@ -30,23 +30,23 @@ extern "C" {
 #define VKT_VERSION_PATCH 0
 
 /* Every status the library can return, with the sentence that vkt_result_text() gives. */
-#define VKT_RESULTS(X)                                                                                                 \
-    X(VKT_OK, "success")                                                                                               \
-    X(VKT_E_ARG, "an argument is wrong")                                                                               \
-    X(VKT_E_SHAPE, "tensor shapes do not fit together")                                                                \
-    X(VKT_E_DTYPE, "a tensor has the wrong element type")                                                              \
-    X(VKT_E_NOMEM, "out of host memory")                                                                               \
-    X(VKT_E_DEVICE_MEMORY, "the device is out of memory")                                                              \
-    X(VKT_E_MEMORY_CAP, "the memory cap would be exceeded")                                                            \
-    X(VKT_E_NO_LOADER, "no Vulkan loader (libvulkan.so.1) was found")                                                  \
-    X(VKT_E_NO_DEVICE, "no usable Vulkan device was found")                                                            \
-    X(VKT_E_FEATURE, "the device lacks a required feature")                                                            \
-    X(VKT_E_DEVICE_LOST, "the device was lost")                                                                        \
-    X(VKT_E_DRIVER, "the Vulkan driver reported an error")                                                             \
-    X(VKT_E_IO, "reading or writing a file failed")                                                                    \
-    X(VKT_E_FORMAT, "a file is malformed or of another kind")                                                          \
-    X(VKT_E_NOT_FOUND, "a named thing does not exist")                                                                 \
-    X(VKT_E_STATE, "the call does not fit the object's state")                                                         \
+#define VKT_RESULTS(X)                                                \
+    X(VKT_OK, "success")                                              \
+    X(VKT_E_ARG, "an argument is wrong")                              \
+    X(VKT_E_SHAPE, "tensor shapes do not fit together")               \
+    X(VKT_E_DTYPE, "a tensor has the wrong element type")             \
+    X(VKT_E_NOMEM, "out of host memory")                              \
+    X(VKT_E_DEVICE_MEMORY, "the device is out of memory")             \
+    X(VKT_E_MEMORY_CAP, "the memory cap would be exceeded")           \
+    X(VKT_E_NO_LOADER, "no Vulkan loader (libvulkan.so.1) was found") \
+    X(VKT_E_NO_DEVICE, "no usable Vulkan device was found")           \
+    X(VKT_E_FEATURE, "the device lacks a required feature")           \
+    X(VKT_E_DEVICE_LOST, "the device was lost")                       \
+    X(VKT_E_DRIVER, "the Vulkan driver reported an error")            \
+    X(VKT_E_IO, "reading or writing a file failed")                   \
+    X(VKT_E_FORMAT, "a file is malformed or of another kind")         \
+    X(VKT_E_NOT_FOUND, "a named thing does not exist")                \
+    X(VKT_E_STATE, "the call does not fit the object's state")        \
     X(VKT_E_UNSUPPORTED, "not supported on this device or in this build")
 
 typedef enum vkt_result {
@@ -82,10 +82,10 @@ typedef struct vkt_allocator {
 
 /* What the library takes from its host application. All zero: malloc, and warnings and errors to stderr. */
 typedef struct vkt_host {
-    vkt_allocator alloc;      /* resize NULL: the C library's realloc and free */
-    vkt_log_fn log;           /* NULL: stderr */
-    void *log_user;           /* handed to `log` */
-    vkt_log_level log_level;  /* lines above this level are dropped */
+    vkt_allocator alloc;     /* resize NULL: the C library's realloc and free */
+    vkt_log_fn log;          /* NULL: stderr */
+    void *log_user;          /* handed to `log` */
+    vkt_log_level log_level; /* lines above this level are dropped */
 } vkt_host;
 
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
@@ -99,15 +99,15 @@ typedef enum vkt_device_kind {
 } vkt_device_kind;
 
 typedef struct vkt_device_info {
-    uint32_t index;           /* what `--device N` means: position in the loader's list */
-    char name[256];           /* as the driver tells it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
-    char driver[320];         /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
+    uint32_t index;   /* what `--device N` means: position in the loader's list */
+    char name[256];   /* as the driver tells it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
+    char driver[320]; /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
     vkt_device_kind kind;
-    uint32_t api_version;     /* as VK_MAKE_API_VERSION packs it */
-    uint64_t memory_bytes;    /* size of the largest device-local heap */
+    uint32_t api_version;  /* as VK_MAKE_API_VERSION packs it */
+    uint64_t memory_bytes; /* size of the largest device-local heap */
     uint32_t subgroup_size;
     bool usable;
-    char reason[160];         /* why it is not usable, or why it ranks where it does */
+    char reason[160]; /* why it is not usable, or why it ranks where it does */
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger).
@@ -117,14 +117,15 @@ VKT_API vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos
 typedef struct vkt_ctx vkt_ctx;
 
 typedef struct vkt_ctx_params {
-    /* NULL or "": $VKT_DEVICE if set, else the best usable one (discrete, integrated, virtual, CPU; then the order of the
-     * loader's list). A number is an index of vkt_list_devices; other text is matched, case-insensitively, as a part of
-     * the device's name. A choice that matches nothing is VKT_E_NO_DEVICE: nothing else is taken in its place. */
+    /* NULL or "": $VKT_DEVICE if set, else the best usable one (discrete, integrated, virtual, CPU; then the order of
+     * the loader's list). A number is an index of vkt_list_devices; other text is matched, case-insensitively, as a
+     * part of the device's name. A choice that matches nothing is VKT_E_NO_DEVICE: nothing else is taken in its place.
+     */
     const char *device;
     uint64_t max_device_bytes; /* hard cap on device memory held by this context; 0: 80 % of what is free at creation */
     bool no_pipeline_cache;    /* do not read or write $XDG_CACHE_HOME/vktrain (~/.cache/vktrain) */
-    bool debug_names;          /* name Vulkan objects and label dispatches (needs VK_EXT_debug_utils; also VKT_DEBUG >= 1) */
-    bool validation;           /* ask for VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
+    bool debug_names; /* name Vulkan objects and label dispatches (needs VK_EXT_debug_utils; also VKT_DEBUG >= 1) */
+    bool validation;  /* ask for VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
 } vkt_ctx_params;
 
 /* Opens a device. Returns VKT_OK and sets *out; else VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE, VKT_E_DRIVER or
@@ -137,14 +138,14 @@ VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
 VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
 /* Device memory by what it is for. */
-#define VKT_MEM_CLASSES(X)                                                                                             \
-    X(PARAMETERS, "parameters")                                                                                        \
-    X(GRADIENTS, "gradients")                                                                                          \
-    X(MOMENTS, "optimizer moments")                                                                                    \
-    X(ACTIVATIONS, "activations")                                                                                      \
-    X(SCRATCH, "scratch")                                                                                              \
-    X(DATA, "data set")                                                                                                \
-    X(STAGING, "staging and step state")                                                                               \
+#define VKT_MEM_CLASSES(X)               \
+    X(PARAMETERS, "parameters")          \
+    X(GRADIENTS, "gradients")            \
+    X(MOMENTS, "optimizer moments")      \
+    X(ACTIVATIONS, "activations")        \
+    X(SCRATCH, "scratch")                \
+    X(DATA, "data set")                  \
+    X(STAGING, "staging and step state") \
     X(OTHER, "other")
 
 typedef enum vkt_mem_class {
@@ -158,10 +159,10 @@ typedef struct vkt_memory_stats {
     uint64_t used_bytes[VKT_MEM_CLASS_COUNT]; /* handed out now */
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most ever handed out at once, per class */
     uint64_t used_total_bytes, peak_total_bytes;
-    uint64_t reserved_bytes;      /* held from the driver: used plus cached blocks; never above cap_bytes */
+    uint64_t reserved_bytes; /* held from the driver: used plus cached blocks; never above cap_bytes */
     uint64_t reserved_peak_bytes;
     uint64_t cap_bytes;
-    uint64_t heap_budget_bytes;   /* what the driver says this process may use (VK_EXT_memory_budget); 0: not told */
+    uint64_t heap_budget_bytes; /* what the driver says this process may use (VK_EXT_memory_budget); 0: not told */
 } vkt_memory_stats;
 
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
@@ -172,9 +173,9 @@ VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
-/* Turns a fast path off by name for this context (the same as VKT_NO_<NAME>=1 in the environment at creation), to bisect
- * a fault. Names: "texel" (texel-buffer loads), "transfer_queue". VKT_E_NOT_FOUND for another name. Call before programs
- * are created. */
+/* Turns a fast path off by name for this context (the same as VKT_NO_<NAME>=1 in the environment at creation), to
+ * bisect a fault. Names: "texel" (texel-buffer loads), "transfer_queue". VKT_E_NOT_FOUND for another name. Call before
+ * programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
 /* vktrain/graph.h - tensors, ops, automatic differentiation, and programs that run them on a device.
  *
  * A graph is built once, on the host, from ops that each say their formula below. A program is a graph compiled for a
- * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded or
- * allocated again.
+ * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
+ * or allocated again.
  *
- * Errors while building are sticky: an op that does not fit logs what it wanted and what it got, returns the null tensor
- * {0}, and everything built from a null tensor is null without a further message. vkt_graph_status() tells the first
- * status; vkt_program_create() refuses a graph that is not VKT_OK.
+ * Errors while building are sticky: an op that does not fit logs what it wanted and what it got, returns the null
+ * tensor {0}, and everything built from a null tensor is null without a further message. vkt_graph_status() tells the
+ * first status; vkt_program_create() refuses a graph that is not VKT_OK.
  *
- * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and width,
- * M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
+ * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and
+ * width, M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
 #ifndef VKTRAIN_GRAPH_H
 #define VKTRAIN_GRAPH_H
 
@@ -32,8 +32,8 @@ typedef struct vkt_shape {
 /* How a tensor lies in device memory. Reads and writes from the host always use logical row-major order; the layout is
  * visible only to shaders.
  *   ROWS        row-major, no padding
- *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order. So (N,C,H,W)
- *               lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the kernel size or stride.
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order. So
+ * (N,C,H,W) lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the kernel size or stride.
  *               Lanes past N hold finite numbers in a value and zeros in a gradient. */
 typedef enum vkt_layout { VKT_ROWS = 0, VKT_BATCH_LAST } vkt_layout;
 
@@ -47,10 +47,26 @@ typedef struct vkt_tensor {
     uint32_t id;
 } vkt_tensor;
 
-static inline vkt_shape vkt_shape0(void) { vkt_shape s = { 0, { 0 } }; return s; }
-static inline vkt_shape vkt_shape1(uint32_t a) { vkt_shape s = { 1, { a } }; return s; }
-static inline vkt_shape vkt_shape2(uint32_t a, uint32_t b) { vkt_shape s = { 2, { a, b } }; return s; }
-static inline vkt_shape vkt_shape3(uint32_t a, uint32_t b, uint32_t c) { vkt_shape s = { 3, { a, b, c } }; return s; }
+static inline vkt_shape vkt_shape0(void)
+{
+    vkt_shape s = { 0, { 0 } };
+    return s;
+}
+static inline vkt_shape vkt_shape1(uint32_t a)
+{
+    vkt_shape s = { 1, { a } };
+    return s;
+}
+static inline vkt_shape vkt_shape2(uint32_t a, uint32_t b)
+{
+    vkt_shape s = { 2, { a, b } };
+    return s;
+}
+static inline vkt_shape vkt_shape3(uint32_t a, uint32_t b, uint32_t c)
+{
+    vkt_shape s = { 3, { a, b, c } };
+    return s;
+}
 static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     vkt_shape s = { 4, { a, b, c, d } };
@@ -64,7 +80,7 @@ VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g);
 /* The status of the first op that failed, or VKT_OK. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
-VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);  /* rank 0 for the null tensor */
+VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t); /* rank 0 for the null tensor */
 VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);
 /* Gives a value a name for prints and labels (copied, cut at 47 bytes). Parameters are named when they are made. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
@@ -73,8 +89,8 @@ VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
 /* A value that lives in a vkt_array, bound when the program is made (vkt_program_params.arrays). Layout ROWS. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
-/* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name twice
- * is VKT_E_ARG. */
+/* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name
+ * twice is VKT_E_ARG. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
 /* Marks a value to be kept until the program ends, so that vkt_program_read may read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
@@ -98,8 +114,8 @@ typedef struct vkt_conv2d_params {
 } vkt_conv2d_params;
 /* Cross-correlation (what torch calls conv2d):
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1.
- *   BATCH_LAST (a ROWS input is converted first). p may be NULL. */
+ *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), P = floor((H + 2 pad - dil (R-1) - 1) / stride)
+ * + 1. BATCH_LAST (a ROWS input is converted first). p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 typedef struct vkt_pool2d_params {
@@ -107,7 +123,7 @@ typedef struct vkt_pool2d_params {
     uint32_t stride[2]; /* 0: the kernel */
     uint32_t pad[2];    /* at most half the kernel */
     bool ceil_mode;
-    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
+    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_pool2d_params;
 /* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
  * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. */
@@ -119,9 +135,9 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t 
 
 /* max(x, 0); the gradient at 0 is 0, NaN propagates. Any shape and layout. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
-/* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node, index):
- * the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation leave the op
- * out of the graph. */
+/* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
+ * index): the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation
+ * leave the op out of the graph. */
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
@@ -132,8 +148,8 @@ VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
 /* The same values in another layout. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
-/* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient is
- * summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
+/* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
+ * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 
@@ -145,7 +161,8 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
  *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
-/* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of target. */
+/* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of
+ * target. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
@@ -156,7 +173,8 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 /* Rows of a data table chosen by the step: out[b] = scale[c] table[order[first + b]] + shift[c] for b < rows, else 0.
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
- *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST. `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+ *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST. `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real
+ * rows. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const float *scale, const float *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
@@ -166,8 +184,8 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* ---- differentiation and update ---------------------------------------------------------------------------------- */
 
-/* Appends the gradients of `loss` (a scalar) with respect to every parameter. VKT_E_ARG if a parameter does not influence
- * the loss: its name is logged. */
+/* Appends the gradients of `loss` (a scalar) with respect to every parameter. VKT_E_ARG if a parameter does not
+ * influence the loss: its name is logged. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
@@ -185,12 +203,10 @@ typedef struct vkt_optimizer {
     bool keras;                /* Adam as Keras writes it: eps is not rescaled by the bias correction */
 } vkt_optimizer;
 /* Appends the update of the whole parameter arena: one dispatch, whatever the number of parameters. After vkt_backward.
- *   torch SGD:  g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  g = nesterov ? g + momentum buf : buf;
- *               p -= lr g
- *   torch Adam: g += wd p;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2;
- *               p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
- *   keras Adam: p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
- * (PyTorch documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
+ *   torch SGD:  g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  g = nesterov ? g + momentum buf :
+ * buf; p -= lr g torch Adam: g += wd p;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2; p -= lr / (1 - b1^t) m /
+ * (sqrt(v) / sqrt(1 - b2^t) + eps) keras Adam: p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps) (PyTorch
+ * documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
@@ -198,8 +214,8 @@ VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 typedef struct vkt_array_params {
     vkt_dtype dtype;
     vkt_shape shape;
-    const void *data;   /* NULL: zeros. Row-major, read before the call returns */
-    bool host_visible;  /* mapped for the host (vkt_array_map): for slots that worker threads fill */
+    const void *data;  /* NULL: zeros. Row-major, read before the call returns */
+    bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
     const char *name;
 } vkt_array_params;
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
@@ -221,12 +237,19 @@ VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all parameters together, without padding */
 
-typedef enum vkt_store_part { VKT_PART_VALUE = 0, VKT_PART_GRADIENT, VKT_PART_MOMENT1, VKT_PART_MOMENT2 } vkt_store_part;
-/* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part. */
+typedef enum vkt_store_part {
+    VKT_PART_VALUE = 0,
+    VKT_PART_GRADIENT,
+    VKT_PART_MOMENT1,
+    VKT_PART_MOMENT2
+} vkt_store_part;
+/* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part.
+ */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
-/* The optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias corrections exactly. */
+/* The optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias corrections exactly.
+ */
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
@@ -238,15 +261,16 @@ typedef struct vkt_binding {
 } vkt_binding;
 
 typedef struct vkt_program_params {
-    const char *name;             /* for labels and prints; NULL: "program" */
-    const vkt_binding *arrays;    /* one for every vkt_external of the graph */
+    const char *name;          /* for labels and prints; NULL: "program" */
+    const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;
-    uint64_t max_bytes;           /* refuse a plan above this; 0: only the context's cap counts */
-    bool profile;                 /* record a second command buffer with a timestamp around every dispatch */
+    uint64_t max_bytes; /* refuse a plan above this; 0: only the context's cap counts */
+    bool profile;       /* record a second command buffer with a timestamp around every dispatch */
 } vkt_program_params;
 
-/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is finished by
- * this call (no more ops) and must outlive the program; one graph can serve several programs. VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
+/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is
+ * finished by this call (no more ops) and must outlive the program; one graph can serve several programs.
+ * VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p);
@@ -257,8 +281,8 @@ typedef struct vkt_run {
     uint32_t rows;  /* real rows of this batch; 0: all */
     uint32_t first; /* where the batch starts in the row order */
 } vkt_run;
-/* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be NULL)
- * counts this program's runs from 0. */
+/* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
+ * NULL) counts this program's runs from 0. */
 #define VKT_RUN_RING 8
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
@@ -269,7 +293,7 @@ typedef struct vkt_metrics {
     uint32_t t; /* the optimizer's step after the run */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
-VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index); /* never waits */
+VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */
 VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
 VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* all of them */
 
@@ -279,7 +303,7 @@ VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *d
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 
 typedef struct vkt_plan_info {
-    uint64_t bytes[VKT_MEM_CLASS_COUNT]; /* what the program itself adds to the store's memory */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* what the program itself adds to the store's memory */
     uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
     uint64_t largest_buffer_bytes;
     uint32_t dispatches, barriers;

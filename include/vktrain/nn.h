@@ -1,7 +1,7 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
- * A model is a function that builds its layers over a builder. The library calls it once for the training graph and once
- * for the evaluation graph: layers that differ (dropout) look at the builder themselves.
+ * A model is a function that builds its layers over a builder. The library calls it once for the training graph and
+ * once for the evaluation graph: layers that differ (dropout) look at the builder themselves.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -25,14 +25,14 @@ extern "C" {
 typedef struct vkt_builder vkt_builder;
 
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,    /* torch's Linear and Conv: weight and bias uniform in +-1/sqrt(fan_in) */
-    VKT_INIT_CONSTANT,       /* a */
-    VKT_INIT_UNIFORM,        /* in [a, b) */
-    VKT_INIT_NORMAL,         /* mean a, standard deviation b */
-    VKT_INIT_XAVIER_UNIFORM, /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
-    VKT_INIT_XAVIER_NORMAL,  /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
-    VKT_INIT_KAIMING_UNIFORM,/* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
-    VKT_INIT_KAIMING_NORMAL  /* N(0, 2 / fan_in) */
+    VKT_INIT_DEFAULT = 0,     /* torch's Linear and Conv: weight and bias uniform in +-1/sqrt(fan_in) */
+    VKT_INIT_CONSTANT,        /* a */
+    VKT_INIT_UNIFORM,         /* in [a, b) */
+    VKT_INIT_NORMAL,          /* mean a, standard deviation b */
+    VKT_INIT_XAVIER_UNIFORM,  /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
+    VKT_INIT_XAVIER_NORMAL,   /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
+    VKT_INIT_KAIMING_UNIFORM, /* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
+    VKT_INIT_KAIMING_NORMAL   /* N(0, 2 / fan_in) */
 } vkt_init_kind;
 typedef struct vkt_init {
     vkt_init_kind kind;
@@ -47,7 +47,8 @@ VKT_API void vkt_builder_destroy(vkt_builder **b);
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);
 VKT_API bool vkt_builder_training(const vkt_builder *b);
 
-/* Names of parameters get the prefixes that are pushed: push "layer1", push "0", conv "conv1" -> "layer1.0.conv1.weight". */
+/* Names of parameters get the prefixes that are pushed: push "layer1", push "0", conv "conv1" ->
+ * "layer1.0.conv1.weight". */
 VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
@@ -57,9 +58,9 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;
-    uint32_t kernel[2];    /* kernel[1] 0: square */
+    uint32_t kernel[2];                      /* kernel[1] 0: square */
     uint32_t stride[2], pad[2], dilation[2]; /* [1] 0: as [0]; stride and dilation 0: 1 */
-    uint32_t groups;       /* 0: 1 */
+    uint32_t groups;                         /* 0: 1 */
     bool no_bias;
     vkt_init weight_init, bias_init;
 } vkt_nn_conv2d_params;
@@ -83,12 +84,12 @@ VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* i
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
 
-/* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values on
- * every machine, whatever else draws. */
+/* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
+ * on every machine, whatever else draws. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
-/* The table of layers: name, output shape, parameters, bytes of parameters and of output. Text of the graph's allocator:
- * free with vkt_nn_summary_release. */
+/* The table of layers: name, output shape, parameters, bytes of parameters and of output. Text of the graph's
+ * allocator: free with vkt_nn_summary_release. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
 VKT_API void vkt_nn_summary_release(const vkt_builder *b, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b);

@@ -25,7 +25,7 @@ extern "C" {
 typedef struct vkt_model {
     const char *name; /* title of the summary; NULL: "model" */
     vkt_forward_fn forward;
-    void *user;       /* handed to forward; must live as long as the trainer */
+    void *user; /* handed to forward; must live as long as the trainer */
 } vkt_model;
 
 /* NaN: not measured. */
@@ -38,12 +38,12 @@ typedef struct vkt_epoch_record {
 
 /* Where a fit is: handed to on_batch after every batch whose result has arrived (two batches late). */
 typedef struct vkt_fit_progress {
-    uint32_t epoch, epochs;     /* from 1 */
-    uint32_t batch, batches;    /* batches of this epoch whose results arrived */
-    double loss, accuracy;      /* over the epoch so far */
-    double seconds;             /* of this epoch so far */
-    double ms_per_step;         /* median of this fit so far; 0 before there is one */
-    bool validating;            /* `batch` counts batches of the validation set */
+    uint32_t epoch, epochs;  /* from 1 */
+    uint32_t batch, batches; /* batches of this epoch whose results arrived */
+    double loss, accuracy;   /* over the epoch so far */
+    double seconds;          /* of this epoch so far */
+    double ms_per_step;      /* median of this fit so far; 0 before there is one */
+    bool validating;         /* `batch` counts batches of the validation set */
 } vkt_fit_progress;
 
 typedef struct vkt_fit_callbacks {
@@ -75,19 +75,21 @@ VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *pa
 VKT_API void vkt_trainer_destroy(vkt_trainer **t);
 
 typedef struct vkt_fit_params {
-    uint32_t epochs;               /* in all, those of a resumed run included; 0: 1 */
-    uint32_t patience;             /* stop when this many epochs in a row did not improve; 0: never */
-    const char *checkpoint;        /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every;     /* and after every so many steps; 0: only after epochs */
+    uint32_t epochs;           /* in all, those of a resumed run included; 0: 1 */
+    uint32_t patience;         /* stop when this many epochs in a row did not improve; 0: never */
+    const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
+    uint64_t checkpoint_every; /* and after every so many steps; 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 
-/* Trains. The monitored value is validation accuracy, without a validation set the training loss; the weights of the best
- * epoch are in the trainer when it returns. A failure (device lost, disk full) leaves the last checkpoint file whole. */
+/* Trains. The monitored value is validation accuracy, without a validation set the training loss; the weights of the
+ * best epoch are in the trainer when it returns. A failure (device lost, disk full) leaves the last checkpoint file
+ * whole. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was
- * written, bit for bit. VKT_E_FORMAT for a damaged file or another kind, VKT_E_STATE for another run's: nothing changed. */
+ * written, bit for bit. VKT_E_FORMAT for a damaged file or another kind, VKT_E_STATE for another run's: nothing
+ * changed. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Mean loss and accuracy over a data set (labelled, same sample shape). Either output may be NULL. */
@@ -96,8 +98,8 @@ VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data,
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                        uint32_t *classes, float *logits);
 
-/* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as F32,
- * F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
+/* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as
+ * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 
@@ -115,11 +117,11 @@ VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall t
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
-VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);           /* the trainer's: parameters, to look at or to set */
-VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t);       /* the trainer's: the recorded training step */
+VKT_API vkt_store *vkt_trainer_store(vkt_trainer *t);     /* the trainer's: parameters, to look at or to set */
+VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the trainer's: the recorded training step */
 
-/* Runs one training step under timestamps (it counts as no step: the state is put back) and writes a Chrome/Perfetto trace
- * of its kernels to `path`. */
+/* Runs one training step under timestamps (it counts as no step: the state is put back) and writes a Chrome/Perfetto
+ * trace of its kernels to `path`. */
 VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* ---- ready-made progress: a bar on a terminal, one line an epoch elsewhere ---- */

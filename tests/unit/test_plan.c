@@ -27,7 +27,9 @@ static vkt_result fake_infer(vkt_infer *f)
 static void fake_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_tensor s = vkt_scratch(e, "room", 1000);
-    const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] }, { .t = s } };
+    const vkt_bind bind[] = {
+        { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] }, { .t = s }
+    };
     const uint32_t push = 7, spec = 8;
     vkt_dispatch_add(e, 1, bind, 4, &push, sizeof push, &spec, 1, 1u << 20, 1, 1);
 }
@@ -46,7 +48,9 @@ static void layouts_round_trip_over_every_shape(void **state)
     (void)state;
     vkt_rng r = vkt_rng_make(1, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < 200; i++) {
-        vkt_value v = { .dtype = VKT_F32, .layout = i % 2 ? VKT_BATCH_LAST : VKT_ROWS, .shape.rank = vkt_rng_range(&r, 0, 5) };
+        vkt_value v = { .dtype = VKT_F32,
+                        .layout = i % 2 ? VKT_BATCH_LAST : VKT_ROWS,
+                        .shape.rank = vkt_rng_range(&r, 0, 5) };
         for (uint32_t d = 0; d < v.shape.rank; d++) v.shape.dim[d] = vkt_rng_range(&r, 1, 7);
         assert_true(vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes));
         const uint64_t n = vkt_shape_elements(v.shape);
@@ -101,7 +105,8 @@ static void errors_in_a_graph_are_sticky(void **state)
     const unsigned before = vkt_test_errors();
     const vkt_tensor y = vkt_apply(g, &fake, &labels, 1, NULL, NULL);
     assert_int_equal(y.id, 0);
-    assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id, 0); /* a sane op on a broken graph: null, no new message */
+    assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id,
+                     0); /* a sane op on a broken graph: null, no new message */
     assert_int_equal(vkt_test_errors(), before + 1);
     assert_int_equal(vkt_graph_status(g), VKT_E_DTYPE);
     vkt_test_expect_errors(false);
@@ -130,7 +135,8 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     assert_int_equal(vkt_graph_create(h, &g), VKT_OK);
     vkt_tensor pool[64];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < 4; i++) pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
+    for (uint32_t i = 0; i < 4; i++)
+        pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
     for (uint32_t i = 0; i < nodes; i++) {
         const vkt_tensor in[2] = { pool[vkt_rng_range(r, 0, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
         const vkt_tensor y = vkt_rng_range(r, 0, 5) ? vkt_apply(g, &fake, in, vkt_rng_range(r, 1, 2), NULL, NULL)
@@ -170,7 +176,8 @@ static void values_alive_together_never_share_bytes(void **state)
     for (uint64_t seed = 0; seed < 60; seed++) {
         vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
         vkt_graph *g = random_graph(&r, &h, vkt_rng_range(&r, 1, 50));
-        const vkt_plan_options o = { .max_block_bytes = seed % 3 ? 1u << 20 : 40960, .guard_bytes = seed % 5 ? 0 : 256 };
+        const vkt_plan_options o = { .max_block_bytes = seed % 3 ? 1u << 20 : 40960,
+                                     .guard_bytes = seed % 5 ? 0 : 256 };
         vkt_emit e;
         vkt_plan p;
         assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
