@@ -1,15 +1,17 @@
-/* ops/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches; adds no nodes.
+/* ops/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches; adds no
+ * nodes.
  *
- * Operands are packed into k-major panels in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp): any
- * M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of Mesa 22.3, are
- * split into blocks of batches, rows and k; blocks of k accumulate in ascending order, so the sum stays deterministic. */
+ * Operands are packed into k-major panels in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
+ * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
+ * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, so the sum stays
+ * deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
 #include "ops/ops.h"
 
-/* A matrix in a tensor of f32: rows of `ld` elements. In a product's operand x is m or n; x_outer tells that the rows of the
- * matrix go along x (A of an untransposed product, B of a transposed one), else along k. */
+/* A matrix in a tensor of f32: rows of `ld` elements. In a product's operand x is m or n; x_outer tells that the rows
+ * of the matrix go along x (A of an untransposed product, B of a transposed one), else along k. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;
