@@ -188,7 +188,9 @@ static void differentiate(subject *s)
         const vkt_ref_tensor *y = &s->out[i].ref;
         if (y->dtype != VKT_F32) continue;
         const vkt_case_input seed = { .layout = y->layout, .shape = y->shape, .lo = -1, .hi = 1 };
-        make_input(s, &s->dout[i], "dy", VKT_MAX_IN + i, &seed);
+        char name[16];
+        snprintf(name, sizeof name, "dy%u", i);
+        make_input(s, &s->dout[i], name, VKT_MAX_IN + i, &seed);
         outs[n_outs] = s->out[i].t;
         seeds[n_outs++] = s->dout[i].t;
     }

@@ -1,0 +1,32 @@
+/* ops/golden.h - numbers that PyTorch has made: the files of tests/golden (see its README.md for their format). */
+#ifndef VKT_TEST_GOLDEN_H
+#define VKT_TEST_GOLDEN_H
+
+#include <jansson.h>
+
+#include "io/safetensors.h"
+#include "vktrain/graph.h"
+
+typedef struct golden {
+    vkt_safetensors *file;
+    char **cases; /* names, in the file's order */
+    size_t n;
+} golden;
+
+/* Opens tests/golden/<name>; the running program ends if it cannot be read. */
+void golden_open(golden *g, const char *name);
+void golden_close(golden *g);
+
+/* Tensor "<name>/<part>", or "<name>" with part NULL, and its shape (may be NULL); NULL if there is none. The caller
+ * frees with free(). F32 tensors can be read as either, F64 ones too, rounded to f32. */
+float *golden_f32(const golden *g, const char *name, const char *part, vkt_shape *shape);
+double *golden_f64(const golden *g, const char *name, const char *part, vkt_shape *shape);
+
+/* The attributes of a case. Owner: the caller (json_decref). */
+json_t *golden_attributes(const golden *g, const char *name);
+double golden_number(const json_t *attr, const char *key, double fallback);
+bool golden_flag(const json_t *attr, const char *key);
+/* A pair such as a stride, for the two axes; false (and pair untouched) if there is none. */
+bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2]);
+
+#endif

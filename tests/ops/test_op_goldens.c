@@ -1,0 +1,239 @@
+/* Ops at awkward shapes against PyTorch (tests/golden/ops.safetensors, float64): first the references, to the last
+ * digits; then, through the public functions of graph.h, the engine, as every other subject of the op tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/golden.h"
+#include "ops/harness.h"
+#include "support/host.h"
+
+static vkt_ctx *ctx;
+static golden file;
+
+/* ---- the public functions, by the name that the file gives them ---- */
+
+static vkt_tensor conv2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_conv2d_params p = { .groups = (uint32_t)golden_number(a, "groups", 0) };
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
+    return vkt_conv2d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a, bool average)
+{
+    vkt_pool2d_params p = { .ceil_mode = golden_flag(a, "ceil_mode"), .exclude_pad = golden_flag(a, "exclude_pad") };
+    golden_pair(a, "kernel", p.kernel);
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    return average ? vkt_avg_pool2d(g, in[0], &p) : vkt_max_pool2d(g, in[0], &p);
+}
+
+static vkt_tensor max_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return pool2d(g, in, a, false);
+}
+
+static vkt_tensor avg_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return pool2d(g, in, a, true);
+}
+
+static vkt_tensor adaptive_max_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t out[2] = { 0 };
+    golden_pair(a, "out", out);
+    return vkt_adaptive_max_pool2d(g, in[0], out[0], out[1]);
+}
+
+static vkt_tensor adaptive_avg_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t out[2] = { 0 };
+    golden_pair(a, "out", out);
+    return vkt_adaptive_avg_pool2d(g, in[0], out[0], out[1]);
+}
+
+static vkt_tensor linear(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_linear(g, in[0], in[1], in[2]);
+}
+
+static vkt_tensor matmul(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_matmul(g, in[0], in[1], golden_flag(a, "trans_a"), golden_flag(a, "trans_b"));
+}
+
+static vkt_tensor relu(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_relu(g, in[0]);
+}
+
+static vkt_tensor add(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_add(g, in[0], in[1]);
+}
+
+static vkt_tensor mul(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mul(g, in[0], in[1]);
+}
+
+static vkt_tensor sum(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_sum(g, in[0]);
+}
+
+static vkt_tensor mean(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mean(g, in[0]);
+}
+
+static vkt_tensor softmax_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_softmax_cross_entropy(g, in[0], in[1]);
+}
+
+static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mse(g, in[0], in[1]);
+}
+
+static const struct {
+    const char *name;
+    vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
+    uint32_t n_in;
+    bool pictures; /* the first input is BATCH_LAST */
+    bool labels;   /* the second one holds integers */
+} builders[] = {
+    { "conv2d", conv2d, 3, .pictures = true },
+    { "max_pool2d", max_pool2d, 1, .pictures = true },
+    { "avg_pool2d", avg_pool2d, 1, .pictures = true },
+    { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .pictures = true },
+    { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .pictures = true },
+    { "linear", linear, 3 },
+    { "matmul", matmul, 2 },
+    { "relu", relu, 1 },
+    { "add", add, 2 },
+    { "mul", mul, 2 },
+    { "sum", sum, 1 },
+    { "mean", mean, 1 },
+    { "softmax_cross_entropy", softmax_cross_entropy, 2, .labels = true },
+    { "mse", mse, 2 },
+};
+
+static size_t builder_of(const json_t *attr)
+{
+    const char *op = json_string_value(json_object_get(attr, "op"));
+    for (size_t i = 0; op && i < VKT_COUNT(builders); i++)
+        if (strcmp(builders[i].name, op) == 0) return i;
+    fail_msg("no builder for op '%s'", op ? op : "(none)");
+    return 0;
+}
+
+/* ---- a case ---- */
+
+/* Input k of the case, absent where the file has none. */
+static void add_input(subject *s, const char *name, uint32_t k, vkt_layout layout, vkt_dtype dtype)
+{
+    char part[16];
+    vkt_case_input c = { .dtype = dtype, .layout = layout, .bound = 1 };
+    snprintf(part, sizeof part, "in%u", k);
+    float *data = golden_f32(&file, name, part, &c.shape);
+    c.absent = !data;
+    subject_input(s, &c, data);
+    free(data);
+}
+
+static void build(subject *s, const char *name)
+{
+    json_t *attr = golden_attributes(&file, name);
+    const size_t b = builder_of(attr);
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
+    subject_begin(s, 1 + vkt_hash(VKT_HASH_START, name, strlen(name)) % 100);
+    s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
+    for (uint32_t k = 0; k < builders[b].n_in; k++) {
+        add_input(s, name, k, builders[b].pictures && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
+                  builders[b].labels && k == 1 ? VKT_U32 : VKT_F32);
+        in[k] = s->in[k].t;
+    }
+    subject_take(s, builders[b].build(s->g, in, attr));
+    json_decref(attr);
+    float *dout = golden_f32(&file, name, "grad_out", NULL);
+    assert_non_null(dout);
+    subject_set(&s->dout[0], dout, side_count(&s->dout[0]));
+    free(dout);
+    subject_forward(s);
+    subject_backward(s);
+}
+
+static double *expected(const char *name, const char *part, const side *v)
+{
+    vkt_shape shape = { 0 };
+    double *want = golden_f64(&file, name, part, &shape);
+    char got[80], of[80];
+    if (want && !vkt_shape_equal(shape, v->ref.shape))
+        fail_msg("%s/%s has shape %s, PyTorch's %s", name, part, vkt_shape_text(v->ref.shape, got),
+                 vkt_shape_text(shape, of));
+    return want;
+}
+
+/* The reference is PyTorch's number but for the order of float64 additions. */
+static void check_reference(const char *name, const char *part, const side *v)
+{
+    double *want = expected(name, part, v);
+    double scale = 0;
+    assert_non_null(want);
+    for (size_t i = 0; i < side_count(v); i++) scale = fmax(scale, fabs(want[i]));
+    for (size_t i = 0; i < side_count(v); i++)
+        if (!(fabs(v->ref.f[i] - want[i]) <= 1e-13 * (scale > 0 ? scale : 1)))
+            fail_msg("%s/%s[%zu]: the reference has %.17g, PyTorch %.17g", name, part, i, v->ref.f[i], want[i]);
+    free(want);
+}
+
+static void a_case_is_as_in_pytorch(void **state)
+{
+    const char *name = *state;
+    harness_report report = { .faults = 0 };
+    subject s;
+    build(&s, name);
+    check_reference(name, "out", &s.out[0]);
+    for (uint32_t k = 0; k < s.c.n_in; k++) {
+        char part[16];
+        snprintf(part, sizeof part, "grad_in%u", k);
+        if (s.din[k].t.id) check_reference(name, part, &s.din[k]);
+    }
+    if (ctx) harness_check(ctx, &s, &report);
+    subject_free(&s);
+    if (report.faults) fail_msg("%s: %s", name, report.text);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[256];
+    size_t n = 0;
+    harness_open(&ctx);
+    golden_open(&file, "ops.safetensors");
+    for (; n < file.n && n < VKT_COUNT(tests); n++)
+        tests[n] = (struct CMUnitTest){ .name = file.cases[n],
+                                        .test_func = a_case_is_as_in_pytorch,
+                                        .initial_state = file.cases[n] };
+    const int failures = _cmocka_run_group_tests("ops as in PyTorch", tests, n, NULL, NULL);
+    golden_close(&file); /* only now: the tests' names are in it */
+    vkt_ctx_destroy(&ctx);
+    return failures + !vkt_test_is_clean();
+}
