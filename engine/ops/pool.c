@@ -10,8 +10,8 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* Loop iterations of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
-#define MAX_ITERATIONS 50000u
+/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
+#define MAX_TURNS 50000u
 #define MIN_GROUPS 64u
 
 typedef struct pool2d_dx_attr {
@@ -54,44 +54,66 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* Dispatches `kernel` for windows of channels that bindings can hold. bind[0] and bind[2] have P x Q pictures and
- * bind[1] H x W ones, or the other way round (`big` tells which binding has H x W). A row of work is `items` vectors
- * long, there are `rows` per channel, and an item costs `taps` loop iterations. */
-static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, const geometry *o, vkt_bind *bind,
-                          uint32_t n_bind, uint32_t big, uint32_t rows, uint64_t items, uint64_t taps, bool inside)
+/* What the shaders of either row do: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns. */
+typedef struct work {
+    uint16_t kernel;
+    uint32_t big; /* the binding with H x W pictures; the others have P x Q */
+    uint32_t n_bind;
+    uint32_t rows;
+    uint64_t items, taps;
+    bool inside; /* POOL_SPEC_INSIDE */
+} work;
+
+/* How a work is cut. */
+typedef struct cuts {
+    uint64_t plane[2]; /* bytes of one channel's picture, P x Q and H x W */
+    uint64_t channels; /* of one dispatch */
+    uint64_t parts;    /* groups that a row of work can be shared by */
+    uint64_t gy;       /* ... and is */
+} cuts;
+
+static bool cut(const vkt_emit *e, const geometry *o, const work *w, uint32_t lanes, cuts *c)
 {
-    const uint64_t plane_big = (uint64_t)o->push.H * o->push.W * o->n4 * 16;
-    const uint64_t plane_small = (uint64_t)o->push.P * o->push.Q * o->n4 * 16;
-    uint32_t unit =
-        1; /* channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 16, as planes are whole vec4s */
-    while (unit * plane_big % VKT_ALIGN_BYTES || unit * plane_small % VKT_ALIGN_BYTES) unit *= 2;
-    const uint64_t fit = e->lim->max_storage_range_bytes / VKT_MAX(plane_big, plane_small);
-    const uint64_t block = fit >= o->channels ? o->channels : fit / unit * unit;
+    c->plane[0] = (uint64_t)o->push.P * o->push.Q * o->n4 * 16;
+    c->plane[1] = (uint64_t)o->push.H * o->push.W * o->n4 * 16;
+    /* Channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 16, as planes are whole vec4s. */
+    uint32_t unit = 1;
+    while (unit * c->plane[0] % VKT_ALIGN_BYTES || unit * c->plane[1] % VKT_ALIGN_BYTES) unit *= 2;
+    const uint64_t fit = e->lim->max_storage_range_bytes / VKT_MAX(c->plane[0], c->plane[1]);
+    c->channels = fit >= o->channels ? o->channels : fit / unit * unit;
+    if (c->channels == 0) return false;
+    const uint64_t rows = w->rows * c->channels;
+    const uint64_t turns = vkt_groups(rows, e->lim->max_groups, 1) * (w->taps + 2); /* of one part of a row */
+    c->parts = vkt_groups(w->items, lanes, 1);
+    c->gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : c->parts;
+    c->gy = VKT_MIN(VKT_MAX(c->gy, vkt_groups(c->parts * turns, MAX_TURNS, 1)), c->parts);
+    return turns <= MAX_TURNS && c->parts <= e->lim->max_groups;
+}
+
+/* One dispatch for each block of channels that bindings can hold. `bind` is whole tensors. */
+static void emit_channels(const vkt_node *n, vkt_emit *e, const geometry *o, const work *w, vkt_bind *bind)
+{
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
-    const uint64_t parts = vkt_groups(items, lanes, 1);
-    const uint64_t per_part = vkt_groups((uint64_t)rows * VKT_MAX(block, 1), e->lim->max_groups, 1) * (taps + 2);
-    if (block == 0 || per_part > MAX_ITERATIONS || parts > e->lim->max_groups) {
-        vkt_emit_error(e,
-                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: pictures of %llu bytes with windows of %llu elements",
-                                n->op->name, (unsigned long long)plane_big, (unsigned long long)taps));
+    const uint32_t spec[] = {
+        lanes, [POOL_SPEC_R] = o->R, [POOL_SPEC_S] = o->S, [POOL_SPEC_N4] = o->n4, [POOL_SPEC_INSIDE] = w->inside
+    };
+    cuts k;
+    if (!cut(e, o, w, lanes, &k)) {
+        const vkt_result r = vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                      "%s: windows of %llu elements in pictures of %llu bytes do not fit this device",
+                                      n->op->name, (unsigned long long)w->taps, (unsigned long long)k.plane[1]);
+        vkt_emit_error(e, r);
         return;
     }
-    for (uint64_t c = 0; c < o->channels; c += block) {
+    for (uint64_t c = 0; c < o->channels; c += k.channels) {
         vkt_pool2d_push push = o->push;
-        push.channels = (uint32_t)VKT_MIN(block, o->channels - c);
-        for (uint32_t i = 0; i < n_bind; i++) {
-            const uint64_t plane = i == big ? plane_big : plane_small;
-            bind[i].offset_bytes = c * plane;
-            bind[i].bytes = push.channels * plane;
+        push.channels = (uint32_t)VKT_MIN(k.channels, o->channels - c);
+        for (uint32_t i = 0; i < w->n_bind; i++) {
+            bind[i].offset_bytes = c * k.plane[i == w->big];
+            bind[i].bytes = push.channels * k.plane[i == w->big];
         }
-        const uint64_t gx = (uint64_t)push.channels * rows;
-        uint64_t gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(gx, MIN_GROUPS), 1) : parts;
-        gy = VKT_MAX(gy, vkt_groups(parts * per_part, MAX_ITERATIONS, 1));
-        const uint32_t spec[] = {
-            lanes, [POOL_SPEC_R] = o->R, [POOL_SPEC_S] = o->S, [POOL_SPEC_N4] = o->n4, [POOL_SPEC_INSIDE] = inside
-        };
-        vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec), gx,
-                         (uint32_t)VKT_MIN(gy, parts), 1);
+        vkt_dispatch_add(e, w->kernel, bind, w->n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
+                         (uint64_t)push.channels * w->rows, (uint32_t)k.gy, 1);
     }
 }
 
@@ -146,8 +168,14 @@ static void pool_emit(const vkt_node *n, vkt_emit *e)
     vkt_bind bind[] = {
         [POOL_X] = VKT_WHOLE(n->in[0]), [POOL_Y] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->out[1])
     };
-    emit_channels(n, e, a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D, &o, bind, a->average ? 2 : 3, POOL_X,
-                  o.push.P, (uint64_t)o.push.Q * o.n4, largest_window(&o), o.inside);
+    const work w = { .kernel = a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D,
+                     .big = POOL_X,
+                     .n_bind = a->average ? 2 : 3,
+                     .rows = o.push.P,
+                     .items = (uint64_t)o.push.Q * o.n4,
+                     .taps = largest_window(&o),
+                     .inside = o.inside };
+    emit_channels(n, e, &o, &w, bind);
 }
 
 static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -247,17 +275,20 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_bind bind[] = {
         [POOL_DY] = VKT_WHOLE(n->in[0]), [POOL_DX] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->in[1])
     };
-    const uint32_t rows = o.cells ? vkt_div_up(o.push.H, o.R) : o.push.H;
     const uint32_t columns = o.cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
-    /* Windows over one element: as many as strides fit into a kernel, at most P and Q. */
-    uint64_t taps = largest_window(&o);
-    if (!o.cells) {
+    work w = { .kernel = kernels[a->pool.average][o.cells],
+               .big = POOL_DX,
+               .n_bind = a->pool.average ? 2 : 3,
+               .rows = o.cells ? vkt_div_up(o.push.H, o.R) : o.push.H,
+               .items = (uint64_t)columns * o.n4,
+               .taps = largest_window(&o),
+               .inside = o.cells ? o.covered : o.inside };
+    if (!o.cells) { /* windows over one element: as many strides as fit into a kernel, at most P and Q */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
-        taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
+        w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
     }
-    emit_channels(n, e, kernels[a->pool.average][o.cells], &o, bind, a->pool.average ? 2 : 3, POOL_DX, rows,
-                  (uint64_t)columns * o.n4, taps, o.cells ? o.covered : o.inside);
+    emit_channels(n, e, &o, &w, bind);
 }
 
 const vkt_op vkt_op_pool2d_dx = {
