@@ -1,0 +1,291 @@
+/* One layout: every SPIR-V module against shaders/abi/ and its row of kernels.def. Needs no device.
+ *
+ * A module's push block carries the name of a VKT_PUSH block, whose members (name, type, offset) it must have; its
+ * bindings, and whether it may read and write them, must be what the row says, because hazards and barriers follow from
+ * the row; and it must ask for no capability beyond what gpu/device.c demands of a device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "kernel/kernel.h"
+
+/* ---- the abi headers as data: a block's name, then its members ---- */
+
+typedef struct item {
+    const char *name;
+    char kind; /* 'P': a block starts; 'u', 'i', 'f': a member */
+} item;
+
+#define VKT_PUSH(type, members) { #type, 'P' }, members
+#define VKT_U32(name) { #name, 'u' },
+#define VKT_I32(name) { #name, 'i' },
+#define VKT_F32(name) { #name, 'f' },
+static const item abi[] = {
+#include "abi_includes.h" /* generated: every shaders/abi/X.abi.h */
+    { NULL, 'P' },
+};
+
+/* The members of a block, up to the next 'P'; NULL when no header has it. */
+static const item *find_block(const item *table, const char *name)
+{
+    for (const item *i = table; i->name; i++)
+        if (i->kind == 'P' && strcmp(i->name, name) == 0) return i + 1;
+    return NULL;
+}
+
+/* ---- as much of SPIR-V as it takes; numbers from the SPIR-V specification 1.6, section 3 ---- */
+
+enum {
+    OP_NAME = 5,
+    OP_MEMBER_NAME = 6,
+    OP_CAPABILITY = 17,
+    OP_TYPE_INT = 21,
+    OP_TYPE_FLOAT = 22,
+    OP_TYPE_STRUCT = 30,
+    OP_TYPE_POINTER = 32,
+    OP_VARIABLE = 59,
+    OP_DECORATE = 71,
+    OP_MEMBER_DECORATE = 72
+};
+enum { SPEC_ID = 1, NON_WRITABLE = 24, NON_READABLE = 25, BINDING = 33, DESCRIPTOR_SET = 34, OFFSET = 35 };
+enum { UNIFORM_CONSTANT = 0, PUSH_CONSTANT = 9, STORAGE_BUFFER = 12 };
+#define NONE UINT32_MAX
+#define MAX_MEMBERS 40
+
+typedef struct thing { /* whatever has an id */
+    uint32_t op;
+    const uint32_t *words; /* of the instruction that makes it */
+    const char *name;
+    uint32_t binding, set, spec;
+    bool non_writable, non_readable;
+    uint32_t members; /* of a struct */
+    struct {
+        const char *name;
+        uint32_t offset;
+        bool non_writable, non_readable;
+    } member[MAX_MEMBERS];
+} thing;
+
+typedef struct module {
+    thing *things;
+    uint32_t bound;
+    uint32_t capability; /* one that no device need have; NONE: there is none such */
+} module;
+
+static void decorate(thing *t, const uint32_t *w)
+{
+    switch (w[2]) {
+    case SPEC_ID: t->spec = w[3]; break;
+    case BINDING: t->binding = w[3]; break;
+    case DESCRIPTOR_SET: t->set = w[3]; break;
+    case NON_WRITABLE: t->non_writable = true; break;
+    case NON_READABLE: t->non_readable = true; break;
+    default: break;
+    }
+}
+
+static void decorate_member(thing *t, const uint32_t *w)
+{
+    if (w[2] >= MAX_MEMBERS) return;
+    switch (w[3]) {
+    case OFFSET: t->member[w[2]].offset = w[4]; break;
+    case NON_WRITABLE: t->member[w[2]].non_writable = true; break;
+    case NON_READABLE: t->member[w[2]].non_readable = true; break;
+    default: break;
+    }
+}
+
+/* Shader, ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
+static bool every_device_has(uint32_t capability)
+{
+    return capability == 1 || capability == 47 || (capability >= 61 && capability <= 65);
+}
+
+static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
+{
+    switch (op) {
+    case OP_CAPABILITY:
+        if (!every_device_has(w[1])) m->capability = w[1];
+        break;
+    case OP_NAME: m->things[w[1]].name = (const char *)&w[2]; break;
+    case OP_MEMBER_NAME:
+        if (w[2] < MAX_MEMBERS) m->things[w[1]].member[w[2]].name = (const char *)&w[3];
+        break;
+    case OP_DECORATE: decorate(&m->things[w[1]], w); break;
+    case OP_MEMBER_DECORATE: decorate_member(&m->things[w[1]], w); break;
+    case OP_TYPE_INT:
+    case OP_TYPE_FLOAT:
+    case OP_TYPE_STRUCT:
+    case OP_TYPE_POINTER:
+    case OP_VARIABLE: {
+        thing *t = &m->things[op == OP_VARIABLE ? w[2] : w[1]];
+        t->op = op;
+        t->words = w;
+        if (op == OP_TYPE_STRUCT) t->members = n - 2;
+        break;
+    }
+    default: break;
+    }
+}
+
+static module parse(const uint32_t *words, size_t bytes)
+{
+    assert_true(bytes >= 20 && words[0] == 0x07230203);
+    module m = { .bound = words[3], .capability = NONE };
+    m.things = calloc(m.bound, sizeof *m.things);
+    assert_non_null(m.things);
+    for (uint32_t i = 0; i < m.bound; i++) m.things[i].binding = m.things[i].set = m.things[i].spec = NONE;
+    for (size_t at = 5; at < bytes / 4; at += words[at] >> 16) {
+        assert_true(words[at] >> 16 > 0 && at + (words[at] >> 16) <= bytes / 4);
+        take(&m, words + at, words[at] & 0xffff, words[at] >> 16);
+    }
+    return m;
+}
+
+/* ---- what is wrong with a module; "" in `why`: nothing ---- */
+
+#define WHY 200
+typedef char reason[WHY];
+
+static void check_push(const module *m, const thing *block, const item *table, reason why)
+{
+    const item *want = block->name ? find_block(table, block->name) : NULL;
+    if (!want) {
+        snprintf(why, WHY, "push block \"%s\" is in no abi header", block->name ? block->name : "");
+        return;
+    }
+    uint32_t n = 0;
+    while (want[n].kind != 'P') n++;
+    if (n != block->members || n > MAX_MEMBERS || n * 4 > 128) {
+        snprintf(why, WHY, "%s: %u members in the abi header, %u in the module", block->name, n, block->members);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const thing *type = &m->things[block->words[2 + i]];
+        const char kind = type->op == OP_TYPE_FLOAT ? 'f' : type->op != OP_TYPE_INT ? '?' : type->words[3] ? 'i' : 'u';
+        const char *name = block->member[i].name;
+        const bool same = kind == want[i].kind && type->words[2] == 32 && block->member[i].offset == 4 * i &&
+                          (!name || strcmp(name, want[i].name) == 0); /* optimisers strip names */
+        if (same) continue;
+        snprintf(why, WHY, "%s, member %u: %s %c in the abi header, %s %c at offset %u in the module", block->name, i,
+                 want[i].name, want[i].kind, name ? name : "", kind, block->member[i].offset);
+        return;
+    }
+}
+
+static void check_binding(const module *m, const thing *v, const vkt_kernel_row *row, bool texel, reason why)
+{
+    const uint32_t storage = v->words[3], bit = v->binding < VKT_MAX_BINDINGS ? 1u << v->binding : 0;
+    const thing *block = &m->things[m->things[v->words[1]].words[3]];
+    bool read_only = v->non_writable, write_only = v->non_readable;
+    if (storage == STORAGE_BUFFER && block->members == 1) { /* glslang decorates the member, not the variable */
+        read_only |= block->member[0].non_writable;
+        write_only |= block->member[0].non_readable;
+    }
+    const char *fault = NULL;
+    if (v->set != 0 || !bit || !((row->reads | row->writes) & bit))
+        fault = "is not in the row";
+    else if ((storage == UNIFORM_CONSTANT) != (texel && (row->texels & bit)))
+        fault =
+            storage == UNIFORM_CONSTANT ? "is a texel buffer, but not in texels" : "is in texels, but no texel buffer";
+    else if (!read_only && !(row->writes & bit))
+        fault = "may be written, but is not in writes (or not marked readonly)";
+    else if (!write_only && !(row->reads & bit))
+        fault = "may be read, but is not in reads (or not marked writeonly)";
+    if (fault) snprintf(why, WHY, "binding %u %s", v->binding, fault);
+}
+
+static void check(const vkt_kernel_row *row, bool texel, const item *table, reason why)
+{
+    const module m = parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes);
+    bool lanes = false;
+    why[0] = 0;
+    if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
+    for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
+        const thing *t = &m.things[i];
+        lanes |= t->spec == 0;
+        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS) snprintf(why, WHY, "specialisation id %u", t->spec);
+        if (t->op != OP_VARIABLE) continue;
+        if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
+        if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, row, texel, why);
+    }
+    if (!lanes && !why[0]) snprintf(why, WHY, "specialisation id 0 is not the size of the work group");
+    free(m.things);
+}
+
+/* ---- tests ---- */
+
+static void every_module_fits_its_row_and_abi_header(void **state)
+{
+    (void)state;
+    unsigned bad = 0;
+    reason why;
+    for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT; id++) {
+        const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)id);
+        assert_int_equal(row->texels & ~row->reads, 0); /* texel buffers are read */
+        for (int texel = 0; texel <= (row->texels != 0); texel++) {
+            check(row, texel, abi, why);
+            if (why[0]) print_error("%s%s: %s\n", row->name, texel ? " (texel)" : "", why);
+            bad += why[0] != 0;
+        }
+    }
+    assert_int_equal(bad, 0);
+}
+
+/* A check that never fails proves nothing: the same module against tables with one thing changed. */
+static void every_difference_is_found(void **state)
+{
+    (void)state;
+    static const item right[] = { { "vkt_philox_test_push", 'P' },
+                                  { "n", 'u' },
+                                  { "a", 'u' },
+                                  { "b", 'u' },
+                                  { "stream", 'u' },
+                                  { "key_lo", 'u' },
+                                  { "key_hi", 'u' },
+                                  { NULL, 'P' } };
+    const vkt_kernel_row *row = vkt_kernel_get(VKT_K_PHILOX_TEST);
+    reason why;
+    check(row, false, right, why);
+    assert_string_equal(why, "");
+    for (int fault = 0; fault < 9; fault++) {
+        item table[VKT_COUNT(right) + 1];
+        vkt_kernel_row changed = *row;
+        memcpy(table, right, sizeof right);
+        switch (fault) {
+        case 0: table[2].kind = 'f'; break;
+        case 1: table[2].kind = 'i'; break;
+        case 2: table[1].name = "a", table[2].name = "n"; break;                         /* swapped */
+        case 3: table[6] = (item){ NULL, 'P' }; break;                                   /* one less */
+        case 4: table[7] = (item){ "more", 'u' }, table[8] = (item){ NULL, 'P' }; break; /* one more */
+        case 5: table[0].name = "vkt_other_push"; break;
+        case 6: changed.writes = 0, changed.reads = 1; break; /* what it writes would have no barrier */
+        case 7: changed.writes = 2; break;
+        default: changed.writes = 3, changed.reads = 1; break; /* harmless: more than it does */
+        }
+        check(&changed, false, table, why);
+        assert_int_equal(why[0] != 0, fault != 8);
+    }
+    const vkt_kernel_row *texel = vkt_kernel_get(VKT_K_SGD);
+    vkt_kernel_row changed = *texel;
+    changed.texels = 1;
+    check(&changed, true, abi, why);
+    assert_string_equal(why, "binding 1 is a texel buffer, but not in texels");
+    changed.texels = 1 | 2 | 1u << 3;
+    check(&changed, true, abi, why);
+    assert_string_equal(why, "binding 3 is in texels, but no texel buffer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_module_fits_its_row_and_abi_header),
+        cmocka_unit_test(every_difference_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
