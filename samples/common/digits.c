@@ -1,0 +1,48 @@
+/* common/digits.c - see digits.h. A Braille letter is a cell of 2 x 4 dots: U+2800 plus one bit per dot (Unicode, block
+ * "Braille Patterns"). */
+#include "common/digits.h"
+
+enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2 };
+
+/* The pixel under a dot; pictures are sampled, not filtered. */
+static float pixel(const text_picture *p, uint32_t dot_y, uint32_t dot_x)
+{
+    const uint32_t y = (2 * dot_y + 1) * p->height / (2 * DOTS_HIGH), x = (2 * dot_x + 1) * p->width / (2 * DOTS_WIDE);
+    return p->pixels[y * p->width + x];
+}
+
+static float middle(const text_picture *p)
+{
+    float low = p->pixels[0], high = low;
+    for (uint32_t i = 1; i < p->height * p->width; i++) {
+        if (p->pixels[i] < low) low = p->pixels[i];
+        if (p->pixels[i] > high) high = p->pixels[i];
+    }
+    return low + (high - low) * 0.4f;
+}
+
+static void print_cell(FILE *out, const text_picture *p, float threshold, uint32_t line, uint32_t column)
+{
+    static const unsigned char bits[4][2] = { { 0x01, 0x08 }, { 0x02, 0x10 }, { 0x04, 0x20 }, { 0x40, 0x80 } };
+    unsigned dots = 0;
+    for (uint32_t y = 0; y < 4; y++)
+        for (uint32_t x = 0; x < 2; x++)
+            if (pixel(p, 4 * line + y, 2 * column + x) > threshold) dots |= bits[y][x];
+    fprintf(out, "\xe2%c%c", 0xa0 | (int)(dots >> 6), 0x80 | (int)(dots & 0x3f)); /* UTF-8 of U+2800 + dots */
+}
+
+void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
+{
+    for (uint32_t line = 0; line < LINES; line++) {
+        for (uint32_t i = 0; i < n; i++) {
+            const float threshold = middle(&pictures[i]);
+            for (uint32_t column = 0; column < COLUMNS; column++)
+                print_cell(out, &pictures[i], threshold, line, column);
+            fprintf(out, "%*s", i + 1 < n ? GAP : 0, "");
+        }
+        fputc('\n', out);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        fprintf(out, "%-*.*s%*s", COLUMNS, COLUMNS, pictures[i].caption, i + 1 < n ? GAP : 0, "");
+    fputc('\n', out);
+}

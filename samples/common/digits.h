@@ -1,0 +1,19 @@
+/* common/digits.h - small pictures as text, several side by side. */
+#ifndef SAMPLE_DIGITS_H
+#define SAMPLE_DIGITS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* One picture: channel 0 of it, row-major, any range of values; and the line under it. */
+typedef struct text_picture {
+    const float *pixels; /* height x width */
+    uint32_t height, width;
+    char caption[48];
+} text_picture;
+
+/* Prints the pictures next to each other, scaled to 14 columns by 7 lines each (28 x 28 dots of Braille letters), with
+ * their captions below. */
+void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
+
+#endif

@@ -1,0 +1,105 @@
+/* common/mnist_data.c - see mnist_data.h. */
+#include "common/mnist_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fetch.h"
+
+enum { DRAWN_TRAIN = 20000, DRAWN_TEST = 4000, MAX_CHANNELS = 16 };
+
+/* The files as first published; hashes of the contents, since gzip wrappers differ. */
+static const fetch_file files[] = {
+    { "train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" },
+    { "train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5" },
+    { "t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7" },
+    { "t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2" },
+};
+static const char *const mirrors[] = { "https://ossci-datasets.s3.amazonaws.com/mnist",
+                                       "https://storage.googleapis.com/cvdf-datasets/mnist" };
+
+/* $VKT_MNIST_MIRROR, if set, is the only mirror ("" for none): for those who have their own, and for tests. */
+static bool download(const char *folder, FILE *notes)
+{
+    const char *own = getenv("VKT_MNIST_MIRROR");
+    if (own && !*own) return false;
+    if (notes) fprintf(notes, "fetching MNIST to %s (11 MB)\n", folder);
+    if (own) return fetch_files(own, folder, files, 4);
+    for (size_t i = 0; i < sizeof mirrors / sizeof *mirrors; i++)
+        if (fetch_files(mirrors[i], folder, files, 4)) return true;
+    return false;
+}
+
+static vkt_result open_folder(const vkt_host *host, const char *folder, mnist_data *d)
+{
+    snprintf(d->source, sizeof d->source, "%s", folder);
+    vkt_result r = vkt_dataset_open_mnist_like(host, folder, VKT_SPLIT_TRAIN, 0, &d->train);
+    if (r == VKT_OK)
+        r = vkt_dataset_open_mnist_like(host, folder, VKT_SPLIT_TEST, vkt_dataset_classes(d->train), &d->test);
+    if (r != VKT_OK) mnist_data_close(d);
+    return r;
+}
+
+/* The first folder that has the files. VKT_E_NOT_FOUND, without a message, when there is none. */
+static vkt_result look_around(const vkt_host *host, mnist_data *d)
+{
+    char from_env[400] = "";
+    const char *data = getenv("VKT_DATA");
+    if (data && *data) snprintf(from_env, sizeof from_env, "%s/mnist", data);
+    const char *const places[] = { from_env, "data/mnist", "../shared/data/mnist" };
+    vkt_host silent = *host;
+    silent.log_level = VKT_LOG_NONE;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (!*places[i]) continue;
+        const vkt_result r = open_folder(&silent, places[i], d);
+        if (r == VKT_E_NOT_FOUND) continue;
+        if (r == VKT_OK) mnist_data_close(d);
+        return open_folder(host, places[i], d); /* with the host's own logger, that now has something to say */
+    }
+    return VKT_E_NOT_FOUND;
+}
+
+static vkt_result draw(const vkt_host *host, FILE *notes, mnist_data *d)
+{
+    if (notes) fputs("MNIST is neither here nor can it be fetched: training on drawn digits\n", notes);
+    snprintf(d->source, sizeof d->source, "drawn digits");
+    vkt_result r = vkt_dataset_digits(host, DRAWN_TRAIN, 1, &d->train);
+    if (r == VKT_OK) r = vkt_dataset_digits(host, DRAWN_TEST, 2, &d->test);
+    if (r != VKT_OK) mnist_data_close(d);
+    return r;
+}
+
+static vkt_result normalize(mnist_data *d)
+{
+    uint32_t chw[3];
+    float mean[MAX_CHANNELS], std[MAX_CHANNELS];
+    vkt_dataset_sample_shape(d->train, chw);
+    if (chw[0] > MAX_CHANNELS) return VKT_OK; /* the trainer refuses it with a message */
+    vkt_result r = vkt_dataset_measure(d->train, mean, std);
+    for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
+        mean[c] = roundf(mean[c] * 1e4f) / 1e4f;
+        std[c] = fmaxf(roundf(std[c] * 1e4f), 1) / 1e4f;
+    }
+    if (r == VKT_OK) r = vkt_dataset_normalize(d->train, mean, std);
+    vkt_dataset_sample_shape(d->test, chw);
+    if (r == VKT_OK && chw[0] <= MAX_CHANNELS) r = vkt_dataset_normalize(d->test, mean, std);
+    return r;
+}
+
+vkt_result mnist_data_open(const vkt_host *host, const char *folder, FILE *notes, mnist_data *out)
+{
+    *out = (mnist_data){ 0 };
+    vkt_result r = folder ? open_folder(host, folder, out) : look_around(host, out);
+    if (r == VKT_E_NOT_FOUND && !folder)
+        r = download("data/mnist", notes) ? open_folder(host, "data/mnist", out) : draw(host, notes, out);
+    if (r == VKT_OK) r = normalize(out);
+    if (r != VKT_OK) mnist_data_close(out);
+    return r;
+}
+
+void mnist_data_close(mnist_data *d)
+{
+    vkt_dataset_destroy(&d->train);
+    vkt_dataset_destroy(&d->test);
+}

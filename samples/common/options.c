@@ -1,0 +1,158 @@
+/* common/options.c - see options.h. */
+#include "common/options.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPT_LIST_DEVICES = 256,
+    OPT_EPOCHS,
+    OPT_BATCH,
+    OPT_LR,
+    OPT_OPTIMIZER,
+    OPT_SEED,
+    OPT_PATIENCE,
+    OPT_CHECKPOINT,
+    OPT_CHECKPOINT_EVERY,
+    OPT_RESUME,
+    OPT_SAVE,
+    OPT_MEMORY_LIMIT,
+    OPT_STREAM,
+    OPT_JSON,
+    OPT_HISTORY,
+    OPT_PLOT,
+    OPT_PROFILE
+};
+
+static const struct argp_option table[] = {
+    { 0, 0, 0, 0, "Device and data", 1 },
+    { "device", 'D', "N|NAME", 0, "number of --list-devices or a part of the device's name", 1 },
+    { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
+    { "memory-limit", OPT_MEMORY_LIMIT, "SIZE", 0, "most device memory to hold, for instance 512M or 2G", 1 },
+    { "data", 'd', "DIR", 0, "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip", 1 },
+    { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
+    { 0, 0, 0, 0, "Training", 2 },
+    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set, those of a resumed run included (3)", 2 },
+    { "batch", OPT_BATCH, "N", 0, "samples per step (128)", 2 },
+    { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 2 },
+    { "optimizer", OPT_OPTIMIZER, "NAME", 0, "adam (default), keras-adam, sgd, momentum or nesterov (0.9)", 2 },
+    { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout (1)", 2 },
+    { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs without a better validation accuracy (0: never)", 2 },
+    { 0, 0, 0, 0, "Files", 3 },
+    { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
+    { "checkpoint-every", OPT_CHECKPOINT_EVERY, "STEPS", 0, "and after every so many steps", 3 },
+    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit", 3 },
+    { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
+    { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object", 3 },
+    { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
+    { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
+    { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
+    { 0, 0, 0, 0, "Other", 4 },
+    { "quiet", 'q', 0, 0, "print nothing but errors", 4 },
+    { 0 }
+};
+
+static const struct {
+    const char *name;
+    vkt_optimizer value;
+} optimizers[] = {
+    { "adam", { .kind = VKT_ADAM } },
+    { "keras-adam", { .kind = VKT_ADAM, .keras = true } },
+    { "sgd", { .kind = VKT_SGD } },
+    { "momentum", { .kind = VKT_SGD, .momentum = 0.9f } },
+    { "nesterov", { .kind = VKT_SGD, .momentum = 0.9f, .nesterov = true } },
+};
+
+/* ---- values: each ends the program with a message when `text` is none ---- */
+
+static uint64_t integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || n < least || n > most)
+        argp_error(state, "--%s: want an integer from %llu to %llu, got '%s'", option, (unsigned long long)least,
+                   (unsigned long long)most, text);
+    return n;
+}
+
+static uint32_t integer32(struct argp_state *state, const char *option, const char *text, uint32_t least)
+{
+    return (uint32_t)integer(state, option, text, least, UINT32_MAX);
+}
+
+static float rate(struct argp_state *state, const char *text)
+{
+    char *end;
+    const float x = strtof(text, &end);
+    if (end == text || *end || !isfinite(x) || x <= 0) argp_error(state, "--lr: want a number above 0, got '%s'", text);
+    return x;
+}
+
+/* "512M": bytes, or with K, M, G, T (powers of 1024, also KiB or KB). */
+static uint64_t size(struct argp_state *state, const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    uint64_t n = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    const char *rest = end + (unit != NULL);
+    const bool good = !*rest || strcmp(rest, "B") == 0 || (unit && strcmp(rest, "iB") == 0);
+    if (!isdigit((unsigned char)text[0]) || errno || !good || n == 0 || n > UINT64_MAX >> shift)
+        argp_error(state, "--memory-limit: want a size such as 512M or 2G, got '%s'", text);
+    return n << shift;
+}
+
+static vkt_optimizer optimizer(struct argp_state *state, const char *text)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (strcmp(text, optimizers[i].name) == 0) return optimizers[i].value;
+    argp_error(state, "--optimizer: want adam, keras-adam, sgd, momentum or nesterov, got '%s'", text);
+    return optimizers[0].value;
+}
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    train_options *o = state->input;
+    switch (key) {
+    case 'D': o->device = text; break;
+    case 'd': o->data = text; break;
+    case 'q': o->quiet = true; break;
+    case OPT_LIST_DEVICES: o->list_devices = true; break;
+    case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
+    case OPT_STREAM: o->stream = true; break;
+    case OPT_EPOCHS: o->epochs = integer32(state, "epochs", text, 1); break;
+    case OPT_BATCH: o->batch = integer32(state, "batch", text, 1); break;
+    case OPT_LR: o->lr = rate(state, text); break;
+    case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
+    case OPT_SEED: o->seed = integer(state, "seed", text, 0, UINT64_MAX); break;
+    case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
+    case OPT_CHECKPOINT: o->checkpoint = text; break;
+    case OPT_CHECKPOINT_EVERY: o->checkpoint_every = integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
+    case OPT_RESUME: o->resume = text; break;
+    case OPT_SAVE: o->save = text; break;
+    case OPT_JSON: o->json = text; break;
+    case OPT_HISTORY: o->history = text; break;
+    case OPT_PLOT: o->plot = text; break;
+    case OPT_PROFILE: o->profile = text; break;
+    case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
+    case ARGP_KEY_END:
+        if (o->checkpoint_every && !o->checkpoint) argp_error(state, "--checkpoint-every needs --checkpoint FILE");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+void train_options_parse(train_options *o, const char *doc, int argc, char **argv)
+{
+    const struct argp parser = { .options = table, .parser = on_option, .doc = doc };
+    argp_err_exit_status = 2;
+    argp_parse(&parser, argc, argv, 0, NULL, o);
+}

@@ -1,0 +1,58 @@
+/* common/report.c - see report.h. */
+#include "common/report.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* JSON knows no NaN. */
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *epochs(const vkt_trainer *t)
+{
+    uint32_t n;
+    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list,
+                              json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r[i].epoch,
+                                        "train_loss", number(r[i].train_loss), "train_acc", number(r[i].train_acc),
+                                        "val_loss", number(r[i].val_loss), "val_acc", number(r[i].val_acc), "lr",
+                                        number(r[i].lr), "seconds", number(r[i].seconds)));
+    return list;
+}
+
+static json_t *report(const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_ns)
+{
+    const vkt_device_info *device = vkt_ctx_device(ctx);
+    const uint64_t first_ns = vkt_trainer_first_step_ns(t);
+    vkt_memory_stats memory;
+    vkt_ctx_memory(ctx, &memory);
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "device", device->name, "driver", device->driver,
+                     "parameters", (json_int_t)vkt_trainer_parameters(t), "epochs", epochs(t), "best_val_acc",
+                     number(vkt_trainer_best_accuracy(t)), "ms_per_step", number(vkt_trainer_ms_per_step(t)),
+                     "first_step_ms", number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN),
+                     "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
+}
+
+bool write_report(const char *path, const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_ns)
+{
+    json_t *object = report(ctx, t, start_ns);
+    const size_t room = strlen(path) + sizeof ".tmp";
+    char *temp = malloc(room);
+    bool ok = object && temp;
+    if (ok) {
+        snprintf(temp, room, "%s.tmp", path);
+        ok = json_dump_file(object, temp, JSON_INDENT(2)) == 0 && rename(temp, path) == 0;
+    }
+    if (!ok) fprintf(stderr, "%s cannot be written: %s\n", path, strerror(errno));
+    free(temp);
+    json_decref(object);
+    return ok;
+}
