@@ -12,6 +12,7 @@ typedef struct fit {
     uint64_t run;                /* newest run of the program */
     uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
+    bool interrupted;            /* callbacks.stop said so */
     double median_ms; /* of the steps up to the last look */
 } fit;
 
@@ -107,8 +108,11 @@ static vkt_result train_epoch(fit *f)
     VKT_TRY(vkt_feed_start(&t->feed, t->at.batch));
     f->epoch_start_ns = vkt_now_ns();
     f->last_ns = 0;
+    const vkt_fit_callbacks *c = &f->p->callbacks;
     for (;;) {
         vkt_batch b;
+        f->interrupted = c->stop && c->stop(c->user);
+        if (f->interrupted) return drain(f);
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
         VKT_TRY(
@@ -171,6 +175,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     bool stop = t->at.stopped;
     while (!stop && t->at.epoch <= f.epochs) {
         VKT_TRY(train_epoch(&f));
+        if (f.interrupted) return f.p->checkpoint ? vkt_trainer_checkpoint(t, f.p->checkpoint) : VKT_OK;
         VKT_TRY(finish_epoch(&f, &stop));
     }
     return t->at.best_epoch ? vkt_trainer_put(t, VKT_PART_VALUE, t->best) : VKT_OK;
