@@ -58,7 +58,7 @@ static uint64_t default_cap(const vkt_ctx *ctx)
 {
     const heap_room room = main_heap(ctx);
     const uint64_t spare = room.budget > room.usage ? room.budget - room.usage : 0;
-    return (ctx->has_memory_budget ? spare : room.size) / 5 * 4;
+    return (room.budget ? spare : room.size) / 5 * 4;
 }
 
 vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes)

@@ -72,6 +72,10 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceFeatures2(VkPhysicalDevice ph
 static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceMemoryProperties2(VkPhysicalDevice phys,
                                                                      VkPhysicalDeviceMemoryProperties2 *p)
 {
+    if (!fake.budget) {
+        real.GetPhysicalDeviceMemoryProperties2(phys, p);
+        return;
+    }
     VkPhysicalDeviceMemoryBudgetPropertiesEXT *budget = p->pNext;
     VkPhysicalDeviceMemoryProperties2 plain = { .sType = p->sType };
     real.GetPhysicalDeviceMemoryProperties2(phys, &plain);

@@ -309,6 +309,35 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TEXEL") | unsetenv("VKT_NO_TEXEL"), 0);
 }
 
+/* What a validation layer says becomes error lines that the test host counts; else a clean run would mean nothing. */
+static void validation_messages_reach_the_log(void **state)
+{
+    (void)state;
+    const vkt_host host = vkt_test_host();
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    vkt_ctx_destroy(&ctx);
+    vkt_test_expect_errors(true);
+    const vkt_result r =
+        vkt_ctx_create(&(vkt_ctx_params){ .validation = true, .no_pipeline_cache = true }, &host, &ctx);
+    if (r == VKT_E_FEATURE) {
+        vkt_test_error_says("apt install vulkan-validationlayers");
+        print_message("SKIPPED: VK_LAYER_KHRONOS_validation is not installed\n");
+        return;
+    }
+    assert_int_equal(r, VKT_OK);
+    VkSemaphore left;
+    const VkSemaphoreCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO };
+    assert_int_equal(ctx->vk.CreateSemaphore(ctx->device, &info, NULL, &left), VK_SUCCESS);
+    vkt_name(ctx, VK_OBJECT_TYPE_SEMAPHORE, (uint64_t)left, "left behind");
+    assert_int_equal(vkt_test_messages(), 0);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(vkt_test_messages(), 1);
+    vkt_test_error_says("validation: ");
+    vkt_test_error_says("left behind");
+    assert_int_equal(vkt_test_live_blocks(), 0);
+    vkt_test_setup(state); /* the message was wanted */
+}
+
 static int setup(void **state)
 {
     fake_reset();
@@ -331,6 +360,7 @@ int main(void)
         TEST(survives_every_failed_allocation),
         TEST(survives_every_failed_vulkan_call),
         TEST(contexts_do_not_meet),
+        TEST(validation_messages_reach_the_log),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
