@@ -18,7 +18,8 @@ vkt_temp_dir vkt_temp_dir_make(void)
 {
     vkt_temp_dir dir;
     const char *base = getenv("TMPDIR");
-    snprintf(dir.path, sizeof dir.path, "%.200s/vkt-test-XXXXXX", base && *base ? base : "/tmp");
+    if (!base || !*base) base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(dir.path, sizeof dir.path, "%.200s/vkt-test-XXXXXX", base);
     if (!mkdtemp(dir.path)) fail_msg("cannot make a directory like %s", dir.path);
     return dir;
 }

@@ -1,4 +1,4 @@
-/* support/temp_dir.h - an empty directory for one test, on a real file system. */
+/* support/temp_dir.h - an empty directory for one test. */
 #ifndef VKT_TEST_TEMP_DIR_H
 #define VKT_TEST_TEMP_DIR_H
 
@@ -6,7 +6,7 @@ typedef struct vkt_temp_dir {
     char path[256];
 } vkt_temp_dir;
 
-/* Made in $TMPDIR or /tmp; fails the test where that cannot be. */
+/* Made in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp; fails the test where that cannot be. */
 vkt_temp_dir vkt_temp_dir_make(void);
 /* "<dir>/<name>", valid until the next four calls. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);

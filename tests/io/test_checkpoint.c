@@ -1,0 +1,341 @@
+/* Checkpoints: they come back, damage is told from other kinds and newer versions, and nothing loses the last good one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/philox.h"
+#include "io/checkpoint.h"
+#include "support/host.h"
+#include "support/temp_dir.h"
+
+static const float weight[6] = { 1, -2, 3.5f, 0, 1e-30f, 6 };
+static const uint32_t order[3] = { 2, 0, 1 };
+static const vkt_blob blobs[] = {
+    { "fc.weight", VKT_ST_F32, 2, { 2, 3 }, weight },
+    { "vktrain.moment1.fc.weight", VKT_ST_F32, 2, { 2, 3 }, weight },
+    { "vktrain.order", VKT_ST_U32, 1, { 3 }, order },
+    { "vktrain.nothing", VKT_ST_F32, 1, { 0 }, NULL },
+};
+static const vkt_meta meta[] = { { "vktrain.step", "469" }, { "note", "\"vktrain.crc32\":\"12345678\"" } };
+
+static void write_small(const char *path)
+{
+    const vkt_host h = vkt_test_host();
+    assert_int_equal(vkt_checkpoint_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
+}
+
+/* Replaces the file without the cost of a flush. */
+static void put(const char *path, const void *bytes, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+static char *get(const char *path, size_t *n)
+{
+    const vkt_host h = vkt_test_host();
+    void *bytes;
+    assert_int_equal(vkt_file_read(&h, path, 1 << 20, &bytes, n), VKT_OK);
+    return bytes;
+}
+
+static vkt_result try_open(const char *path)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_safetensors *st = (vkt_safetensors *)1;
+    const size_t before = vkt_test_live_blocks();
+    const vkt_result r = vkt_checkpoint_open(&h, path, &st);
+    assert_int_equal(st == NULL, r != VKT_OK);
+    vkt_safetensors_close(&st);
+    assert_int_equal(vkt_test_live_blocks(), before);
+    return r;
+}
+
+static void the_state_comes_back_bit_by_bit(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    write_small(path);
+    vkt_safetensors *st;
+    assert_int_equal(vkt_checkpoint_open(&h, path, &st), VKT_OK);
+    assert_int_equal(vkt_safetensors_count(st), VKT_COUNT(blobs));
+    for (size_t i = 0; i < VKT_COUNT(blobs); i++) {
+        char got[64];
+        const vkt_st_entry *e = vkt_safetensors_find(st, blobs[i].name);
+        assert_non_null(e);
+        assert_int_equal(vkt_safetensors_read_raw(st, e, got, vkt_blob_bytes(&blobs[i])), VKT_OK);
+        if (e->bytes) assert_memory_equal(got, blobs[i].data, e->bytes);
+    }
+    assert_string_equal(vkt_safetensors_meta(st, "vktrain.step"), "469");
+    assert_string_equal(vkt_safetensors_meta(st, "note"), meta[1].value);
+    vkt_safetensors_close(&st);
+
+    size_t n, n2;
+    char *first = get(path, &n);
+    write_small(path);
+    char *second = get(path, &n2);
+    assert_int_equal(n, n2);
+    assert_memory_equal(first, second, n); /* deterministic */
+    vkt_free(&h, first);
+    vkt_free(&h, second);
+    vkt_temp_dir_remove(&dir);
+}
+
+static void every_flipped_bit_and_every_cut_is_found(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    write_small(path);
+    size_t n;
+    char *bytes = get(path, &n);
+    vkt_test_expect_errors(true);
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+        put(path, bytes, n);
+        if (try_open(path) != VKT_E_FORMAT) fail_msg("a flip of bit %zu of byte %zu was not found", bit % 8, bit / 8);
+        bytes[bit / 8] = (char)(bytes[bit / 8] ^ 1 << bit % 8);
+    }
+    bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
+    put(path, bytes, n);
+    assert_int_equal(try_open(path), VKT_E_FORMAT);
+    vkt_test_error_says("is damaged");
+    bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
+    for (size_t cut = 0; cut < n; cut++) {
+        put(path, bytes, cut);
+        assert_int_equal(try_open(path), VKT_E_FORMAT);
+        if (cut >= 8) vkt_test_error_says("truncated");
+    }
+    put(path, bytes, n);
+    assert_int_equal(try_open(path), VKT_OK);
+    vkt_free(&h, bytes);
+    vkt_temp_dir_remove(&dir);
+}
+
+/* Replaces a text of the header by one of the same length and puts the right checksum in, by the definition in
+ * checkpoint.h. */
+static void edit_and_seal(const char *path, const char *from, const char *to)
+{
+    const vkt_host h = vkt_test_host();
+    size_t n;
+    char *bytes = get(path, &n);
+    char *place = NULL, *digits = NULL;
+    for (size_t i = 8; i + strlen(from) <= n && !place; i++) {
+        if (memcmp(bytes + i, from, strlen(from)) == 0) place = bytes + i;
+    }
+    assert_non_null(place);
+    memcpy(place, to, strlen(to));
+    digits = strstr(bytes + 8, "vktrain.crc32\":\"") + strlen("vktrain.crc32\":\"");
+    uLong crc = crc32(0, (const Bytef *)bytes, (uInt)(digits - bytes));
+    crc = crc32(crc, (const Bytef *)digits + 8, (uInt)(bytes + n - digits - 8));
+    char text[9];
+    snprintf(text, sizeof text, "%08lx", crc);
+    memcpy(digits, text, 8);
+    put(path, bytes, n);
+    vkt_free(&h, bytes);
+}
+
+static void other_kinds_and_newer_versions_are_told_apart(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    vkt_test_expect_errors(true);
+    assert_int_equal(try_open(path), VKT_E_NOT_FOUND);
+    static const char png[] = "\x89PNG\r\n\x1a\n and so on, and so on";
+    put(path, png, sizeof png);
+    assert_int_equal(try_open(path), VKT_E_FORMAT);
+    vkt_test_error_says("of another kind");
+    assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, NULL, 0), VKT_OK); /* 16 bytes */
+    assert_int_equal(try_open(path), VKT_E_FORMAT);
+    vkt_test_error_says("not a vktrain checkpoint");
+    assert_int_equal(vkt_safetensors_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
+    assert_int_equal(try_open(path), VKT_E_FORMAT);
+    vkt_test_error_says("not a vktrain checkpoint");
+
+    write_small(path);
+    edit_and_seal(path, "469", "470"); /* the helper seals rightly: harmless edits open */
+    assert_int_equal(try_open(path), VKT_OK);
+    edit_and_seal(path, "training-state", "tuning-results");
+    assert_int_equal(try_open(path), VKT_E_FORMAT);
+    vkt_test_error_says("tuning-results");
+    write_small(path);
+    edit_and_seal(path, "vktrain.version\":\"1", "vktrain.version\":\"2");
+    assert_int_equal(try_open(path), VKT_E_UNSUPPORTED);
+    vkt_test_error_says("version 2");
+    vkt_temp_dir_remove(&dir);
+}
+
+/* ---- never lose the last good one ---- */
+
+static void failures_leave_the_old_checkpoint(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    write_small(path);
+    size_t n, n2;
+    char *old = get(path, &n);
+    vkt_test_expect_errors(true);
+    const vkt_meta reserved = { "vktrain.kind", "x" };
+    assert_int_equal(vkt_checkpoint_write(&h, path, blobs, 1, &reserved, 1), VKT_E_ARG);
+    vkt_test_error_says("given twice");
+    for (unsigned k = 1;; k++) {
+        vkt_test_fail_allocation(k);
+        const vkt_result r = vkt_checkpoint_write(&h, path, blobs, 1, meta, 1);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_int_equal(vkt_test_live_blocks(), 1);
+        vkt_test_fail_allocation(0);
+        char *now = get(path, &n2);
+        assert_true(n == n2 && memcmp(old, now, n) == 0);
+        vkt_free(&h, now);
+    }
+    for (unsigned k = 1;; k++) {
+        vkt_test_fail_allocation(k);
+        const vkt_result r = try_open(path);
+        const bool failed = vkt_test_allocation_failed();
+        assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
+        if (!failed) break;
+    }
+    vkt_test_fail_allocation(0);
+    vkt_free(&h, old);
+    vkt_temp_dir_remove(&dir);
+}
+
+/* In a child, since the limit is for the process: every size of disk short of the whole file. */
+static void a_full_disk_leaves_the_old_checkpoint(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    write_small(path);
+    size_t n;
+    char *old = get(path, &n);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        vkt_test_expect_errors(true);
+        signal(SIGXFSZ, SIG_IGN);
+        for (rlim_t room = 0; room < n; room++) {
+            const struct rlimit limit = { room, RLIM_INFINITY };
+            if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+            if (vkt_checkpoint_write(&h, path, blobs, VKT_COUNT(blobs), meta, 2) != VKT_E_IO) _exit(3);
+        }
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    size_t n2;
+    char *now = get(path, &n2);
+    assert_int_equal(n, n2);
+    assert_memory_equal(old, now, n);
+    assert_int_equal(vkt_temp_dir_count(&dir), 1);
+    vkt_free(&h, old);
+    vkt_free(&h, now);
+    vkt_temp_dir_remove(&dir);
+}
+
+enum { BIG = 1 << 18 };
+
+/* A state whose every word says which one it is. */
+static vkt_result write_step(const char *path, uint32_t *words, uint32_t step)
+{
+    const vkt_host h = vkt_test_host();
+    char text[16];
+    snprintf(text, sizeof text, "%u", step);
+    for (uint32_t i = 0; i < BIG; i++) words[i] = step;
+    const vkt_blob blob = { "w", VKT_ST_U32, 1, { BIG }, words };
+    const vkt_meta step_meta = { "step", text };
+    return vkt_checkpoint_write(&h, path, &blob, 1, &step_meta, 1);
+}
+
+static pid_t start_writer(const char *path, uint32_t *words, uint32_t first)
+{
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child != 0) return child;
+    for (uint32_t step = first;; step++) {
+        if (write_step(path, words, step) != VKT_OK) _exit(3);
+    }
+}
+
+static void assert_whole(const char *path, uint32_t *words)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_safetensors *st;
+    assert_int_equal(vkt_checkpoint_open(&h, path, &st), VKT_OK);
+    assert_int_equal(vkt_safetensors_read_raw(st, vkt_safetensors_find(st, "w"), words, BIG * sizeof *words), VKT_OK);
+    const uint32_t step = (uint32_t)strtoul(vkt_safetensors_meta(st, "step"), NULL, 10);
+    for (uint32_t i = 0; i < BIG; i++) assert_int_equal(words[i], step);
+    vkt_safetensors_close(&st);
+}
+
+/* Two processes rewrite the same checkpoint and are killed (SIGKILL) at random moments. */
+static void killed_writers_leave_a_whole_checkpoint(void **state)
+{
+    (void)state;
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
+    uint32_t *words = malloc(BIG * sizeof *words);
+    vkt_rng rng = vkt_rng_make(vkt_now_ns(), VKT_STREAM_TEST, 0, 0); /* another moment in every run */
+    unsigned left_temporaries = 0;
+    assert_int_equal(write_step(path, words, 0), VKT_OK);
+    for (uint32_t round = 1; round <= 30; round++) {
+        const pid_t a = start_writer(path, words, round * 1000), b = start_writer(path, words, round * 1000 + 500000);
+        const struct timespec nap = { 0, (long)vkt_rng_range(&rng, 100000, 40000000) };
+        nanosleep(&nap, NULL);
+        assert_whole(path, words); /* also while they write */
+        int status_a, status_b;
+        kill(a, SIGKILL);
+        kill(b, SIGKILL);
+        waitpid(a, &status_a, 0);
+        waitpid(b, &status_b, 0);
+        assert_true(WIFSIGNALED(status_a) && WIFSIGNALED(status_b)); /* neither ended by a failed write */
+        assert_whole(path, words);
+        left_temporaries += vkt_temp_dir_count(&dir) > 1;
+    }
+    assert_true(left_temporaries > 0); /* some were killed in the middle of writing */
+    assert_in_range(vkt_temp_dir_count(&dir), 1, 3);
+    assert_int_equal(write_step(path, words, 1), VKT_OK);
+    assert_whole(path, words);
+    free(words);
+    vkt_temp_dir_remove(&dir);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_state_comes_back_bit_by_bit),
+        TEST(every_flipped_bit_and_every_cut_is_found),
+        TEST(other_kinds_and_newer_versions_are_told_apart),
+        TEST(failures_leave_the_old_checkpoint),
+        TEST(a_full_disk_leaves_the_old_checkpoint),
+        TEST(killed_writers_leave_a_whole_checkpoint),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
+}
