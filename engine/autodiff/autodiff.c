@@ -107,8 +107,10 @@ static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
 {
     if (g->status != VKT_OK) return g->status;
-    if (loss.id == 0 || loss.id >= g->n_values || g->values[loss.id].shape.rank != 0)
-        return vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss");
+    if (loss.id == 0 || loss.id >= g->n_values || g->values[loss.id].shape.rank != 0) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss"));
+        return g->status;
+    }
     const float one = 1.0f;
     const vkt_tensor seed = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one);
     vkt_graph_arena(g, VKT_ROLE_GRAD);

@@ -151,7 +151,8 @@ static vkt_result pool_infer(vkt_infer *f)
     const vkt_pool2d_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0);
     char text[80];
-    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank == 4 && x->layout == VKT_BATCH_LAST, VKT_E_SHAPE,
+    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank == 4 && x->layout == VKT_BATCH_LAST,
+                x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
