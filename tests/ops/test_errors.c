@@ -1,0 +1,277 @@
+/* Wrong applications of ops: each gives its own status and one message, the graph stays refused, nothing leaks. No
+ * device is needed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "ops/ops.h"
+#include "support/host.h"
+
+/* ---- every row: what vkt_apply checks for all of them ---- */
+
+/* Applies `op` to n inputs in a graph of its own and checks that the status is `want`, with one message that names it.
+ */
+static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool foreign, vkt_result want)
+{
+    const vkt_host h = vkt_test_host();
+    static const unsigned char attr[512]; /* not looked at: the inputs are refused before */
+    vkt_graph *g = NULL;
+    vkt_tensor in[VKT_MAX_IN + 1], out[VKT_MAX_OUT];
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    for (uint32_t i = 0; i < VKT_COUNT(in); i++) in[i] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(4));
+    if (null_input) in[0].id = 0;
+    if (foreign) in[0].id = 1000;
+    const unsigned before = vkt_test_errors();
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_apply(g, op, in, n, attr, out).id, 0);
+    assert_int_equal(vkt_apply(g, op, in, n, attr, out).id, 0); /* the error is sticky, and silent from now on */
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_graph_status(g), want);
+    assert_int_equal(vkt_test_errors(), before + 1);
+    vkt_test_error_says(op->name);
+    vkt_graph_destroy(&g);
+}
+
+static void wrong_inputs_of_every_row_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; vkt_ops[i]; i++) {
+        const vkt_op *op = vkt_ops[i];
+        apply_wrongly(op, op->min_in - 1u, false, false, VKT_E_ARG);
+        apply_wrongly(op, op->max_in + 1u, false, false, VKT_E_ARG);
+        apply_wrongly(op, op->min_in, true, false, VKT_E_ARG);
+        apply_wrongly(op, op->min_in, false, true, VKT_E_ARG);
+    }
+}
+
+/* A legal case of `op`, but for the element type of input `wrong`. */
+static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong, vkt_dtype type)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (!c->in[i].absent)
+            in[i] = vkt_input(g, "x", i == wrong ? type : c->in[i].dtype, c->in[i].layout, c->in[i].shape);
+    vkt_test_expect_errors(true);
+    vkt_apply(g, op, in, c->n_in, c->attr, NULL);
+    vkt_test_expect_errors(false);
+    const vkt_result r = vkt_graph_status(g);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static void other_element_types_are_refused(void **state)
+{
+    (void)state;
+    unsigned faults = 0, tried = 0;
+    for (size_t k = 0; vkt_ops[k]; k++) {
+        const vkt_op *op = vkt_ops[k];
+        vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
+        vkt_case c = { .n_in = 0 };
+        if (!op->sample || strcmp(op->name, "reshape") == 0) continue; /* which moves any type */
+        op->sample(&r, &c);
+        for (uint32_t i = 0; i < c.n_in; i++) {
+            if (c.in[i].absent) continue;
+            const vkt_dtype other = c.in[i].dtype != VKT_U32 && strcmp(op->name, "to_layout") ? VKT_U32 : VKT_U8;
+            const vkt_result status = apply_with_type(op, &c, i, other);
+            tried++;
+            if (status == VKT_E_DTYPE && strstr(vkt_test_last_error(), op->name)) continue;
+            print_error("%s: input %u as %s gives %s: %s\n", op->name, i, vkt_dtype_name(other),
+                        vkt_result_name(status), vkt_test_last_error());
+            faults++;
+        }
+    }
+    assert_true(tried > 20);
+    assert_int_equal(faults, 0);
+}
+
+/* ---- shapes and attributes, through the public functions ---- */
+
+#define S(n, ...) ((vkt_shape){ n, { __VA_ARGS__ } })
+#define F(n, ...) vkt_input(g, "f", VKT_F32, VKT_ROWS, S(n, __VA_ARGS__))
+#define P(...) vkt_input(g, "p", VKT_F32, VKT_BATCH_LAST, S(4, __VA_ARGS__)) /* pictures */
+#define U(n, ...) vkt_input(g, "u", VKT_U32, VKT_ROWS, S(n, __VA_ARGS__))
+#define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
+#define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
+#define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
+#define NONE ((vkt_tensor){ 0 })
+
+/* name, status, part of the message, call */
+/* clang-format off */
+#define WRONG(X) \
+    X(matmul_inner, VKT_E_SHAPE, "inner", vkt_matmul(g, F(2, 3, 4), F(2, 5, 6), false, false)) \
+    X(matmul_inner_transposed, VKT_E_SHAPE, "inner", vkt_matmul(g, F(2, 3, 4), F(2, 4, 5), true, false)) \
+    X(matmul_vector, VKT_E_SHAPE, "matri", vkt_matmul(g, F(1, 3), F(2, 3, 4), false, false)) \
+    X(matmul_batches, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(3, 5, 4, 3), false, false)) \
+    X(matmul_ranks, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(4, 1, 2, 4, 3), false, false)) \
+    X(linear_inner, VKT_E_SHAPE, "linear", vkt_linear(g, F(2, 3, 4), F(2, 5, 6), NONE)) \
+    X(linear_rank, VKT_E_SHAPE, "linear", vkt_linear(g, F(3, 2, 3, 4), F(2, 5, 4), NONE)) \
+    X(linear_bias, VKT_E_SHAPE, "bias", vkt_linear(g, F(2, 3, 4), F(2, 5, 4), F(1, 4))) \
+    X(conv2d_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, F(3, 1, 2, 3), F(4, 1, 1, 1, 1), NONE, NULL)) \
+    X(conv2d_channels, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(4, 2, 4, 3, 3), NONE, NULL)) \
+    X(conv2d_weight_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(3, 2, 3, 3), NONE, NULL)) \
+    X(conv2d_groups_in, VKT_E_SHAPE, "groups", vkt_conv2d(g, P(1, 3, 5, 5), F(4, 2, 1, 3, 3), NONE, CONV(.groups = 2))) \
+    X(conv2d_groups_out, VKT_E_SHAPE, "groups", vkt_conv2d(g, P(1, 4, 5, 5), F(4, 3, 2, 3, 3), NONE, CONV(.groups = 2))) \
+    X(conv2d_bias, VKT_E_SHAPE, "bias", vkt_conv2d(g, P(1, 3, 5, 5), F(4, 2, 3, 3, 3), F(1, 3), NULL)) \
+    X(conv2d_kernel, VKT_E_SHAPE, "does not fit", vkt_conv2d(g, P(1, 1, 5, 5), F(4, 1, 1, 6, 1), NONE, NULL)) \
+    X(conv2d_dilation, VKT_E_SHAPE, "does not fit", vkt_conv2d(g, P(1, 1, 5, 5), F(4, 1, 1, 3, 3), NONE, CONV(.dilation = { 1, 3 }))) \
+    X(pool_rank, VKT_E_SHAPE, "pool2d", vkt_max_pool2d(g, F(3, 1, 2, 3), POOL(.kernel = { 1, 1 }))) \
+    X(pool_kernel_missing, VKT_E_ARG, "kernel", vkt_max_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 2, 0 }))) \
+    X(pool_pad, VKT_E_ARG, "pad", vkt_avg_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 3, 3 }, .pad = { 2, 0 }))) \
+    X(pool_kernel, VKT_E_SHAPE, "does not fit", vkt_avg_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 2, 5 }))) \
+    X(pool_adaptive, VKT_E_ARG, "adaptive", vkt_adaptive_max_pool2d(g, P(1, 1, 4, 4), 0, 1)) \
+    X(dropout_negative, VKT_E_ARG, "dropout", vkt_dropout(g, F(1, 3), -0.1f)) \
+    X(dropout_above_one, VKT_E_ARG, "dropout", vkt_dropout(g, F(1, 3), 1.5f)) \
+    X(dropout_nan, VKT_E_ARG, "dropout", vkt_dropout(g, F(1, 3), NAN)) \
+    X(dropout2d_rank, VKT_E_SHAPE, "dropout2d", vkt_dropout2d(g, F(2, 3, 4), 0.5f)) \
+    X(add_shapes, VKT_E_SHAPE, "broadcast", vkt_add(g, F(2, 3, 4), F(2, 3, 5))) \
+    X(mul_shapes, VKT_E_SHAPE, "broadcast", vkt_mul(g, F(2, 3, 4), F(1, 3))) \
+    X(reshape_elements, VKT_E_SHAPE, "reshape", vkt_reshape(g, F(2, 3, 4), S(1, 11))) \
+    X(sum_to_shape, VKT_E_SHAPE, "sum_to", vkt_sum_to(g, F(2, 3, 4), S(1, 3))) \
+    X(expand_shape, VKT_E_SHAPE, "expand", vkt_expand(g, F(2, 3, 4), S(3, 2, 3, 5), VKT_ROWS)) \
+    X(xent_rank, VKT_E_SHAPE, "softmax_xent", vkt_softmax_cross_entropy(g, F(3, 2, 3, 4), U(1, 2))) \
+    X(xent_labels, VKT_E_SHAPE, "labels", vkt_softmax_cross_entropy(g, F(2, 3, 4), U(1, 4))) \
+    X(xent_label_rank, VKT_E_SHAPE, "labels", vkt_softmax_cross_entropy(g, F(2, 3, 4), U(2, 3, 4))) \
+    X(mse_shapes, VKT_E_SHAPE, "mse", vkt_mse(g, F(2, 3, 4), F(2, 4, 3))) \
+    X(mse_scalar, VKT_E_SHAPE, "mse", vkt_mse(g, F(0, 0), F(0, 0))) \
+    X(argmax_rank, VKT_E_SHAPE, "argmax", vkt_argmax(g, F(1, 4))) \
+    X(count_labels, VKT_E_SHAPE, "labels", vkt_count_correct(g, F(2, 3, 4), U(1, 2))) \
+    X(gather_batch, VKT_E_ARG, "batch", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 0, S(1, 4), NULL, NULL)) \
+    X(gather_sample, VKT_E_SHAPE, "gather_rows", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 2, S(1, 5), NULL, NULL)) \
+    X(gather_sample_rank, VKT_E_SHAPE, "gather_rows", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 2, S(2, 2, 2), NULL, NULL)) \
+    X(gather_pitch, VKT_E_SHAPE, "gather_rows", vkt_gather_rows(g, B(2, 9, 5), U(1, 9), 2, S(1, 5), NULL, NULL)) \
+    X(gather_channels, VKT_E_ARG, "channels", vkt_gather_rows(g, F(2, 9, 34), U(1, 9), 2, S(3, 17, 1, 2), NULL, NULL)) \
+    X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
+    X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
+    X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(report_loss, VKT_E_SHAPE, "report", vkt_report(g, F(1, 2), NONE)) \
+    X(input_shape, VKT_E_SHAPE, "dimensions", vkt_relu(g, F(2, 3, 0))) \
+    X(input_size, VKT_E_SHAPE, "2^63", vkt_relu(g, F(4, 65536, 65536, 65536, 65536))) \
+    X(param_name_twice, VKT_E_ARG, "taken", (vkt_param(g, "w", S(1, 2)), vkt_param(g, "w", S(1, 2)))) \
+    X(param_name_long, VKT_E_ARG, "too long", vkt_param(g, "a234567890123456789012345678901234567890123456789", S(1, 2))) \
+    X(backward_of_vector, VKT_E_SHAPE, "scalar", vkt_backward(g, F(1, 2))) \
+    X(backward_no_influence, VKT_E_ARG, "idle", (vkt_param(g, "idle", S(1, 2)), vkt_backward(g, vkt_sum(g, F(1, 2)))))
+/* clang-format on */
+
+#define FUNCTION(name, status, says, call) \
+    static void name(vkt_graph *g)         \
+    {                                      \
+        (void)(call);                      \
+    }
+#define ROW(name, status, says, call) { #name, name, status, says },
+#define vkt_report(g, a, b) (vkt_report(g, a, b), 0)
+WRONG(FUNCTION)
+
+typedef struct mistake {
+    const char *name;
+    void (*make)(vkt_graph *g);
+    vkt_result status;
+    const char *says;
+} mistake;
+static const mistake mistakes[] = { WRONG(ROW) };
+
+static void a_mistake_is_named(void **state)
+{
+    const mistake *m = *state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    vkt_test_expect_errors(true);
+    m->make(g);
+    vkt_test_expect_errors(false);
+    assert_string_equal(vkt_result_name(vkt_graph_status(g)), vkt_result_name(m->status));
+    assert_int_equal(vkt_test_errors(), 1);
+    vkt_test_error_says(m->says);
+    assert_int_equal(vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(1))).id, 0); /* it is sticky */
+    assert_int_equal(vkt_test_errors(), 1);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- optimizers ---- */
+
+#define UPDATES(X)                                                                  \
+    X(VKT_E_ARG, "kind", .kind = (vkt_optimizer_kind)7)                             \
+    X(VKT_E_ARG, "weight_decay", .weight_decay = -1)                                \
+    X(VKT_E_ARG, "weight_decay", .weight_decay = NAN)                               \
+    X(VKT_E_ARG, "momentum", .momentum = -0.5f)                                     \
+    X(VKT_E_ARG, "dampening", .momentum = 0.5f, .dampening = INFINITY)              \
+    X(VKT_E_ARG, "nesterov", .nesterov = true)                                      \
+    X(VKT_E_ARG, "nesterov", .momentum = 0.9f, .dampening = 0.1f, .nesterov = true) \
+    X(VKT_E_ARG, "betas", .kind = VKT_ADAM, .beta1 = 1)                             \
+    X(VKT_E_ARG, "betas", .kind = VKT_ADAM, .beta2 = -0.1)                          \
+    X(VKT_E_ARG, "eps", .kind = VKT_ADAM, .eps = -1e-8f)
+
+static const struct {
+    vkt_result status;
+    const char *says;
+    vkt_optimizer o;
+} updates[] = {
+#define ROW_OF_UPDATE(status, says, ...) { status, says, { __VA_ARGS__ } },
+    UPDATES(ROW_OF_UPDATE)
+};
+
+static void wrong_optimizers_are_refused(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(updates); i++) {
+        vkt_graph *g = NULL;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        assert_int_equal(vkt_backward(g, vkt_sum(g, vkt_param(g, "w", vkt_shape1(3)))), VKT_OK);
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_update(g, &updates[i].o), updates[i].status);
+        vkt_test_expect_errors(false);
+        assert_int_equal(vkt_graph_status(g), updates[i].status);
+        assert_int_equal(vkt_test_errors(), i + 1);
+        vkt_test_error_says(updates[i].says);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void an_update_comes_once_and_after_backward(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_optimizer o = { .kind = VKT_ADAM };
+    for (int twice = 0; twice < 2; twice++) {
+        vkt_graph *g = NULL;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        const vkt_tensor loss = vkt_sum(g, vkt_param(g, "w", vkt_shape1(3)));
+        if (twice) {
+            assert_int_equal(vkt_backward(g, loss), VKT_OK);
+            assert_int_equal(vkt_update(g, &o), VKT_OK);
+        }
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_update(g, &o), VKT_E_STATE);
+        vkt_test_expect_errors(false);
+        vkt_test_error_says(twice ? "already" : "vkt_backward");
+        vkt_graph_destroy(&g);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest others[] = {
+        cmocka_unit_test(wrong_inputs_of_every_row_are_refused),
+        cmocka_unit_test(other_element_types_are_refused),
+        cmocka_unit_test(wrong_optimizers_are_refused),
+        cmocka_unit_test(an_update_comes_once_and_after_backward),
+    };
+    static struct CMUnitTest tests[VKT_COUNT(others) + VKT_COUNT(mistakes)];
+    size_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(others); i++) tests[n++] = others[i];
+    for (size_t i = 0; i < VKT_COUNT(mistakes); i++)
+        tests[n++] = (struct CMUnitTest){ .name = mistakes[i].name,
+                                          .test_func = a_mistake_is_named,
+                                          .initial_state = (void *)(uintptr_t)&mistakes[i] };
+    for (size_t i = 0; i < n; i++) {
+        tests[i].setup_func = vkt_test_setup;
+        tests[i].teardown_func = vkt_test_teardown;
+    }
+    return _cmocka_run_group_tests("mistakes", tests, n, NULL, NULL);
+}
