@@ -3,7 +3,7 @@
 //   PLANES: x is [C][plane][columns4] vec4 over the batch (BATCH_LAST); e counts (c,n) planes, so a lane's four samples share
 //   one block. PLANES_ROWS: x is (N C, plane) by rows; e = c pitch + n of its plane's (n,c), the same numbers.
 // n: elements in this window, which begins at element `begin` of the tensor (begin % 4 == 0).
-// grid: x over n / 4 with a stride. Deterministic. Source: Srivastava et al., JMLR 15 (2014), in the inverted form.
+// grid: x over n / 4 in contiguous shares. Deterministic. Source: Srivastava et al., JMLR 15 (2014), in the inverted form.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -11,6 +11,7 @@
 #include "abi/dropout.abi.h"
 #include "lib/load.glsl"
 #include "lib/philox.glsl"
+#include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(DROPOUT_X, x4);
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
@@ -48,8 +49,9 @@ vec4 f(uint i)
 
 void main()
 {
-    const uint whole = pc.n / 4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    for (uint i = gl_GlobalInvocationID.x; i < whole; i += stride) y4[i] = f(i);
+    const uint whole = pc.n / 4;
+    const uvec2 share = share_of(whole);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y4[i] = f(i);
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = f(whole);
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];

@@ -2,13 +2,14 @@
 //   RELU     y = a < 0 ? 0 : a            (NaN goes through)
 //   RELU_DX  y = a > 0 ? b : 0            a: relu's output, b: dy
 //   ADD, MUL
-// grid: x over n / 4 with a stride; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
+// grid: x over n / 4 in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/elementwise.abi.h"
 #include "lib/load.glsl"
+#include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(ELEMENTWISE_A, a4);
 #if defined(RELU_DX) || defined(ADD) || defined(MUL)
@@ -33,8 +34,9 @@ vec4 f(uint i)
 
 void main()
 {
-    const uint whole = pc.n / 4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    for (uint i = gl_GlobalInvocationID.x; i < whole; i += stride) y4[i] = f(i);
+    const uint whole = pc.n / 4;
+    const uvec2 share = share_of(whole);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y4[i] = f(i);
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = f(whole);
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];

@@ -1,6 +1,6 @@
 // mse_dx.comp - dy = dloss 2 (y - target) / n in the real rows, else 0; n = rows * elements of a row
 //   A window of n elements from vec4 begin4 on, of tensors of one layout.
-// grid: x over vec4s with a stride; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
+// grid: x over vec4s in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -8,6 +8,7 @@
 #include "abi/step.abi.h"
 #include "abi/mse_dx.abi.h"
 #include "lib/load.glsl"
+#include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(MSE_DX_Y, y4);
 VKT_IN4(MSE_DX_TARGET, target4);
@@ -25,10 +26,11 @@ vec4 gradient(uint i, uint column, float scale, uint limit)
 void main()
 {
     const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
-    const uint whole = pc.n / 4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x, hop = stride % pc.period4;
+    const uint whole = pc.n / 4, hop = gl_WorkGroupSize.x % pc.period4;
+    const uvec2 share = share_of(whole);
     const float scale = 2.0 * dloss[0] / (float(rows) * float(pc.elements_per_row));
-    uint column = (pc.begin4 + gl_GlobalInvocationID.x) % pc.period4;
-    for (uint i = gl_GlobalInvocationID.x; i < whole; i += stride) {
+    uint column = (pc.begin4 + share.x + gl_LocalInvocationID.x) % pc.period4;
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         dy4[i] = gradient(i, column, scale, limit);
         column += hop;
         column -= column >= pc.period4 ? pc.period4 : 0u;

@@ -1,0 +1,11 @@
+// share.glsl - this work group's share of n units: [x, y), contiguous, and a whole number of turns of its lanes long.
+// Neighbouring lanes take neighbouring units, and a group walks through its share without gaps: on a CPU a stride over the
+// whole grid would touch another page in every turn.
+//   const uvec2 share = share_of(n);
+//   for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) ...
+uvec2 share_of(uint n)
+{
+    const uint lanes = gl_WorkGroupSize.x, turns = (n - min(n, 1)) / (gl_NumWorkGroups.x * lanes) + 1;
+    const uint first = min(gl_WorkGroupID.x * turns * lanes, n);
+    return uvec2(first, min(first + turns * lanes, n));
+}
