@@ -32,6 +32,9 @@ vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_eva
     if (memcmp(have, want, sizeof have) != 0)
         return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of shape (%u,%u,%u), got (%u,%u,%u)", want[0],
                         want[1], want[2], have[0], have[1], have[2]);
+    if (vkt_dataset_classes(data) > vkt_dataset_classes(t->params.train))
+        return vkt_fail(&t->host, VKT_E_ARG, "evaluate: want %u classes at most, as in training, got %u",
+                        vkt_dataset_classes(t->params.train), vkt_dataset_classes(data));
     vkt_evaluator *e = vkt_alloc(&t->host, sizeof *e);
     if (!e) return vkt_fail_nomem(&t->host, "an evaluation", sizeof *e);
     e->feed.h = &t->host;
@@ -64,8 +67,8 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
     return VKT_OK;
 }
 
-vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress,
-                             double *loss, double *accuracy)
+vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
+                             double *accuracy)
 {
     vkt_sums s = { 0 };
     uint64_t run = 0, arrived = 0, submitted = 0;
@@ -93,7 +96,6 @@ vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_cal
         progress->seconds = (double)(vkt_now_ns() - start) * 1e-9;
         c->on_batch(c->user, progress);
     }
-    (void)t;
     if (loss) *loss = s.loss / (double)s.rows;
     if (accuracy) *accuracy = s.correct / (double)s.rows;
     return VKT_OK;
@@ -101,11 +103,12 @@ vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_cal
 
 vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy)
 {
+    if (!vkt_dataset_labels(data)) return vkt_fail(&t->host, VKT_E_ARG, "evaluate: the data set has no labels");
     if (t->validation && t->validation->feed.data == data)
-        return vkt_evaluator_run(t, t->validation, NULL, NULL, loss, accuracy);
+        return vkt_evaluator_run(t->validation, NULL, NULL, loss, accuracy);
     vkt_evaluator *e;
     VKT_TRY(vkt_evaluator_create(t, data, &e));
-    const vkt_result r = vkt_evaluator_run(t, e, NULL, NULL, loss, accuracy);
+    const vkt_result r = vkt_evaluator_run(e, NULL, NULL, loss, accuracy);
     vkt_evaluator_destroy(t, &e);
     return r;
 }

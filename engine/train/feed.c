@@ -89,7 +89,10 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
                            uint32_t workers, vkt_feed *out)
 {
     *out = (vkt_feed){ .ctx = ctx, .h = h, .data = data, .batch = batch, .n = vkt_dataset_rows(data) };
-    if (!vkt_dataset_labels(data)) return vkt_fail(h, VKT_E_ARG, "the data set has no labels");
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(data, chw);
+    if (chw[0] > VKT_FEED_CHANNELS)
+        return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_FEED_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
     if (out->streams && !stream) vkt_log(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
@@ -127,13 +130,12 @@ void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3])
 
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
 {
-    enum { MOST = 16 };
     uint32_t chw[3];
-    float scale[MOST], shift[MOST];
+    float scale[VKT_FEED_CHANNELS], shift[VKT_FEED_CHANNELS];
     vkt_dataset_sample_shape(f->data, chw);
     const float *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
     const double unit = vkt_dataset_type(f->data) == VKT_ROW_U8 ? 255.0 : 1.0;
-    for (uint32_t c = 0; c < chw[0] && c < MOST; c++) {
+    for (uint32_t c = 0; c < chw[0]; c++) {
         scale[c] = (float)(1.0 / (unit * (double)std[c]));
         shift[c] = (float)(-(double)mean[c] / (double)std[c]);
     }
@@ -141,9 +143,23 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
     *t = vkt_gather_labels(g, v.labels, v.order, f->batch);
 }
 
+static vkt_result take_back_slots(vkt_feed *f)
+{
+    bool waited = false;
+    for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++) {
+        if (!f->busy[i]) continue;
+        if (!waited) VKT_TRY(vkt_ctx_wait_idle(f->ctx));
+        waited = true;
+        VKT_TRY(vkt_loader_release(f->loader, i));
+        f->busy[i] = false;
+    }
+    return VKT_OK;
+}
+
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip)
 {
-    f->at = VKT_MIN(skip * f->batch, f->n);
+    f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
+    VKT_TRY(take_back_slots(f));
     if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
     if (f->at == f->n) return VKT_OK;
     return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at);
@@ -174,6 +190,8 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
         VKT_TRY(free_slots(f, p));
         VKT_TRY(vkt_loader_next(f->loader, &f->slot, &out->rows));
         out->first = f->slot * f->batch;
+        f->busy[f->slot] = true;
+        f->run[f->slot] = UINT64_MAX;
     }
     f->at += out->rows;
     return VKT_OK;
@@ -181,7 +199,5 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
 
 void vkt_feed_used(vkt_feed *f, uint64_t run_index)
 {
-    if (!f->streams) return;
-    f->busy[f->slot] = true;
-    f->run[f->slot] = run_index;
+    if (f->streams) f->run[f->slot] = run_index;
 }

@@ -11,6 +11,7 @@
 #include "vktrain/graph.h"
 
 #define VKT_FEED_SLOTS 4
+#define VKT_FEED_CHANNELS 16 /* most channels of a sample: each has its own normalisation */
 
 typedef struct vkt_feed {
     vkt_ctx *ctx;
@@ -19,18 +20,19 @@ typedef struct vkt_feed {
     uint32_t batch, n; /* rows of a batch, of the data set */
     bool streams;
     vkt_array *features, *labels, *order;
-    uint32_t *host_order;      /* of the running epoch, n */
-    uint32_t at;               /* rows handed out in this epoch */
-    vkt_loader *loader;        /* streaming only, like all below */
-    bool busy[VKT_FEED_SLOTS]; /* slot was given to a run */
-    uint64_t run[VKT_FEED_SLOTS];
-    uint32_t slot; /* of the batch handed out last */
+    uint32_t *host_order;         /* of the running epoch, n */
+    uint32_t at;                  /* rows handed out in this epoch */
+    vkt_loader *loader;           /* streaming only, like all below */
+    bool busy[VKT_FEED_SLOTS];    /* slot was handed out */
+    uint64_t run[VKT_FEED_SLOTS]; /* which run uses it; UINT64_MAX: none yet */
+    uint32_t slot;                /* of the batch handed out last */
 } vkt_feed;
 
 typedef struct vkt_batch {
     uint32_t rows, first; /* rows 0: the epoch is over */
 } vkt_batch;
 
+/* Rows without labels get the label 0. `data` and `h` must outlive the feed. VKT_E_SHAPE for too many channels. */
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
                            uint32_t workers, vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
@@ -44,7 +46,8 @@ void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3]);
 /* The normalised batch (B,C,H,W) and its labels (B). */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
 
-/* Begins an epoch with batch `skip` of f->host_order, which the caller has filled. */
+/* Begins an epoch with batch `skip` of f->host_order, which the caller has filled. What an epoch given up has handed
+ * out is taken back, once its runs are done. */
 vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip);
 /* The next batch; when all slots are taken, waits for the oldest run of `p`. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);

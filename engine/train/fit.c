@@ -12,7 +12,7 @@ typedef struct fit {
     uint64_t run;                /* newest run of the program */
     uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
-    bool interrupted;            /* callbacks.stop said so */
+    bool interrupted; /* callbacks.stop said so */
     double median_ms; /* of the steps up to the last look */
 } fit;
 
@@ -25,16 +25,11 @@ static int ascending(const void *a, const void *b)
 double vkt_trainer_ms_per_step(const vkt_trainer *t)
 {
     const uint32_t n = VKT_MIN(t->n_step_ms, (uint32_t)VKT_STEP_TIMES);
-    float *sorted = vkt_alloc_array(&t->host, n, sizeof *sorted);
-    if (n == 0 || !sorted) {
-        vkt_free(&t->host, sorted);
-        return NAN;
-    }
+    if (n == 0) return NAN;
+    float *sorted = t->step_ms + VKT_STEP_TIMES;
     memcpy(sorted, t->step_ms, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, ascending);
-    const double median = n % 2 ? (double)sorted[n / 2] : ((double)sorted[n / 2 - 1] + (double)sorted[n / 2]) / 2;
-    vkt_free(&t->host, sorted);
-    return median;
+    return n % 2 ? (double)sorted[n / 2] : ((double)sorted[n / 2 - 1] + (double)sorted[n / 2]) / 2;
 }
 
 static void note_time(fit *f)
@@ -145,7 +140,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     f->median_ms = vkt_trainer_ms_per_step(t);
     if (t->validation) {
         vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
-        VKT_TRY(vkt_evaluator_run(t, t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc));
+        VKT_TRY(vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc));
     }
     r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     VKT_TRY(vkt_history_add(&t->history, &r));

@@ -7,6 +7,7 @@
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
  *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact) */
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,35 +75,59 @@ static void add_parts(state *s, const char *prefix, const float *values)
     }
 }
 
+/* Numbers are written and read with a decimal point in every locale. */
+typedef struct numbers {
+    locale_t ours, before; /* of this thread */
+} numbers;
+
+static numbers numbers_begin(void)
+{
+    const locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    return (numbers){ c, c ? uselocale(c) : c };
+}
+
+static void numbers_end(numbers n)
+{
+    if (!n.ours) return;
+    uselocale(n.before);
+    freelocale(n.ours);
+}
+
 /* What must be equal for a resumed run to go on as if it had never stopped. */
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
+    const numbers locale = numbers_begin();
     snprintf(out, TEXT_ROOM,
              "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
              "%a beta2 %a eps %a",
              t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
              (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
              (double)o->eps);
+    numbers_end(locale);
 }
 
 static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
+    const numbers locale = numbers_begin();
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t,
              p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
              p->best_epoch, p->since_best, p->stopped);
+    numbers_end(locale);
 }
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
     int stopped = 0;
+    const numbers locale = numbers_begin();
     const int n = text ? sscanf(text,
                                 "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
                                 " %" SCNu32 " %d",
                                 seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
                                 &p->best, &p->best_epoch, &p->since_best, &stopped)
                        : 0;
+    numbers_end(locale);
     p->stopped = stopped != 0;
     if (isinf(p->best)) p->best = NAN;
     return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
@@ -185,7 +210,8 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     VKT_TRY(check_run(t, st, path));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
-        e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS)
+        e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
+        at->epoch != s->n_history + 1)
         return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position or history is malformed", path);
     VKT_TRY(vkt_safetensors_read_raw(st, e, s->history, e->bytes));
     for (int i = 0; i < 4; i++)
@@ -193,19 +219,30 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     return at->best_epoch ? read_all(t, st, path, "vktrain.best.", best) : VKT_OK;
 }
 
+static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt_history *out)
+{
+    *out = (vkt_history){ .h = &t->host };
+    vkt_result r = VKT_OK;
+    for (uint32_t i = 0; i < s->n_history && r == VKT_OK; i++) {
+        const double *c = s->history + (size_t)i * HISTORY_COLUMNS;
+        r = vkt_history_add(out, &(vkt_epoch_record){ .epoch = i + 1,
+                                                      .train_loss = c[1],
+                                                      .train_acc = c[2],
+                                                      .val_loss = c[3],
+                                                      .val_acc = c[4],
+                                                      .lr = c[5],
+                                                      .seconds = NAN });
+    }
+    if (r != VKT_OK) vkt_history_free(out);
+    return r;
+}
+
 static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best, const vkt_position *at, uint64_t seed)
 {
+    vkt_history history;
+    VKT_TRY(history_from_columns(t, s, &history));
     vkt_history_free(&t->history);
-    for (uint32_t i = 0; i < s->n_history; i++) {
-        const double *c = s->history + (size_t)i * HISTORY_COLUMNS;
-        VKT_TRY(vkt_history_add(&t->history, &(vkt_epoch_record){ .epoch = (uint32_t)c[0],
-                                                                  .train_loss = c[1],
-                                                                  .train_acc = c[2],
-                                                                  .val_loss = c[3],
-                                                                  .val_acc = c[4],
-                                                                  .lr = c[5],
-                                                                  .seconds = NAN }));
-    }
+    t->history = history;
     for (int i = 0; i < 4; i++)
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);

@@ -11,7 +11,10 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->params = *p;
     vkt_trainer_params *q = &t->params;
     if (!q->model.forward) return vkt_fail(h, VKT_E_ARG, "trainer: want model.forward");
-    if (!q->train) return vkt_fail(h, VKT_E_ARG, "trainer: want a training data set");
+    if (!q->train || !vkt_dataset_labels(q->train))
+        return vkt_fail(h, VKT_E_ARG, "trainer: want a labelled training set");
+    if (q->validation && !vkt_dataset_labels(q->validation))
+        return vkt_fail(h, VKT_E_ARG, "trainer: the validation set has no labels");
     if (!q->model.name) q->model.name = "model";
     if (!q->batch) q->batch = 128;
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
@@ -57,7 +60,7 @@ static vkt_result build(vkt_trainer *t)
     const uint64_t n = vkt_store_elements(t->store);
     t->weights = vkt_alloc_array(&t->host, n, sizeof *t->weights);
     t->best = vkt_alloc_array(&t->host, n, sizeof *t->best);
-    t->step_ms = vkt_alloc_array(&t->host, VKT_STEP_TIMES, sizeof *t->step_ms);
+    t->step_ms = vkt_alloc_array(&t->host, 2 * VKT_STEP_TIMES, sizeof *t->step_ms);
     if (!t->weights || !t->best || !t->step_ms) return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     return vkt_nn_init(t->builder, t->store, p->seed);

@@ -48,7 +48,7 @@ struct vkt_trainer {
     vkt_position at;
     float *weights; /* room for all parameters, in the order of the store */
     float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */
-    float *step_ms; /* wall times of the last steps, a ring */
+    float *step_ms; /* wall times of the last steps, a ring; and as much room again to sort them */
     uint32_t n_step_ms;
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
 };
@@ -62,8 +62,8 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 /* on_batch may be NULL. */
-vkt_result vkt_evaluator_run(vkt_trainer *t, vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress,
-                             double *loss, double *accuracy);
+vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
+                             double *accuracy);
 
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
