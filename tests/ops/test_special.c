@@ -1,0 +1,371 @@
+/* What random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is used
+ * twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
+
+static vkt_ctx *ctx;
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static vkt_graph *new_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+static void read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out)
+{
+    OK(vkt_program_read(p, t, out, vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof *out));
+}
+
+/* ---- ties and NaN ---- */
+
+/* Row b of K logits has its maximum at positions b, b + 1, b + 5 and the last: the first must win, whatever lane it is
+ * in. */
+static void the_first_maximum_wins(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { B = 37, K = 53 };
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        static float z[B * K];
+        static uint32_t labels[B], got[B];
+        float correct;
+        for (uint32_t b = 0; b < B; b++) {
+            for (uint32_t k = 0; k < K; k++) z[b * K + k] = k == b || k == b + 1 || k == b + 5 || k == K - 1 ? 3 : 1;
+            labels[b] = b % 2 ? b : b + 1; /* right in odd rows, the second maximum in the others */
+        }
+        vkt_graph *g = new_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in = vkt_input(g, "z", VKT_F32, (vkt_layout)layout, vkt_shape2(B, K));
+        const vkt_tensor t = vkt_input(g, "t", VKT_U32, VKT_ROWS, vkt_shape1(B));
+        const vkt_tensor index = vkt_argmax(g, in), count = vkt_count_correct(g, in, t);
+        vkt_keep(g, index);
+        vkt_keep(g, count);
+        OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, in, z, sizeof z));
+        OK(vkt_program_write(p, t, labels, sizeof labels));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, index, got, sizeof got));
+        read_f32(p, g, count, &correct);
+        for (uint32_t b = 0; b < B; b++) assert_int_equal(got[b], b);
+        assert_true(correct == B / 2); /* floor: rows 1, 3, .. */
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* A picture of equal numbers: each window's gradient goes to its first element. Then one NaN, which goes everywhere. */
+static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { N = 3, H = 6, W = 8, P = 3, Q = 4 };
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_pool2d_params two = { .kernel = { 2, 2 } };
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(N, 1, H, W));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape4(N, 1, P, Q));
+    const vkt_tensor y = vkt_relu(g, vkt_max_pool2d(g, x, &two));
+    vkt_tensor dx;
+    OK(vkt_gradients(g, &y, &dy, 1, &x, 1, &dx));
+    vkt_keep(g, y);
+    vkt_keep(g, dx);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    float in[N * H * W], seed[N * P * Q], out[N * P * Q], grad[N * H * W];
+    for (size_t i = 0; i < VKT_COUNT(in); i++) in[i] = 1;
+    for (size_t i = 0; i < VKT_COUNT(seed); i++) seed[i] = (float)i + 1;
+    OK(vkt_program_write(p, x, in, sizeof in));
+    OK(vkt_program_write(p, dy, seed, sizeof seed));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, dx, grad);
+    for (uint32_t i = 0; i < N * H * W; i++) {
+        const uint32_t n = i / (H * W), h = i / W % H, w = i % W;
+        const float want = h % 2 || w % 2 ? 0 : seed[(n * P + h / 2) * Q + w / 2];
+        assert_true(grad[i] == want);
+    }
+    in[(1 * H + 3) * W + 5] = NAN;
+    OK(vkt_program_write(p, x, in, sizeof in));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, y, out);
+    for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- fan-out ---- */
+
+/* y = x x + x, so dy/dx = 2 x + 1: three uses of one tensor add up. An input that y does not depend on has no gradient.
+ */
+static void gradients_of_a_tensor_used_twice_add_up(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { N = 77 };
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape1(N));
+    const vkt_tensor idle = vkt_input(g, "idle", VKT_F32, VKT_ROWS, vkt_shape1(N));
+    const vkt_tensor y = vkt_add(g, vkt_mul(g, x, x), x), wrt[] = { x, idle };
+    vkt_tensor dx[2];
+    OK(vkt_gradients(g, &y, &dy, 1, wrt, 2, dx));
+    assert_int_equal(dx[1].id, 0);
+    vkt_keep(g, dx[0]);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    float in[N], seed[N], got[N];
+    double want[N];
+    for (int i = 0; i < N; i++) {
+        in[i] = (float)i / 8 - 4;
+        seed[i] = (float)(i % 5) - 2;
+        want[i] = (double)seed[i] * (2 * (double)in[i] + 1);
+    }
+    OK(vkt_program_write(p, x, in, sizeof in));
+    OK(vkt_program_write(p, dy, seed, sizeof seed));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, dx[0], got);
+    assert_true(harness_close("2 x + 1", got, want, N, 1e-6, 1e-6));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- dropout ---- */
+
+enum { DROP_N = 64, DROP_C = 13, DROP_HW = 49, DROPPED = DROP_N * DROP_C * DROP_HW };
+
+/* Two dropouts of ones in one graph; `t` is how many steps the clock shows. */
+typedef struct drop {
+    vkt_graph *g;
+    vkt_store *store;
+    vkt_program *p;
+    vkt_tensor x, y[2];
+} drop;
+
+static void drop_make(drop *d, float prob, bool planes)
+{
+    d->g = new_graph();
+    vkt_param(d->g, "clock's", vkt_shape1(1));
+    d->x = vkt_input(d->g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(DROP_N, DROP_C, 7, 7));
+    for (int i = 0; i < 2; i++) {
+        d->y[i] = planes ? vkt_dropout2d(d->g, d->x, prob) : vkt_dropout(d->g, d->x, prob);
+        vkt_keep(d->g, d->y[i]);
+    }
+    OK(vkt_store_create(ctx, d->g, &d->store));
+    OK(vkt_program_create_guarded(ctx, d->g, d->store, NULL, &d->p));
+    static float ones[DROPPED];
+    for (int i = 0; i < DROPPED; i++) ones[i] = 1;
+    OK(vkt_program_write(d->p, d->x, ones, sizeof ones));
+}
+
+static void drop_run(drop *d, uint64_t t, uint64_t seed, float *a, float *b)
+{
+    OK(vkt_store_set_clock(d->store, t, seed));
+    OK(vkt_program_run(d->p, NULL, NULL));
+    read_f32(d->p, d->g, d->y[0], a);
+    if (b) read_f32(d->p, d->g, d->y[1], b);
+}
+
+static void drop_free(drop *d)
+{
+    vkt_program_destroy(&d->p);
+    vkt_store_destroy(&d->store);
+    vkt_graph_destroy(&d->g);
+}
+
+/* Counts agree with a binomial distribution: 5 standard deviations, so a sound generator fails once in 1.7 million. The
+ * seeds are fixed: it fails always or never. */
+static void check_rate(unsigned hits, unsigned n, double prob, const char *what)
+{
+    const double mean = n * prob, deviation = sqrt(n * prob * (1 - prob));
+    if (!(fabs(hits - mean) <= 5 * deviation))
+        fail_msg("%s: %u of %u, wanted %.0f +- %.0f", what, hits, n, mean, 5 * deviation);
+}
+
+static unsigned count_kept(const float *y)
+{
+    unsigned n = 0;
+    for (int i = 0; i < DROPPED; i++) n += y[i] != 0;
+    return n;
+}
+
+static unsigned count_equal(const float *a, const float *b)
+{
+    unsigned n = 0;
+    for (int i = 0; i < DROPPED; i++) n += a[i] == b[i];
+    return n;
+}
+
+static void dropout_keeps_its_share_anew_in_each_step(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static float a[DROPPED], other[DROPPED], next[DROPPED], again[DROPPED];
+    static const float probs[] = { 0.1f, 0.5f, 0.9f };
+    for (size_t k = 0; k < VKT_COUNT(probs); k++) {
+        const double drop_p = (double)probs[k], same = drop_p * drop_p + (1 - drop_p) * (1 - drop_p);
+        drop d = { NULL };
+        drop_make(&d, probs[k], false);
+        drop_run(&d, 7, 1234567890123, a, other);
+        check_rate(count_kept(a), DROPPED, 1 - drop_p, "kept");
+        for (int i = 0; i < DROPPED; i++) assert_true(a[i] == 0 || fabs((double)a[i] * (1 - drop_p) - 1) < 1e-6);
+        check_rate(count_equal(a, other), DROPPED, same, "the same in another dropout of the graph");
+        drop_run(&d, 8, 1234567890123, next, NULL);
+        check_rate(count_equal(a, next), DROPPED, same, "the same in the next step");
+        drop_run(&d, 7, 1234567890123 + (1ull << 40), next, NULL);
+        check_rate(count_equal(a, next), DROPPED, same, "the same under another seed");
+        drop_run(&d, 7, 1234567890123, again, NULL);
+        assert_int_equal(count_equal(a, again), DROPPED);
+        drop_free(&d);
+    }
+}
+
+static void dropout2d_drops_whole_planes(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static float y[DROPPED];
+    unsigned kept = 0;
+    drop d = { NULL };
+    drop_make(&d, 0.25f, true);
+    drop_run(&d, 3, 99, y, NULL);
+    for (int i = 0; i < DROPPED; i += DROP_HW) {
+        kept += y[i] != 0;
+        for (int k = 0; k < DROP_HW; k++) assert_true(y[i + k] == y[i] && (y[i] == 0 || y[i] == 1 / 0.75f));
+    }
+    check_rate(kept, DROP_N * DROP_C, 0.75, "planes kept");
+    drop_free(&d);
+}
+
+static void dropout_of_all_or_nothing(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static float y[DROPPED];
+    drop d = { NULL };
+    drop_make(&d, 1, false);
+    drop_run(&d, 1, 1, y, NULL);
+    assert_int_equal(count_kept(y), 0);
+    drop_free(&d);
+    vkt_graph *g = new_graph();
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5));
+    assert_int_equal(vkt_dropout(g, x, 0).id, x.id);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- tables in arrays ---- */
+
+/* An epoch over a table of u8 in a vkt_array, 50 rows in batches of 16: three whole ones and one of two. Row order[i]
+ * holds 3 channels of 5 numbers that tell row and place; its label is row % 7. */
+static void an_epoch_is_gathered_from_arrays(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { ROWS = 50, BATCH = 16, F = 15, PITCH = 16 };
+    static uint8_t table[ROWS * PITCH];
+    uint32_t labels[ROWS], order[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        for (uint32_t k = 0; k < F; k++) table[i * PITCH + k] = (uint8_t)(i * 5 + k);
+        order[i] = (i * 7 + 3) % ROWS;
+        labels[i] = i % 7;
+    }
+    const vkt_array_params params[] = { { .dtype = VKT_U8, .shape = vkt_shape2(ROWS, PITCH), .data = table },
+                                        { .dtype = VKT_U32, .shape = vkt_shape1(ROWS), .data = order },
+                                        { .dtype = VKT_U32, .shape = vkt_shape1(ROWS), .data = labels } };
+    vkt_array *array[3] = { NULL };
+    for (int i = 0; i < 3; i++) OK(vkt_array_create(ctx, &params[i], &array[i]));
+    const float scale[] = { 0.5f, 1, 2 }, shift[] = { 0, -1, 10 };
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor rows = vkt_external(g, "rows", VKT_U8, params[0].shape);
+    const vkt_tensor turn = vkt_external(g, "order", VKT_U32, params[1].shape);
+    const vkt_tensor classes = vkt_external(g, "labels", VKT_U32, params[2].shape);
+    const vkt_tensor x = vkt_gather_rows(g, rows, turn, BATCH, vkt_shape3(3, 1, 5), scale, shift);
+    const vkt_tensor t = vkt_gather_labels(g, classes, turn, BATCH);
+    vkt_keep(g, x);
+    vkt_keep(g, t);
+    const vkt_binding bindings[] = { { rows, array[0] }, { turn, array[1] }, { classes, array[2] } };
+    const vkt_program_params with_arrays = { .arrays = bindings, .n_arrays = 3 };
+    OK(vkt_program_create_guarded(ctx, g, NULL, &with_arrays, &p));
+    for (uint32_t first = 0; first < ROWS; first += BATCH) {
+        const vkt_run run = { .first = first, .rows = VKT_MIN((uint32_t)BATCH, ROWS - first) };
+        float got[BATCH * F];
+        uint32_t got_labels[BATCH];
+        OK(vkt_program_run(p, &run, NULL));
+        read_f32(p, g, x, got);
+        OK(vkt_program_read(p, t, got_labels, sizeof got_labels));
+        for (uint32_t b = 0; b < BATCH; b++) {
+            const uint32_t row = b < run.rows ? order[first + b] : 0;
+            assert_int_equal(got_labels[b], b < run.rows ? row % 7 : 0);
+            for (uint32_t k = 0; k < F; k++) {
+                const float want = scale[k / 5] * (float)table[row * PITCH + k] + shift[k / 5];
+                assert_true(got[b * F + k] == (b < run.rows ? want : 0));
+            }
+        }
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
+}
+
+/* An order that names rows beyond the table reads nothing outside it: zeros come. */
+static void row_numbers_outside_the_table_give_zeros(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { ROWS = 5, BATCH = 4, F = 3 };
+    float table[ROWS * F], got[BATCH * F];
+    const uint32_t order[BATCH] = { 4, 5, 0xffffffffu, 0 };
+    for (uint32_t i = 0; i < ROWS * F; i++) table[i] = (float)i + 1;
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor rows = vkt_input(g, "rows", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, F));
+    const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
+    const vkt_tensor x = vkt_gather_rows(g, rows, turn, BATCH, vkt_shape1(F), NULL, NULL);
+    vkt_keep(g, x);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, rows, table, sizeof table));
+    OK(vkt_program_write(p, turn, order, sizeof order));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, x, got);
+    for (uint32_t k = 0; k < F; k++) {
+        assert_true(got[k] == table[4 * F + k] && got[3 * F + k] == table[k]);
+        assert_true(got[F + k] == 0 && got[2 * F + k] == 0);
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+static void nothing_leaks(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    vkt_test_no_messages_and_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_maximum_wins),
+        cmocka_unit_test(pooling_breaks_ties_and_passes_nan_as_torch_does),
+        cmocka_unit_test(gradients_of_a_tensor_used_twice_add_up),
+        cmocka_unit_test(dropout_keeps_its_share_anew_in_each_step),
+        cmocka_unit_test(dropout2d_drops_whole_planes),
+        cmocka_unit_test(dropout_of_all_or_nothing),
+        cmocka_unit_test(an_epoch_is_gathered_from_arrays),
+        cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(nothing_leaks),
+    };
+    harness_open(&ctx);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
