@@ -25,7 +25,7 @@
 #define TITLE_SIZE 20.0
 #define HEADER_SIZE 15.0
 #define TEXT_SIZE 13.0
-#define MIN_MARKER_STEP 11.0 /* closer points get no markers */
+#define MIN_MARKER_STEP 16.0 /* closer points get no markers */
 #define MAX_VALUE 1e30       /* values beyond are gaps, like NaN: axis arithmetic stays finite */
 
 typedef struct rgb {
