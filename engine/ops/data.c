@@ -16,9 +16,8 @@ static vkt_result check(vkt_infer *f, const vkt_gather_attr *a)
     const vkt_value *order = vkt_in(f, ORDER);
     char text[80];
     VKT_REQUIRE(f, order->dtype == VKT_U32 && order->shape.rank == 1 && order->layout == VKT_ROWS,
-                order->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE,
-                "%s: want order u32 (n), got %s %s", f->n->op->name, vkt_dtype_name(order->dtype),
-                vkt_shape_text(order->shape, text));
+                order->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want order u32 (n), got %s %s",
+                f->n->op->name, vkt_dtype_name(order->dtype), vkt_shape_text(order->shape, text));
     VKT_REQUIRE(f, a->batch > 0, VKT_E_ARG, "%s: want a batch of at least 1", f->n->op->name);
     return VKT_OK;
 }
@@ -175,9 +174,8 @@ static vkt_result labels_infer(vkt_infer *f)
     char text[80];
     VKT_TRY(check(f, a));
     VKT_REQUIRE(f, table->dtype == VKT_U32 && table->shape.rank == 1 && table->layout == VKT_ROWS,
-                table->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE,
-                "gather_labels: want a table u32 (n), got %s %s", vkt_dtype_name(table->dtype),
-                vkt_shape_text(table->shape, text));
+                table->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE, "gather_labels: want a table u32 (n), got %s %s",
+                vkt_dtype_name(table->dtype), vkt_shape_text(table->shape, text));
     vkt_out(f, VKT_U32, VKT_ROWS, vkt_shape1(a->batch));
     return VKT_OK;
 }

@@ -21,8 +21,9 @@ static vkt_result infer(vkt_infer *f, uint32_t moments)
         const vkt_value *v = vkt_in(f, i);
         char want[80], got[80];
         VKT_REQUIRE(f, vkt_has(f, i) && v->dtype == VKT_F32 && v->layout == VKT_ROWS && vkt_shape_equal(v->shape, s),
-                    v->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want input %u f32 %s by rows, got %s %s", f->n->op->name, i,
-                    vkt_shape_text(s, want), vkt_dtype_name(v->dtype), vkt_shape_text(v->shape, got));
+                    v->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want input %u f32 %s by rows, got %s %s",
+                    f->n->op->name, i, vkt_shape_text(s, want), vkt_dtype_name(v->dtype),
+                    vkt_shape_text(v->shape, got));
     }
     VKT_REQUIRE(f, vkt_shape_elements(s) % 4 == 0, VKT_E_SHAPE, "%s: want an arena of whole vec4s, got %llu elements",
                 f->n->op->name, (unsigned long long)vkt_shape_elements(s));
