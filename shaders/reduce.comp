@@ -1,18 +1,43 @@
-// reduce.comp - y[split][o] = scale * sum over a share of the reduced elements of x belonging to output o
-//   ALONG: the fastest reduced dimension is the fastest of x: the lanes of a subgroup walk along it, then add up by a shuffle
-//   tree; one work group an output and split. Otherwise neighbouring lanes take neighbouring outputs.
-//   Rows (runs of the fastest reduced dimension) go to splits in blocks; sums of a row are kept apart from the running sum, so
-//   the error grows with the number of rows plus the length of one, not with their product.
-// grid: x over outputs (ALONG: one group each; else one lane each) with a stride, y over splits. Deterministic: the order of
-// additions depends on the shape and the subgroup size alone.
+// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or partial sums of splits of them
+//   ALONG: the summed run is x's fastest dimension: the lanes of a subgroup walk along it, then add up in a tree; a work group
+//   takes one output and split at a time. Else neighbouring lanes take neighbouring outputs.
+//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four; all strides are multiples of 4 then.
+//   A row is summed apart from the sum of rows, so the error grows with rows per split plus turns per row (ops/reduce.c keeps
+//   both small), not with their product.
+// grid: x over outputs, y over splits, both with a stride. Deterministic: the order of additions depends on shape and subgroup
+// size alone.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "abi/abi.h"
 #include "abi/reduce.abi.h"
+#include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#if WIDTH == 4
+#define NUMBER vec4
+VKT_IN4(REDUCE_X, x4);
+#define LOAD(i) LOAD4(x4, (i) / 4)
+#else
+#define NUMBER float
 layout(binding = REDUCE_X, std430) readonly buffer X { float x[]; };
+#define LOAD(i) x[i]
+#endif
+#ifdef ALONG
+#define FIRST (WIDTH * gl_LocalInvocationID.x)
+#define STEP (WIDTH * gl_WorkGroupSize.x)
+#define STRIDE 1
+#define ELEMENTS WIDTH // of a run that a load takes
+#else
+#define FIRST 0
+#define STEP 1
+#define STRIDE pc.t4
+#define ELEMENTS 1
+#endif
+#if WIDTH == 4 && !defined(ALONG)
+layout(binding = REDUCE_Y, std430) writeonly buffer Y { vec4 y4[]; };
+#else
 layout(binding = REDUCE_Y, std430) writeonly buffer Y { float y[]; };
+#endif
 
 uint base_of(uint o)
 {
@@ -29,31 +54,58 @@ uint row_of(uint r)
     return r / pc.r1 * pc.t0 + r % pc.r1 * pc.t1 + i2 * pc.t2 + i3 * pc.t3;
 }
 
-float share(uint base, uint lane, uint lanes)
+// This lane's part of the run at x[at].
+NUMBER row_sum(uint at, uint run)
 {
-    const uint block = (pc.rows + pc.splits - 1) / pc.splits, first = gl_WorkGroupID.y * block;
+    NUMBER sum = NUMBER(0.0);
+    uint i = FIRST;
+    for (; i + 3 * STEP + ELEMENTS <= run; i += 4 * STEP)
+        sum += (LOAD(at + i * STRIDE) + LOAD(at + (i + STEP) * STRIDE)) +
+               (LOAD(at + (i + 2 * STEP) * STRIDE) + LOAD(at + (i + 3 * STEP) * STRIDE));
+    for (; i + ELEMENTS <= run; i += STEP) sum += LOAD(at + i * STRIDE);
+#if ELEMENTS == 4
+    if (i < run) sum += mix(vec4(0.0), LOAD(at + i), lessThan(i + uvec4(0, 1, 2, 3), uvec4(run)));
+#endif
+    return sum;
+}
+
+NUMBER split_sum(uint o, uint split)
+{
+    const uint base = base_of(o), block = (pc.rows + pc.splits - 1) / pc.splits, first = split * block;
     const uint end = min(first + block, pc.rows);
-    float total = 0.0;
-    for (uint r = first; r < end; r++) {
-        const uint at = base + row_of(r);
-        float row = 0.0;
-        for (uint i = lane; i < pc.run; i += lanes) row += x[at + i * pc.t4];
-        total += row;
-    }
-    return total;
+    NUMBER sum = NUMBER(0.0);
+    for (uint r = first; r < end; r++)
+        sum += row_sum(base + row_of(r), r % pc.r3 == pc.r3 - 1 ? pc.last : pc.run);
+#if WIDTH == 4 && !defined(ALONG)
+    if (split == 0 && pc.rest + o < pc.total)
+        sum += mix(vec4(0.0), LOAD(pc.rest + o), lessThan(pc.rest + o + uvec4(0, 1, 2, 3), uvec4(pc.total)));
+#endif
+    return sum * pc.scale;
 }
 
 void main()
 {
+    for (uint split = gl_WorkGroupID.y; split < pc.splits; split += gl_NumWorkGroups.y) {
+        const uint to = split * pc.outputs;
 #ifdef ALONG
-    for (uint o = gl_WorkGroupID.x; o < pc.outputs; o += gl_NumWorkGroups.x) {
-        float v = share(base_of(o), gl_LocalInvocationID.x, gl_WorkGroupSize.x);
-        for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
-        if (gl_LocalInvocationID.x == 0) y[gl_WorkGroupID.y * pc.outputs + o] = v * pc.scale;
-    }
+        for (uint o = gl_WorkGroupID.x; o < pc.outputs; o += gl_NumWorkGroups.x) {
+            const NUMBER sum = split_sum(o, split);
+#if WIDTH == 4
+            float v = (sum.x + sum.y) + (sum.z + sum.w);
 #else
-    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    for (uint o = gl_GlobalInvocationID.x; o < pc.outputs; o += stride)
-        y[gl_WorkGroupID.y * pc.outputs + o] = share(base_of(o), 0, 1) * pc.scale;
+            float v = sum;
 #endif
+            for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+            if (gl_LocalInvocationID.x == 0) y[to + o] = v;
+        }
+#else
+        const uint stride = WIDTH * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+        for (uint o = WIDTH * gl_GlobalInvocationID.x; o < pc.outputs; o += stride)
+#if WIDTH == 4
+            y4[(to + o) / 4] = split_sum(o, split);
+#else
+            y[to + o] = split_sum(o, split);
+#endif
+#endif
+    }
 }

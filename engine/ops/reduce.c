@@ -5,95 +5,236 @@
 #include "abi/abi.h"
 #include "abi/reduce.abi.h"
 
-/* A reduction as strides: dimensions of x from slow to fast, kept and reduced, padded with 1 in front. */
+/* Neighbouring dimensions of one kind, `size` elements `stride` apart. */
+typedef struct dim {
+    uint32_t size, stride;
+} dim;
+
+/* A sum as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
 typedef struct reduction {
-    uint32_t kept[5], kept_stride[5];
-    uint32_t red[4], red_stride[4]; /* rows */
-    uint32_t run, run_stride;       /* the fastest reduced dimension */
-    uint32_t outputs, rows;
-    bool along;                     /* the run is x's fastest dimension */
+    dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
+    uint32_t n_kept, n_reduced;
+    uint32_t outputs;
+    uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-static void push_dim(uint32_t *dim, uint32_t *stride, uint32_t n, uint32_t d, uint32_t s)
+/* How one dispatch does it. */
+typedef struct way {
+    bool along;            /* the fastest reduced dimension is x's fastest: lanes walk along it */
+    uint32_t width, lanes; /* elements of a load */
+    uint32_t last;         /* length of the last run of the fastest row dimension */
+    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads in a row */
+    uint32_t splits;
+} way;
+
+static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
 {
-    for (uint32_t i = 0; i + 1 < n; i++) {
-        dim[i] = dim[i + 1];
-        stride[i] = stride[i + 1];
-    }
-    dim[n - 1] = d;
-    stride[n - 1] = s;
+    dim *before = *n ? &list[*n - 1] : NULL;
+    if (size == 1) return;
+    if (before && before->stride == (uint64_t)size * stride)
+        *before = (dim){ before->size * size, stride };
+    else
+        list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits x's dimensions by whether y has them. y is ROWS, so kept dimensions must be walked in x's logical order. */
+/* Splits x's dimensions by whether y has them. y is ROWS, so kept dimensions are walked in x's logical order; the
+ * others in x's physical order, the fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
-    reduction r = { .kept = { 1, 1, 1, 1, 1 }, .red = { 1, 1, 1, 1 }, .run = 1, .run_stride = 1, .outputs = 1, .rows = 1 };
+    reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
     const vkt_phys p = vkt_phys_of(x);
+    const uint32_t rank = x->shape.rank, lead = rank - y->shape.rank;
     uint32_t stride[VKT_MAX_RANK] = { 0 };
-    for (uint32_t i = 0; i < x->shape.rank; i++) stride[p.logical[i]] = (uint32_t)p.stride[i];
-    const uint32_t lead = x->shape.rank - y->shape.rank;
-    uint32_t red_dim[5] = { 1, 1, 1, 1, 1 }, red_stride[5] = { 0 };
-    for (uint32_t i = 0; i < x->shape.rank; i++)
-        if (i >= lead && y->shape.dim[i - lead] != 1) {
-            push_dim(r.kept, r.kept_stride, 5, x->shape.dim[i], stride[i]);
-            r.outputs *= x->shape.dim[i];
-        }
-    for (uint32_t i = 0; i < x->shape.rank; i++) { /* physical order: the run is the fastest of them */
+    for (uint32_t i = 0; i < rank; i++) stride[p.logical[i]] = (uint32_t)p.stride[i];
+    for (uint32_t l = lead; l < rank; l++)
+        if (y->shape.dim[l - lead] != 1) push_dim(r.kept, &r.n_kept, x->shape.dim[l], stride[l]);
+    for (uint32_t i = 0; i < rank; i++) {
         const uint32_t l = p.logical[i];
-        if (x->shape.dim[l] != 1 && (l < lead || y->shape.dim[l - lead] == 1))
-            push_dim(red_dim, red_stride, 5, x->shape.dim[l], stride[l]);
+        if (l < lead || y->shape.dim[l - lead] == 1) push_dim(r.reduced, &r.n_reduced, x->shape.dim[l], stride[l]);
     }
-    r.run = red_dim[4];
-    r.run_stride = r.run == 1 ? 0 : red_stride[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        r.red[i] = red_dim[i];
-        r.red_stride[i] = red_stride[i];
-        r.rows *= red_dim[i];
-    }
-    r.along = r.run > 1 && r.run_stride == 1;
     return r;
 }
 
-/* Few outputs of many rows: split the rows over work groups, so that all of the device is used. */
-static uint32_t splits_for(const vkt_emit *e, const reduction *r)
+/* (rows, columns) -> (columns). */
+static reduction column_sums(uint32_t rows, uint32_t columns)
 {
-    const uint32_t lanes = r->along ? e->lim->subgroup_size : 1;
-    const uint64_t per_row = vkt_div_up(r->run, lanes) + 1;
-    const uint64_t iterations = r->rows * per_row, most = 16384; /* of one invocation: well below Mesa 22.3's 65,535 */
-    const uint64_t wanted = e->lim->cpu ? 16 : 256, groups = r->along ? r->outputs : vkt_div_up(r->outputs, 64);
-    uint64_t splits = iterations / most + 1;
-    if (groups < wanted && iterations > 256) splits = VKT_MAX(splits, VKT_MIN(wanted / groups, iterations / 128));
-    return (uint32_t)VKT_MIN(splits, r->rows);
+    reduction r = { .outputs = columns };
+    push_dim(r.kept, &r.n_kept, columns, 1);
+    push_dim(r.reduced, &r.n_reduced, rows, columns);
+    return r;
 }
 
-static void dispatch(vkt_emit *e, const reduction *r, vkt_tensor x, vkt_tensor y, uint32_t splits, float scale)
+/* Sums of few columns (bias gradients) as sums of `fold` times as many: a row of those is `fold` rows, so that every
+ * lane has an output of its own and loads are whole. 1: not such a sum. The rows that are left over are the `rest`. */
+static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
-    const uint32_t *k = r->kept, *s = r->kept_stride, *d = r->red, *t = r->red_stride;
-    const vkt_reduce_push pc = { .outputs = r->outputs, .rows = r->rows, .run = r->run, .splits = splits, .scale = scale,
-                                 .k1 = k[1], .k2 = k[2], .k3 = k[3], .k4 = k[4],
-                                 .s0 = s[0], .s1 = s[1], .s2 = s[2], .s3 = s[3], .s4 = s[4],
-                                 .r1 = d[1], .r2 = d[2], .r3 = d[3],
-                                 .t0 = t[0], .t1 = t[1], .t2 = t[2], .t3 = t[3], .t4 = r->run_stride };
-    const vkt_bind bind[] = { [REDUCE_X] = VKT_WHOLE(x), [REDUCE_Y] = VKT_WHOLE(y) };
-    const uint32_t spec[] = { r->along || e->lim->cpu ? e->lim->subgroup_size : 64 };
-    vkt_dispatch_add(e, r->along ? VKT_K_REDUCE_ALONG : VKT_K_REDUCE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                     r->along ? r->outputs : vkt_groups(r->outputs, spec[0], 1), splits, 1);
+    const uint32_t K = r->outputs, wanted = 4 * (e->lim->cpu ? e->lim->subgroup_size : 64);
+    if (r->n_kept != 1 || r->n_reduced != 1 || r->kept[0].stride != 1 || r->reduced[0].stride != K) return 1;
+    const uint32_t rows = r->reduced[0].size, whole = K % 4 == 0 ? 1 : K % 2 == 0 ? 2 : 4;
+    const uint32_t fold = K >= wanted ? whole : (uint32_t)vkt_round_up(vkt_div_up(wanted, K), whole);
+    if (fold == 1 || rows / fold < 16) return 1;
+    *r = column_sums(rows / fold, fold * K);
+    r->rest = rows / fold * fold * K;
+    r->total = rows * K;
+    return fold;
+}
+
+static bool all_multiples_of_4(const reduction *r, const dim *but)
+{
+    for (uint32_t i = 0; i < r->n_kept; i++)
+        if (&r->kept[i] != but && r->kept[i].stride % 4) return false;
+    for (uint32_t i = 0; i < r->n_reduced; i++)
+        if (&r->reduced[i] != but && r->reduced[i].stride % 4) return false;
+    return true;
+}
+
+/* Chooses the kernel and breaks a long run into rows. A row is 64 to 128 turns. */
+static way way_of(const vkt_emit *e, reduction *r)
+{
+    dim *run = &r->reduced[r->n_reduced - 1];
+    const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
+    way w = { .along = run->stride == 1, .width = 1, .lanes = e->lim->cpu ? e->lim->subgroup_size : 64, .rows = 1 };
+    if (w.along) w.lanes = e->lim->subgroup_size;
+    if (w.along ? all_multiples_of_4(r, run)
+                : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
+        w.width = 4;
+    const uint32_t turn = w.along ? w.width * w.lanes : 1, chunk = 64 * turn;
+    w.last = run->size;
+    if (run->size > 2 * chunk) {
+        const dim whole = *run;
+        const uint32_t rows = vkt_div_up(whole.size, chunk);
+        *run = (dim){ rows, whole.stride * chunk };
+        r->reduced[r->n_reduced++] = (dim){ chunk, whole.stride };
+        w.last = whole.size - (rows - 1) * chunk;
+    }
+    w.turns = vkt_div_up(r->reduced[r->n_reduced - 1].size, turn) + 4;
+    for (uint32_t i = 0; i + 1 < r->n_reduced; i++) w.rows *= r->reduced[i].size;
+    return w;
+}
+
+/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. An invocation stays
+ * well below the 65,535 turns after which Mesa 22.3 leaves a loop. */
+static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
+{
+    const uint64_t turns = w->rows * w->turns,
+                   groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
+    const uint64_t wanted = e->lim->cpu ? 16 : 256;
+    uint64_t splits = turns / 16384 + 1;
+    if (groups < wanted && turns * groups > 4096) splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / 256));
+    return (uint32_t)VKT_MIN(splits, w->rows);
+}
+
+static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, float scale)
+{
+    dim k[5], t[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        k[i] = i + r->n_kept < 5 ? (dim){ 1, 0 } : r->kept[i + r->n_kept - 5];
+        t[i] = i + r->n_reduced < 5 ? (dim){ 1, 0 } : r->reduced[i + r->n_reduced - 5];
+    }
+    const vkt_reduce_push pc = { .outputs = r->outputs,
+                                 .rows = (uint32_t)w->rows,
+                                 .run = t[4].size,
+                                 .last = w->last,
+                                 .splits = w->splits,
+                                 .scale = scale,
+                                 .rest = r->rest,
+                                 .total = r->total,
+                                 .k1 = k[1].size,
+                                 .k2 = k[2].size,
+                                 .k3 = k[3].size,
+                                 .k4 = k[4].size,
+                                 .s0 = k[0].stride,
+                                 .s1 = k[1].stride,
+                                 .s2 = k[2].stride,
+                                 .s3 = k[3].stride,
+                                 .s4 = k[4].stride,
+                                 .r1 = t[1].size,
+                                 .r2 = t[2].size,
+                                 .r3 = t[3].size,
+                                 .t0 = t[0].stride,
+                                 .t1 = t[1].stride,
+                                 .t2 = t[2].stride,
+                                 .t3 = t[3].stride,
+                                 .t4 = t[4].stride };
+    const vkt_bind bind[] = { [REDUCE_X] = x, [REDUCE_Y] = y };
+    const uint32_t spec[] = { w->lanes };
+    const uint16_t kernel = w->along ? (w->width == 4 ? VKT_K_REDUCE_ALONG4 : VKT_K_REDUCE_ALONG)
+                                     : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
+    /* A group on a CPU should have 1000 turns to do. */
+    const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
+    const uint64_t per_group = e->lim->cpu ? VKT_MAX(1024u * w->splits / (w->rows * w->turns), 1u) : 1;
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, (groups + per_group - 1) / per_group,
+                     w->splits, 1);
+}
+
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale);
+
+/* The largest power of two in n, 64 at most. */
+static uint32_t power_in(uint32_t n)
+{
+    return VKT_MIN(n & (0u - n), 64u);
+}
+
+/* x is more than one binding holds: slices of its slowest dimension, one after the other. */
+static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, float scale)
+{
+    const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
+    const dim slow = kept ? r->kept[0] : r->reduced[0];
+    const uint32_t y_stride = kept ? r->outputs / slow.size : 64; /* of one step along slow */
+    const uint32_t step =
+        64 / VKT_MIN(power_in(slow.stride), power_in(y_stride)); /* windows begin at VKT_ALIGN_BYTES */
+    const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride, per = most - most % step;
+    if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: a sum over slices of %u elements, of which this device binds %llu at once",
+                                   e->node->op->name, slow.stride, (unsigned long long)most));
+        return;
+    }
+    const uint64_t slices = (slow.size + per - 1) / per, pitch = vkt_round_up(r->outputs, 64);
+    const vkt_bind out = kept ? y : VKT_WHOLE(vkt_scratch(e, "slices", slices * pitch * 4));
+    for (uint64_t i = 0; i < slices && e->status == VKT_OK; i++) {
+        reduction part = *r;
+        const uint64_t at = i * per, size = VKT_MIN(slow.size - at, per);
+        const uint64_t x_at = x.offset_bytes + at * slow.stride * 4;
+        (kept ? part.kept : part.reduced)[0].size = (uint32_t)size;
+        if (kept) part.outputs = (uint32_t)size * y_stride;
+        reduce(e, part, (vkt_bind){ x.t, x_at, 0 },
+               (vkt_bind){ out.t, out.offset_bytes + (kept ? at * y_stride : i * pitch) * 4, part.outputs * 4ull },
+               kept ? scale : 1.0f);
+    }
+    reduction last = { .outputs = r->outputs };
+    push_dim(last.kept, &last.n_kept, r->outputs, 1);
+    push_dim(last.reduced, &last.n_reduced, (uint32_t)slices, (uint32_t)pitch);
+    if (!kept) reduce(e, last, out, y, scale);
+}
+
+/* y = scale * the sums of x; x.bytes is worked out here. */
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale)
+{
+    x.bytes = 4;
+    for (uint32_t i = 0; i < r.n_kept; i++) x.bytes += 4ull * (r.kept[i].size - 1) * r.kept[i].stride;
+    for (uint32_t i = 0; i < r.n_reduced; i++) x.bytes += 4ull * (r.reduced[i].size - 1) * r.reduced[i].stride;
+    if (x.bytes > e->lim->max_storage_range_bytes) {
+        reduce_slices(e, &r, x, y, scale);
+        return;
+    }
+    const uint32_t fold = fold_columns(e, &r), K = r.outputs / fold;
+    if (r.n_reduced == 0) r.reduced[r.n_reduced++] = (dim){ 1, 0 };
+    way w = way_of(e, &r);
+    w.splits = splits_for(e, &r, &w);
+    if (w.splits * fold == 1) {
+        dispatch(e, &r, &w, x, y, scale);
+        return;
+    }
+    const vkt_tensor partial = vkt_scratch(e, "partial", (uint64_t)w.splits * r.outputs * 4);
+    if (!partial.id) return;
+    dispatch(e, &r, &w, x, VKT_WHOLE(partial), 1.0f);
+    reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, scale);
 }
 
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
 {
-    const reduction r = reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y));
-    const uint32_t splits = splits_for(e, &r);
-    if (splits == 1) {
-        dispatch(e, &r, x, y, 1, scale);
-        return;
-    }
-    const vkt_tensor partial = vkt_scratch(e, "partial", (uint64_t)splits * r.outputs * 4);
-    if (!partial.id) return;
-    dispatch(e, &r, x, partial, splits, 1.0f);
-    reduction last = { .kept = { 1, 1, 1, 1, r.outputs }, .kept_stride = { 0, 0, 0, 0, 1 }, .red = { 1, 1, 1, 1 },
-                       .run = splits, .run_stride = r.outputs, .outputs = r.outputs, .rows = 1, .along = r.outputs == 1 };
-    dispatch(e, &last, partial, y, 1, scale);
+    reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), scale);
 }
 
 /* ---- sum, mean ---- */
@@ -143,13 +284,14 @@ static void mean_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
 
 static void all_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_shape s = vkt_rng_range(r, 0, 2) ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
-                                               : vkt_shape1(vkt_rng_range(r, 1, 50000));
+    const vkt_shape s = vkt_rng_range(r, 0, 2)
+                            ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
+                            : vkt_shape1(vkt_rng_range(r, 1, 50000));
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, s, 0.5f, 1.5f);
 }
 
-#define SUM_TOLERANCE                                                                                                  \
-    .rel_tol = 8e-6f, .abs_tol = 1e-6f,                                                                                \
+#define SUM_TOLERANCE                   \
+    .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
     .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 on the way of a term"
 
 const vkt_op vkt_op_sum = { .name = "sum",
@@ -210,9 +352,11 @@ static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
 
 static void sum_to_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_shape x = vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
+    const vkt_shape x =
+        vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
     vkt_shape_attr a = { { .rank = vkt_rng_range(r, 0, 4) } };
-    for (uint32_t i = 0; i < a.shape.rank; i++) a.shape.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : x.dim[4 - a.shape.rank + i];
+    for (uint32_t i = 0; i < a.shape.rank; i++)
+        a.shape.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : x.dim[4 - a.shape.rank + i];
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, 0.5f, 1.5f);
     vkt_case_attr(c, &a, sizeof a);
 }
