@@ -2,7 +2,7 @@
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w[o][c,r,s] x[c][p stride - pad + r dil][q stride - pad + s dil][n]
 // What conv2d_tile.comp does anew for each tile is done once for a strip of pixels here: the ROWS K weights are loaded into the
 // lanes' registers (subgroupShuffle hands them round) and the K taps' places worked out. Then only x is read and y written.
-// grid: x strips of columns, y row tiles, z groups.  Deterministic: one lane makes an element, in the order of (c,r,s).
+// grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic: one lane makes an element, in the order of (c,r,s).
 // `zero` and loops that end with their test: see conv2d_tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -46,38 +46,42 @@ void main()
         tap_at[k] = (int(((group * CHANNELS + k / TAPS) * height_in)) + row_at[k % TAPS / KERNEL_W]) * int(width_in * n4) +
                     col_at[k % KERNEL_W] * int(n4);
 
-    const uint first = gl_WorkGroupID.x * pc.strip, end = min(first + pc.strip, columns);
-    uint column = first + lane, p = column / n4, n = column - p * n4, q = p;
-    p = q / width;
-    q -= p * width;
+    uint first = gl_WorkGroupID.x * pc.strip;
     do {
-        const bool on = column < end;
-        const int h = int(on ? p * stride_h : 0), v = int(on ? q * stride_w : 0);
-        const int at = (h * int(width_in) + v) * int(n4) + int(on ? n : 0);
-        bool row_on[KERNEL_H], col_on[KERNEL_W];
-        [[unroll]] for (uint r = 0; r < KERNEL_H; r++) row_on[r] = !PAD || uint(h + row_at[r]) < height_in;
-        [[unroll]] for (uint s = 0; s < KERNEL_W; s++) col_on[s] = !PAD || uint(v + col_at[s]) < width_in;
-        vec4 x[K];
-        [[unroll]] for (uint k = 0; k < K; k++) {
-            const bool inside = row_on[k % TAPS / KERNEL_W] && col_on[k % KERNEL_W];
-            x[k] = LOAD4(x_in, uint(inside ? at + tap_at[k] : 0));
-            if (PAD) x[k] = inside ? x[k] : vec4(0);
-        }
-        uint to = (group * pc.rows + row) * columns + column;
-        [[unroll]] for (uint m = 0; m < ROWS; m++) {
-            vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);
-            [[unroll]] for (uint k = 0; k < K; k++)
-                sum += subgroupShuffle(w[(m * K + k) / LANES], (m * K + k) % LANES + zero) * x[k];
-            if (on && row + m < pc.rows) y[to] = sum;
-            to += columns;
-        }
-        column += LANES;
-        n += step_n;
-        const bool carry_n = n >= n4;
-        n -= carry_n ? n4 : 0;
-        q += step_q + (carry_n ? 1 : 0);
-        const bool carry_q = q >= width;
-        q -= carry_q ? width : 0;
-        p += step_p + (carry_q ? 1 : 0);
-    } while (column - lane < end);
+        const uint end = min(first + pc.strip, columns);
+        uint column = first + lane, p = column / n4, n = column - p * n4, q = p;
+        p = q / width;
+        q -= p * width;
+        do {
+            const bool on = column < end;
+            const int h = int(on ? p * stride_h : 0), v = int(on ? q * stride_w : 0);
+            const int at = (h * int(width_in) + v) * int(n4) + int(on ? n : 0);
+            bool row_on[KERNEL_H], col_on[KERNEL_W];
+            [[unroll]] for (uint r = 0; r < KERNEL_H; r++) row_on[r] = !PAD || uint(h + row_at[r]) < height_in;
+            [[unroll]] for (uint s = 0; s < KERNEL_W; s++) col_on[s] = !PAD || uint(v + col_at[s]) < width_in;
+            vec4 x[K];
+            [[unroll]] for (uint k = 0; k < K; k++) {
+                const bool inside = row_on[k % TAPS / KERNEL_W] && col_on[k % KERNEL_W];
+                x[k] = LOAD4(x_in, uint(inside ? at + tap_at[k] : 0));
+                if (PAD) x[k] = inside ? x[k] : vec4(0);
+            }
+            uint to = (group * pc.rows + row) * columns + column;
+            [[unroll]] for (uint m = 0; m < ROWS; m++) {
+                vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);
+                [[unroll]] for (uint k = 0; k < K; k++)
+                    sum += subgroupShuffle(w[(m * K + k) / LANES], (m * K + k) % LANES + zero) * x[k];
+                if (on && row + m < pc.rows) y[to] = sum;
+                to += columns;
+            }
+            column += LANES;
+            n += step_n;
+            const bool carry_n = n >= n4;
+            n -= carry_n ? n4 : 0;
+            q += step_q + (carry_n ? 1 : 0);
+            const bool carry_q = q >= width;
+            q -= carry_q ? width : 0;
+            p += step_p + (carry_q ? 1 : 0);
+        } while (column - lane < end);
+        first += gl_NumWorkGroups.x * pc.strip;
+    } while (first < columns);
 }

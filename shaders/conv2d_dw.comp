@@ -2,7 +2,7 @@
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
 // A subgroup makes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels; per step it loads four samples
 // of each, and of its share of the columns, which subgroupShuffle hands round.
-// grid: x tiles (stride loop), y slices of the pixels (summed by conv2d_dw_sum where there are several), z groups.
+// grid: x tiles of each slice of the plane (stride loop), z groups. conv2d_dw_sum adds the slices where there are several.
 // Deterministic: one lane makes an element of a slice, in the order of (p,q,n).
 // Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
 // `zero` and loops that end with their test: see conv2d_tile.comp.
@@ -39,7 +39,7 @@ void start(uint row, uint col)
     [[unroll]] for (uint i = 0; i < COLS * ROWS; i++) acc[i] = 0;
     [[unroll]] for (uint t = 0; t < ROWS; t++) {
         bias_acc[t] = vec4(0);
-        dy_at[t] = (gl_WorkGroupID.z * pc.rows + min(row + t * LANES + lane, pc.rows - 1)) * pc.pixels * pc.n4;
+        dy_at[t] = (gl_WorkGroupID.z * pc.rows + min(row + t * LANES + lane, pc.rows - 1)) * pc.plane;
     }
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         const uint crs = min(col + i * LANES + lane, pc.src_group * taps - 1), c = crs / taps, rs = crs - c * taps;
@@ -51,27 +51,27 @@ void start(uint row, uint col)
     }
 }
 
-// All samples of one pixel.
-void add_pixel(uint pixel)
+// vec4s n .. n+count of one pixel.
+void add_samples(uint pixel, uint n, uint count)
 {
-    const uint p = pixel / pc.width, q = pixel - p * pc.width, n4 = pc.n4, zero = pc.zero;
-    const int h = int(p * pc.stride_h), w = int(q * pc.stride_w), at = (h * int(pc.src_width) + w) * int(n4);
+    const uint p = pixel / pc.width, q = pixel - p * pc.width, zero = pc.zero;
+    const int h = int(p * pc.stride_h), w = int(q * pc.stride_w), at = (h * int(pc.src_width) + w) * int(pc.n4) + int(n);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         inside[i] = !PAD || (uint(h + x_row[i]) < pc.src_height && uint(w + x_col[i]) < pc.src_width);
-        ia[i] = inside[i] ? uint(at + x_at[i]) : 0;
+        ia[i] = inside[i] ? uint(at + x_at[i]) : n;
     }
-    [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + pixel * n4;
-    uint n = 0;
+    [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + pixel * pc.n4 + n;
+    uint i4 = 0;
     do {
         vec4 a[SHARES], b[ROWS];
         [[unroll]] for (uint i = 0; i < SHARES; i++) {
-            a[i] = LOAD4(x_in, ia[i] + n);
+            a[i] = LOAD4(x_in, ia[i] + i4);
             if (PAD) a[i] = inside[i] ? a[i] : vec4(0);
         }
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
-            b[t] = LOAD4(dy_in, ib[t] + n);
+            b[t] = LOAD4(dy_in, ib[t] + i4);
             if (BIAS) bias_acc[t] += b[t];
         }
         [[unroll]] for (uint j = 0; j < COLS; j++) {
@@ -83,27 +83,34 @@ void add_pixel(uint pixel)
                 acc[j * ROWS + t] = sum;
             }
         }
-        n++;
-    } while (n < n4);
+        i4++;
+    } while (i4 < count);
 }
 
 void main()
 {
-    const uint lane = gl_SubgroupInvocationID, first = gl_WorkGroupID.y * pc.slice, end = min(first + pc.slice, pc.pixels);
-    const uint part = gl_WorkGroupID.y * pc.part, cols = pc.src_group * pc.kernel_h * pc.kernel_w;
-    uint tile = gl_WorkGroupID.x;
+    const uint lane = gl_SubgroupInvocationID, tiles = pc.row_tiles * pc.col_tiles, works = tiles * pc.slices;
+    const uint cols = pc.src_group * pc.kernel_h * pc.kernel_w;
+    uint work = gl_WorkGroupID.x;
     do {
-        const uint row_tile = tile / pc.col_tiles, row = row_tile * ROWS * LANES, col = (tile - row_tile * pc.col_tiles) * COLS;
+        const uint slice = work / tiles, tile = work - slice * tiles, row_tile = tile / pc.col_tiles;
+        const uint row = row_tile * ROWS * LANES, col = (tile - row_tile * pc.col_tiles) * COLS;
+        const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
-        uint pixel = first;
-        do add_pixel(pixel);
-        while (++pixel < end);
+        uint k = slice * pc.slice;
+        do {
+            const uint pixel = k / pc.n4, n = k - pixel * pc.n4, count = min(pc.n4 - n, end - k);
+            add_samples(pixel, n, count);
+            k += count;
+        } while (k < end);
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
             const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.rows + m;
+            const uint to = slice * pc.part + o * cols + col;
+            const vec4 b = bias_acc[t];
             [[unroll]] for (uint j = 0; j < COLS; j++)
-                if (m < pc.rows && col + j < cols) dw[part + o * cols + col + j] = acc[j * ROWS + t];
-            if (BIAS && m < pc.rows && col == 0) db[part + o] = (bias_acc[t].x + bias_acc[t].y) + (bias_acc[t].z + bias_acc[t].w);
+                if (m < pc.rows && col + j < cols) dw[to + j] = acc[j * ROWS + t];
+            if (BIAS && m < pc.rows && col == 0) db[slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);
         }
-        tile += gl_NumWorkGroups.x;
-    } while (tile < pc.row_tiles * pc.col_tiles);
+        work += gl_NumWorkGroups.x;
+    } while (work < works);
 }

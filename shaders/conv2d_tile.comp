@@ -6,7 +6,7 @@
 //
 // A subgroup makes MB channels x LANES vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
 // its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products.
-// grid: x column tiles (stride loop), y row tiles, z groups.
+// grid: x tiles, all rows of a column tile in a row, for they read the same src (stride loop); z groups.
 // Deterministic: one lane makes an element, in the order of (r,s,k).
 // Lane numbers of shuffles are written k + zero: lavapipe turns a known one into two permutes, an unknown one into one.
 // Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than it counts, with all lanes off.
@@ -81,32 +81,33 @@ void add_m_major(uint ia, uint ib, bool inside)
 
 void main()
 {
+    const uint lane = gl_SubgroupInvocationID, col_tiles = (pc.columns + LANES - 1) / LANES;
+    uint tile = gl_WorkGroupID.x;
     a_pitch = pc.a_pitch, src_plane = pc.src_plane, zero = pc.zero;
-    const uint lane = gl_SubgroupInvocationID, row = gl_WorkGroupID.y * MB, rows = min(MB, pc.rows - row);
-    uint a_start = gl_WorkGroupID.z * pc.a_group + gl_WorkGroupID.y * pc.a_tile;
-    if (M_MAJOR)
-        [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * LANES + lane, rows - 1) * pc.a_pitch;
-    else a_start += min(lane, (rows + 3) / 4 - 1);
-    const uint src_start = gl_WorkGroupID.z * pc.src_group * pc.src_plane;
-    uint first = gl_WorkGroupID.x * LANES;
     do {
-        const uint column = min(first + lane, pc.columns - 1), pixel = column / pc.n4;
-        const uint n = column - pixel * pc.n4, p = pixel / pc.width, q = pixel - p * pc.width;
-        int r0 = 0, r1 = int(pc.kernel_h), s0 = 0, s1 = int(pc.kernel_w);
+        const uint col_tile = tile / pc.row_tiles, row_tile = tile - col_tile * pc.row_tiles;
+        const uint row = row_tile * MB, rows = min(MB, pc.rows - row);
+        const uint column = min(col_tile * LANES + lane, pc.columns - 1), pixel = column / pc.n4;
+        const uint p = pixel / pc.width, q = pixel - p * pc.width;
+        const uint src_start = gl_WorkGroupID.z * pc.src_group * src_plane + column - pixel * pc.n4;
+        uint a_start = gl_WorkGroupID.z * pc.a_group + row_tile * pc.a_tile;
+        if (M_MAJOR)
+            [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * LANES + lane, rows - 1) * a_pitch;
+        else a_start += min(lane, (rows + 3) / 4 - 1);
+        int r = 0, r_end = int(pc.kernel_h), s_start = 0, s_end = int(pc.kernel_w);
         if (UNIFORM) {
-            r0 = taps[2 * p], r1 = taps[2 * p + 1];
-            s0 = taps[pc.col_ranges + 2 * q], s1 = taps[pc.col_ranges + 2 * q + 1];
+            r = taps[2 * p], r_end = taps[2 * p + 1];
+            s_start = taps[pc.col_ranges + 2 * q], s_end = taps[pc.col_ranges + 2 * q + 1];
         }
         start(row);
-        if (r0 < r1 && s0 < s1) {
-            int r = r0;
+        if (r < r_end && s_start < s_end)
             do {
                 const int src_row = taps[pc.row_sources + p * pc.kernel_h + r];
-                int s = s0;
+                int s = s_start;
                 do {
                     const int src_col = taps[pc.col_sources + q * pc.kernel_w + s];
                     const bool inside = src_row >= 0 && src_col >= 0;
-                    uint ib = src_start + n + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
+                    uint ib = src_start + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
                     uint ia = a_start + (r * pc.kernel_w + s) * pc.a_tap, k = pc.src_group;
                     do {
                         if (M_MAJOR) add_m_major(ia, ib, inside);
@@ -116,17 +117,16 @@ void main()
                         k -= UNROLL;
                     } while (k != 0);
                     s += UNIFORM ? int(pc.tap_step_w) : 1;
-                } while (s < s1);
+                } while (s < s_end);
                 r += UNIFORM ? int(pc.tap_step_h) : 1;
-            } while (r < r1);
-        }
-        if (first + lane < pc.columns) {
-            uint i = (gl_WorkGroupID.z * pc.rows + row) * pc.columns + first + lane;
+            } while (r < r_end);
+        if (col_tile * LANES + lane < pc.columns) {
+            uint to = (gl_WorkGroupID.z * pc.rows + row) * pc.columns + column;
             [[unroll]] for (uint m = 0; m < MB; m++) {
-                if (m < rows) dst[i] = acc[m];
-                i += pc.columns;
+                if (m < rows) dst[to] = acc[m];
+                to += pc.columns;
             }
         }
-        first += gl_NumWorkGroups.x * LANES;
-    } while (first < pc.columns);
+        tile += gl_NumWorkGroups.x;
+    } while (tile < col_tiles * pc.row_tiles);
 }

@@ -67,7 +67,8 @@ static vkt_result infer(vkt_infer *f)
         vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->groups);
     if (vkt_has(f, 2)) {
         const vkt_value *b = vkt_in(f, 2);
-        VKT_REQUIRE(f, b->dtype == VKT_F32 && b->shape.rank == 1 && b->shape.dim[0] == w->shape.dim[0], VKT_E_SHAPE,
+        VKT_REQUIRE(f, b->dtype == VKT_F32 && b->shape.rank == 1 && b->shape.dim[0] == w->shape.dim[0],
+                    b->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
                     "conv2d: want bias f32 (%u), got %s %s", w->shape.dim[0], vkt_dtype_name(b->dtype),
                     vkt_shape_text(b->shape, xt));
     }
@@ -99,12 +100,14 @@ static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33, 64 };
     vkt_conv2d_attr a = { .groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
-    const uint32_t channels = vkt_rng_range(r, 1, 9), out_channels = vkt_rng_range(r, 1, 11);
+    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read where they lie */
+    const uint32_t channels = kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);
+    const uint32_t out_channels = vkt_rng_range(r, 1, kind > 1 ? 11 : 70);
     uint32_t n = batches[vkt_rng_range(r, 0, VKT_COUNT(batches) - 1)], kernel[2], in[2];
     for (int i = 0; i < 2; i++) {
         a.stride[i] = vkt_rng_range(r, 1, 3);
         a.dilation[i] = vkt_rng_range(r, 1, 2);
-        kernel[i] = vkt_rng_range(r, 1, 4);
+        kernel[i] = kind == 1 ? 1 : vkt_rng_range(r, 1, 4);
         a.pad[i] = vkt_rng_range(r, 0, 2);
         in[i] = a.dilation[i] * (kernel[i] - 1) + vkt_rng_range(r, 1, 7);
     }

@@ -25,10 +25,14 @@ static bool fits(vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-static vkt_result too_long(vkt_emit *e, uint64_t rounds)
+/* Whether `groups` groups of at most `rounds` rounds each, cut to what a dispatch can have, keep below MAX_ROUNDS. */
+static bool is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 {
-    return vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: a sum of %llu rounds is too long for one work group",
-                    e->node->op->name, (unsigned long long)rounds);
+    const uint64_t in_turn = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
+    if (in_turn <= MAX_ROUNDS / rounds) return true;
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu rounds are too long for one work group",
+                               e->node->op->name, (unsigned long long)in_turn, (unsigned long long)rounds));
+    return false;
 }
 
 /* ---- y and dx: tiles of destination channels x pixels ---- */
@@ -179,14 +183,10 @@ static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, v
     const vkt_tensor taps = tap_table(e, j);
     if (!use_weights_in_place(e, j, w)) pack_weights(e, j, w);
     if (e->status != VKT_OK || !fits(e, j->weights)) return;
+    j->push.row_tiles = vkt_div_up(j->rows, j->mb);
 
-    const uint32_t tiles = vkt_div_up(j->push.columns, lanes);
-    const uint64_t rounds =
-        (uint64_t)vkt_div_up(tiles, e->lim->max_groups) * z->kernel[0] * z->kernel[1] * (j->depth / j->unroll);
-    if (rounds > MAX_ROUNDS) {
-        vkt_emit_error(e, too_long(e, rounds));
-        return;
-    }
+    const uint64_t tiles = (uint64_t)vkt_div_up(j->push.columns, lanes) * j->push.row_tiles;
+    if (!is_short(e, tiles, (uint64_t)z->kernel[0] * z->kernel[1] * (j->depth / j->unroll + 2))) return;
     const vkt_bind bind[] = { [TILE_A] = VKT_WHOLE(j->weights),
                               [TILE_SRC] = VKT_WHOLE(src),
                               [TILE_TAPS] = VKT_WHOLE(taps),
@@ -196,7 +196,7 @@ static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, v
                                         [TILE_SPEC_UNROLL] = j->unroll,  [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
                                         [TILE_SPEC_BIAS] = bias.id != 0, [TILE_SPEC_M_MAJOR] = j->m_major };
     vkt_dispatch_add(e, VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &j->push, sizeof j->push, spec, VKT_COUNT(spec),
-                     tiles, vkt_div_up(j->rows, j->mb), z->a.groups);
+                     tiles, 1, z->a.groups);
 }
 
 /* Forward with at most DIRECT_DEPTH products an element. All are unrolled: more code would leave the instruction cache.
@@ -211,8 +211,9 @@ static void emit_direct(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                    depth = z->channels / z->a.groups;
     const uint32_t tiles = vkt_div_up(rows, DIRECT_ROWS), columns = z->out[0] * z->out[1] * z->n4;
     const uint32_t wanted = e->lim->cpu ? 64 : 4096, in_flight = vkt_div_up(wanted, tiles * z->a.groups);
-    const uint32_t strip = vkt_div_up(columns, in_flight), rounds = VKT_MIN(vkt_div_up(strip, lanes), MAX_ROUNDS);
-    if (!fits(e, x) || !fits(e, y)) return;
+    const uint32_t strip = vkt_div_up(columns, in_flight), rounds = VKT_MIN(vkt_div_up(strip, lanes), MAX_ROUNDS / 2);
+    const uint32_t strips = vkt_div_up(columns, rounds * lanes);
+    if (!fits(e, x) || !fits(e, y) || !is_short(e, strips, rounds + 1)) return;
     const vkt_conv2d_direct_push push = { .columns = columns,
                                           .n4 = z->n4,
                                           .width = z->out[1],
@@ -239,8 +240,8 @@ static void emit_direct(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
         [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
         [DIRECT_SPEC_BIAS] = bias.id != 0
     };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_div_up(columns, push.strip), tiles, z->a.groups);
+    vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
+                     tiles, z->a.groups);
 }
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
@@ -273,12 +274,12 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
 typedef struct dw_cut {
     uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
     uint32_t row_tiles, col_tiles; /* of a group */
-    uint32_t slice, slices;        /* pixels that one work group sums; how many such */
+    uint32_t slice, slices;        /* vec4s of a plane of dy that one work group sums; how many such */
 } dw_cut;
 
 /* Tiles of even size; then slices until there is work for every thread, the operands of a slice stay in a core's cache,
  * and no loop is too long. */
-static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t pixels)
+static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t plane)
 {
     const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups;
     const uint32_t cols = z->channels / z->a.groups * z->kernel[0] * z->kernel[1];
@@ -286,14 +287,11 @@ static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t pixel
     dw_cut c = { .row_tiles = vkt_div_up(rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
     c.lane_rows = vkt_div_up(vkt_div_up(rows, c.row_tiles), lanes);
     c.cols = vkt_div_up(cols, c.col_tiles);
-    const uint64_t tiles = (uint64_t)c.row_tiles * c.col_tiles, wanted = e->lim->cpu ? 32 : 1024;
-    const uint64_t in_turn = (tiles + e->lim->max_groups - 1) / e->lim->max_groups;
-    const uint64_t pixel_rounds = in_turn * (z->n4 + 1ull);
-    const uint32_t longest = (uint32_t)VKT_MAX(MAX_ROUNDS / pixel_rounds, 1u);
-    uint32_t slices = (uint32_t)VKT_MIN((wanted + tiles * z->a.groups - 1) / (tiles * z->a.groups), pixels);
-    slices = VKT_MAX(slices, vkt_div_up(pixels, longest));
-    c.slice = vkt_div_up(pixels, slices);
-    c.slices = vkt_div_up(pixels, c.slice);
+    const uint64_t tiles = (uint64_t)c.row_tiles * c.col_tiles * z->a.groups, wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t shortest = 16, longest = MAX_ROUNDS / 8;
+    const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
+    c.slice = vkt_div_up(plane, VKT_MAX(spread, vkt_div_up(plane, longest)));
+    c.slices = vkt_div_up(plane, c.slice);
     return c;
 }
 
@@ -318,8 +316,10 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                         vkt_tensor db)
 {
     if (!fits(e, x) || !fits(e, dy) || !fits(e, dw)) return;
-    const uint32_t pixels = z->out[0] * z->out[1];
-    const dw_cut c = cut_dw(e, z, pixels);
+    const uint32_t plane = z->out[0] * z->out[1] * z->n4;
+    const dw_cut c = cut_dw(e, z, plane);
+    const uint64_t works = (uint64_t)c.row_tiles * c.col_tiles * c.slices;
+    if (!is_short(e, works, c.slice + c.slice / z->n4 + 2ull)) return;
     const uint64_t bias_start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES) / 4;
     const uint64_t part_floats = bias_start + (db.id ? vkt_round_up(z->out_channels, VKT_ALIGN_BYTES / 4) : 0);
     vkt_tensor part = { 0 };
@@ -329,7 +329,7 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
     }
     const vkt_conv2d_dw_push push = { .n4 = z->n4,
                                       .width = z->out[1],
-                                      .pixels = pixels,
+                                      .plane = plane,
                                       .slice = c.slice,
                                       .src_height = z->in[0],
                                       .src_width = z->in[1],
@@ -345,6 +345,7 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                                       .rows = z->out_channels / z->a.groups,
                                       .row_tiles = c.row_tiles,
                                       .col_tiles = c.col_tiles,
+                                      .slices = c.slices,
                                       .part = (uint32_t)part_floats };
     const vkt_bind to_w = VKT_WHOLE(part.id ? part : dw), to_b = VKT_WHOLE(part.id || !db.id ? to_w.t : db);
     vkt_bind bind[] = { [DW_DY] = VKT_WHOLE(dy), [DW_X] = VKT_WHOLE(x), [DW_W] = to_w, [DW_B] = to_b };
@@ -354,7 +355,7 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                                       [DW_SPEC_ROWS] = c.lane_rows,
                                       [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
                                       [DW_SPEC_BIAS] = db.id != 0 };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     (uint64_t)c.row_tiles * c.col_tiles, c.slices, z->a.groups);
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), works, 1,
+                     z->a.groups);
     if (part.id) sum_slices(e, part, c.slices, (uint32_t)part_floats, (uint32_t)bias_start, dw, db);
 }

@@ -2,8 +2,8 @@
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
-         VKT_U32(pixels)                        /* P Q */
-         VKT_U32(slice)                         /* pixels that one work group sums */
+         VKT_U32(plane)                         /* vec4s of one plane of dy: P Q n4 */
+         VKT_U32(slice)                         /* vec4s of a plane that one work group sums */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(src_group)                     /* C / groups */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
@@ -11,7 +11,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(rows)                          /* O / groups */
-         VKT_U32(row_tiles) VKT_U32(col_tiles)
+         VKT_U32(row_tiles) VKT_U32(col_tiles) VKT_U32(slices)
          VKT_U32(part)                          /* floats of the outputs from slice to slice */
          VKT_U32(zero))                         /* 0 */
 #define DW_DY 0

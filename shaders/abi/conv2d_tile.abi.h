@@ -4,6 +4,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                        /* of the destination */
          VKT_U32(rows)                         /* destination channels of a group: rows of A */
+         VKT_U32(row_tiles)                    /* rows / MB, rounded up */
          VKT_U32(src_width)
          VKT_U32(src_plane)                    /* vec4s of one source plane */
          VKT_U32(src_group)                    /* source channels of a group */
