@@ -1,0 +1,61 @@
+/* train/rig.h - a device, a small data set and a small network, for tests of the trainer.
+ *
+ * Include after <cmocka.h>'s prerequisites; every test begins with `rig *r = rig_of(state);`, which skips it where
+ * there is no device. */
+#ifndef VKT_TEST_RIG_H
+#define VKT_TEST_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "support/host.h"
+#include "support/temp_dir.h"
+#include "train/trainer.h"
+#include "vktrain/train.h"
+
+enum { RIG_ROWS = 200, RIG_CHECK_ROWS = 72, RIG_BATCH = 32, RIG_STEPS = 7, RIG_CLASSES = 10, RIG_SIDE = 12 };
+
+typedef struct rig {
+    vkt_host h;
+    vkt_ctx *ctx;
+    vkt_dataset *train, *check; /* RIG_ROWS and RIG_CHECK_ROWS of 1x12x12 u8: 6 full batches and one of 8 rows */
+    vkt_temp_dir dir;
+    vkt_trainer *trainers[8]; /* made by rig_trainer, destroyed by the teardown */
+} rig;
+
+/* Fixtures of one test: all of it made, and freed; at the end nothing leaks and no validation message came. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+#define rig_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+
+rig *rig_here(void **state);
+#define rig_of(state) \
+    rig_here(state);  \
+    if (!*(state)) skip()
+
+/* A context as the rig's; false where there is no device. */
+bool rig_open(const vkt_host *h, vkt_ctx **ctx);
+/* Blurred squares whose place tells the class, with noise; a function of the row's number alone. */
+vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
+
+/* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
+vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
+/* That network on the rig's data: Adam, lr 0.01, seed 7. */
+vkt_trainer_params rig_params(const rig *r);
+/* Fails the test unless it can be made. */
+vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
+void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
+
+/* Fails the test unless both trainers have the same bits in this part. */
+#define rig_same(a, b, part) rig_same_at(a, b, part, __FILE__, __LINE__)
+void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
+/* All parameters, in the order of the store: test_free. */
+float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
+
+/* Fails the test unless both files hold the same bytes. */
+#define rig_same_file(a, b) rig_same_file_at(a, b, __FILE__, __LINE__)
+void rig_same_file_at(const char *a, const char *b, const char *file, int line);
+
+#endif
