@@ -136,18 +136,16 @@ static void edit_and_seal(const char *path, const char *from, const char *to)
     const vkt_host h = vkt_test_host();
     size_t n;
     char *bytes = get(path, &n);
-    char *place = NULL, *digits = NULL;
-    for (size_t i = 8; i + strlen(from) <= n && !place; i++) {
-        if (memcmp(bytes + i, from, strlen(from)) == 0) place = bytes + i;
-    }
-    assert_non_null(place);
-    memcpy(place, to, strlen(to));
-    digits = strstr(bytes + 8, "vktrain.crc32\":\"") + strlen("vktrain.crc32\":\"");
-    uLong crc = crc32(0, (const Bytef *)bytes, (uInt)(digits - bytes));
-    crc = crc32(crc, (const Bytef *)digits + 8, (uInt)(bytes + n - digits - 8));
+    size_t at = 8;
+    while (at + strlen(from) <= n && memcmp(bytes + at, from, strlen(from)) != 0) at++;
+    assert_true(at + strlen(from) <= n);
+    memcpy(bytes + at, to, strlen(to));
+    const size_t digits = 8 + strlen("{'__metadata__':{'vktrain.crc32':'");
+    const uLong crc =
+        crc32(crc32(0, (const Bytef *)bytes, (uInt)digits), (const Bytef *)bytes + digits + 8, (uInt)(n - digits - 8));
     char text[9];
     snprintf(text, sizeof text, "%08lx", crc);
-    memcpy(digits, text, 8);
+    memcpy(bytes + digits, text, 8);
     put(path, bytes, n);
     vkt_free(&h, bytes);
 }
