@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Records mnist_cnn.safetensors: 50 steps of the MNIST network in PyTorch, in float64 and in float32. Format: README.md.
+
+    python3 tests/golden/make_mnist_golden.py        (minutes: PyTorch's float64 convolutions are slow)
+
+Everything starts from float32 weights that PyTorch drew (its defaults, from SEED), and sees the same batches, dropout off.
+The pictures are integer arithmetic (see `samples`), so that nothing need be stored of them. How SEED was chosen and what the
+runs besides the default one are for: README.md.
+"""
+import os
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import safetensors_file
+
+SEED, LR, STEPS, BATCH, SIDE = 102, 0.01, 50, 128, 28
+FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of each step
+PARTIAL = [(0, 128), (128, 128), (256, 96), (352, 128)]
+PARTIAL_ROWS = 8  # output channels of conv2.weight that are kept of the partial run
+# Float32 runs besides the default: how far float32 strays by accident (README.md).
+VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
+
+# Stripes of class k: phase = ACROSS[k] x + DOWN[k] y, in 64ths of a period.
+ACROSS = np.array([9, 0, 7, 7, 14, 4, 14, 4, 12, 12], np.uint32)
+DOWN = np.array([0, 9, 7, 57, 4, 14, 60, 50, 12, 52], np.uint32)
+
+
+def mix(v):
+    """Scatters the bits of a u32: two odd multipliers and two shifts, wrapping."""
+    h = v * np.uint32(2654435761)
+    h ^= h >> np.uint32(15)
+    h = h * np.uint32(2246822519)
+    return h ^ (h >> np.uint32(13))
+
+
+def samples(first, count):
+    """Pictures (count, 28, 28) u8 and labels (count) of samples first .. first + count: a triangle wave, whose direction
+    and frequency tell the class, 0 to 124, plus noise, 0 to 127. All arithmetic in wrapping u32."""
+    u = np.uint32
+    i = np.arange(first, first + count, dtype=u)[:, None, None]
+    y, x = np.arange(SIDE, dtype=u)[None, :, None], np.arange(SIDE, dtype=u)[None, None, :]
+    h = mix(i + u(0x10000000))
+    label = (h >> u(4)) % u(10)
+    phase = (ACROSS[label] * x + DOWN[label] * y + (h >> u(20))) % u(64)
+    wave = np.where(phase < 32, phase, u(63) - phase)
+    noise = mix(i * u(SIDE * SIDE) + y * u(SIDE) + x) >> u(25)
+    return (u(4) * wave + noise).astype(np.uint8), label.reshape(-1).astype(np.int64)
+
+
+def batch(first, rows, dtype, variant):
+    pixels, labels = samples(first, rows)
+    x, t = torch.from_numpy(pixels).to(dtype).unsqueeze(1), torch.from_numpy(labels)
+    x = x * (1 / (255 * 0.3081)) - 0.1307 / 0.3081 if variant == "scale_and_shift" else (x / 255 - 0.1307) / 0.3081
+    if variant == "reversed_rows":
+        return x.flip(0), t.flip(0)
+    if variant == "shuffled_rows":
+        order = torch.randperm(rows, generator=torch.Generator().manual_seed(first))
+        return x[order], t[order]
+    return x, t
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 5)
+        self.fc1, self.fc2 = nn.Linear(64, 32), nn.Linear(32, 10)
+
+    def forward(self, x):  # no ReLU after the convolutions
+        x = F.max_pool2d(self.conv1(x), 2)
+        x = F.max_pool2d(self.conv2(x), 2)
+        x = F.adaptive_max_pool2d(x, 1).flatten(1)
+        return self.fc2(F.relu(self.fc1(x)))
+
+
+def snapshot(model, part=lambda p: p):
+    """Name -> array (float64, exact) of part(parameter)."""
+    return {name: part(p).detach().double().numpy().copy() for name, p in model.named_parameters()}
+
+
+def train(dtype, steps, variant=None):
+    """Returns (losses, final parameters, gradients of the first step)."""
+    torch.manual_seed(SEED)
+    model = Network().to(dtype)  # PyTorch draws in float32; the change to float64 is exact
+    optimizer = torch.optim.Adam(model.parameters(), lr=LR)
+    losses, first = [], None
+    with torch.backends.mkldnn.flags(enabled=variant != "no_mkldnn"):
+        for sample, rows in steps:
+            x, t = batch(sample, rows, dtype, variant)
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), t)
+            loss.backward()
+            first = first or snapshot(model, lambda p: p.grad)
+            optimizer.step()
+            losses.append(loss.item())
+    return np.array(losses), snapshot(model), first
+
+
+def deviation(a, b):
+    """Largest absolute difference of each parameter, in the order of the network."""
+    return np.array([np.abs(a[name] - b[name]).max() for name in a])
+
+
+def cut(params):
+    return {name: p[:PARTIAL_ROWS] if name == "conv2.weight" else p for name, p in params.items()}
+
+
+def main():
+    torch.set_num_threads(2)
+    torch.manual_seed(SEED)
+    init = snapshot(Network())
+    assert sum(p.size for p in init.values()) == 53994
+    loss64, final64, grad64 = train(torch.float64, FULL)
+    loss32, final32, grad32 = train(torch.float32, FULL)
+    others = [train(torch.float32, FULL, v) for v in VARIANTS]
+    part_loss64, part64, _ = train(torch.float64, PARTIAL)
+    part_loss32, part32, _ = train(torch.float32, PARTIAL)
+    part64, part32 = cut(part64), cut(part32)
+
+    t = {}
+    for name in init:
+        t["init/" + name] = init[name].astype(np.float32)
+        t["grad64/" + name] = grad64[name]
+        t["final64/" + name] = final64[name]
+        t["final32/" + name] = final32[name].astype(np.float32)
+        t["partial/final64/" + name] = np.ascontiguousarray(part64[name])
+    t.update({"loss64": loss64, "loss32": loss32, "partial/loss64": part_loss64, "partial/loss32": part_loss32})
+    t.update({"grad32_dev": deviation(grad32, grad64), "final32_dev": deviation(final32, final64),
+              "partial/final32_dev": deviation(part32, part64)})
+    t["others/loss_dev"] = np.stack([np.abs(loss - loss64) for loss, _, _ in others])
+    t["others/final_dev"] = np.stack([deviation(final, final64) for _, final, _ in others])
+    t["others/grad_dev"] = np.stack([deviation(grad, grad64) for _, _, grad in others])
+    metadata = {"parameters": " ".join(init), "others": " ".join(VARIANTS), "seed": str(SEED), "torch": torch.__version__,
+                "numpy": np.__version__}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mnist_cnn.safetensors")
+    print(path, safetensors_file.write(path, t, metadata), "bytes")
+    report(t)
+
+
+def report(t):
+    """What README.md tells: the losses, the deviations of float32, and how the other float32 runs compare."""
+    np.set_printoptions(precision=2, linewidth=120)
+    dev = np.abs(t["loss32"] - t["loss64"])
+    print("loss", t["loss64"][[0, 4, 9, 19, 29, 39, 49]], "\nloss deviation", dev)
+    print("final deviation", t["final32_dev"], "\ngradient deviation", t["grad32_dev"])
+    for k, name in enumerate(VARIANTS):
+        print("%-16s / default: losses %.1f (%d of %d above 4), parameters %.1f, gradients %.1f" %
+              (name, (t["others/loss_dev"][k] / dev).max(), (t["others/loss_dev"][k] > 4 * dev).sum(), STEPS,
+               (t["others/final_dev"][k] / t["final32_dev"]).max(), (t["others/grad_dev"][k] / t["grad32_dev"]).max()))
+
+
+if __name__ == "__main__":
+    main()
