@@ -11,6 +11,7 @@ typedef enum vkt_kernel_id {
 } vkt_kernel_id;
 
 /* Flags of a row. */
-#define VKT_KF_SUBGROUP 1u /* one full subgroup per work group: spec id 0 (local size) is the device's subgroup size */
+#define VKT_KF_SUBGROUP 1u /* one full subgroup per work group: spec id 0 (local size) is the device's subgroup size \
+                            */
 
 #endif

@@ -1,5 +1,5 @@
-/* kernel/kernel.h - from a kernel's number to its pipeline. The rows of shaders/kernels.def, and which variant of a row a
- * device gets, live here and nowhere else. */
+/* kernel/kernel.h - from a kernel's number to its pipeline. The rows of shaders/kernels.def, and which variant of a row
+ * a device gets, live here and nowhere else. */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
@@ -11,18 +11,18 @@
 
 /* One row of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_row {
-    const char *name;                 /* "CONV2D_FWD" */
-    uint32_t reads, writes;           /* bindings the shader reads, and those it writes (a binding may be in both) */
-    uint32_t texels;                  /* bindings that the texel variant reads through a texel buffer; 0: no such variant */
-    uint32_t flags;                   /* VKT_KF_* */
-    const uint32_t *spv, *spv_texel;  /* SPIR-V words; spv_texel is NULL where texels is 0 */
+    const char *name;       /* "CONV2D_FWD" */
+    uint32_t reads, writes; /* bindings the shader reads, and those it writes (a binding may be in both) */
+    uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no such variant */
+    uint32_t flags;         /* VKT_KF_* */
+    const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL where texels is 0 */
     size_t spv_bytes, spv_texel_bytes;
 } vkt_kernel_row;
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id);
 
 typedef struct vkt_pipeline {
     VkPipeline handle;
-    VkPipelineLayout layout;          /* one push range of limits.max_push_bytes (at least 128), compute stage, offset 0 */
+    VkPipelineLayout layout; /* one push range of limits.max_push_bytes (at least 128), compute stage, offset 0 */
     VkDescriptorSetLayout set_layout; /* set 0: bindings of reads | writes; texel ones are STORAGE_TEXEL_BUFFER */
     uint32_t texels;                  /* mask of texel bindings in this variant (0: all storage buffers) */
 } vkt_pipeline;

@@ -169,7 +169,7 @@ static int setup(void **state)
 int main(void)
 {
     snprintf(root, sizeof root, "/tmp/vkt-test-XXXXXX");
-    if (!mkdtemp(root) || setenv("XDG_CACHE_HOME", root, 1)) return 1;
+    if (!mkdtemp(root) || setenv("XDG_CACHE_HOME", root, 1) || chdir(root)) return 1;
     const struct CMUnitTest tests[] = {
         TEST(is_written_once_and_used),
         TEST(is_off_by_option),
