@@ -10,7 +10,7 @@ typedef enum vkt_kernel_id {
     VKT_K_COUNT
 } vkt_kernel_id;
 
-/* Flags of a row. SUBGROUP: one full subgroup per work group; spec id 0, the local size, is the device's subgroup size. */
+/* Flags of a row. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size. */
 #define VKT_KF_SUBGROUP 1u
 
 #endif
