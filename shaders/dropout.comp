@@ -1,9 +1,10 @@
 // dropout.comp - y = keep ? x * scale : 0, the mask a pure function of (seed; step, salt, element): backward runs it again on dy.
 //   Element e takes word e % 4 of philox((e / 4, t, salt, 3), seed) and is kept when it is >= threshold.
-//   PLANES: x is [C][plane][columns4] vec4 over the batch (BATCH_LAST); e counts (c,n) planes, so a lane's four samples share
-//   one block. PLANES_ROWS: x is (N C, plane) by rows; e = c pitch + n of its plane's (n,c), the same numbers.
-// n: elements in this window, which begins at element `begin` of the tensor (begin % 4 == 0).
-// grid: x over n / 4 in contiguous shares. Deterministic. Source: Srivastava et al., JMLR 15 (2014), in the inverted form.
+//   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last, so a row is a channel, columns
+//   are N', and the four samples of a lane take the words of one block for the whole plane.
+//   PLANES_ROWS: the same numbers for a row-major x: a row is a plane n C + c, of columns = 1; columns of the mask as above.
+// grid: x over vec4s in contiguous shares; PLANES: x over rows * columns / 4, y over chunks of the plane; PLANES_ROWS: x over
+// rows, y over chunks; with strides. Deterministic. Source: Srivastava et al., JMLR 15 (2014), in the inverted form.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -13,47 +14,66 @@
 #include "lib/philox.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
-VKT_IN4(DROPOUT_X, x4);
-layout(binding = DROPOUT_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
-layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
-uvec4 block(uint e4)
+uvec4 words(uint e4)
 {
     return philox4x32(uvec4(e4, step[STEP_T], pc.salt, 3u), uvec2(step[STEP_KEY0], step[STEP_KEY1]));
 }
 
-// The four words for elements 4i .. 4i+3 of the window.
-uvec4 words(uint i)
+#ifdef PLANES_ROWS
+layout(binding = DROPOUT_X, std430) readonly buffer X { float x[]; };
+
+void main()
 {
-#if defined(PLANES)
-    const uint g = pc.begin / 4 + i, row = g / pc.columns4, column = g % pc.columns4;
-    return block(row / pc.plane * pc.columns4 + column);
-#elif defined(PLANES_ROWS)
-    uvec4 w;
-    for (uint k = 0; k < 4; k++) {
-        const uint plane = (pc.begin + 4 * i + k) / pc.plane; // n C + c
-        const uint e = plane % pc.rows * (4 * pc.columns4) + plane / pc.rows;
-        w[k] = block(e / 4)[e % 4];
+    const uint end = pc.begin + pc.n, first_row = pc.begin / pc.plane, rows = (end - 1) / pc.plane + 1;
+    for (uint row = first_row + gl_WorkGroupID.x; row < rows; row += gl_NumWorkGroups.x) {
+        const uint e = row % pc.channels * pc.columns + row / pc.channels;
+        const bool keep = words(e / 4)[e % 4] >= pc.threshold;
+        for (uint q = gl_WorkGroupID.y * DROPOUT_CHUNK; q < pc.plane; q += gl_NumWorkGroups.y * DROPOUT_CHUNK)
+            for (uint k = q + gl_LocalInvocationID.x; k < min(q + DROPOUT_CHUNK, pc.plane); k += gl_WorkGroupSize.x) {
+                const uint i = row * pc.plane + k;
+                if (i >= pc.begin && i < end) y[i - pc.begin] = keep ? x[i - pc.begin] * pc.scale : 0.0;
+            }
     }
-    return w;
+}
 #else
-    return block(pc.begin / 4 + i);
-#endif
-}
+VKT_IN4(DROPOUT_X, x4);
+layout(binding = DROPOUT_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 
-vec4 f(uint i)
+vec4 masked(uint i, uvec4 w)
 {
-    return mix(vec4(0.0), LOAD4(x4, i) * pc.scale, greaterThanEqual(words(i), uvec4(pc.threshold)));
+    return mix(vec4(0.0), LOAD4(x4, i) * pc.scale, greaterThanEqual(w, uvec4(pc.threshold)));
 }
 
+#ifdef PLANES
+void main()
+{
+    const uint begin = pc.begin / 4, end = begin + pc.n / 4, columns = pc.columns / 4, row4 = pc.plane * columns;
+    const uint first = begin / row4 * columns, units = ((end - 1) / row4 + 1) * columns;
+    const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+    for (uint e4 = first + gl_GlobalInvocationID.x; e4 < units; e4 += stride) {
+        const uvec4 w = words(e4);
+        const uint at = e4 / columns * row4 + e4 % columns;
+        for (uint q = gl_WorkGroupID.y * DROPOUT_CHUNK; q < pc.plane; q += gl_NumWorkGroups.y * DROPOUT_CHUNK)
+            for (uint k = q; k < min(q + DROPOUT_CHUNK, pc.plane); k++) {
+                const uint i = at + k * columns;
+                if (i >= begin && i < end) y4[i - begin] = masked(i - begin, w);
+            }
+    }
+}
+#else
 void main()
 {
     const uint whole = pc.n / 4;
     const uvec2 share = share_of(whole);
-    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y4[i] = f(i);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x)
+        y4[i] = masked(i, words(pc.begin / 4 + i));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
-        const vec4 tail = f(whole);
+        const vec4 tail = masked(whole, words(pc.begin / 4 + whole));
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];
     }
 }
+#endif
+#endif

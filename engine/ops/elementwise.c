@@ -109,13 +109,13 @@ const vkt_op vkt_op_relu_dx = { .name = "relu_dx",
 
 /* ---- dropout ---- */
 
-/* How the mask's numbering reads physical elements: see dropout.comp. */
+/* What the planes of (N,C,...) are: see dropout.abi.h. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
-    vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .columns4 = 1, .rows = 1, .plane = 1 };
+    vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };
     if (!a->planes) return pc;
-    pc.columns4 = (uint32_t)vkt_round_up(x->shape.dim[0], 4) / 4;
-    pc.rows = x->shape.dim[1];
+    pc.columns = (uint32_t)vkt_round_up(x->shape.dim[0], 4);
+    pc.channels = x->shape.dim[1];
     for (uint32_t i = 2; i < x->shape.rank; i++) pc.plane *= x->shape.dim[i];
     return pc;
 }
@@ -124,9 +124,8 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_dropout_attr *a = n->attr;
     const vkt_value *x = vkt_node_in(n, 0);
-    const uint16_t kernel = !a->planes                     ? VKT_K_DROPOUT
-                            : x->layout == VKT_BATCH_LAST  ? VKT_K_DROPOUT_PLANES
-                                                           : VKT_K_DROPOUT_PLANES_ROWS;
+    const bool columns = a->planes && x->layout == VKT_BATCH_LAST;
+    const uint16_t kernel = !a->planes ? VKT_K_DROPOUT : columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS;
     vkt_dropout_push pc = dropout_push(x, a);
     const uint32_t spec[] = { flat_lanes(e) };
     for (uint64_t at = 0; at < x->bytes; at += window_bytes(e)) {
@@ -136,7 +135,10 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [DROPOUT_X] = { n->in[0], at, bytes },
                                   [DROPOUT_Y] = { n->out[0], at, bytes },
                                   [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
-        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, flat_groups(e, pc.n), 1, 1);
+        const uint64_t planes = (uint64_t)pc.channels * pc.columns;
+        const uint64_t groups = !a->planes ? flat_groups(e, pc.n) : columns ? vkt_groups(planes, spec[0], 4) : planes;
+        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, groups,
+                         vkt_div_up(pc.plane, DROPOUT_CHUNK), 1);
     }
 }
 
@@ -144,8 +146,8 @@ static vkt_result dropout_infer(vkt_infer *f)
 {
     const vkt_dropout_attr *a = f->n->attr;
     char text[80];
-    VKT_REQUIRE(f, !a->planes || vkt_in(f, 0)->shape.rank >= 3, VKT_E_SHAPE, "dropout2d: want (N,C,...) of rank 3 or more, got %s",
-                vkt_shape_text(vkt_in(f, 0)->shape, text));
+    VKT_REQUIRE(f, !a->planes || vkt_in(f, 0)->shape.rank >= 3, VKT_E_SHAPE,
+                "dropout2d: want (N,C,...) of rank 3 or more, got %s", vkt_shape_text(vkt_in(f, 0)->shape, text));
     VKT_REQUIRE(f, vkt_in(f, 0)->bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "dropout: want at most 2^32 elements");
     return infer_same(f);
 }
@@ -186,8 +188,10 @@ static void dropout_sample(vkt_rng *r, vkt_case *c)
                                  .scale = vkt_rng_uniform(r, 0.5f, 4),
                                  .salt = vkt_rng_range(r, 0, 99),
                                  .planes = vkt_rng_range(r, 0, 1) };
-    vkt_case_f32(c, draw_layout(r),
-                 vkt_shape4(vkt_rng_range(r, 1, 21), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 6), vkt_rng_range(r, 1, 5)), 1, 3);
+    vkt_case_f32(
+        c, draw_layout(r),
+        vkt_shape4(vkt_rng_range(r, 1, 21), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 6), vkt_rng_range(r, 1, 5)), 1,
+        3);
     vkt_case_attr(c, &a, sizeof a);
 }
 
@@ -202,7 +206,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .backward = dropout_backward,
                                 .sample = dropout_sample,
                                 .rel_tol = 1.2e-7f,
-                                .tol_why = "one fp32 product: half an ulp, 2^-24, doubled for the scale that was rounded once",
+                                .tol_why =
+                                    "one fp32 product: half an ulp, 2^-24, doubled for the scale that was rounded once",
                                 .formula = "y = mask x / (1-p)" };
 
 /* ---- add, mul ---- */
@@ -232,14 +237,18 @@ static bool is_flat(const vkt_node *n)
 
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
-    if (is_flat(n)) emit_flat(n, e, VKT_K_ADD, true);
-    else vkt_emit_broadcast(e, VKT_K_BROADCAST_ADD, n->in[0], n->in[1], n->out[0]);
+    if (is_flat(n))
+        emit_flat(n, e, VKT_K_ADD, true);
+    else
+        vkt_emit_broadcast(e, VKT_K_BROADCAST_ADD, n->in[0], n->in[1], n->out[0]);
 }
 
 static void mul_emit(const vkt_node *n, vkt_emit *e)
 {
-    if (is_flat(n)) emit_flat(n, e, VKT_K_MUL, true);
-    else vkt_emit_broadcast(e, VKT_K_BROADCAST_MUL, n->in[0], n->in[1], n->out[0]);
+    if (is_flat(n))
+        emit_flat(n, e, VKT_K_MUL, true);
+    else
+        vkt_emit_broadcast(e, VKT_K_BROADCAST_MUL, n->in[0], n->in[1], n->out[0]);
 }
 
 vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
@@ -299,7 +308,8 @@ const vkt_op vkt_op_add = { .name = "add",
                             .sample = broadcast_sample,
                             .rel_tol = 1.2e-7f,
                             .abs_tol = 2e-6f,
-                            .tol_why = "one rounding forward; a gradient sums up to 19*9^3 terms in rows: < 32 roundings of 2^-24 of the sum of magnitudes",
+                            .tol_why = "one rounding forward; a gradient sums up to 19*9^3 terms in rows: < 32 "
+                                       "roundings of 2^-24 of the sum of magnitudes",
                             .formula = "y = a + b" };
 
 const vkt_op vkt_op_mul = { .name = "mul",
