@@ -1,5 +1,6 @@
-// conv2d_direct.comp - forward convolution with few products an element (K = C/G R S: a first layer, a depthwise one):
-//   y[o][p][q][n] = bias[o] + sum_{c,r,s} w[o][c,r,s] x[c][p stride - pad + r dil][q stride - pad + s dil][n]
+// conv2d_direct.comp - convolution with few products an element (K = C/G R S: a first layer, a depthwise one):
+//   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) x[c][p stride - pad + r dil][q stride - pad + s dil][n]
+// It is also dx where the stride is 1: then x and y are dy and dx, o and c trade places in w, and FLIP turns the kernel round.
 // What conv2d_tile.comp does anew for each tile is done once for a strip of pixels here: the ROWS K weights are loaded into the
 // lanes' registers (subgroupShuffle hands them round) and the K taps' places worked out. Then only x is read and y written.
 // grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic: one lane makes an element, in the order of (c,r,s).
@@ -20,6 +21,7 @@ layout(constant_id = DIRECT_SPEC_KERNEL_H) const uint KERNEL_H = 3;
 layout(constant_id = DIRECT_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = DIRECT_SPEC_PAD) const bool PAD = true;
 layout(constant_id = DIRECT_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = DIRECT_SPEC_FLIP) const bool FLIP = false;
 
 layout(binding = DIRECT_W, std430) readonly buffer W { float w_in[]; };
 VKT_IN4(DIRECT_X, x_in);
@@ -35,8 +37,11 @@ void main()
     const uint zero = pc.zero, columns = pc.columns, n4 = pc.n4, width = pc.width, height_in = pc.src_height, width_in = pc.src_width;
     const uint step_n = pc.step_n, step_q = pc.step_q, step_p = pc.step_p, stride_h = pc.stride_h, stride_w = pc.stride_w;
     float w[SHARES], bias[BIASES];
-    [[unroll]] for (uint i = 0; i < SHARES; i++)
-        w[i] = w_in[min((group * pc.rows + row) * K + i * LANES + lane, gl_NumWorkGroups.z * pc.rows * K - 1)];
+    [[unroll]] for (uint i = 0; i < SHARES; i++) {
+        const uint mk = i * LANES + lane, m = mk / K, k = mk - m * K, tap = k % TAPS;
+        w[i] = w_in[group * pc.w_group + min(row + m, pc.rows - 1) * pc.w_row + k / TAPS * pc.w_depth +
+                    (FLIP ? TAPS - 1 - tap : tap)];
+    }
     [[unroll]] for (uint i = 0; i < BIASES; i++)
         bias[i] = BIAS ? bias_in[group * pc.rows + min(row + i * LANES + lane, pc.rows - 1)] : 0.0;
     int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // r dil - pad, s dil - pad, and x at p = q = n = 0 in vec4s

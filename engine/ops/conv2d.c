@@ -68,9 +68,8 @@ static vkt_result infer(vkt_infer *f)
     if (vkt_has(f, 2)) {
         const vkt_value *b = vkt_in(f, 2);
         VKT_REQUIRE(f, b->dtype == VKT_F32 && b->shape.rank == 1 && b->shape.dim[0] == w->shape.dim[0],
-                    b->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
-                    "conv2d: want bias f32 (%u), got %s %s", w->shape.dim[0], vkt_dtype_name(b->dtype),
-                    vkt_shape_text(b->shape, xt));
+                    b->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "conv2d: want bias f32 (%u), got %s %s",
+                    w->shape.dim[0], vkt_dtype_name(b->dtype), vkt_shape_text(b->shape, xt));
     }
     const uint32_t p = out_size(a, 0, x->shape.dim[2], w->shape.dim[2]),
                    q = out_size(a, 1, x->shape.dim[3], w->shape.dim[3]);

@@ -1,5 +1,4 @@
-/* ops/conv2d_emit.c - how the products of conv2d are cut into tiles: see shaders/conv2d_tile.comp and conv2d_dw.comp.
- */
+/* ops/conv2d_emit.c - how the products of conv2d are cut into tiles: see the headers of shaders/conv2d_*.comp. */
 #include "ops/conv2d.h"
 
 #include "kernel/ids.h"
@@ -199,63 +198,78 @@ static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, v
                      tiles, 1, z->a.groups);
 }
 
-/* Forward with at most DIRECT_DEPTH products an element. All are unrolled: more code would leave the instruction cache.
- * Few rows a tile: each is a stream of writes, and eight are as many as prefetchers follow. */
+/* At most DIRECT_DEPTH products an element (conv2d_direct.comp). All are unrolled: more code would leave the
+ * instruction cache. Few rows a tile: each is a stream of writes, and eight are as many as prefetchers follow. */
 #define DIRECT_DEPTH 32u
 #define DIRECT_ROWS 8u
 
-static void emit_direct(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
-                        vkt_tensor y)
+static bool is_shallow(const tile_job *j)
 {
-    const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups,
-                   depth = z->channels / z->a.groups;
-    const uint32_t tiles = vkt_div_up(rows, DIRECT_ROWS), columns = z->out[0] * z->out[1] * z->n4;
-    const uint32_t wanted = e->lim->cpu ? 64 : 4096, in_flight = vkt_div_up(wanted, tiles * z->a.groups);
-    const uint32_t strip = vkt_div_up(columns, in_flight), rounds = VKT_MIN(vkt_div_up(strip, lanes), MAX_ROUNDS / 2);
+    return j->depth * j->z->kernel[0] * j->z->kernel[1] <= DIRECT_DEPTH &&
+           (!j->transposed || (j->z->a.stride[0] == 1 && j->z->a.stride[1] == 1));
+}
+
+static void emit_direct(vkt_emit *e, const tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
+{
+    const vkt_conv2d_size *z = j->z;
+    const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1], groups = z->a.groups;
+    const uint32_t tiles = vkt_div_up(j->rows, DIRECT_ROWS), columns = j->dst[0] * j->dst[1] * z->n4;
+    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * groups);
+    const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), MAX_ROUNDS / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
-    if (!fits(e, x) || !fits(e, y) || !is_short(e, strips, rounds + 1)) return;
+    if (!fits(e, src) || !fits(e, dst) || !is_short(e, strips, rounds + 1)) return;
+    int32_t pad[2];
+    for (int i = 0; i < 2; i++)
+        pad[i] = (int32_t)(j->transposed ? z->a.dilation[i] * (z->kernel[i] - 1) - z->a.pad[i] : z->a.pad[i]);
     const vkt_conv2d_direct_push push = { .columns = columns,
                                           .n4 = z->n4,
-                                          .width = z->out[1],
+                                          .width = j->dst[1],
                                           .strip = rounds * lanes,
-                                          .step_p = lanes / z->n4 / z->out[1],
-                                          .step_q = lanes / z->n4 % z->out[1],
+                                          .step_p = lanes / z->n4 / j->dst[1],
+                                          .step_q = lanes / z->n4 % j->dst[1],
                                           .step_n = lanes % z->n4,
-                                          .rows = rows,
-                                          .src_height = z->in[0],
-                                          .src_width = z->in[1],
+                                          .rows = j->rows,
+                                          .src_height = j->src[0],
+                                          .src_width = j->src[1],
                                           .stride_h = z->a.stride[0],
                                           .stride_w = z->a.stride[1],
-                                          .pad_h = z->a.pad[0],
-                                          .pad_w = z->a.pad[1],
+                                          .pad_h = pad[0],
+                                          .pad_w = pad[1],
                                           .dilation_h = z->a.dilation[0],
-                                          .dilation_w = z->a.dilation[1] };
+                                          .dilation_w = z->a.dilation[1],
+                                          .w_group = j->rows * j->depth * taps,
+                                          .w_row = j->transposed ? taps : j->depth * taps,
+                                          .w_depth = j->transposed ? j->rows * taps : taps };
     const vkt_bind bind[] = { [DIRECT_W] = VKT_WHOLE(w),
-                              [DIRECT_X] = VKT_WHOLE(x),
+                              [DIRECT_X] = VKT_WHOLE(src),
                               [DIRECT_BIAS] = VKT_WHOLE(bias.id ? bias : w), /* not read without one */
-                              [DIRECT_Y] = VKT_WHOLE(y) };
+                              [DIRECT_Y] = VKT_WHOLE(dst) };
     const uint32_t spec[DIRECT_SPECS] = {
-        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(rows, tiles),
-        [DIRECT_SPEC_CHANNELS] = depth,        [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
-        [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
-        [DIRECT_SPEC_BIAS] = bias.id != 0
+        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(j->rows, tiles),
+        [DIRECT_SPEC_CHANNELS] = j->depth,     [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
+        [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = pad[0] != 0 || pad[1] != 0,
+        [DIRECT_SPEC_BIAS] = bias.id != 0,     [DIRECT_SPEC_FLIP] = j->transposed
     };
     vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
-                     tiles, z->a.groups);
+                     tiles, groups);
+}
+
+static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
+{
+    if (is_shallow(j))
+        emit_direct(e, j, src, w, bias, dst);
+    else
+        emit_tiles(e, j, src, w, bias, dst);
 }
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
 {
-    if (z->channels / z->a.groups * z->kernel[0] * z->kernel[1] <= DIRECT_DEPTH) {
-        emit_direct(e, z, x, w, bias, y);
-        return;
-    }
     tile_job j = { .z = z,
                    .dst = { z->out[0], z->out[1] },
                    .src = { z->in[0], z->in[1] },
                    .rows = z->out_channels / z->a.groups,
                    .depth = z->channels / z->a.groups };
-    emit_tiles(e, &j, x, w, bias, y);
+    emit_product(e, &j, x, w, bias, y);
 }
 
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx)
@@ -266,7 +280,7 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
                    .src = { z->out[0], z->out[1] },
                    .rows = z->channels / z->a.groups,
                    .depth = z->out_channels / z->a.groups };
-    emit_tiles(e, &j, dy, w, (vkt_tensor){ 0 }, dx);
+    emit_product(e, &j, dy, w, (vkt_tensor){ 0 }, dx);
 }
 
 /* ---- dw and db: tiles of output channels x weights, summed over the plane ---- */

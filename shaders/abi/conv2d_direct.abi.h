@@ -8,8 +8,9 @@ VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(stride_h) VKT_U32(stride_w)
-         VKT_U32(pad_h) VKT_U32(pad_w)
+         VKT_I32(pad_h) VKT_I32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(zero))                         /* 0 */
 #define DIRECT_W    0
 #define DIRECT_X    1
@@ -23,4 +24,5 @@ VKT_PUSH(vkt_conv2d_direct_push,
 #define DIRECT_SPEC_KERNEL_W 4
 #define DIRECT_SPEC_PAD      5 /* taps may fall off the picture */
 #define DIRECT_SPEC_BIAS     6
-#define DIRECT_SPECS         7
+#define DIRECT_SPEC_FLIP     7
+#define DIRECT_SPECS         8
