@@ -106,8 +106,6 @@ static vkt_result train_epoch(fit *f)
     const vkt_fit_callbacks *c = &f->p->callbacks;
     for (;;) {
         vkt_batch b;
-        f->interrupted = c->stop && c->stop(c->user);
-        if (f->interrupted) return drain(f);
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
         VKT_TRY(
@@ -117,6 +115,8 @@ static vkt_result train_epoch(fit *f)
         /* Results are read two steps late; the very first one at once, for the latency that is reported. */
         if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
         VKT_TRY(maybe_checkpoint(f));
+        f->interrupted = c->stop && c->stop(c->user);
+        if (f->interrupted) return drain(f);
     }
 }
 

@@ -51,7 +51,7 @@ typedef struct vkt_fit_callbacks {
     void (*on_batch)(void *user, const vkt_fit_progress *p);
     /* Return true to stop after this epoch. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
-    /* Asked before each step. True ends the fit between two steps: the checkpoint, if there is one, is written, the
+    /* Asked after each step. True ends the fit between two steps: the checkpoint, if there is one, is written, the
      * weights stay those of the last step, and another vkt_trainer_fit goes on from there. */
     bool (*stop)(void *user);
 } vkt_fit_callbacks;

@@ -1,0 +1,302 @@
+/* Checkpoints and weight files: bit-identical runs, resumes after a kill, and files that are not what they should be.
+ *
+ * A run that is killed needs a process of its own: `train_test_trainer_state worker CHECKPOINT [resume]` is one. */
+#include "train/rig.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "io/checkpoint.h"
+
+enum { EPOCHS = 3, EVERY = 3, WORKER_EPOCHS = 12 };
+
+static void run_to(rig *r, uint32_t epochs, uint64_t every, const char *checkpoint)
+{
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    rig_fit(t, &(vkt_fit_params){ .epochs = epochs, .checkpoint = checkpoint, .checkpoint_every = every });
+}
+
+static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
+{
+    rig *r = rig_of(state);
+    const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
+    run_to(r, EPOCHS, 0, a);
+    run_to(r, EPOCHS, 2, b); /* nor does it matter how often it is written */
+    rig_same_file(a, b);
+
+    vkt_trainer_params p = rig_params(r);
+    p.seed++;
+    const char *c = vkt_temp_dir_file(&r->dir, "c");
+    rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = c });
+    void *x, *y;
+    size_t n, m;
+    assert_int_equal(vkt_file_read(&r->h, a, 1u << 30, &x, &n), VKT_OK);
+    assert_int_equal(vkt_file_read(&r->h, c, 1u << 30, &y, &m), VKT_OK);
+    assert_true(n != m || memcmp(x, y, n) != 0); /* another seed, other bytes */
+    vkt_free(&r->h, x);
+    vkt_free(&r->h, y);
+}
+
+/* ---- resuming ---- */
+
+static bool after_ten_steps(void *user)
+{
+    return ++*(uint32_t *)user == 10;
+}
+
+static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
+{
+    rig *r = rig_of(state);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
+    run_to(r, EPOCHS, 0, whole);
+    for (int middle = 0; middle < 2; middle++) { /* stopped after an epoch; in the middle of the second, streaming */
+        vkt_trainer_params p = rig_params(r);
+        p.stream = middle;
+        vkt_trainer *first = rig_trainer(r, &p);
+        uint32_t asked = 0;
+        const vkt_fit_callbacks stop = { .user = &asked, .stop = after_ten_steps };
+        rig_fit(first, &(vkt_fit_params){ .epochs = 1 + (uint32_t)middle,
+                                          .checkpoint = part,
+                                          .callbacks = middle ? stop : (vkt_fit_callbacks){ 0 } });
+        assert_int_equal(first->at.t, middle ? 10 : RIG_STEPS);
+        p.seed = 99; /* the file's seed counts */
+        vkt_trainer *second = rig_trainer(r, &p);
+        assert_int_equal(vkt_trainer_resume(second, part), VKT_OK);
+        uint32_t n;
+        assert_true(vkt_trainer_history(second, &n)[0].train_loss == vkt_trainer_history(first, &n)[0].train_loss);
+        rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part, .checkpoint_every = EVERY });
+        vkt_trainer_history(second, &n);
+        assert_int_equal(n, EPOCHS);
+        rig_same_file(whole, part);
+    }
+}
+
+/* ---- kill -9 ---- */
+
+static int worker(const char *checkpoint, bool resume)
+{
+    rig r = { .h = vkt_test_host() };
+    if (!rig_open(&r.h, &r.ctx)) return 1;
+    r.train = rig_data(&r.h, 0, RIG_ROWS);
+    r.check = rig_data(&r.h, RIG_ROWS, RIG_CHECK_ROWS);
+    const vkt_trainer_params p = rig_params(&r);
+    vkt_trainer *t = NULL;
+    vkt_result status = vkt_trainer_create(r.ctx, &p, &t);
+    if (status == VKT_OK && resume) status = vkt_trainer_resume(t, checkpoint);
+    if (status == VKT_OK)
+        status = vkt_trainer_fit(
+            t, &(vkt_fit_params){ .epochs = WORKER_EPOCHS, .checkpoint = checkpoint, .checkpoint_every = 1 });
+    vkt_trainer_destroy(&t);
+    vkt_dataset_destroy(&r.train);
+    vkt_dataset_destroy(&r.check);
+    vkt_ctx_destroy(&r.ctx);
+    return status == VKT_OK ? 0 : 1;
+}
+
+static pid_t start_worker(const char *checkpoint, bool resume)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    execl("/proc/self/exe", "worker", "worker", checkpoint, resume ? "resume" : NULL, (char *)NULL);
+    _exit(127);
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 ? s.st_ino : 0;
+}
+
+static void nap(uint32_t us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
+}
+
+/* Lets the worker renew its checkpoint a few times, then kills it at some moment of its next step; false when it was
+ * faster. */
+static bool kill_amid_work(pid_t child, const char *checkpoint, vkt_rng *rng)
+{
+    int status = 0;
+    ino_t last = inode_of(checkpoint);
+    for (uint32_t renewals = vkt_rng_range(rng, 2, 9); renewals > 0;) {
+        if (waitpid(child, &status, WNOHANG) == child) return false;
+        const ino_t now = inode_of(checkpoint);
+        if (now != last) renewals--;
+        last = now;
+        nap(100);
+    }
+    nap(vkt_rng_range(rng, 0, 6000));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status);
+}
+
+static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
+{
+    rig *r = rig_of(state);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
+    run_to(r, WORKER_EPOCHS, 0, whole);
+    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* other moments each time */
+    int killed = 0, status;
+    for (int round = 0; round < 4; round++) killed += kill_amid_work(start_worker(part, round > 0), part, &rng);
+    assert_true(killed >= 2); /* or the machine is so fast that this test proves little */
+    const pid_t last = start_worker(part, true);
+    assert_int_equal(waitpid(last, &status, 0), last);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    rig_same_file(whole, part);
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 2); /* no temporary stayed behind */
+}
+
+/* ---- files that are not what they should be ---- */
+
+static void refuse_resume(vkt_trainer *t, const char *path, vkt_result want, const char *says)
+{
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_resume(t, path), want);
+    vkt_test_expect_errors(false);
+    vkt_test_error_says(says);
+}
+
+static void a_wrong_file_is_refused_and_changes_nothing(void **state)
+{
+    rig *r = rig_of(state);
+    const char *good = vkt_temp_dir_file(&r->dir, "good"), *bad = vkt_temp_dir_file(&r->dir, "bad");
+    run_to(r, 1, 0, good);
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
+
+    unsigned char *bytes;
+    size_t n;
+    assert_int_equal(vkt_file_read(&r->h, good, 1u << 30, (void **)&bytes, &n), VKT_OK);
+    refuse_resume(t, bad, VKT_E_NOT_FOUND, "bad");
+    assert_int_equal(vkt_file_write(&r->h, bad, bytes, n - 1), VKT_OK);
+    refuse_resume(t, bad, VKT_E_FORMAT, "truncated");
+    bytes[n / 2] ^= 1;
+    assert_int_equal(vkt_file_write(&r->h, bad, bytes, n), VKT_OK);
+    refuse_resume(t, bad, VKT_E_FORMAT, "damaged");
+    vkt_free(&r->h, bytes);
+    assert_int_equal(vkt_trainer_save(t, bad), VKT_OK);
+    refuse_resume(t, bad, VKT_E_FORMAT, "not a vktrain checkpoint");
+    p.batch = 16;
+    rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = bad });
+    refuse_resume(t, bad, VKT_E_STATE, "batch 16");
+
+    assert_int_equal(t->at.t, 0);
+    for (int part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++) rig_same(t, untouched, (vkt_store_part)part);
+    assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(untouched, &(vkt_fit_params){ .epochs = 2 });
+    rig_same(t, untouched, VKT_PART_VALUE);
+}
+
+/* A full disk, as a limit of the file size shows it; and a folder that is not there. */
+static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "a"), *copy = vkt_temp_dir_file(&r->dir, "copy");
+    run_to(r, 1, 0, path);
+    run_to(r, 1, 0, copy);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    struct rlimit all, little;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    little = (struct rlimit){ .rlim_cur = 4096, .rlim_max = all.rlim_max };
+    signal(SIGXFSZ, SIG_IGN);
+    vkt_test_expect_errors(true);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    const vkt_result full = vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = path, .checkpoint_every = 2 });
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    assert_int_equal(full, VKT_E_IO);
+    vkt_test_error_says(path);
+    assert_int_equal(t->at.t, 2); /* at the first write */
+    rig_same_file(path, copy);
+    char nowhere[300];
+    snprintf(nowhere, sizeof nowhere, "%s/none/a", r->dir.path);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = nowhere }), VKT_E_IO);
+    vkt_test_error_says(nowhere);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
+}
+
+/* ---- weights ---- */
+
+static void saved_weights_come_back(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "w"), *again = vkt_temp_dir_file(&r->dir, "again");
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *a = rig_trainer(r, &p);
+    rig_fit(a, NULL);
+    assert_int_equal(vkt_trainer_save(a, path), VKT_OK);
+    p.seed = 1234;
+    p.optimizer = (vkt_optimizer){ .kind = VKT_SGD };
+    vkt_trainer *b = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_load(b, path), VKT_OK);
+    rig_same(a, b, VKT_PART_VALUE);
+    assert_int_equal(vkt_trainer_save(b, again), VKT_OK);
+    rig_same_file(path, again);
+    double x, y;
+    assert_int_equal(vkt_trainer_evaluate(a, r->check, &x, NULL), VKT_OK);
+    assert_int_equal(vkt_trainer_evaluate(b, r->check, &y, NULL), VKT_OK);
+    assert_true(x == y);
+
+    vkt_safetensors *st; /* names and shapes are PyTorch's */
+    assert_int_equal(vkt_safetensors_open(&r->h, path, &st), VKT_OK);
+    assert_int_equal(vkt_safetensors_count(st), 4);
+    const vkt_st_entry *w = vkt_safetensors_find(st, "conv.weight");
+    assert_true(w && w->dtype == VKT_ST_F32 && w->rank == 4 && w->dims[0] == 8 && w->dims[1] == 1 && w->dims[3] == 3);
+    w = vkt_safetensors_find(st, "fc.bias");
+    assert_true(w && w->rank == 1 && w->dims[0] == RIG_CLASSES);
+    vkt_safetensors_close(&st);
+}
+
+static vkt_tensor forward_other(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_conv2d(b, "conv", x, &(vkt_nn_conv2d_params){ .out_channels = 4, .kernel = { 3 } });
+    x = vkt_nn_flatten(b, vkt_nn_max_pool2d(b, x, 5));
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static void weights_of_another_network_are_refused(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "w");
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
+    p.model.forward = forward_other;
+    assert_int_equal(vkt_trainer_save(rig_trainer(r, &p), path), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_load(t, path), VKT_E_SHAPE);
+    vkt_test_error_says("'conv.weight' of shape (8,1,3,3)");
+    static const float one = 1;
+    const vkt_blob blob = { .name = "conv.weights", .dtype = VKT_ST_F32, .rank = 1, .dims = { 1 }, .data = &one };
+    assert_int_equal(vkt_safetensors_write(&r->h, path, &blob, 1, NULL, 0), VKT_OK);
+    assert_int_equal(vkt_trainer_load(t, path), VKT_E_NOT_FOUND);
+    vkt_test_error_says("conv.weight");
+    vkt_test_expect_errors(false);
+    rig_same(t, untouched, VKT_PART_VALUE);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 3 && strcmp(argv[1], "worker") == 0) return worker(argv[2], argc > 3);
+    const struct CMUnitTest tests[] = {
+        rig_test(two_runs_of_one_seed_end_in_the_same_bytes),
+        rig_test(a_resumed_run_ends_like_one_that_never_stopped),
+        rig_test(a_run_killed_again_and_again_ends_in_the_same_bytes),
+        rig_test(a_wrong_file_is_refused_and_changes_nothing),
+        rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),
+        rig_test(saved_weights_come_back),
+        rig_test(weights_of_another_network_are_refused),
+    };
+    return cmocka_run_group_tests_name("trainer state", tests, NULL, NULL);
+}
