@@ -1,6 +1,6 @@
 // argmax.comp - out[b] = the first k with the largest z[b,k]; NaN counts as largest.
 //   COUNT: out[j] = how many real samples b of block j have it at t[b], as a float: exact below 2^24.
-//   z: batch last, four samples a lane; ROWS: row-major, a subgroup a row.
+//   z: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a subgroup.
 // grid: x over blocks with a stride, one subgroup each. Deterministic: a choice, and sums of integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -39,27 +39,32 @@ float state(uint b, uint k, uint rows)
 }
 
 #ifdef ROWS
+layout(constant_id = ARGMAX_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = ARGMAX_Z, std430) readonly buffer Z { float z[]; };
 
-float samples(uint b, uint rows)
+float samples(uint vector, uint rows)
 {
-    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, base = b * pc.classes;
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
+    const uint b = BY_LANE != 0 ? vector * lanes + lane : vector, base = b * pc.classes;
+    const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
+    if (b >= pc.batch) return 0.0;
     uint best = 0, at = 0xffffffffu; // below every key; a lane without a class never wins
-    for (uint k = lane; k < pc.classes; k += lanes) {
+    for (uint k = begin; k < pc.classes; k += hop) {
         const uint v = key(z[base + k]);
         if (v > best) {
             best = v;
             at = k;
         }
     }
-    for (uint k = lanes / 2; k > 0; k /= 2) {
-        const uint v = subgroupShuffleXor(best, k), i = subgroupShuffleXor(at, k);
-        if (v > best || (v == best && i < at)) {
-            best = v;
-            at = i;
+    if (BY_LANE == 0)
+        for (uint k = lanes / 2; k > 0; k /= 2) {
+            const uint v = subgroupShuffleXor(best, k), i = subgroupShuffleXor(at, k);
+            if (v > best || (v == best && i < at)) {
+                best = v;
+                at = i;
+            }
         }
-    }
-    return lane == 0 ? state(b, at, rows) : 0.0;
+    return begin == 0 ? state(b, at, rows) : 0.0;
 }
 #else
 VKT_IN4(ARGMAX_Z, z4);

@@ -1,6 +1,6 @@
 // softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
-//   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major, a subgroup a row.
+//   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
 // grid: x over blocks with a stride, one subgroup each. Deterministic: the order of additions depends on the shape and the
 // subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
@@ -22,33 +22,32 @@ const float LOWEST = -3.402823466e38;
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 
 #ifdef ROWS
+layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-float total(float v)
+// The loss of this lane's row; of the subgroup's one row in lane 0. 0 past the real rows.
+float losses(uint vector, uint rows)
 {
-    for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
-    return v;
-}
-
-// The loss of row b, in all lanes; 0 past the real rows.
-float losses(uint b, uint rows)
-{
-    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, base = b * pc.classes;
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
+    const uint b = BY_LANE != 0 ? vector * lanes + lane : vector, base = b * pc.classes;
+    const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
+    if (b >= pc.batch) return 0.0;
     float m = LOWEST, sum = 0.0;
-    for (uint k = lane; k < pc.classes; k += lanes) m = max(m, z[base + k]);
-    for (uint k = lanes / 2; k > 0; k /= 2) m = max(m, subgroupShuffleXor(m, k));
-    for (uint c = 0; c < pc.classes; c += SPAN * lanes) {
-        const uint end = min(c + SPAN * lanes, pc.classes);
+    for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
+    if (BY_LANE == 0)
+        for (uint k = lanes / 2; k > 0; k /= 2) m = max(m, subgroupShuffleXor(m, k));
+    for (uint c = 0; c < pc.classes; c += SPAN * hop) {
+        const uint end = min(c + SPAN * hop, pc.classes);
         float span = 0.0;
-        for (uint k = c + lane; k < end; k += lanes) span += exp(z[base + k] - m);
+        for (uint k = c + begin; k < end; k += hop) span += exp(z[base + k] - m);
         sum += span;
     }
-    sum = total(sum);
-    if (lane == 0) {
-        stat[2 * b] = m;
-        stat[2 * b + 1] = 1.0 / sum;
-    }
+    if (BY_LANE == 0)
+        for (uint k = lanes / 2; k > 0; k /= 2) sum += subgroupShuffleXor(sum, k);
+    if (begin != 0) return 0.0;
+    stat[2 * b] = m;
+    stat[2 * b + 1] = 1.0 / sum;
     if (b >= rows) return 0.0;
     const uint label = t[b];
     return label < pc.classes ? log(sum) + (m - z[base + label]) : NOT_A_NUMBER;
@@ -97,9 +96,7 @@ void main()
         const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vectors);
         float v = 0.0;
         for (uint i = first; i < end; i++) v += losses(i, rows);
-#ifndef ROWS
         for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
-#endif
         if (gl_LocalInvocationID.x == 0) part[j] = v / float(rows);
     }
 }

@@ -1,6 +1,6 @@
 // softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
-//   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a work group a row.
-// grid: x over columns of four samples (ROWS: rows), y over chunks of classes, both with a stride. Deterministic: elementwise.
+//   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
+// grid: x over what lanes or work groups take, y over chunks of classes, both with a stride. Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -12,16 +12,19 @@ layout(binding = XENT_DX_T, std430) readonly buffer T { uint t[]; };
 layout(binding = XENT_DX_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = XENT_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #ifdef ROWS
+layout(constant_id = XENT_DX_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_DX_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_DX_STAT, std430) readonly buffer Stat { float stat[]; };
 layout(binding = XENT_DX_DZ, std430) writeonly buffer Dz { float dz[]; };
 
 void gradients(uint rows, float scale, uint first, uint end)
 {
-    for (uint b = gl_WorkGroupID.x; b < pc.batch; b += gl_NumWorkGroups.x) {
+    const uint begin = BY_LANE != 0 ? 0 : gl_LocalInvocationID.x, hop = BY_LANE != 0 ? 1 : gl_WorkGroupSize.x;
+    const uint stride = gl_NumWorkGroups.x * (BY_LANE != 0 ? gl_WorkGroupSize.x : 1);
+    for (uint b = BY_LANE != 0 ? gl_GlobalInvocationID.x : gl_WorkGroupID.x; b < pc.batch; b += stride) {
         const uint base = b * pc.classes, label = t[b];
         const float m = stat[2 * b], inv = stat[2 * b + 1];
-        for (uint k = first + gl_LocalInvocationID.x; k < end; k += gl_WorkGroupSize.x)
+        for (uint k = first + begin; k < end; k += hop)
             dz[base + k] = b < rows ? scale * (exp(z[base + k] - m) * inv - (k == label ? 1.0 : 0.0)) : 0.0;
     }
 }

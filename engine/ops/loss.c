@@ -36,9 +36,9 @@ static void xent_emit(const vkt_node *n, vkt_emit *e)
                               [XENT_STEP] = VKT_WHOLE(n->in[2]),
                               [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
                               [XENT_PART] = VKT_WHOLE(partial) };
-    const uint32_t spec[] = { e->lim->subgroup_size };
+    const uint32_t spec[] = { e->lim->subgroup_size, [XENT_SPEC_BY_LANE] = s.by_lane };
     vkt_dispatch_add(e, z->layout == VKT_ROWS ? VKT_K_SOFTMAX_XENT_ROWS : VKT_K_SOFTMAX_XENT, bind, VKT_COUNT(bind),
-                     &pc, sizeof pc, spec, 1, s.blocks, 1, 1);
+                     &pc, sizeof pc, spec, 2, s.blocks, 1, 1);
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
 
@@ -53,8 +53,8 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* A loss near 0 is the log of a sum near 1, which has no digits to compare: small logits keep each loss above 0.018, wide
- * ones come with rows enough for a large mean. */
+/* A loss near 0 is the log of a sum near 1, which has no digits to compare: small logits keep each loss above 0.018,
+ * wide ones come with rows enough for a large mean. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;
@@ -106,10 +106,13 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
     const vkt_bind bind[] = { [XENT_DX_Z] = VKT_WHOLE(n->in[0]),     [XENT_DX_T] = VKT_WHOLE(n->in[1]),
                               [XENT_DX_STEP] = VKT_WHOLE(n->in[4]),  [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
                               [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]), [XENT_DX_DZ] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane };
+    const uint64_t groups = !rows       ? vkt_groups(s.pitch4, lanes, 1)
+                            : s.by_lane ? vkt_groups(s.batch, lanes, 1)
+                                        : s.batch;
     vkt_dispatch_add(e, rows ? VKT_K_SOFTMAX_XENT_DX_ROWS : VKT_K_SOFTMAX_XENT_DX, bind, VKT_COUNT(bind), &pc,
-                     sizeof pc, spec, 1, rows ? s.batch : vkt_groups(s.pitch4, lanes, 1),
-                     vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
+                     sizeof pc, spec, 2, groups, vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
 }
 
 const vkt_op vkt_op_softmax_xent_dx = {

@@ -8,12 +8,13 @@
  */
 #define VKT_MAX_CLASSES 100000u
 
-/* A vector is what one subgroup takes at once: four samples a lane of a batch-last tensor, or one row of a row-major
- * one. A block of vectors is summed by one work group; depends on the shape and the device alone, so sums have a fixed
- * order. */
+/* A vector is what one subgroup takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
+ * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. All this depends on the
+ * shape and the device alone, so sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
     uint32_t vectors, per_block, blocks;
+    bool by_lane;
 } vkt_sample_blocks;
 
 /* Sets the emission's error and returns false if z (B,K) is too large for this device. */

@@ -18,10 +18,11 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *ou
         return false;
     }
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K };
-    s.vectors = columns ? vkt_div_up(s.pitch4, lanes) : B;
+    s.by_lane = !columns && K <= 64;
+    s.vectors = columns ? vkt_div_up(s.pitch4, lanes) : s.by_lane ? vkt_div_up(B, lanes) : B;
     /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
      * dispatch 35 us: more than one block, and with it a second dispatch, pays from 2048 turns on. */
-    const uint64_t turns = columns ? K : vkt_div_up(K, lanes) + 4;
+    const uint64_t turns = columns || s.by_lane ? K : vkt_div_up(K, lanes) + 4;
     s.per_block = s.vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? s.vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
     s.blocks = vkt_div_up(s.vectors, s.per_block);
     *out = s;
@@ -62,8 +63,8 @@ static void emit(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_tensor out
                               [ARGMAX_OUT] = VKT_WHOLE(out),
                               [ARGMAX_T] = VKT_WHOLE(count ? n->in[1] : (vkt_tensor){ 0 }),
                               [ARGMAX_STEP] = VKT_WHOLE(count ? n->in[2] : (vkt_tensor){ 0 }) };
-    const uint32_t spec[] = { e->lim->subgroup_size };
-    vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 1, s->blocks, 1, 1);
+    const uint32_t spec[] = { e->lim->subgroup_size, [ARGMAX_SPEC_BY_LANE] = s->by_lane };
+    vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 2, s->blocks, 1, 1);
 }
 
 static bool by_rows(const vkt_node *n)

@@ -2,6 +2,7 @@
  * blocks as in softmax_xent.abi.h. */
 VKT_PUSH(vkt_argmax_push,
          VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks))
+#define ARGMAX_SPEC_BY_LANE 1
 #define ARGMAX_Z    0 /* f32 (B,K) */
 #define ARGMAX_OUT  1 /* u32 (B); COUNT: f32 (blocks) */
 #define ARGMAX_T    2 /* COUNT: u32 (B) */

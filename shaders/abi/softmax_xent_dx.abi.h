@@ -1,5 +1,6 @@
 /* softmax_xent_dx.abi.h - gradient of the mean cross-entropy with respect to z (B,K). */
 VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes))
+#define XENT_DX_SPEC_BY_LANE 1
 #define XENT_DX_Z     0 /* f32 (B,K) */
 #define XENT_DX_T     1 /* u32 (B) */
 #define XENT_DX_STEP  2 /* u32 (STEP_WORDS) */
