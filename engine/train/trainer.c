@@ -63,7 +63,8 @@ static vkt_result build(vkt_trainer *t)
     t->step_ms = vkt_alloc_array(&t->host, 2 * VKT_STEP_TIMES, sizeof *t->step_ms);
     if (!t->weights || !t->best || !t->step_ms) return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
-    return vkt_nn_init(t->builder, t->store, p->seed);
+    VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
+    return vkt_trainer_get(t, VKT_PART_VALUE, t->best); /* makes the readback ring: a fit must not find the cap full */
 }
 
 vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)

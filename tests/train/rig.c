@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -97,6 +98,21 @@ vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
 }
 
+vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const float *dropout = user;
+    x = vkt_nn_conv2d(b, "conv1", x, &(vkt_nn_conv2d_params){ .out_channels = 32, .kernel = { 3 } });
+    x = vkt_nn_max_pool2d(b, x, 2);
+    x = vkt_nn_conv2d(b, "conv2", x, &(vkt_nn_conv2d_params){ .out_channels = 64, .kernel = { 5 } });
+    x = vkt_nn_max_pool2d(b, x, 2);
+    x = vkt_nn_dropout2d(b, x, *dropout);
+    x = vkt_nn_adaptive_max_pool2d(b, x, 1, 1);
+    x = vkt_nn_flatten(b, x);
+    x = vkt_nn_linear(b, "fc1", x, &(vkt_nn_linear_params){ .out_features = 32 });
+    x = vkt_nn_relu(b, x);
+    return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = 10 });
+}
+
 vkt_trainer_params rig_params(const rig *r)
 {
     return (vkt_trainer_params){ .model = { .name = "small", .forward = rig_forward },
@@ -156,4 +172,17 @@ void rig_same_file_at(const char *a, const char *b, const char *file, int line)
     if (same) return;
     print_error("%s (%zu bytes) and %s (%zu bytes) differ\n", a, n, b, m);
     _fail(file, line);
+}
+
+bool rig_find_data(const char *name, char path[512])
+{
+    const char *env = getenv("VKT_DATA");
+    const char *const folders[] = { env ? env : VKT_TEST_DIR "/../data", VKT_TEST_DIR "/../data",
+                                    VKT_TEST_DIR "/../../shared/data" };
+    for (size_t i = 0; i < VKT_COUNT(folders); i++) {
+        snprintf(path, 512, "%s/%s", folders[i], name);
+        if (access(path, R_OK) == 0) return true;
+    }
+    printf("SKIPPED: %s is not in $VKT_DATA, data/ or ../shared/data/\n", name);
+    return false;
 }

@@ -42,7 +42,9 @@ vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
 
 /* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
-/* That network on the rig's data: Adam, lr 0.01, seed 7. */
+/* The network of samples/mnist.c on (B,1,28,28), ten classes; user: const float *, the probability of dropout. */
+vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user);
+/* The small network on the rig's data: Adam, lr 0.01, seed 7. */
 vkt_trainer_params rig_params(const rig *r);
 /* Fails the test unless it can be made. */
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
@@ -53,6 +55,9 @@ void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
 /* All parameters, in the order of the store: test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
+
+/* Where `name` lies: in $VKT_DATA, data/ or ../shared/data/ of the source tree. Says so when it is nowhere: skip(). */
+bool rig_find_data(const char *name, char path[512]);
 
 /* Fails the test unless both files hold the same bytes. */
 #define rig_same_file(a, b) rig_same_file_at(a, b, __FILE__, __LINE__)
