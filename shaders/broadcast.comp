@@ -1,40 +1,97 @@
 // broadcast.comp - y = f(a, b) with NumPy's broadcasting over strided operands: ADD, MUL, or COPY (y = a).
-//   A row is a run of y's fastest dimension: its number is taken apart once, then lanes walk along it. Lanes past the batch
-//   (run <= i < pitch) are zero.
-// grid: x over rows with a stride, one work group a row at a time; any group count is right. Deterministic.
+//   A row is a run of y's fastest dimension. Long rows: a row number is taken apart once for a piece of BROADCAST_TURNS turns
+//   (BY_ROW); short ones: once for every load. WIDTH 4: four elements a lane; an operand either runs along with y, then all its
+//   other strides are multiples of 4, or repeats one element. Lanes past the batch (run <= i < pitch) are zero.
+// grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right. Deterministic.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/broadcast.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
-layout(binding = BROADCAST_A, std430) readonly buffer A { float a[]; };
+layout(constant_id = BROADCAST_SPEC_DIMS) const uint DIMS = 5;
+layout(constant_id = BROADCAST_SPEC_BY_ROW) const uint BY_ROW = 0;
+layout(constant_id = BROADCAST_SPEC_A_STEP) const uint A_STEP = 1;
+layout(constant_id = BROADCAST_SPEC_B_STEP) const uint B_STEP = 1;
+#if WIDTH == 4
+#define NUMBER vec4
+VKT_IN4(BROADCAST_A, a4);
 #ifndef COPY
-layout(binding = BROADCAST_B, std430) readonly buffer B { float b[]; };
+VKT_IN4(BROADCAST_B, b4);
+#endif
+layout(binding = BROADCAST_Y, std430) writeonly buffer Y { vec4 y[]; };
+#define A(at, i) (A_STEP == 0 ? vec4(LOAD4(a4, (at) / 4)[(at) % 4]) : LOAD4(a4, ((at) + (i)) / 4))
+#define B(at, i) (B_STEP == 0 ? vec4(LOAD4(b4, (at) / 4)[(at) % 4]) : LOAD4(b4, ((at) + (i)) / 4))
+#else
+#define NUMBER float
+layout(binding = BROADCAST_A, std430) readonly buffer BlockA { float a[]; };
+#ifndef COPY
+layout(binding = BROADCAST_B, std430) readonly buffer BlockB { float b[]; };
 #endif
 layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
+#define A(at, i) a[(at) + (i) * pc.a5]
+#define B(at, i) b[(at) + (i) * pc.b5]
+#endif
+
+// Where row r begins in a and in b.
+uvec2 row_of(uint r)
+{
+    uvec2 at = uvec2(0);
+    if (DIMS > 4) {
+        at += r % pc.d4 * uvec2(pc.a4, pc.b4);
+        r /= pc.d4;
+    }
+    if (DIMS > 3) {
+        at += r % pc.d3 * uvec2(pc.a3, pc.b3);
+        r /= pc.d3;
+    }
+    if (DIMS > 2) {
+        at += r % pc.d2 * uvec2(pc.a2, pc.b2);
+        r /= pc.d2;
+    }
+    if (DIMS > 1) {
+        at += r % pc.d1 * uvec2(pc.a1, pc.b1);
+        r /= pc.d1;
+    }
+    return DIMS > 0 ? at + r * uvec2(pc.a0, pc.b0) : at;
+}
+
+// Elements i .. i + WIDTH - 1 of a row.
+NUMBER f(uvec2 at, uint i)
+{
+#if WIDTH == 4
+    const uint k = i;
+#else
+    const uint k = min(i, pc.run - 1);
+#endif
+    NUMBER v = A(at.x, k);
+#if defined(ADD)
+    v += B(at.y, k);
+#elif defined(MUL)
+    v *= B(at.y, k);
+#endif
+#if WIDTH == 4
+    return mix(vec4(0.0), v, lessThan(i + uvec4(0, 1, 2, 3), uvec4(pc.run)));
+#else
+    return i < pc.run ? v : 0.0;
+#endif
+}
 
 void main()
 {
-    for (uint row = gl_WorkGroupID.x; row < pc.rows; row += gl_NumWorkGroups.x) {
-        uint r = row;
-        const uint i4 = r % pc.d4; r /= pc.d4;
-        const uint i3 = r % pc.d3; r /= pc.d3;
-        const uint i2 = r % pc.d2; r /= pc.d2;
-        const uint i1 = r % pc.d1;
-        const uint i0 = r / pc.d1;
-        const uint at = i0 * pc.a0 + i1 * pc.a1 + i2 * pc.a2 + i3 * pc.a3 + i4 * pc.a4;
-#ifndef COPY
-        const uint bt = i0 * pc.b0 + i1 * pc.b1 + i2 * pc.b2 + i3 * pc.b3 + i4 * pc.b4;
-#endif
-        for (uint i = gl_LocalInvocationID.x; i < pc.pitch; i += gl_WorkGroupSize.x) {
-            const uint k = min(i, pc.run - 1);
-            float v = a[at + k * pc.a5];
-#if defined(ADD)
-            v += b[bt + k * pc.b5];
-#elif defined(MUL)
-            v *= b[bt + k * pc.b5];
-#endif
-            y[row * pc.pitch + i] = i < pc.run ? v : 0.0;
+    if (BY_ROW != 0) {
+        const uint piece = BROADCAST_TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pc.pitch + piece - 1) / piece;
+        for (uint u = gl_WorkGroupID.x; u < pc.rows * pieces; u += gl_NumWorkGroups.x) {
+            const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pc.pitch);
+            const uvec2 at = row_of(row);
+            for (uint i = first + WIDTH * gl_LocalInvocationID.x; i < end; i += WIDTH * gl_WorkGroupSize.x)
+                y[(row * pc.pitch + i) / WIDTH] = f(at, i);
         }
+    } else {
+        const uint units = pc.pitch / WIDTH;
+        const uvec2 share = share_of(pc.rows * units);
+        for (uint u = share.x + gl_LocalInvocationID.x; u < share.y; u += gl_WorkGroupSize.x)
+            y[u] = f(row_of(u / units), WIDTH * (u % units));
     }
 }

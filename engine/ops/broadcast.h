@@ -6,10 +6,12 @@
 
 /* NumPy's rule: aligned at the right, a dimension of 1 is repeated. False when the shapes do not fit. */
 bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out);
-/* Strides of `x` (in elements) along the physical dimensions of y, 0 where it is repeated. */
-void vkt_broadcast_strides(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK]);
-/* y = a op b, or y = a where b is {0}. */
-void vkt_emit_broadcast(vkt_emit *e, uint16_t kernel, vkt_tensor a, vkt_tensor b, vkt_tensor y);
+/* The two widths of broadcast.comp for one function. */
+typedef struct vkt_broadcast_kernels {
+    uint16_t narrow, wide;
+} vkt_broadcast_kernels;
+/* y = f(a, b), or f(a) where b is {0}. */
+void vkt_emit_broadcast(vkt_emit *e, vkt_broadcast_kernels kernels, vkt_tensor a, vkt_tensor b, vkt_tensor y);
 /* y = scale * x summed over the dimensions that broadcasting y to x's shape repeats. y is ROWS. */
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale);
 

@@ -240,7 +240,8 @@ static void add_emit(const vkt_node *n, vkt_emit *e)
     if (is_flat(n))
         emit_flat(n, e, VKT_K_ADD, true);
     else
-        vkt_emit_broadcast(e, VKT_K_BROADCAST_ADD, n->in[0], n->in[1], n->out[0]);
+        vkt_emit_broadcast(e, (vkt_broadcast_kernels){ VKT_K_BROADCAST_ADD, VKT_K_BROADCAST_ADD4 }, n->in[0], n->in[1],
+                           n->out[0]);
 }
 
 static void mul_emit(const vkt_node *n, vkt_emit *e)
@@ -248,7 +249,8 @@ static void mul_emit(const vkt_node *n, vkt_emit *e)
     if (is_flat(n))
         emit_flat(n, e, VKT_K_MUL, true);
     else
-        vkt_emit_broadcast(e, VKT_K_BROADCAST_MUL, n->in[0], n->in[1], n->out[0]);
+        vkt_emit_broadcast(e, (vkt_broadcast_kernels){ VKT_K_BROADCAST_MUL, VKT_K_BROADCAST_MUL4 }, n->in[0], n->in[1],
+                           n->out[0]);
 }
 
 vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)

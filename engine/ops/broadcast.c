@@ -1,0 +1,233 @@
+/* ops/broadcast.c - repeating: how add, mul and expand read operands that lack dimensions of their result; and expand.
+ */
+#include "ops/broadcast.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/broadcast.abi.h"
+
+bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
+{
+    const vkt_shape large = a.rank >= b.rank ? a : b, small = a.rank >= b.rank ? b : a;
+    *out = large;
+    for (uint32_t i = 0; i < small.rank; i++) {
+        const uint32_t at = large.rank - small.rank + i;
+        if (large.dim[at] == 1)
+            out->dim[at] = small.dim[i];
+        else if (small.dim[i] != 1 && small.dim[i] != large.dim[at])
+            return false;
+    }
+    return true;
+}
+
+/* Strides of `x` (in elements) along the physical dimensions of y, 0 where it is repeated. */
+static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
+{
+    const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
+    uint32_t logical[VKT_MAX_RANK] = { 0 }; /* x's stride by its logical dimension */
+    for (uint32_t i = 0; i < x->shape.rank; i++) logical[px.logical[i]] = (uint32_t)px.stride[i];
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) stride[i] = 0;
+    for (uint32_t i = 0; i < y->shape.rank; i++) {
+        const uint32_t from_right = y->shape.rank - py.logical[i]; /* 1: the last logical dimension */
+        if (from_right > x->shape.rank) continue;
+        const uint32_t at = x->shape.rank - from_right;
+        stride[i] = x->shape.dim[at] == 1 ? 0 : logical[at];
+    }
+}
+
+/* Physical dimensions of y from slow to fast, as few as will do, with the strides of y, a and b. The last is the run.
+ */
+typedef struct dim {
+    uint32_t size, stride[3]; /* Y, A, B */
+} dim;
+enum { Y = 0, A, B };
+
+typedef struct walk {
+    uint32_t n;
+    dim dims[VKT_MAX_RANK];
+    uint32_t pitch; /* of the run, in y */
+} walk;
+
+/* Appends a dimension; it melts into the one before where all three walk on without a gap. */
+static void push_dim(walk *w, dim d)
+{
+    dim *before = w->n ? &w->dims[w->n - 1] : NULL;
+    bool melts = before != NULL;
+    for (uint32_t i = 0; i < 3 && melts; i++) melts = before->stride[i] == (uint64_t)d.size * d.stride[i];
+    if (melts) {
+        d.size *= before->size;
+        *before = d;
+    } else {
+        w->dims[w->n++] = d;
+    }
+}
+
+static walk walk_of(const vkt_value *y, const vkt_value *a, const vkt_value *b)
+{
+    const vkt_phys p = vkt_phys_of(y);
+    uint32_t sa[VKT_MAX_RANK], sb[VKT_MAX_RANK] = { 0 };
+    walk w = { .pitch = p.pitch };
+    strides_in(a, y, sa);
+    if (b) strides_in(b, y, sb);
+    for (uint32_t i = 0; i < p.rank; i++)
+        if (p.dim[i] != 1 || i + 1 == p.rank) push_dim(&w, (dim){ p.dim[i], { (uint32_t)p.stride[i], sa[i], sb[i] } });
+    if (p.pitch == p.dim[p.rank - 1]) w.pitch = w.dims[w.n - 1].size;
+    return w;
+}
+
+/* Four elements at once: each operand runs along with y, all else in steps of 4, or repeats one element. */
+static bool is_wide(const walk *w)
+{
+    const dim *run = &w->dims[w->n - 1];
+    if (w->pitch % 4 || run->stride[A] > 1 || run->stride[B] > 1) return false;
+    for (uint32_t i = 0; i + 1 < w->n; i++)
+        for (uint32_t x = A; x <= B; x++)
+            if (run->stride[x] == 1 && w->dims[i].stride[x] % 4) return false;
+    return true;
+}
+
+static uint64_t span_bytes(const walk *w, uint32_t x)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < w->n; i++) last += (uint64_t)(w->dims[i].size - 1) * w->dims[i].stride[x];
+    return (last + 1) * 4;
+}
+
+static void dispatch(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, const vkt_bind bind[3])
+{
+    const dim run = w->dims[w->n - 1];
+    dim d[VKT_MAX_RANK - 1] = { { 0 } };
+    vkt_broadcast_push pc = { .rows = 1, .run = run.size, .pitch = w->pitch, .a5 = run.stride[A], .b5 = run.stride[B] };
+    for (uint32_t i = 0; i + 1 < w->n; i++) {
+        d[i] = w->dims[i];
+        pc.rows *= d[i].size;
+    }
+    pc.d1 = d[1].size, pc.d2 = d[2].size, pc.d3 = d[3].size, pc.d4 = d[4].size;
+    pc.a0 = d[0].stride[A], pc.a1 = d[1].stride[A], pc.a2 = d[2].stride[A], pc.a3 = d[3].stride[A],
+    pc.a4 = d[4].stride[A];
+    pc.b0 = d[0].stride[B], pc.b1 = d[1].stride[B], pc.b2 = d[2].stride[B], pc.b3 = d[3].stride[B],
+    pc.b4 = d[4].stride[B];
+    const bool wide = is_wide(w);
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
+    const bool by_row = w->pitch >= 4 * per_turn;
+    const uint32_t spec[] = { lanes, [BROADCAST_SPEC_DIMS] = w->n - 1, [BROADCAST_SPEC_BY_ROW] = by_row,
+                              [BROADCAST_SPEC_A_STEP] = run.stride[A], [BROADCAST_SPEC_B_STEP] = run.stride[B] };
+    const uint64_t pieces = (uint64_t)pc.rows * vkt_groups(w->pitch, per_turn, BROADCAST_TURNS);
+    const uint64_t shares = vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? BROADCAST_TURNS : 8);
+    vkt_dispatch_add(e, wide ? kernels.wide : kernels.narrow, bind, 3, &pc, sizeof pc, spec, VKT_COUNT(spec),
+                     by_row ? pieces : shares, 1, 1);
+}
+
+/* The largest power of two in n, 64 at most; 64 for 0. */
+static uint32_t power_in(uint32_t n)
+{
+    return n ? VKT_MIN(n & (0u - n), 64u) : 64u;
+}
+
+/* y is more than one binding holds: slices of its slowest dimension. */
+static void emit_slices(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, const vkt_bind bind[3])
+{
+    const dim slow = w->dims[0];
+    uint32_t step = 1; /* windows begin at VKT_ALIGN_BYTES */
+    for (uint32_t x = Y; x <= B; x++) step = VKT_MAX(step, 64 / power_in(slow.stride[x]));
+    const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride[Y], per = most - most % step;
+    if (per == 0) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: slices of %u elements, of which this device binds %llu at once",
+                                   e->node->op->name, slow.stride[Y], (unsigned long long)most));
+        return;
+    }
+    for (uint64_t at = 0; at < slow.size; at += per) {
+        const uint64_t size = VKT_MIN(slow.size - at, per);
+        walk part = *w;
+        vkt_bind window[3];
+        part.dims[0].size = (uint32_t)size;
+        if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
+        const uint32_t slot[3] = { [Y] = BROADCAST_Y, [A] = BROADCAST_A, [B] = BROADCAST_B };
+        for (uint32_t x = Y; x <= B; x++)
+            window[slot[x]] = (vkt_bind){ bind[slot[x]].t, at * slow.stride[x] * 4, span_bytes(&part, x) };
+        window[BROADCAST_Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * 4ull;
+        dispatch(e, kernels, &part, window);
+    }
+}
+
+void vkt_emit_broadcast(vkt_emit *e, vkt_broadcast_kernels kernels, vkt_tensor a, vkt_tensor b, vkt_tensor y)
+{
+    const vkt_value *v = vkt_lowered_value(e, y);
+    if (v->bytes / 4 > UINT32_MAX) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements where shapes differ",
+                                   e->node->op->name));
+        return;
+    }
+    const walk w = walk_of(v, vkt_lowered_value(e, a), b.id ? vkt_lowered_value(e, b) : NULL);
+    const vkt_bind bind[] = {
+        [BROADCAST_A] = VKT_WHOLE(a), [BROADCAST_B] = VKT_WHOLE(b), [BROADCAST_Y] = VKT_WHOLE(y)
+    };
+    if (v->bytes > e->lim->max_storage_range_bytes)
+        emit_slices(e, kernels, &w, bind);
+    else
+        dispatch(e, kernels, &w, bind);
+}
+
+/* ---- expand ---- */
+
+static vkt_result expand_infer(vkt_infer *f)
+{
+    const vkt_expand_attr *a = f->n->attr;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape s;
+    char from[80], to[80];
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "expand: want f32, got %s", vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, a->shape, &s) && vkt_shape_equal(s, a->shape), VKT_E_SHAPE,
+                "expand: %s does not broadcast to %s", vkt_shape_text(x.shape, from), vkt_shape_text(a->shape, to));
+    vkt_out(f, VKT_F32, a->layout, a->shape);
+    return VKT_OK;
+}
+
+vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout)
+{
+    const vkt_expand_attr a = { shape, layout };
+    return vkt_apply(g, &vkt_op_expand, &x, 1, &a, NULL);
+}
+
+static void expand_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_broadcast(e, (vkt_broadcast_kernels){ VKT_K_BROADCAST_COPY, VKT_K_BROADCAST_COPY4 }, n->in[0],
+                       (vkt_tensor){ 0 }, n->out[0]);
+}
+
+static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_shape shape = g->values[n->in[0].id].shape;
+    const vkt_layout layout = g->values[n->in[0].id].layout;
+    dx[0] = vkt_to_layout(g, vkt_sum_to(g, dy[0], shape), layout);
+}
+
+static void expand_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_shape s =
+        vkt_shape4(vkt_rng_range(r, 1, 19), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 3), vkt_rng_range(r, 1, 5));
+    vkt_shape from = { .rank = vkt_rng_range(r, 0, 4) };
+    for (uint32_t i = 0; i < from.rank; i++) from.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : s.dim[4 - from.rank + i];
+    const vkt_expand_attr a = { s, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS };
+    vkt_case_f32(c, VKT_ROWS, from, -1, 1);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_expand = {
+    .name = "expand",
+    .min_in = 1,
+    .max_in = 1,
+    .diff = 1u << 0,
+    .attr_bytes = sizeof(vkt_expand_attr),
+    .infer = expand_infer,
+    .emit = expand_emit,
+    .backward = expand_backward,
+    .sample = expand_sample,
+    .rel_tol = 1.2e-7f,
+    .abs_tol = 4e-5f,
+    .tol_why = "forward is a copy; a gradient sums up to 1425 terms of both signs, in < 128 roundings "
+               "of partial sums that are some 10 times the result",
+    .formula = "x, its dimensions of 1 repeated"
+};
