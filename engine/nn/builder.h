@@ -30,5 +30,7 @@ struct vkt_builder {
 
 /* Adds a row to the summary for everything made since the last row; returns `out`. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
+/* Initial values of the builder's parameter number i (b->inits), row-major; `out` has room for all of its elements. */
+void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* nn/init.c - initial values of parameters. */
+/* nn/init.c - initial values of parameters; train/init.c brings them into a store. */
 #include "nn/builder.h"
 
 #include <math.h>
@@ -26,28 +26,13 @@ static spread spread_of(const vkt_init_row *row)
     return std > 0 ? (spread){ true, 0, std } : (spread){ false, -bound, bound };
 }
 
-static void draw(const vkt_init_row *row, uint32_t number, uint64_t seed, float *out, uint64_t n)
+void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out)
 {
+    const vkt_init_row *row = &b->inits[i];
     const spread s = spread_of(row);
-    vkt_rng rng = vkt_rng_make(seed, VKT_STREAM_INIT, number, 0);
-    for (uint64_t i = 0; i < n; i++)
-        out[i] = (float)(s.normal ? s.a + (s.b == 0 ? 0 : s.b * vkt_rng_normal(&rng))
+    const uint64_t n = vkt_shape_elements(vkt_value_of(b->g, row->param)->shape);
+    vkt_rng rng = vkt_rng_make(seed, VKT_STREAM_INIT, (uint32_t)i, 0);
+    for (uint64_t k = 0; k < n; k++)
+        out[k] = (float)(s.normal ? s.a + (s.b == 0 ? 0 : s.b * vkt_rng_normal(&rng))
                                   : s.a + (s.b - s.a) * (double)vkt_rng_unit(&rng));
-}
-
-vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed)
-{
-    const vkt_host *h = &b->g->host;
-    for (size_t i = 0; i < b->n_inits; i++) {
-        const vkt_value *v = &b->g->values[b->inits[i].param.id];
-        uint32_t at = 0;
-        while (at < vkt_store_count(store) && strcmp(vkt_store_name(store, at), v->name) != 0) at++;
-        float *values = vkt_alloc(h, v->bytes);
-        if (!values) return vkt_fail_nomem(h, v->name, v->bytes);
-        draw(&b->inits[i], (uint32_t)i, seed, values, vkt_shape_elements(v->shape));
-        const vkt_result r = vkt_store_write(store, at, VKT_PART_VALUE, values);
-        vkt_free(h, values);
-        if (r != VKT_OK) return r;
-    }
-    return VKT_OK;
 }
