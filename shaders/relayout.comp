@@ -1,33 +1,68 @@
-// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4;  else back: y[n][f] = x[f][n]. Words, whatever they mean.
-//   A lane moves four samples of one feature.
-// grid: x over features * pitch4 with a stride; any group count is right. Deterministic: a copy.
+// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4;  else back: y[n][f] = x[f][n]
+//   A lane moves blocks of 4 samples by 4 features, walking along the features, so that each cache line of the row-major side
+//   is finished before it is left. WIDE: features are a multiple of 4, so that rows are whole vec4s.
+// grid: x over columns of 4 samples, y over chunks of features, both with a stride. Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/relayout.abi.h"
+#include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
-#ifdef TO
-layout(binding = RELAYOUT_X, std430) readonly buffer X { uint x[]; };
-layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
+#if defined(TO) && !defined(WIDE)
+layout(binding = RELAYOUT_X, std430) readonly buffer X { float x[]; };
 #else
-layout(binding = RELAYOUT_X, std430) readonly buffer X { uvec4 x4[]; };
-layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uint y[]; };
+VKT_IN4(RELAYOUT_X, x4);
 #endif
+#if defined(TO) || defined(WIDE)
+layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { vec4 y4[]; };
+#else
+layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { float y[]; };
+#endif
+
+// Four features of sample n from feature f on; what is outside is 0.
+vec4 sample_at(uint n, uint f)
+{
+    vec4 v = vec4(0.0);
+#if defined(TO) && defined(WIDE)
+    v = mix(v, LOAD4(x4, (min(n, pc.batch - 1) * pc.features + f) / 4), bvec4(n < pc.batch));
+#elif defined(TO)
+    if (n < pc.batch)
+        for (uint j = 0; j < min(4, pc.features - f); j++) v[j] = x[n * pc.features + f + j];
+#endif
+    return v;
+}
+
+// Samples 4 column .. + 3, features 4 block .. + 3.
+void move(uint column, uint block)
+{
+    vec4 v[4];
+    const uint f = 4 * block, n = 4 * column;
+    [[unroll]] for (uint k = 0; k < 4; k++)
+#ifdef TO
+        v[k] = sample_at(n + k, f);
+#else
+        v[k] = LOAD4(x4, min(f + k, pc.features - 1) * pc.pitch4 + column);
+#endif
+    [[unroll]] for (uint k = 0; k < 4; k++) {
+        const vec4 w = vec4(v[0][k], v[1][k], v[2][k], v[3][k]);
+#if defined(TO) && defined(WIDE)
+        y4[(f + k) * pc.pitch4 + column] = w;
+#elif defined(TO)
+        if (f + k < pc.features) y4[(f + k) * pc.pitch4 + column] = w;
+#elif defined(WIDE)
+        if (n + k < pc.batch) y4[((n + k) * pc.features + f) / 4] = w;
+#else
+        if (n + k < pc.batch)
+            for (uint j = 0; j < min(4, pc.features - f); j++) y[(n + k) * pc.features + f + j] = w[j];
+#endif
+    }
+}
 
 void main()
 {
-    const uint n = pc.features * pc.pitch4, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    for (uint i = gl_GlobalInvocationID.x; i < n; i += stride) {
-        const uint f = i / pc.pitch4, b = 4 * (i % pc.pitch4);
-#ifdef TO
-        uvec4 v = uvec4(0u);
-        for (uint k = 0; k < 4; k++)
-            if (b + k < pc.batch) v[k] = x[(b + k) * pc.features + f];
-        y4[i] = v;
-#else
-        const uvec4 v = x4[i];
-        for (uint k = 0; k < 4; k++)
-            if (b + k < pc.batch) y[(b + k) * pc.features + f] = v[k];
-#endif
-    }
+    const uint blocks = (pc.features + 3) / 4;
+    for (uint column = gl_GlobalInvocationID.x; column < pc.pitch4; column += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
+        for (uint c = gl_WorkGroupID.y * RELAYOUT_CHUNK; c < blocks; c += gl_NumWorkGroups.y * RELAYOUT_CHUNK)
+            for (uint block = c; block < min(c + RELAYOUT_CHUNK, blocks); block++) move(column, block);
 }

@@ -71,7 +71,7 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
 static vkt_result to_layout_infer(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
-    VKT_REQUIRE(f, x.dtype != VKT_U8, VKT_E_DTYPE, "to_layout: want f32 or u32, got u8");
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "to_layout: want f32, got %s", vkt_dtype_name(x.dtype));
     vkt_out(f, x.dtype, ((const vkt_layout_attr *)f->n->attr)->layout, x.shape);
     return VKT_OK;
 }
@@ -96,9 +96,12 @@ static void to_layout_emit(const vkt_node *n, vkt_emit *e)
                                    .pitch4 = (uint32_t)vkt_round_up(batch, 4) / 4,
                                    .features = (uint32_t)features };
     const vkt_bind bind[] = { [RELAYOUT_X] = VKT_WHOLE(n->in[0]), [RELAYOUT_Y] = VKT_WHOLE(n->out[0]) };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128 };
-    vkt_dispatch_add(e, y->layout == VKT_BATCH_LAST ? VKT_K_RELAYOUT_TO : VKT_K_RELAYOUT_FROM, bind, VKT_COUNT(bind),
-                     &pc, sizeof pc, spec, 1, VKT_MIN(vkt_groups(features * pc.pitch4, spec[0], 8), 2048u), 1, 1);
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 32 };
+    const bool to = y->layout == VKT_BATCH_LAST, wide = features % 4 == 0;
+    const uint16_t kernel =
+        to ? (wide ? VKT_K_RELAYOUT_TO4 : VKT_K_RELAYOUT_TO) : (wide ? VKT_K_RELAYOUT_FROM4 : VKT_K_RELAYOUT_FROM);
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, vkt_groups(pc.pitch4, spec[0], 1),
+                     (uint32_t)vkt_groups(features, 4, RELAYOUT_CHUNK), 1);
 }
 
 static void to_layout_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
