@@ -72,16 +72,20 @@ void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name)
         snprintf(g->values[t.id].name, VKT_NAME_MAX, "%s", name);
 }
 
-void vkt_keep(vkt_graph *g, vkt_tensor t)
-{
-    if (t.id && t.id < g->n_values) g->values[t.id].keep = true;
-}
-
 /* ---- values ---- */
+
+static vkt_result fail_finished(const vkt_graph *g)
+{
+    return vkt_fail(&g->host, VKT_E_STATE, "graph: vkt_program_create finished it; build what comes after in another");
+}
 
 vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
 {
     char text[80];
+    if (g->finished) {
+        vkt_graph_error(g, fail_finished(g));
+        return (vkt_tensor){ 0 };
+    }
     vkt_value v = *proto;
     if (v.shape.rank == 0) v.layout = VKT_ROWS; /* a scalar has no batch to put last */
     if (!vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes)) {
@@ -96,6 +100,15 @@ vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
     }
     g->values[g->n_values] = v;
     return (vkt_tensor){ (uint32_t)g->n_values++ };
+}
+
+void vkt_keep(vkt_graph *g, vkt_tensor t)
+{
+    if (!t.id || t.id >= g->n_values || g->values[t.id].keep) return;
+    if (g->finished)
+        vkt_graph_error(g, fail_finished(g)); /* its memory is planned to be used again */
+    else
+        g->values[t.id].keep = true;
 }
 
 static bool shape_is_legal(vkt_graph *g, const char *name, vkt_shape s)

@@ -76,6 +76,7 @@ struct vkt_graph {
     uint32_t batch;                         /* largest batch of a gather: what `rows = 0` means; 0: none */
     vkt_optimizer optimizer;                /* of vkt_update */
     bool has_optimizer, has_advance;
+    bool finished;      /* a program was made of it: its values and nodes no longer change */
     const bool *wanted; /* during backward: by value id, whether its gradient is asked for */
     size_t n_wanted;
 };
@@ -147,7 +148,8 @@ void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
  * error; all outputs are in outs (may be NULL). attr is copied. */
 vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
                      vkt_tensor *outs);
-vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto); /* {0} out of memory or overflow; sets the status */
+vkt_tensor vkt_value_add(vkt_graph *g,
+                         const vkt_value *proto); /* {0}: no memory, overflow, finished; sets the status */
 /* A constant of the graph; bytes are copied. */
 vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data);
 vkt_tensor vkt_graph_step(vkt_graph *g); /* step state; the first use adds it */

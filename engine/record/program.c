@@ -43,6 +43,7 @@ static vkt_result match_store(vkt_program *p)
     const vkt_host *h = &p->ctx->host;
     vkt_graph *g = p->g;
     if (g->n_params && !p->store) return vkt_fail(h, VKT_E_ARG, "program: the graph has parameters; want a store");
+    if (p->store && p->store->ctx != p->ctx) return vkt_fail(h, VKT_E_ARG, "program: the store is of another context");
     for (size_t i = 0; i < g->n_params; i++) {
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
@@ -71,6 +72,7 @@ static vkt_result finish_graph(vkt_program *p)
         vkt_step_advance(g, g->has_optimizer);
         g->has_advance = true;
     }
+    g->finished = g->status == VKT_OK;
     return g->status;
 }
 
@@ -115,10 +117,12 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
     for (uint32_t i = 0; i < params->n_arrays; i++) {
         const vkt_binding *b = &params->arrays[i];
         const bool known = b->tensor.id < p->g->n_values && p->g->values[b->tensor.id].role == VKT_ROLE_EXTERNAL;
-        if (!known || !b->array || b->array->bytes < p->g->values[b->tensor.id].bytes ||
+        if (!known || !b->array || b->array->ctx != p->ctx || b->array->bytes < p->g->values[b->tensor.id].bytes ||
             b->array->dtype != p->g->values[b->tensor.id].dtype)
             return vkt_fail(h, VKT_E_ARG,
-                            "program: array binding %u: want a vkt_external and an array of its type and size", i);
+                            "program: array binding %u: want a vkt_external, and an array of its type and size made by "
+                            "this context",
+                            i);
         p->arrays[b->tensor.id] = b->array;
     }
     for (size_t i = 1; i < p->g->n_values; i++)

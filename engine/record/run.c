@@ -14,6 +14,9 @@ static vkt_result wait_run(vkt_program *p, uint64_t r)
 static vkt_result submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index)
 {
     const uint64_t r = p->runs;
+    if (run && p->g->batch && run->rows > p->g->batch)
+        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->g->batch,
+                        run->rows);
     if (r >= VKT_RUN_RING) VKT_TRY(wait_run(p, r - VKT_RUN_RING)); /* its slots are about to be used again */
     if (p->words) {
         uint32_t *w = (uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS;
@@ -50,7 +53,7 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + run_index % RING_SLOTS * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
-    out->rows = m[METRIC_ROWS];
+    out->rows = m[METRIC_ROWS] == UINT32_MAX ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
     out->t = m[METRIC_T];
     return VKT_OK;
 }

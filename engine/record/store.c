@@ -11,10 +11,12 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
     s->n = (uint32_t)g->n_params;
     s->entries = vkt_alloc_array(&s->ctx->host, s->n ? s->n : 1, sizeof *s->entries);
     if (!s->entries) return vkt_fail_nomem(&s->ctx->host, "a store", s->n * sizeof *s->entries);
+    uint64_t at = 0; /* as vkt_param counted; the graph's own offsets may be those of another store by now */
     for (uint32_t i = 0; i < s->n; i++) {
         const vkt_value *v = &g->values[g->params[i]];
         vkt_store_entry *e = &s->entries[i];
-        *e = (vkt_store_entry){ .shape = v->shape, .offset_bytes = v->arena_offset_bytes, .bytes = v->bytes };
+        *e = (vkt_store_entry){ .shape = v->shape, .offset_bytes = at, .bytes = v->bytes };
+        at += vkt_round_up(v->bytes, VKT_ALIGN_BYTES);
         snprintf(e->name, sizeof e->name, "%s", v->name);
     }
     return VKT_OK;

@@ -269,7 +269,8 @@ typedef struct vkt_program_params {
 } vkt_program_params;
 
 /* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is
- * finished by this call (no more ops) and must outlive the program; one graph can serve several programs.
+ * finished by this call (a later op or vkt_keep is VKT_E_STATE) and must outlive the program, as must the store and the
+ * arrays; one graph can serve several programs.
  * VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
@@ -278,7 +279,7 @@ VKT_API void vkt_program_destroy(vkt_program **p);
 /* What changes from run to run. */
 typedef struct vkt_run {
     float lr;
-    uint32_t rows;  /* real rows of this batch; 0: all */
+    uint32_t rows;  /* real rows of this batch, not more than a gather's batch; 0: all */
     uint32_t first; /* where the batch starts in the row order */
 } vkt_run;
 /* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
@@ -289,8 +290,8 @@ VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t 
 typedef struct vkt_metrics {
     float loss;
     float correct;
-    uint32_t rows;
-    uint32_t t; /* the optimizer's step after the run */
+    uint32_t rows; /* real rows; 0: all, in a graph without a gather, which knows no batch */
+    uint32_t t;    /* the optimizer's step after the run */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */

@@ -1,0 +1,185 @@
+/* What a program holds its graph, store, arrays and runs to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static vkt_ctx *ctx; /* one for all tests; NULL: no device */
+
+static vkt_graph *graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+/* The call fails with `want` and a message that says `part`. */
+#define REFUSED(call, want, part)         \
+    do {                                  \
+        vkt_test_expect_errors(true);     \
+        assert_int_equal((call), (want)); \
+        vkt_test_expect_errors(false);    \
+        vkt_test_error_says(part);        \
+    } while (0)
+
+static void a_graph_with_a_program_does_not_change(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    for (int keep = 0; keep < 2; keep++) {
+        vkt_graph *g = graph();
+        vkt_program *p, *again;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5)), y = vkt_relu(g, x);
+        const vkt_tensor z = vkt_add(g, y, y);
+        vkt_keep(g, z);
+        OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+        OK(vkt_program_create(ctx, g, NULL, NULL, &again));
+        vkt_program_destroy(&again);
+        const size_t values = g->n_values;
+        vkt_test_expect_errors(true);
+        if (keep)
+            vkt_keep(g, y);
+        else
+            for (int i = 0; i < 40; i++) assert_int_equal(vkt_relu(g, z).id, 0);
+        vkt_test_expect_errors(false);
+        vkt_test_error_says("vkt_program_create finished it");
+        assert_int_equal(vkt_graph_status(g), VKT_E_STATE);
+        assert_int_equal(g->n_values, values);
+        /* The program goes on; what it never kept cannot be read. */
+        const float in[5] = { -1, 2, -3, 4, 5 };
+        float out[5];
+        OK(vkt_program_write(p, x, in, sizeof in));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, z, out, sizeof out));
+        for (int i = 0; i < 5; i++) assert_true(out[i] == 2 * (in[i] > 0 ? in[i] : 0));
+        REFUSED(vkt_program_read(p, y, out, sizeof out), VKT_E_ARG, "vkt_keep");
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void stores_and_arrays_of_another_context_are_refused(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_ctx *other;
+    const vkt_host h = vkt_test_host();
+    OK(vkt_ctx_create(NULL, &h, &other));
+    vkt_graph *g = graph();
+    vkt_store *store;
+    vkt_array *array;
+    vkt_program *p;
+    const vkt_tensor w = vkt_param(g, "w", vkt_shape1(4)), e = vkt_external(g, "e", VKT_F32, vkt_shape1(4));
+    vkt_keep(g, vkt_add(g, w, e));
+    OK(vkt_store_create(other, g, &store));
+    REFUSED(vkt_program_create(ctx, g, store, NULL, &p), VKT_E_ARG, "store is of another context");
+    OK(vkt_array_create(ctx, &(vkt_array_params){ .dtype = VKT_F32, .shape = vkt_shape1(4) }, &array));
+    const vkt_binding binding = { e, array };
+    const vkt_program_params params = { .arrays = &binding, .n_arrays = 1 };
+    REFUSED(vkt_program_create(other, g, store, &params, &p), VKT_E_ARG, "made by this context");
+    vkt_array_destroy(&array);
+    vkt_store_destroy(&store);
+    vkt_graph_destroy(&g);
+    vkt_ctx_destroy(&other);
+}
+
+/* A graph that has run on somebody else's store is still laid out by itself. */
+static void a_store_is_laid_out_by_its_own_graph(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_graph *big = graph(), *small = graph();
+    vkt_store *theirs, *own;
+    vkt_program *p;
+    vkt_param(big, "a", vkt_shape1(1000));
+    vkt_param(big, "w", vkt_shape1(4));
+    const vkt_tensor y = vkt_relu(small, vkt_param(small, "w", vkt_shape1(4)));
+    vkt_keep(small, y);
+    OK(vkt_store_create(ctx, big, &theirs));
+    OK(vkt_program_create(ctx, small, theirs, NULL, &p));
+    vkt_program_destroy(&p);
+    OK(vkt_store_create(ctx, small, &own));
+    const float w[4] = { 1, -2, 3, 4 };
+    float got[4];
+    OK(vkt_store_write(own, 0, VKT_PART_VALUE, w));
+    OK(vkt_program_create(ctx, small, own, NULL, &p));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_program_read(p, y, got, sizeof got));
+    for (int i = 0; i < 4; i++) assert_true(got[i] == (w[i] > 0 ? w[i] : 0));
+    vkt_program_destroy(&p);
+    vkt_store_destroy(&own);
+    vkt_store_destroy(&theirs);
+    vkt_graph_destroy(&small);
+    vkt_graph_destroy(&big);
+}
+
+static void rows_are_those_of_the_batch(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { BATCH = 6 };
+    vkt_graph *g = graph();
+    vkt_array *table;
+    vkt_program *p;
+    vkt_metrics m;
+    uint64_t run;
+    const uint32_t numbers[BATCH] = { 5, 4, 3, 2, 1, 0 };
+    const vkt_array_params ap = { .dtype = VKT_U32, .shape = vkt_shape1(BATCH), .data = numbers };
+    OK(vkt_array_create(ctx, &ap, &table));
+    const vkt_tensor e = vkt_external(g, "order", VKT_U32, vkt_shape1(BATCH));
+    const vkt_tensor z = vkt_input(g, "z", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
+    vkt_report(g, vkt_softmax_cross_entropy(g, z, vkt_gather_labels(g, e, e, BATCH)), (vkt_tensor){ 0 });
+    const vkt_binding binding = { e, table };
+    OK(vkt_program_create(ctx, g, NULL, &(vkt_program_params){ .arrays = &binding, .n_arrays = 1 }, &p));
+    REFUSED(vkt_program_run(p, &(vkt_run){ .rows = BATCH + 1 }, NULL), VKT_E_ARG, "at most the batch of 6 rows, got 7");
+    OK(vkt_program_run(p, NULL, &run));
+    assert_int_equal(run, 0);
+    OK(vkt_program_metrics(p, run, &m));
+    assert_int_equal(m.rows, BATCH);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    vkt_array_destroy(&table);
+
+    g = graph(); /* without a gather nobody knows the batch */
+    const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
+    vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
+    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    for (uint32_t rows = 0; rows < 3; rows++) {
+        OK(vkt_program_run(p, &(vkt_run){ .rows = rows }, &run));
+        OK(vkt_program_metrics(p, run, &m));
+        assert_int_equal(m.rows, rows);
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    harness_open(&ctx);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    return vkt_test_is_clean() ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_graph_with_a_program_does_not_change),
+        cmocka_unit_test(stores_and_arrays_of_another_context_are_refused),
+        cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
+        cmocka_unit_test(rows_are_those_of_the_batch),
+    };
+    return cmocka_run_group_tests_name("program", tests, open_device, close_device);
+}
