@@ -1,0 +1,361 @@
+/* The program vkt-mnist as its users run it: options, exit codes, files, data lookup. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "train/rig.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { SIDE = 16, CLASSES = 4, TRAIN = 90, CHECK = 30, MOST_ARGS = 32 };
+
+typedef struct run {
+    int status;      /* exit code; -1: killed */
+    char *out, *err; /* what it printed */
+} run;
+
+/* ---- running it ---- */
+
+/* Starts the program in the rig's folder; its output goes to the files out and err there. With a mirror ("": none) it
+ * finds no data elsewhere. */
+static pid_t start_from(const rig *r, const char *mirror, const char *const *args)
+{
+    const char *argv[MOST_ARGS + 2] = { VKT_MNIST_PROGRAM };
+    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    if (chdir(r->dir.path) != 0 || (mirror && (setenv("VKT_MNIST_MIRROR", mirror, 1) || unsetenv("VKT_DATA"))))
+        _exit(127);
+    dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
+    dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
+    execv(argv[0], (char *const *)(size_t)argv);
+    _exit(127);
+}
+
+static pid_t start(const rig *r, const char *const *args)
+{
+    return start_from(r, NULL, args);
+}
+
+static char *text_of(const rig *r, const char *name)
+{
+    void *text;
+    size_t n;
+    assert_int_equal(vkt_file_read(&r->h, vkt_temp_dir_file(&r->dir, name), 1u << 24, &text, &n), VKT_OK);
+    return text;
+}
+
+static run finish(const rig *r, pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    const run done = { WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(r, "out"), text_of(r, "err") };
+    if (strstr(done.err, "validation:")) fail_msg("%s", done.err);
+    return done;
+}
+
+static void forget(const rig *r, run *done)
+{
+    vkt_free(&r->h, done->out);
+    vkt_free(&r->h, done->err);
+}
+
+/* Runs it and fails the test unless it ends with `status` and stderr holds `says`. */
+static void expect(const rig *r, int status, const char *says, const char *const *args)
+{
+    run done = finish(r, start(r, args));
+    const bool good = done.status == status && strstr(done.err, says);
+    if (!good) print_error("status %d, want %d; stderr '%s', want '%s'\n", done.status, status, done.err, says);
+    forget(r, &done);
+    assert_true(good);
+}
+#define EXPECT(r, status, says, ...) expect(r, status, says, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* ---- a small data set of its own: 1x16x16, four classes ---- */
+
+static void write_idx(const rig *r, const char *name, uint32_t n, uint32_t side, const unsigned char *bytes,
+                      size_t size)
+{
+    unsigned char head[16] = { 0, 0, 8, side ? 3 : 1, 0, 0, (unsigned char)(n >> 8), (unsigned char)n };
+    head[11] = head[15] = (unsigned char)side;
+    const size_t head_bytes = side ? 16 : 8;
+    unsigned char *all = test_malloc(head_bytes + size);
+    memcpy(all, head, head_bytes);
+    memcpy(all + head_bytes, bytes, size);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), all, head_bytes + size), VKT_OK);
+    test_free(all);
+}
+
+static void write_part(const rig *r, const char *part, uint32_t n, uint32_t side)
+{
+    char name[64];
+    unsigned char *pixels = test_calloc((size_t)n * side, side), labels[TRAIN];
+    for (uint32_t i = 0; i < n; i++) {
+        labels[i] = (unsigned char)(i % CLASSES);
+        for (uint32_t y = 0; y < side; y++) /* a bright quarter, by class */
+            for (uint32_t x = 0; x < side; x++)
+                if (y / (side / 2) * 2 + x / (side / 2) == labels[i])
+                    pixels[(i * side + y) * side + x] = (unsigned char)(150 + (i * 37 + x * y) % 100);
+    }
+    snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
+    write_idx(r, name, n, side, pixels, (size_t)n * side * side);
+    snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
+    write_idx(r, name, n, 0, labels, n);
+    test_free(pixels);
+}
+
+static void write_data(const rig *r, uint32_t side)
+{
+    write_part(r, "train", TRAIN, side);
+    write_part(r, "t10k", CHECK, side);
+}
+
+#define SMALL "--data", ".", "--batch", "32"
+
+/* ---- the report ---- */
+
+static json_t *json_of(const rig *r, const char *name)
+{
+    json_error_t e;
+    json_t *o = json_load_file(vkt_temp_dir_file(&r->dir, name), 0, &e);
+    if (!o) fail_msg("%s: %s", name, e.text);
+    return o;
+}
+
+static double number(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_number(v)) fail_msg("'%s' is no number", key);
+    return json_number_value(v);
+}
+
+static void check_epoch(const json_t *e, double epoch, bool timed)
+{
+    assert_int_equal(json_object_size(e), 7);
+    assert_true(number(e, "epoch") == epoch && number(e, "lr") > 0 && number(e, "train_loss") >= 0 &&
+                number(e, "val_loss") >= 0);
+    assert_true(number(e, "train_acc") >= 0 && number(e, "train_acc") <= 1 && number(e, "val_acc") <= 1);
+    if (timed)
+        assert_true(number(e, "seconds") > 0);
+    else
+        assert_true(json_is_null(json_object_get(e, "seconds")));
+}
+
+static void check_report(const json_t *o, size_t epochs, size_t resumed)
+{
+    const json_t *list = json_object_get(o, "epochs");
+    assert_true(json_is_string(json_object_get(o, "device")) && json_is_string(json_object_get(o, "driver")));
+    assert_true(number(o, "parameters") == 320 + 51264 + 2080 + 33 * CLASSES);
+    assert_true(number(o, "ms_per_step") > 0 && number(o, "first_step_ms") > 0 && number(o, "peak_device_bytes") > 1e6);
+    assert_int_equal(json_array_size(list), epochs);
+    double best = 0;
+    for (size_t i = 0; i < epochs; i++) {
+        check_epoch(json_array_get(list, i), (double)(i + 1), i >= resumed);
+        best = fmax(best, number(json_array_get(list, i), "val_acc"));
+    }
+    assert_true(number(o, "best_val_acc") == best);
+}
+
+/* ---- tests ---- */
+
+static bool nonempty(const rig *r, const char *name)
+{
+    struct stat s;
+    return stat(vkt_temp_dir_file(&r->dir, name), &s) == 0 && s.st_size > 0;
+}
+
+static void a_run_writes_what_it_was_asked_for(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    const char *const args[] = { SMALL,    "--epochs",  "3",         "--checkpoint", "c",      "--save", "w",
+                                 "--json", "report",    "--history", "h.csv",        "--plot", "p.svg",  "--lr",
+                                 "0.003",  "--profile", "trace",     "--seed",       "5",      NULL };
+    run done = finish(r, start(r, args));
+    if (done.status != 0) print_error("%s", done.err);
+    assert_int_equal(done.status, 0);
+    assert_string_equal(done.err, "");
+    assert_non_null(strstr(done.out, "90 samples to learn from, 30 to check, 1x16x16, 4 classes"));
+    assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
+    assert_non_null(strstr(done.out, "epoch 3/3"));
+    forget(r, &done);
+    json_t *report = json_of(r, "report"), *trace = json_of(r, "trace");
+    check_report(report, 3, 0);
+    assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
+    json_decref(report);
+    json_decref(trace);
+    assert_true(nonempty(r, "c") && nonempty(r, "w") && nonempty(r, "h.csv") && nonempty(r, "p.svg"));
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output, files: no temporary */
+}
+
+static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report");
+    rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
+    json_t *report = json_of(r, "report");
+    check_report(report, 3, 1);
+    json_decref(report);
+    assert_false(nonempty(r, "out")); /* --quiet */
+    EXPECT(r, 1, "is of another run", SMALL, "--batch", "16", "--resume", "c");
+    EXPECT(r, 1, "none", SMALL, "--resume", "none");
+}
+
+static void an_interrupted_run_leaves_a_checkpoint(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    const char *const args[] = { SMALL, "--epochs", "100000", "--checkpoint", "c", "--checkpoint-every", "1", NULL };
+    const pid_t child = start(r, args);
+    for (int i = 0; i < 60000 && !nonempty(r, "c"); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_int_equal(kill(child, SIGINT), 0);
+    run done = finish(r, child);
+    assert_int_equal(done.status, 130);
+    forget(r, &done);
+    EXPECT(r, 0, "", SMALL, "--epochs", "1", "--resume", "c");
+}
+
+static void wrong_options_end_with_2_and_say_why(void **state)
+{
+    rig *r = rig_of(state);
+    EXPECT(r, 2, "--nonsense", "--nonsense");
+    EXPECT(r, 2, "'9z'", "--epochs", "9z");
+    EXPECT(r, 2, "--epochs", "--epochs", "0");
+    EXPECT(r, 2, "--batch", "--batch", "-1");
+    EXPECT(r, 2, "--batch", "--batch", "4294967296");
+    EXPECT(r, 2, "--lr", "--lr", "0");
+    EXPECT(r, 2, "--lr", "--lr", "nan");
+    EXPECT(r, 2, "--optimizer", "--optimizer", "lion");
+    EXPECT(r, 2, "--memory-limit", "--memory-limit", "12Q");
+    EXPECT(r, 2, "--memory-limit", "--memory-limit", "99999999999T");
+    EXPECT(r, 2, "--checkpoint FILE", "--checkpoint-every", "5");
+    EXPECT(r, 2, "'stray'", "stray");
+}
+
+static void what_cannot_work_ends_with_1_and_says_why(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    EXPECT(r, 1, "no such card", SMALL, "--device", "no such card");
+    EXPECT(r, 1, "missing", "--data", "missing");
+    EXPECT(r, 1, "cap", SMALL, "--memory-limit", "1M");
+    EXPECT(r, 1, "cannot be written", SMALL, "-q", "--epochs", "1", "--json", "none/report");
+    EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
+    write_data(r, 8);
+    EXPECT(r, 1, "14x14 or more", SMALL);
+}
+
+static void devices_are_listed_and_help_names_every_option(void **state)
+{
+    rig *r = rig_of(state);
+    run done = finish(r, start(r, (const char *const[]){ "--list-devices", NULL }));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, vkt_ctx_device(r->ctx)->name));
+    forget(r, &done);
+    done = finish(r, start(r, (const char *const[]){ "--help", NULL }));
+    assert_int_equal(done.status, 0);
+    static const char *const options[] = { "data",  "device",       "list-devices", "epochs",   "batch",
+                                           "lr",    "optimizer",    "seed",         "patience", "checkpoint",
+                                           "save",  "memory-limit", "stream",       "json",     "checkpoint-every",
+                                           "quiet", "profile",      "history",      "plot",     "resume",
+                                           "help" };
+    for (size_t i = 0; i < VKT_COUNT(options); i++) {
+        char option[32];
+        snprintf(option, sizeof option, "--%s", options[i]);
+        if (!strstr(done.out, option)) fail_msg("--help does not name %s", option);
+    }
+    forget(r, &done);
+}
+
+/* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
+
+static run look_for_data(const rig *r, const char *mirror)
+{
+    run done = finish(r, start_from(r, mirror, (const char *const[]){ "--resume", "none", NULL }));
+    assert_int_equal(done.status, 1);
+    return done;
+}
+
+static void without_data_digits_are_drawn(void **state)
+{
+    rig *r = rig_of(state);
+    run done = look_for_data(r, "");
+    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    assert_non_null(strstr(done.out, "drawn digits: 20000 samples"));
+    forget(r, &done);
+}
+
+static void remove_data(const rig *r)
+{
+    static const char *const names[] = { "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                         "t10k-labels-idx1-ubyte" };
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        char path[64];
+        snprintf(path, sizeof path, "data/mnist/%s", names[i]);
+        unlink(vkt_temp_dir_file(&r->dir, path));
+    }
+    assert_int_equal(rmdir(vkt_temp_dir_file(&r->dir, "data/mnist")), 0); /* nothing else stayed there */
+    assert_int_equal(rmdir(vkt_temp_dir_file(&r->dir, "data")), 0);
+}
+
+static void data_are_fetched_checked_and_kept(void **state)
+{
+    rig *r = rig_of(state);
+    char folder[512], mirror[600];
+    if (!rig_find_data("mnist/train-images-idx3-ubyte.gz", folder)) skip();
+    *strrchr(folder, '/') = 0;
+    char *real = realpath(folder, NULL); /* curl does not follow ".." */
+    assert_non_null(real);
+    snprintf(mirror, sizeof mirror, "file://%s", real);
+    free(real);
+    run done = look_for_data(r, mirror);
+    assert_non_null(strstr(done.out, "fetching MNIST"));
+    assert_non_null(strstr(done.out, "data/mnist: 60000 samples"));
+    forget(r, &done);
+    done = look_for_data(r, ""); /* the second run finds them */
+    assert_non_null(strstr(done.out, "data/mnist: 60000 samples"));
+    forget(r, &done);
+    remove_data(r);
+}
+
+static void files_with_another_hash_are_not_kept(void **state)
+{
+    rig *r = rig_of(state);
+    char mirror[300];
+    static const unsigned char gzip_of_nothing[20] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3 };
+    assert_int_equal(
+        vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte.gz"), gzip_of_nothing, 20), VKT_OK);
+    snprintf(mirror, sizeof mirror, "file://%s", r->dir.path);
+    run done = look_for_data(r, mirror);
+    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    forget(r, &done);
+    remove_data(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_run_writes_what_it_was_asked_for),
+        rig_test(a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes),
+        rig_test(an_interrupted_run_leaves_a_checkpoint),
+        rig_test(wrong_options_end_with_2_and_say_why),
+        rig_test(what_cannot_work_ends_with_1_and_says_why),
+        rig_test(devices_are_listed_and_help_names_every_option),
+        rig_test(without_data_digits_are_drawn),
+        rig_test(data_are_fetched_checked_and_kept),
+        rig_test(files_with_another_hash_are_not_kept),
+    };
+    return cmocka_run_group_tests_name("vkt-mnist", tests, NULL, NULL);
+}
