@@ -183,14 +183,11 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
                             "readback", value);
 }
 
-vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes)
+/* Piece i is started one turn before it is taken over. value: of the newest submission of each half. */
+static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes,
+                              uint64_t value[2])
 {
-    VKT_TRY(check(ctx, "readback", src, offset, bytes));
-    if (bytes == 0) return vkt_ctx_wait_idle(ctx);
-    VKT_TRY(back_open(ctx));
     const uint64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-    uint64_t value[2] = { 0 };
-    /* Piece i is started one turn before it is taken over. */
     for (uint64_t i = 0; i <= pieces; i++) {
         const uint64_t at = i * PIECE_BYTES, last = at - PIECE_BYTES;
         if (i < pieces) VKT_TRY(back_start(ctx, src, offset + at, VKT_MIN(bytes - at, PIECE_BYTES), i, &value[i & 1]));
@@ -200,4 +197,16 @@ vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *ds
         memcpy((char *)dst + last, half, (size_t)VKT_MIN(bytes - last, PIECE_BYTES));
     }
     return VKT_OK;
+}
+
+vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes)
+{
+    VKT_TRY(check(ctx, "readback", src, offset, bytes));
+    if (bytes == 0) return vkt_ctx_wait_idle(ctx);
+    VKT_TRY(back_open(ctx));
+    uint64_t value[2] = { 0 };
+    const vkt_result r = back_pieces(ctx, src, offset, dst, bytes, value);
+    /* A piece may still be on its way: neither its commands nor `src` are free before it has arrived. */
+    if (r != VKT_OK && ctx->lost == VKT_OK) (void)vkt_queue_wait(ctx, queue_of(ctx), VKT_MAX(value[0], value[1]));
+    return r;
 }

@@ -231,13 +231,49 @@ static void the_steady_state_allocates_nothing(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+/* A call that fails in the middle of a transfer leaves pieces of it running; the next transfer must not touch them. */
+static void a_transfer_that_failed_halfway_harms_no_later_one(void **state)
+{
+    (void)state;
+    enum { BYTES = 12 << 20 };
+    vkt_ctx *ctx = open_with(false);
+    vkt_buffer *b = make(ctx, BYTES);
+    uint32_t *src = malloc(BYTES), *got = calloc(1, BYTES);
+    assert_true(src && got);
+    for (uint32_t i = 0; i < BYTES / 4; i++) src[i] = i * 2654435761u;
+    assert_int_equal(vkt_upload(ctx, b, 0, src, BYTES), VKT_OK);
+    assert_int_equal(vkt_readback(ctx, b, 0, got, BYTES), VKT_OK);
+    vkt_test_expect_errors(true);
+    for (int n = 1;; n++) {
+        fake.fail_call = n;
+        fake.failed = NULL;
+        memset(got, 0, BYTES);
+        vkt_result r = vkt_readback(ctx, b, 0, got, BYTES);
+        if (r == VKT_OK) r = vkt_upload(ctx, b, 0, src, BYTES);
+        fake.fail_call = 0;
+        assert_int_equal(r, fake.failed ? VKT_E_DEVICE_MEMORY : VKT_OK);
+        assert_int_equal(vkt_readback(ctx, b, 0, got, BYTES), VKT_OK);
+        assert_memory_equal(got, src, BYTES);
+        if (!fake.failed) break;
+    }
+    vkt_test_expect_errors(false);
+    free(src);
+    free(got);
+    vkt_buffer_destroy(ctx, &b);
+    vkt_ctx_destroy(&ctx);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(transfers_follow_each_other), TEST(sizes_around_a_piece),
-        TEST(refuses_what_does_not_fit),   TEST(uploads_are_ordered_with_compute),
-        TEST(queues_wait_for_each_other),  TEST(the_steady_state_allocates_nothing),
+        TEST(transfers_follow_each_other),
+        TEST(sizes_around_a_piece),
+        TEST(refuses_what_does_not_fit),
+        TEST(uploads_are_ordered_with_compute),
+        TEST(queues_wait_for_each_other),
+        TEST(the_steady_state_allocates_nothing),
+        TEST(a_transfer_that_failed_halfway_harms_no_later_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
