@@ -1,0 +1,292 @@
+/* Sums and losses at sizes that take every way of ops/reduce.c and ops/loss.c: several work groups, rows that are
+ * split, columns that are folded, more elements and classes than Mesa 22.3 counts loop turns (65,535). Against doubles.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/philox.h"
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
+
+static vkt_ctx *ctx; /* one for all tests; NULL: no device */
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static void *allocated(size_t bytes)
+{
+    void *p = malloc(bytes);
+    assert_non_null(p);
+    return p;
+}
+
+static float *random_floats(size_t n, float lo, float hi)
+{
+    vkt_rng r = vkt_rng_make(5, VKT_STREAM_TEST, 0, 0);
+    float *f = allocated(n * sizeof *f);
+    for (size_t i = 0; i < n; i++) f[i] = vkt_rng_uniform(&r, lo, hi);
+    return f;
+}
+
+static vkt_graph *new_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
+{
+    const size_t bytes = vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof(float);
+    float *f = allocated(bytes);
+    OK(vkt_program_read(p, t, f, bytes));
+    return f;
+}
+
+/* ---- sums ---- */
+
+/* x (R,K,S) -> (K,1) by sum_to; K == 1 by sum. */
+static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
+{
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const size_t n = (size_t)R * K * S;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, vkt_shape3(R, K, S));
+    const vkt_tensor y = K == 1 ? vkt_sum(g, x) : vkt_sum_to(g, x, vkt_shape2(K, 1));
+    vkt_keep(g, y);
+    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    float *data = random_floats(n, 0.5f, 1.5f);
+    double *want = allocated(K * sizeof *want);
+    for (uint32_t k = 0; k < K; k++) want[k] = 0;
+    for (size_t i = 0; i < n; i++) want[i / S % K] += (double)data[i];
+    OK(vkt_program_write(p, x, data, n * sizeof *data));
+    OK(vkt_program_run(p, NULL, NULL));
+    float *got = read_floats(p, g, y);
+    char what[80];
+    snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
+    /* Ways of up to 128 + 16384 / 64 additions of terms of one sign, each off by 2^-24 at most. */
+    assert_true(harness_close(what, got, want, K, 2e-5, 0));
+    free(got);
+    free(want);
+    free(data);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+static void long_sums(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static const uint32_t shapes[][3] = { { 10000019, 1, 1 }, { 1000003, 2, 1 }, { 700001, 3, 1 }, { 3, 4, 300007 },
+                                          { 70001, 129, 1 },  { 129, 5, 1024 },  { 37, 1000, 49 }, { 2, 70001, 3 },
+                                          { 128, 64, 169 },   { 1, 200003, 8 },  { 66000, 1, 5 } };
+    for (size_t i = 0; i < VKT_COUNT(shapes); i++)
+        for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
+            check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
+}
+
+static void long_mean_squares(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { B = 1000003, F = 3 };
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        vkt_graph *g = new_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor y = vkt_input(g, "y", VKT_F32, (vkt_layout)layout, vkt_shape2(B, F));
+        const vkt_tensor target = vkt_input(g, "target", VKT_F32, VKT_ROWS, vkt_shape2(B, F));
+        const vkt_tensor loss = vkt_mse(g, y, target);
+        vkt_keep(g, loss);
+        OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+        float *a = random_floats(2 * B * F, -1, 1), *b = a + B * F;
+        OK(vkt_program_write(p, y, a, sizeof(float) * B * F));
+        OK(vkt_program_write(p, target, b, sizeof(float) * B * F));
+        OK(vkt_program_run(p, &(vkt_run){ .rows = B - 2 }, NULL));
+        double want = 0;
+        for (size_t i = 0; i < (size_t)(B - 2) * F; i++) want += pow((double)a[i] - (double)b[i], 2);
+        want /= (double)(B - 2) * F;
+        float *got = read_floats(p, g, loss);
+        assert_true(harness_close("mse", got, &want, 1, 2e-5, 0));
+        free(got);
+        free(a);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
+/* ---- losses over many rows or classes ---- */
+
+typedef struct scores {
+    vkt_graph *g;
+    vkt_program *p;
+    vkt_tensor z, t, loss, dz, correct, index;
+    uint32_t B, K;
+    float *logits;
+    uint32_t *labels;
+} scores;
+
+static void scores_begin(scores *s, vkt_layout layout, uint32_t B, uint32_t K)
+{
+    *s = (scores){ .g = new_graph(), .B = B, .K = K };
+    const vkt_tensor one = vkt_graph_const(s->g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
+    s->z = vkt_input(s->g, "z", VKT_F32, layout, vkt_shape2(B, K));
+    s->t = vkt_input(s->g, "t", VKT_U32, VKT_ROWS, vkt_shape1(B));
+    s->loss = vkt_softmax_cross_entropy(s->g, s->z, s->t);
+    s->correct = vkt_count_correct(s->g, s->z, s->t);
+    s->index = vkt_argmax(s->g, s->z);
+    OK(vkt_gradients(s->g, &s->loss, &one, 1, &s->z, 1, &s->dz));
+    vkt_keep(s->g, s->loss);
+    vkt_keep(s->g, s->correct);
+    vkt_keep(s->g, s->index);
+    vkt_keep(s->g, s->dz);
+    OK(vkt_program_create(ctx, s->g, NULL, NULL, &s->p));
+    s->logits = random_floats((size_t)B * K, -3, 3);
+    s->labels = allocated(B * sizeof *s->labels);
+    for (uint32_t b = 0; b < B; b++) s->labels[b] = (uint32_t)((uint64_t)b * 2654435761u % K);
+}
+
+static void scores_run(scores *s, uint32_t rows)
+{
+    OK(vkt_program_write(s->p, s->z, s->logits, (uint64_t)s->B * s->K * sizeof(float)));
+    OK(vkt_program_write(s->p, s->t, s->labels, s->B * sizeof(uint32_t)));
+    OK(vkt_program_run(s->p, &(vkt_run){ .rows = rows }, NULL));
+}
+
+static void scores_end(scores *s)
+{
+    vkt_program_destroy(&s->p);
+    vkt_graph_destroy(&s->g);
+    free(s->logits);
+    free(s->labels);
+}
+
+/* The loss of row b; its gradient, over `rows`, goes to dz, and its argmax to *best. */
+static double row_loss(const scores *s, uint32_t b, uint32_t rows, double *dz, uint32_t *best)
+{
+    const float *z = s->logits + (size_t)b * s->K;
+    double sum = 0;
+    *best = 0;
+    for (uint32_t k = 0; k < s->K; k++) {
+        sum += exp((double)z[k]);
+        if (z[k] > z[*best]) *best = k;
+    }
+    for (uint32_t k = 0; k < s->K; k++) dz[k] = b < rows ? (exp((double)z[k]) / sum - (k == s->labels[b])) / rows : 0;
+    return log(sum) - (double)z[s->labels[b]];
+}
+
+static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
+{
+    scores s;
+    scores_begin(&s, layout, B, K);
+    const uint32_t rows = B > 2 ? B - 1 : B;
+    double loss = 0, correct = 0, *dz = allocated((size_t)B * K * sizeof *dz);
+    uint32_t *best = allocated(B * sizeof *best), *index = allocated(B * sizeof *index);
+    for (uint32_t b = 0; b < B; b++) {
+        const double l = row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]);
+        if (b >= rows) continue;
+        if (b % 3 == 0) s.labels[b] = best[b]; /* some are right */
+        loss += b % 3 == 0 ? row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]) : l;
+        correct += best[b] == s.labels[b];
+    }
+    loss /= rows;
+    scores_run(&s, rows);
+    char what[80];
+    snprintf(what, sizeof what, "cross-entropy of (%u,%u) in layout %d", B, K, (int)layout);
+    float *got_loss = read_floats(s.p, s.g, s.loss), *got_dz = read_floats(s.p, s.g, s.dz);
+    float *got_correct = read_floats(s.p, s.g, s.correct);
+    assert_true(harness_close(what, got_loss, &loss, 1, 1e-5, 0));
+    assert_true(harness_close(what, got_dz, dz, (size_t)B * K, 1e-5, 1e-6));
+    assert_true(harness_close("count_correct", got_correct, &correct, 1, 0, 0));
+    OK(vkt_program_read(s.p, s.index, index, B * sizeof *index));
+    assert_memory_equal(index, best, B * sizeof *index);
+    free(got_loss);
+    free(got_dz);
+    free(got_correct);
+    free(dz);
+    free(best);
+    free(index);
+    scores_end(&s);
+}
+
+static void losses_of_many_rows_or_classes(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        check_scores((vkt_layout)layout, 20011, 10);
+        check_scores((vkt_layout)layout, 70, 1000);
+        check_scores((vkt_layout)layout, 3, 100000);
+    }
+}
+
+static void too_many_classes_are_refused(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    vkt_keep(g, vkt_argmax(g, vkt_input(g, "z", VKT_F32, VKT_ROWS, vkt_shape2(2, 100001))));
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_E_UNSUPPORTED);
+    vkt_test_expect_errors(false);
+    vkt_test_error_says("at most 100000 classes");
+    assert_null(p);
+    vkt_graph_destroy(&g);
+}
+
+/* A label that is no class must not read past the row: it makes the loss NaN, and no other row's gradient. */
+static void a_label_that_is_no_class_shows(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
+        for (uint32_t K = 5; K <= 105; K += 100) {
+            scores s;
+            scores_begin(&s, (vkt_layout)layout, 6, K);
+            s.labels[4] = K;
+            scores_run(&s, 6);
+            float *loss = read_floats(s.p, s.g, s.loss), *dz = read_floats(s.p, s.g, s.dz);
+            assert_true(isnan(loss[0]));
+            for (uint32_t i = 0; i < 6 * K; i++) assert_true(isfinite(dz[i]));
+            free(loss);
+            scores_run(&s, 4); /* not in a real row: harmless */
+            loss = read_floats(s.p, s.g, s.loss);
+            assert_true(isfinite(loss[0]));
+            free(loss);
+            free(dz);
+            scores_end(&s);
+        }
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    harness_open(&ctx);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&ctx);
+    return vkt_test_is_clean() ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_sums),
+        cmocka_unit_test(long_mean_squares),
+        cmocka_unit_test(losses_of_many_rows_or_classes),
+        cmocka_unit_test(too_many_classes_are_refused),
+        cmocka_unit_test(a_label_that_is_no_class_shows),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
