@@ -9,6 +9,11 @@
  * allows for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 
+/* Most bindings and specialisation constants of a kernel. A device binds as many storage buffers in a compute shader,
+ * or it is not used: Vulkan promises 4, all known devices of version 1.3 have 16 or more. */
+#define VKT_MAX_BINDINGS 12u
+#define VKT_MAX_SPECS 12u
+
 typedef struct vkt_limits {
     uint32_t subgroup_size;           /* lanes of the subgroups that pipelines are made with: 4 to 128 */
     uint32_t max_workgroup_lanes;     /* maxComputeWorkGroupInvocations, >= 128 */

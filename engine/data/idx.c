@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -23,7 +24,7 @@ static vkt_result open_reader(const vkt_host *h, const char *path, reader *r)
 {
     *r = (reader){ .h = h };
     VKT_TRY(vkt_file_open(h, path, &r->file));
-    const int fd = dup(r->file.fd); /* gzclose closes it */
+    const int fd = fcntl(r->file.fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes it */
     r->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
     if (r->gz) return VKT_OK;
     if (fd >= 0) close(fd);

@@ -76,6 +76,8 @@ static void lacks(shortage *s, const char *kind, const char *name)
     s->len = VKT_MIN(s->len + (size_t)VKT_MAX(n, 0), s->cap - 1);
 }
 
+_Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
+
 static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
 {
     vkt_features has;
@@ -89,6 +91,8 @@ static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties
         if (!(p->v11.subgroupSupportedOperations & required_subgroup_ops[i].bit))
             lacks(s, "subgroup operations ", required_subgroup_ops[i].name);
     if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", "subgroups in compute shaders");
+    if (p->core.properties.limits.maxPerStageDescriptorStorageBuffers < VKT_MAX_BINDINGS)
+        lacks(s, "", "12 storage buffers in a compute shader");
     const bool varies = p->v13.minSubgroupSize != p->v13.maxSubgroupSize;
     if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
         lacks(s, "", "a choice of the subgroup size in compute shaders");

@@ -84,7 +84,9 @@ vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const c
     const VkSemaphoreTypeCreateInfo type = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                              .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
     const VkSemaphoreCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateSemaphore(ctx->device, &info, NULL, &q->timeline), "vkCreateSemaphore"));
+    const VkResult r = ctx->vk.CreateSemaphore(ctx->device, &info, NULL, &q->timeline);
+    if (r != VK_SUCCESS) q->timeline = VK_NULL_HANDLE;
+    VKT_TRY(vkt_vk_check(ctx, r, "vkCreateSemaphore"));
     vkt_name(ctx, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)q->handle, name);
     vkt_name(ctx, VK_OBJECT_TYPE_SEMAPHORE, (uint64_t)q->timeline, name);
     return record_fence(ctx, q);

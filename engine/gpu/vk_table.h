@@ -85,11 +85,9 @@
     X(CmdBindDescriptorSets)       \
     X(CmdPushConstants)            \
     X(CmdDispatch)                 \
-    X(CmdDispatchIndirect)         \
     X(CmdPipelineBarrier2)         \
     X(CmdCopyBuffer)               \
     X(CmdFillBuffer)               \
-    X(CmdUpdateBuffer)             \
     X(CreateQueryPool)             \
     X(DestroyQueryPool)            \
     X(GetQueryPoolResults)         \

@@ -173,7 +173,7 @@ vkt_tensor vkt_graph_const(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_
 
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes)
 {
-    void *copy = vkt_alloc(&g->host, bytes);
+    void *copy = vkt_alloc(&g->host, vkt_round_up(bytes, 4)); /* constants are uploaded in words */
     if (copy)
         memcpy(copy, data, bytes);
     else

@@ -191,9 +191,7 @@ void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
     } while (0)
 
 /* ---- emit ---- */
-#define VKT_EMIT_BINDINGS 12
-#define VKT_EMIT_PUSH 128
-#define VKT_EMIT_SPECS 12
+#define VKT_EMIT_PUSH 128 /* bytes; Vulkan's minimum */
 
 typedef struct vkt_bind {
     vkt_tensor t;
@@ -205,8 +203,8 @@ typedef struct vkt_dispatch {
     uint32_t node;   /* number of the node that it comes from */
     uint16_t kernel; /* vkt_kernel_id */
     uint8_t n_bind, n_spec, push_bytes;
-    vkt_bind bind[VKT_EMIT_BINDINGS]; /* entry i is binding i; t.id 0: binding unused by this variant */
-    uint32_t spec[VKT_EMIT_SPECS];    /* entry i is constant_id i; entry 0 the work-group size in x */
+    vkt_bind bind[VKT_MAX_BINDINGS]; /* entry i is binding i; t.id 0: binding unused by this variant */
+    uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 the work-group size in x */
     uint32_t groups[3];
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;

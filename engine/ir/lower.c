@@ -12,7 +12,7 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
                       size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz)
 {
     if (e->status != VKT_OK) return;
-    if (n_bind > VKT_EMIT_BINDINGS || n_spec > VKT_EMIT_SPECS || push_bytes > VKT_EMIT_PUSH || !gx || !gy || !gz) {
+    if (n_bind > VKT_MAX_BINDINGS || n_spec > VKT_MAX_SPECS || push_bytes > VKT_EMIT_PUSH || !gx || !gy || !gz) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE,
                                    "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
                                    e->node->op->name, n_bind, push_bytes, n_spec));

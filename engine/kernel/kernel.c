@@ -105,7 +105,8 @@ static cache *cache_open(vkt_ctx *ctx)
 
 /* ---- making one ---- */
 
-static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
+/* A handle is undefined after a failed call: it is set back, for cache_destroy. */
+static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
     uint32_t n = 0;
@@ -124,9 +125,15 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
         .bindingCount = n,
         .pBindings = bindings,
     };
-    if (!v->set_layout)
-        VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, NULL, &v->set_layout),
-                             "vkCreateDescriptorSetLayout"));
+    const VkResult r = ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, NULL, &v->set_layout);
+    if (r != VK_SUCCESS) v->set_layout = VK_NULL_HANDLE;
+    return vkt_vk_check(ctx, r, "vkCreateDescriptorSetLayout");
+}
+
+static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
+{
+    if (!v->set_layout) VKT_TRY(make_set_layout(ctx, row, texel, v));
+    if (v->layout) return VKT_OK;
     const VkPushConstantRange push = { VK_SHADER_STAGE_COMPUTE_BIT, 0, ctx->limits.max_push_bytes };
     const VkPipelineLayoutCreateInfo layout = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -135,9 +142,9 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
         .pushConstantRangeCount = 1,
         .pPushConstantRanges = &push,
     };
-    if (v->layout) return VKT_OK;
-    return vkt_vk_check(ctx, ctx->vk.CreatePipelineLayout(ctx->device, &layout, NULL, &v->layout),
-                        "vkCreatePipelineLayout");
+    const VkResult r = ctx->vk.CreatePipelineLayout(ctx->device, &layout, NULL, &v->layout);
+    if (r != VK_SUCCESS) v->layout = VK_NULL_HANDLE;
+    return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
 static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, VkShaderModule *out)

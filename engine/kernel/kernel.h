@@ -6,9 +6,6 @@
 #include "gpu/gpu.h"
 #include "kernel/ids.h"
 
-#define VKT_MAX_BINDINGS 12u
-#define VKT_MAX_SPECS 12u
-
 /* One row of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_row {
     const char *name;       /* "CONV2D_FWD" */

@@ -129,7 +129,6 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
             r = vkt_fail(&p->host, VKT_E_DEVICE_MEMORY, "%s needs %s; the largest allocation of this device is %s",
                          v->name, vkt_bytes_text(bytes, want), vkt_bytes_text(o->max_block_bytes, have));
         }
-        *(v->role == VKT_ROLE_SCRATCH ? &p->scratch_bytes : &p->activation_bytes) += bytes;
         list[n++] = (packed){ .id = (uint32_t)i, .bytes = bytes, .life = p->life[i] };
     }
     if (r == VKT_OK && n) {

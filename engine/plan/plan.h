@@ -27,7 +27,6 @@ typedef struct vkt_plan {
     uint64_t *block_bytes; /* sizes of the activation blocks */
     size_t n_blocks, cap_blocks;
     uint64_t const_bytes;                     /* one buffer of constants */
-    uint64_t activation_bytes, scratch_bytes; /* unpacked sums, for the print */
     uint64_t packed_bytes, lower_bound_bytes; /* what packing reaches; the most that is alive at one dispatch */
     uint64_t input_bytes;
 } vkt_plan;

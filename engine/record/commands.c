@@ -21,7 +21,7 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
 static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
 {
     const vkt_host *h = &p->ctx->host;
-    for (uint32_t b = 0; b < VKT_EMIT_BINDINGS; b++) {
+    for (uint32_t b = 0; b < VKT_MAX_BINDINGS; b++) {
         const bool wanted = kernel_bindings(row) >> b & 1, given = b < d->n_bind && d->bind[b].t.id;
         if (wanted != given)
             return vkt_fail(h, VKT_E_STATE, "%s: binding %u of kernel %s is %s", p->g->nodes[d->node]->op->name, b,
@@ -63,8 +63,9 @@ static vkt_result make_pool(vkt_program *p)
                                               .maxSets = (uint32_t)p->lowered.n,
                                               .poolSizeCount = 2,
                                               .pPoolSizes = sizes };
-    VKT_TRY(
-        vkt_vk_check(ctx, ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool), "vkCreateDescriptorPool"));
+    const VkResult r = ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool);
+    if (r != VK_SUCCESS) p->pool = VK_NULL_HANDLE;
+    VKT_TRY(vkt_vk_check(ctx, r, "vkCreateDescriptorPool"));
     p->views = vkt_alloc_array(&ctx->host, texels + 1, sizeof *p->views);
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
 }
@@ -92,9 +93,9 @@ static vkt_result write_set(vkt_program *p, size_t i)
                                                 .pSetLayouts = &p->pipelines[i]->set_layout };
     VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &p->sets[i]),
                          "vkAllocateDescriptorSets"));
-    VkWriteDescriptorSet writes[VKT_EMIT_BINDINGS];
-    VkDescriptorBufferInfo infos[VKT_EMIT_BINDINGS];
-    VkBufferView views[VKT_EMIT_BINDINGS];
+    VkWriteDescriptorSet writes[VKT_MAX_BINDINGS];
+    VkDescriptorBufferInfo infos[VKT_MAX_BINDINGS];
+    VkBufferView views[VKT_MAX_BINDINGS];
     uint32_t n = 0;
     for (uint32_t b = 0; b < d->n_bind; b++) {
         if (!d->bind[b].t.id) continue;

@@ -54,6 +54,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceProperties2(VkPhysicalDevice 
     VkPhysicalDeviceVulkan11Properties *v11 = p->pNext;
     for (uint32_t i = 0; i < VKT_COUNT(ops); i++)
         if (lacks(ops[i])) v11->subgroupSupportedOperations &= ~(VkSubgroupFeatureFlags)(1u << i);
+    if (lacks("12 storage buffers")) p->properties.limits.maxPerStageDescriptorStorageBuffers = 11;
     if (lacks("subgroups in compute")) v11->subgroupSupportedStages &= ~(VkShaderStageFlags)VK_SHADER_STAGE_COMPUTE_BIT;
 }
 
@@ -151,41 +152,48 @@ static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit2(VkQueue queue, uint32_t n, co
     return real.QueueSubmit2(queue, n, info, fence);
 }
 
-/* X(function, parameters, arguments): forwarded unless it is the call that has to fail. */
+/* X(function, parameters, arguments, out): forwarded unless it is the call that has to fail; `out`, if not NULL, is
+ * then left with rubbish in it, as Vulkan allows. */
 #define FALLIBLE(X)                                                                                                   \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),  \
-      (d, i, a, o))                                                                                                   \
-    X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o))      \
-    X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f))                          \
-    X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i))                             \
-    X(EndCommandBuffer, (VkCommandBuffer c), (c))                                                                     \
+      (d, i, a, o), o)                                                                                                \
+    X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o), o)   \
+    X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f), NULL)                    \
+    X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i), NULL)                       \
+    X(EndCommandBuffer, (VkCommandBuffer c), (c), NULL)                                                               \
     X(AllocateMemory, (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o), \
-      (d, i, a, o))                                                                                                   \
+      (d, i, a, o), o)                                                                                                \
     X(MapMemory, (VkDevice d, VkDeviceMemory m, VkDeviceSize b, VkDeviceSize n, VkMemoryMapFlags f, void **o),        \
-      (d, m, b, n, f, o))                                                                                             \
-    X(BindBufferMemory, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o))                     \
+      (d, m, b, n, f, o), o)                                                                                          \
+    X(BindBufferMemory, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o), NULL)               \
     X(CreatePipelineCache,                                                                                            \
       (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),           \
-      (d, i, a, o))                                                                                                   \
+      (d, i, a, o), o)                                                                                                \
     X(CreateShaderModule,                                                                                             \
       (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),             \
-      (d, i, a, o))                                                                                                   \
+      (d, i, a, o), o)                                                                                                \
     X(CreateDescriptorSetLayout,                                                                                      \
       (VkDevice d, const VkDescriptorSetLayoutCreateInfo *i, const VkAllocationCallbacks *a,                          \
        VkDescriptorSetLayout *o),                                                                                     \
-      (d, i, a, o))                                                                                                   \
+      (d, i, a, o), o)                                                                                                \
     X(CreatePipelineLayout,                                                                                           \
       (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineLayout *o),         \
-      (d, i, a, o))                                                                                                   \
+      (d, i, a, o), o)                                                                                                \
     X(CreateComputePipelines,                                                                                         \
       (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo *i,                               \
        const VkAllocationCallbacks *a, VkPipeline *o),                                                                \
-      (d, c, n, i, a, o))
+      (d, c, n, i, a, o), o)
 
-#define DEFINE(name, params, args)                                            \
-    static VKAPI_ATTR VkResult VKAPI_CALL name params                         \
-    {                                                                         \
-        return fails(#name) ? VK_ERROR_OUT_OF_DEVICE_MEMORY : real.name args; \
+static VkResult spoil(void *out, size_t bytes)
+{
+    if (out) memset(out, 0xa5, bytes);
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+#define DEFINE(name, params, args, out)                                      \
+    static VKAPI_ATTR VkResult VKAPI_CALL name params                        \
+    {                                                                        \
+        return fails(#name) ? spoil((out), sizeof(void *)) : real.name args; \
     }
 FALLIBLE(DEFINE)
 
@@ -196,7 +204,7 @@ FALLIBLE(DEFINE)
         real.fn = (PFN_vk##fn)function; \
         return (PFN_vkVoidFunction)fn;  \
     }
-#define FOUND_FALLIBLE(fn, params, args) FOUND(fn)
+#define FOUND_FALLIBLE(fn, params, args, out) FOUND(fn)
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice device, const char *name)
 {

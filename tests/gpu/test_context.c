@@ -176,6 +176,7 @@ static void names_what_a_device_lacks(void **state)
                                           "shuffle",
                                           "arithmetic",
                                           "subgroups in compute",
+                                          "12 storage buffers",
                                           "compute queue" };
     vkt_ctx *ctx = rig_open(NULL, fake_loader()); /* nothing missing */
     vkt_ctx_destroy(&ctx);
