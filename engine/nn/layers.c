@@ -47,7 +47,7 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
     vkt_tensor bias = { 0 };
     if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
     const vkt_conv2d_params conv = { .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
-                                     .pad = { p->pad[0], or_else(p->pad[1], p->pad[0]) },
+                                     .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
                                      .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
                                      .groups = groups };
     return vkt_builder_note(b, name, "Conv2d", vkt_conv2d(b->g, x, w, bias, &conv));

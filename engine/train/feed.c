@@ -91,6 +91,9 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     *out = (vkt_feed){ .ctx = ctx, .h = h, .data = data, .batch = batch, .n = vkt_dataset_rows(data) };
     uint32_t chw[3];
     vkt_dataset_sample_shape(data, chw);
+    if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4)
+        return vkt_fail(h, VKT_E_ARG, "data set: want batches below 2^30 and rows below 1 GiB, got %u and %zu bytes",
+                        batch, vkt_dataset_row_bytes(data));
     if (chw[0] > VKT_FEED_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_FEED_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);

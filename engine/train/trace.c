@@ -4,23 +4,45 @@
 #include "base/file.h"
 #include "train/trainer.h"
 
+/* As the inside of a JSON string (RFC 8259, section 7). */
+static void add_escaped(vkt_text *out, const char *s)
+{
+    for (; *s; s++) {
+        if ((unsigned char)*s < 0x20)
+            vkt_text_add(out, "\\u%04x", (unsigned)*s);
+        else
+            vkt_text_add(out, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    }
+}
+
 static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t n, vkt_text *out)
 {
     vkt_text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    vkt_text_add(out,
-                 "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"%s: one training step\"}}",
-                 t->params.model.name);
-    for (uint32_t i = 0; i < n; i++)
+    vkt_text_add(out, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"");
+    add_escaped(out, t->params.model.name);
+    vkt_text_add(out, ": one training step\"}}");
+    for (uint32_t i = 0; i < n; i++) {
+        /* Microseconds by integers: the decimal point of %f is the locale's. */
+        const unsigned long long ts = k[i].start_ns, dur = k[i].end_ns - k[i].start_ns;
         vkt_text_add(out,
-                     ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%.3f,\"dur\":%.3f,"
-                     "\"args\":{\"node\":\"%s\"}}",
-                     k[i].kernel, (double)k[i].start_ns * 1e-3, (double)(k[i].end_ns - k[i].start_ns) * 1e-3,
-                     k[i].node);
+                     ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
+                     "\"dur\":%llu.%03llu,\"args\":{\"node\":\"",
+                     k[i].kernel, ts / 1000, ts % 1000, dur / 1000, dur % 1000);
+        add_escaped(out, k[i].node); /* perhaps a name that the model gave */
+        vkt_text_add(out, "\"}}");
+    }
     vkt_text_add(out, "\n]}\n");
 }
 
-/* The profiled run is a real step: parameters, moments and clock are put back after it. */
-static vkt_result profiled_step(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
+/* The profiled runs are real steps: parameters, moments and clock are put back, also after one that failed. */
+static vkt_result put_back(vkt_trainer *t, float *const kept[4])
+{
+    for (int i = 0; i < 4; i++)
+        if (kept[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, kept[i]));
+    return vkt_store_set_clock(t->store, t->at.t, t->params.seed);
+}
+
+static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
     float *kept[4] = { NULL };
     const uint64_t n = vkt_store_elements(t->store);
@@ -34,14 +56,15 @@ static vkt_result profiled_step(vkt_trainer *t, vkt_kernel_time *times, uint32_t
     vkt_batch b = { 0 };
     if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0);
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
-    for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
-        r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, times,
-                                room, count);
-    for (int i = 0; i < 4; i++) {
-        if (r == VKT_OK && kept[i]) r = vkt_trainer_put(t, (vkt_store_part)i, kept[i]);
-        vkt_free(&t->host, kept[i]);
+    if (r == VKT_OK) {
+        for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
+            r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
+                                    times, room, count);
+        const vkt_result back = put_back(t, kept);
+        if (r == VKT_OK) r = back;
     }
-    return r == VKT_OK ? vkt_store_set_clock(t->store, t->at.t, t->params.seed) : r;
+    for (int i = 0; i < 4; i++) vkt_free(&t->host, kept[i]);
+    return r;
 }
 
 vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path)
@@ -52,7 +75,7 @@ vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path)
     if (!times) return vkt_fail_nomem(&t->host, "a profile", plan.dispatches * sizeof *times);
     uint32_t n = 0;
     vkt_text text = { .h = &t->host };
-    vkt_result r = profiled_step(t, times, plan.dispatches, &n);
+    vkt_result r = profiled_steps(t, times, plan.dispatches, &n);
     if (r == VKT_OK) trace_text(t, times, VKT_MIN(n, plan.dispatches), &text);
     if (r == VKT_OK)
         r = text.failed ? vkt_fail_nomem(&t->host, "a profile", text.len)

@@ -15,7 +15,9 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
         return vkt_fail(h, VKT_E_ARG, "trainer: want a labelled training set");
     if (q->validation && !vkt_dataset_labels(q->validation))
         return vkt_fail(h, VKT_E_ARG, "trainer: the validation set has no labels");
-    if (!q->model.name) q->model.name = "model";
+    t->name = vkt_strdup(h, q->model.name ? q->model.name : "model");
+    if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
+    q->model.name = t->name;
     if (!q->batch) q->batch = 128;
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
     if (q->lr == 0) q->lr = q->optimizer.kind == VKT_ADAM ? 0.001f : 0.01f;
@@ -100,6 +102,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_builder_destroy(&t->builder);
     vkt_graph_destroy(&t->g);
     vkt_history_free(&t->history);
+    vkt_free(&h, t->name);
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);

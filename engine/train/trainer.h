@@ -36,7 +36,8 @@ typedef struct vkt_position {
 struct vkt_trainer {
     vkt_ctx *ctx;
     vkt_host host;
-    vkt_trainer_params params; /* resolved; model.name and the data sets are borrowed */
+    vkt_trainer_params params; /* resolved; the data sets are borrowed */
+    char *name;                /* a copy: params.model.name */
     vkt_feed feed;
     vkt_graph *g;
     vkt_builder *builder;

@@ -1,7 +1,7 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
  * A model is a function that builds its layers over a builder. The library calls it once for the training graph and
- * once for the evaluation graph: layers that differ (dropout) look at the builder themselves.
+ * once for each graph that evaluates: layers that differ (dropout) look at the builder themselves.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -58,9 +58,10 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;
-    uint32_t kernel[2];                      /* kernel[1] 0: square */
-    uint32_t stride[2], pad[2], dilation[2]; /* [1] 0: as [0]; stride and dilation 0: 1 */
-    uint32_t groups;                         /* 0: 1 */
+    uint32_t kernel[2];              /* kernel[1] 0: square */
+    uint32_t stride[2], dilation[2]; /* [1] 0: as [0]; [0] 0: 1 */
+    uint32_t pad[2];                 /* pad[1] 0: as pad[0] if kernel[1] is 0 too, else no padding along W */
+    uint32_t groups;                 /* 0: 1 */
     bool no_bias;
     vkt_init weight_init, bias_init;
 } vkt_nn_conv2d_params;

@@ -25,7 +25,7 @@ extern "C" {
 typedef struct vkt_model {
     const char *name; /* title of the summary; NULL: "model" */
     vkt_forward_fn forward;
-    void *user; /* handed to forward; must live as long as the trainer */
+    void *user; /* handed to forward, which runs once for each graph: must live as long as the trainer */
 } vkt_model;
 
 /* NaN: not measured. */
@@ -59,7 +59,7 @@ typedef struct vkt_fit_callbacks {
 typedef struct vkt_trainer_params {
     vkt_model model;
     const vkt_dataset *train;      /* must outlive the trainer; labelled */
-    const vkt_dataset *validation; /* NULL: none */
+    const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see graph.h */
     float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
@@ -95,7 +95,8 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * changed. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
-/* Mean loss and accuracy over a data set (labelled, same sample shape). Either output may be NULL. */
+/* Mean loss and accuracy over a data set (labelled, same sample shape). Either output may be NULL. For another set than
+ * `validation` this and predict bring the data to the device and record a program of their own, every time. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
 /* The class of rows [first, first + count) of `data`; logits (count x classes, row-major) may be NULL. */
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,

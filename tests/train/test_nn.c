@@ -1,0 +1,94 @@
+/* Layers over a builder, their initial values in a store, and the trace of a step. */
+#include "train/rig.h"
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "nn/builder.h"
+
+static void padding_of_one_axis_is_padding_of_one_axis(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kernel[2], pad[2], out[2]; /* of a picture of 20 x 30 */
+    } cases[] = { { { 3 }, { 0 }, { 18, 28 } },       { { 3 }, { 1 }, { 20, 30 } },
+                  { { 3 }, { 0, 1 }, { 18, 30 } },    { { 3, 3 }, { 1 }, { 20, 28 } },
+                  { { 5, 1 }, { 2, 0 }, { 20, 30 } }, { { 1, 5 }, { 0, 2 }, { 20, 30 } },
+                  { { 3, 5 }, { 1, 2 }, { 20, 30 } } };
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g;
+        vkt_builder *b;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(2, 1, 20, 30));
+        vkt_nn_conv2d_params p = { .out_channels = 4 };
+        memcpy(p.kernel, cases[i].kernel, sizeof p.kernel);
+        memcpy(p.pad, cases[i].pad, sizeof p.pad);
+        const vkt_shape y = vkt_tensor_shape(g, vkt_nn_conv2d(b, "conv", x, &p));
+        assert_int_equal(y.dim[2], cases[i].out[0]);
+        assert_int_equal(y.dim[3], cases[i].out[1]);
+        vkt_builder_destroy(&b);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_no_messages_and_no_leaks();
+}
+
+/* A store whose parameter of that name is larger, or which has none. */
+static void initial_values_want_a_store_of_the_same_shapes(void **state)
+{
+    rig *r = rig_of(state);
+    for (int named = 0; named < 2; named++) {
+        vkt_graph *theirs, *ours;
+        vkt_builder *b;
+        vkt_store *store;
+        assert_int_equal(vkt_graph_create(&r->h, &theirs), VKT_OK);
+        assert_int_equal(vkt_graph_create(&r->h, &ours), VKT_OK);
+        vkt_param(theirs, named ? "w" : "v", vkt_shape1(100000));
+        assert_int_equal(vkt_store_create(r->ctx, theirs, &store), VKT_OK);
+        assert_int_equal(vkt_builder_create(ours, true, &b), VKT_OK);
+        vkt_nn_param(b, "w", vkt_shape1(4), (vkt_init){ VKT_INIT_DEFAULT }, 4, 4);
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_nn_init(b, store, 1), VKT_E_NOT_FOUND);
+        vkt_test_expect_errors(false);
+        vkt_test_error_says("no parameter 'w' of shape (4)");
+        vkt_builder_destroy(&b);
+        vkt_store_destroy(&store);
+        vkt_graph_destroy(&ours);
+        vkt_graph_destroy(&theirs);
+    }
+}
+
+static void a_trace_is_json_whatever_the_model_is_called(void **state)
+{
+    rig *r = rig_of(state);
+    char name[] = "a \"model\"\\\n";
+    vkt_trainer_params p = rig_params(r);
+    p.model.name = name;
+    p.profile = true;
+    vkt_trainer *t = rig_trainer(r, &p);
+    memset(name, 'x', sizeof name - 1); /* params need live only for the call */
+    const char *path = vkt_temp_dir_file(&r->dir, "trace.json");
+    assert_int_equal(vkt_trainer_profile(t, path), VKT_OK);
+    void *text;
+    size_t n;
+    assert_int_equal(vkt_file_read(&r->h, path, 1u << 24, &text, &n), VKT_OK);
+    json_t *root = json_loadb(text, n, 0, NULL);
+    const json_t *events = json_object_get(root, "traceEvents");
+    const json_t *about = json_object_get(json_array_get(events, 0), "args");
+    assert_string_equal(json_string_value(json_object_get(about, "name")), "a \"model\"\\\n: one training step");
+    assert_true(json_array_size(events) > 10);
+    assert_true(json_is_real(json_object_get(json_array_get(events, 1), "dur")));
+    json_decref(root);
+    vkt_free(&r->h, text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
+        rig_test(initial_values_want_a_store_of_the_same_shapes),
+        rig_test(a_trace_is_json_whatever_the_model_is_called),
+    };
+    return cmocka_run_group_tests_name("nn", tests, NULL, NULL);
+}
