@@ -24,11 +24,11 @@ typedef struct run {
 
 /* ---- running it ---- */
 
-/* Starts the program in the rig's folder; its output goes to the files out and err there. With a mirror ("": none) it
+/* Starts a program in the rig's folder; its output goes to the files out and err there. With a mirror ("": none) it
  * finds no data elsewhere. */
-static pid_t start_from(const rig *r, const char *mirror, const char *const *args)
+static pid_t start_program(const rig *r, const char *program, const char *mirror, const char *const *args)
 {
-    const char *argv[MOST_ARGS + 2] = { VKT_MNIST_PROGRAM };
+    const char *argv[MOST_ARGS + 2] = { program };
     for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -43,7 +43,7 @@ static pid_t start_from(const rig *r, const char *mirror, const char *const *arg
 
 static pid_t start(const rig *r, const char *const *args)
 {
-    return start_from(r, NULL, args);
+    return start_program(r, VKT_MNIST_PROGRAM, NULL, args);
 }
 
 static char *text_of(const rig *r, const char *name)
@@ -279,11 +279,21 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     forget(r, &done);
 }
 
+static void the_graph_sample_finds_its_line(void **state)
+{
+    rig *r = rig_of(state);
+    run done = finish(r, start_program(r, VKT_LINE_PROGRAM, NULL, (const char *const[]){ NULL }));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, "loss 1.3"));
+    forget(r, &done);
+}
+
 /* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
 
 static run look_for_data(const rig *r, const char *mirror)
 {
-    run done = finish(r, start_from(r, mirror, (const char *const[]){ "--resume", "none", NULL }));
+    run done =
+        finish(r, start_program(r, VKT_MNIST_PROGRAM, mirror, (const char *const[]){ "--resume", "none", NULL }));
     assert_int_equal(done.status, 1);
     return done;
 }
@@ -353,6 +363,7 @@ int main(void)
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),
+        rig_test(the_graph_sample_finds_its_line),
         rig_test(without_data_digits_are_drawn),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),
