@@ -117,23 +117,19 @@ static vkt_result write_set(vkt_program *p, size_t i)
     return VKT_OK;
 }
 
-static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, VkPipelineStageFlags2 src_stage, VkAccessFlags2 src,
-                    VkPipelineStageFlags2 dst_stage, VkAccessFlags2 dst)
+/* What dispatches wrote, to dispatches. */
+static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                                 .srcStageMask = src_stage,
-                                 .srcAccessMask = src,
-                                 .dstStageMask = dst_stage,
-                                 .dstAccessMask = dst };
+                                 .srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                                 .srcAccessMask = VK_ACCESS_2_SHADER_WRITE_BIT,
+                                 .dstStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                                 .dstAccessMask = VK_ACCESS_2_SHADER_READ_BIT | VK_ACCESS_2_SHADER_WRITE_BIT };
     const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
                                     .memoryBarrierCount = 1,
                                     .pMemoryBarriers = &m };
     ctx->vk.CmdPipelineBarrier2(cmd, &info);
 }
-
-#define COMPUTE VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
-#define READ VK_ACCESS_2_SHADER_READ_BIT
-#define WRITE VK_ACCESS_2_SHADER_WRITE_BIT
 
 static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
 {
@@ -152,28 +148,23 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
     vkt_label_end(ctx, cmd);
 }
 
-/* Earlier submissions and transfers may still use the program's memory when it starts; the host and later transfers
- * read what it leaves. */
+/* Only the barriers between its own dispatches: order with what is submitted before and after, with transfers and with
+ * the host is vkt_submit's. */
 static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
 {
     vkt_ctx *ctx = p->ctx;
     VKT_TRY(vkt_commands_begin(ctx, c, true));
     if (timer) vkt_timer_reset(ctx, c->cmd, timer);
-    const VkPipelineStageFlags2 others = COMPUTE | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT | VK_PIPELINE_STAGE_2_HOST_BIT;
-    barrier(ctx, c->cmd, others, WRITE | VK_ACCESS_2_TRANSFER_WRITE_BIT | VK_ACCESS_2_HOST_WRITE_BIT, COMPUTE,
-            READ | WRITE);
     size_t next = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
         if (next < p->n_barriers && p->barriers[next].before == i) {
-            barrier(ctx, c->cmd, COMPUTE, WRITE, COMPUTE, READ | WRITE);
+            barrier(ctx, c->cmd);
             next++;
         }
         if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i));
         record_dispatch(p, c->cmd, i);
         if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i + 1));
     }
-    barrier(ctx, c->cmd, COMPUTE, WRITE, VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT,
-            VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT);
     return vkt_commands_end(ctx, c);
 }
 

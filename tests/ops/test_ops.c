@@ -49,7 +49,7 @@ static void every_row_is_tested_and_says_how_exact_it_is(void **state)
     int faults = 0;
     for (size_t i = 0; vkt_ops[i]; i++) {
         const vkt_op *op = vkt_ops[i], *by = find_row(op->tested_by);
-        const bool tested = op->sample || (by && by->sample) || !op->diff;
+        const bool tested = op->sample || (by && by->sample) || op->side_effect; /* the last: test_step.c */
         const bool reasoned = !op->sample || op->tol_why;
         if (find_row(op->name) != op || !op->formula || !tested || !reasoned) {
             print_error("%s: want a name and formula of its own, a sample (or a row with one in tested_by), a reason "
