@@ -111,6 +111,11 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss"));
         return g->status;
     }
+    if (g->arena[VKT_ROLE_GRAD - VKT_ROLE_PARAM].id) { /* the second gradient would replace the first in the arena */
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_STATE,
+                                    "backward: this graph has its gradients already; add the losses and go back once"));
+        return g->status;
+    }
     const float one = 1.0f;
     const vkt_tensor seed = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one);
     vkt_graph_arena(g, VKT_ROLE_GRAD);

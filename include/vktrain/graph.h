@@ -184,8 +184,8 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* ---- differentiation and update ---------------------------------------------------------------------------------- */
 
-/* Appends the gradients of `loss` (a scalar) with respect to every parameter. VKT_E_ARG if a parameter does not
- * influence the loss: its name is logged. */
+/* Appends the gradients of `loss` (a scalar) with respect to every parameter; once in a graph (else VKT_E_STATE): add
+ * losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is logged. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,

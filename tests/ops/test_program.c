@@ -159,6 +159,17 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
+static void gradients_are_made_once(void **state)
+{
+    (void)state;
+    vkt_graph *g = graph();
+    const vkt_tensor p = vkt_param(g, "p", vkt_shape1(8));
+    OK(vkt_backward(g, vkt_sum(g, p)));
+    REFUSED(vkt_backward(g, vkt_mean(g, p)), VKT_E_STATE, "gradients already");
+    assert_int_equal(vkt_graph_status(g), VKT_E_STATE);
+    vkt_graph_destroy(&g);
+}
+
 static int open_device(void **state)
 {
     (void)state;
@@ -180,6 +191,7 @@ int main(void)
         cmocka_unit_test(stores_and_arrays_of_another_context_are_refused),
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
         cmocka_unit_test(rows_are_those_of_the_batch),
+        cmocka_unit_test(gradients_are_made_once),
     };
     return cmocka_run_group_tests_name("program", tests, open_device, close_device);
 }
