@@ -1,8 +1,8 @@
 /* io/safetensors.h - reading and writing of the safetensors format, the one PyTorch users exchange weights in.
  *
  *   u64 little-endian n | n bytes of JSON | data
- *   JSON: { "__metadata__": {"key": "text", ...},  "name": {"dtype": "F32", "shape": [64,32], "data_offsets": [b, e]},
- * ... }
+ *   JSON: { "__metadata__": {"key": "text", ...},
+ *           "name": {"dtype": "F32", "shape": [64,32], "data_offsets": [b, e]}, ... }
  *
  * b and e are bytes from the start of the data; together the tensors cover the data without hole or overlap.
  * Source: https://github.com/huggingface/safetensors, section "Format" of its README.

@@ -1,7 +1,8 @@
 /* train/state.c - weights and full training state in files.
  *
  * A checkpoint holds what the next step depends on and nothing else (no times, no names of devices), so that two runs
- * with one seed end in the same bytes: <name>                  parameters                        F32
+ * with one seed end in the same bytes:
+ *   <name>                  parameters                        F32
  *   vktrain.best.<name>     those of the best epoch           F32, once there is one
  *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64

@@ -1,8 +1,8 @@
 /* vktrain/core.h - result codes, logger, allocator, devices and contexts. Includes no Vulkan header.
  *
  * Conventions of every vktrain header:
- *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched (each comment
- * says which) and one message that tells what was wanted and what was found went to the logger.
+ *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched, as each
+ *     comment says, and one message that tells what was wanted and what was found went to the logger.
  *   - A params struct may be zeroed: zero is always the default. It need live only for the call.
  *   - A destroy function takes the address of a handle, sets it to NULL, and accepts a handle that is NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */

@@ -32,9 +32,9 @@ typedef struct vkt_shape {
 /* How a tensor lies in device memory. Reads and writes from the host always use logical row-major order; the layout is
  * visible only to shaders.
  *   ROWS        row-major, no padding
- *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order. So
- * (N,C,H,W) lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the kernel size or stride.
- *               Lanes past N hold finite numbers in a value and zeros in a gradient. */
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order.
+ *               So (N,C,H,W) lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the
+ *               kernel size or stride. Lanes past N hold finite numbers in a value and zeros in a gradient. */
 typedef enum vkt_layout { VKT_ROWS = 0, VKT_BATCH_LAST } vkt_layout;
 
 typedef struct vkt_graph vkt_graph;
@@ -114,8 +114,8 @@ typedef struct vkt_conv2d_params {
 } vkt_conv2d_params;
 /* Cross-correlation (what torch calls conv2d):
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), P = floor((H + 2 pad - dil (R-1) - 1) / stride)
- * + 1. BATCH_LAST (a ROWS input is converted first). p may be NULL. */
+ *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 typedef struct vkt_pool2d_params {
@@ -173,8 +173,8 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 /* Rows of a data table chosen by the step: out[b] = scale[c] table[order[first + b]] + shift[c] for b < rows, else 0.
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
- *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST. `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real
- * rows. */
+ *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
+ * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const float *scale, const float *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
@@ -203,10 +203,12 @@ typedef struct vkt_optimizer {
     bool keras;                /* Adam as Keras writes it: eps is not rescaled by the bias correction */
 } vkt_optimizer;
 /* Appends the update of the whole parameter arena: one dispatch, whatever the number of parameters. After vkt_backward.
- *   torch SGD:  g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  g = nesterov ? g + momentum buf :
- * buf; p -= lr g torch Adam: g += wd p;  m += (1 - b1)(g - m);  v = b2 v + (1 - b2) g^2; p -= lr / (1 - b1^t) m /
- * (sqrt(v) / sqrt(1 - b2^t) + eps) keras Adam: p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps) (PyTorch
- * documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
+ *   torch SGD   g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;
+ *               p -= lr (nesterov ? g + momentum buf : buf)
+ *   torch Adam  g += wd p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
+ *               p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+ *   keras Adam  m and v likewise;  p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
+ * (PyTorch documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */

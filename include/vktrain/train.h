@@ -86,8 +86,9 @@ typedef struct vkt_fit_params {
 } vkt_fit_params;
 
 /* Trains. The monitored value is validation accuracy, without a validation set the training loss; the weights of the
- * best epoch are in the trainer when it returns. A failure (device lost, disk full) leaves the last checkpoint file
- * whole. */
+ * best epoch are in the trainer when it returns (another fit goes on from them, with the optimizer's state of the last
+ * step; vkt_trainer_resume of the checkpoint goes on from the last weights). A failure (device lost, disk full) leaves
+ * the last checkpoint file whole. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was
