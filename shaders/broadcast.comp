@@ -1,6 +1,6 @@
 // broadcast.comp - y = f(a, b) with NumPy's broadcasting over strided operands: ADD, MUL, or COPY (y = a).
-//   A row is a run of y's fastest dimension. Long rows: a row number is taken apart once for a piece of BROADCAST_TURNS turns
-//   (BY_ROW); short ones: once for every load. WIDTH 4: four elements a lane; an operand either runs along with y, then all its
+//   A row is a run of y's fastest dimension. Long rows: a row number is taken apart once for a piece of TURNS turns; short
+//   ones: once for every load. WIDTH 4: four elements a lane; an operand either runs along with y, then all its
 //   other strides are multiples of 4, or repeats one element. Lanes past the batch (run <= i < pitch) are zero.
 // grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right. Deterministic.
 #version 460
@@ -11,7 +11,7 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = BROADCAST_SPEC_DIMS) const uint DIMS = 5;
-layout(constant_id = BROADCAST_SPEC_BY_ROW) const uint BY_ROW = 0;
+layout(constant_id = BROADCAST_SPEC_TURNS) const uint TURNS = 0;
 layout(constant_id = BROADCAST_SPEC_A_STEP) const uint A_STEP = 1;
 layout(constant_id = BROADCAST_SPEC_B_STEP) const uint B_STEP = 1;
 #if WIDTH == 4
@@ -80,8 +80,8 @@ NUMBER f(uvec2 at, uint i)
 
 void main()
 {
-    if (BY_ROW != 0) {
-        const uint piece = BROADCAST_TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pc.pitch + piece - 1) / piece;
+    if (TURNS != 0) {
+        const uint piece = TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pc.pitch + piece - 1) / piece;
         for (uint u = gl_WorkGroupID.x; u < pc.rows * pieces; u += gl_NumWorkGroups.x) {
             const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pc.pitch);
             const uvec2 at = row_of(row);

@@ -110,27 +110,21 @@ static void dispatch(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, 
     pc.b4 = d[4].stride[B];
     const bool wide = is_wide(w);
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
-    const bool by_row = w->pitch >= 4 * per_turn;
-    const uint32_t spec[] = { lanes, [BROADCAST_SPEC_DIMS] = w->n - 1, [BROADCAST_SPEC_BY_ROW] = by_row,
+    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
+    const uint32_t spec[] = { lanes, [BROADCAST_SPEC_DIMS] = w->n - 1, [BROADCAST_SPEC_TURNS] = turns,
                               [BROADCAST_SPEC_A_STEP] = run.stride[A], [BROADCAST_SPEC_B_STEP] = run.stride[B] };
-    const uint64_t pieces = (uint64_t)pc.rows * vkt_groups(w->pitch, per_turn, BROADCAST_TURNS);
-    const uint64_t shares = vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? BROADCAST_TURNS : 8);
-    vkt_dispatch_add(e, wide ? kernels.wide : kernels.narrow, bind, 3, &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     by_row ? pieces : shares, 1, 1);
-}
-
-/* The largest power of two in n, 64 at most; 64 for 0. */
-static uint32_t power_in(uint32_t n)
-{
-    return n ? VKT_MIN(n & (0u - n), 64u) : 64u;
+    const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
+                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
+    vkt_dispatch_add(e, wide ? kernels.wide : kernels.narrow, bind, 3, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
+                     1);
 }
 
 /* y is more than one binding holds: slices of its slowest dimension. */
 static void emit_slices(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, const vkt_bind bind[3])
 {
     const dim slow = w->dims[0];
-    uint32_t step = 1; /* windows begin at VKT_ALIGN_BYTES */
-    for (uint32_t x = Y; x <= B; x++) step = VKT_MAX(step, 64 / power_in(slow.stride[x]));
+    uint32_t step = 1;
+    for (uint32_t x = Y; x <= B; x++) step = VKT_MAX(step, vkt_window_step(slow.stride[x]));
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride[Y], per = most - most % step;
     if (per == 0) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,

@@ -10,11 +10,7 @@
 #include "abi/dropout.abi.h"
 #include "abi/elementwise.abi.h"
 
-/* Flat kernels run over the physical elements, in windows that a binding can hold. Bindings in `windows` move along. */
-static uint64_t window_bytes(const vkt_emit *e)
-{
-    return e->lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
-}
+/* Flat kernels run over the physical elements, in windows that a binding can hold. */
 
 static uint32_t flat_lanes(const vkt_emit *e)
 {
@@ -30,8 +26,9 @@ static void emit_flat(const vkt_node *n, vkt_emit *e, uint16_t kernel, bool two)
 {
     const uint64_t total = vkt_node_out(n, 0)->bytes;
     const uint32_t spec[] = { flat_lanes(e) };
-    for (uint64_t at = 0; at < total; at += window_bytes(e)) {
-        const uint64_t bytes = VKT_MIN(total - at, window_bytes(e));
+    const uint64_t window = vkt_window_bytes(e->lim);
+    for (uint64_t at = 0; at < total; at += window) {
+        const uint64_t bytes = VKT_MIN(total - at, window);
         const vkt_elementwise_push pc = { .n = (uint32_t)(bytes / 4) };
         vkt_bind bind[] = { [ELEMENTWISE_A] = { n->in[0], at, bytes },
                             [ELEMENTWISE_B] = { two ? n->in[1] : (vkt_tensor){ 0 }, at, bytes },
@@ -128,8 +125,9 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernel = !a->planes ? VKT_K_DROPOUT : columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS;
     vkt_dropout_push pc = dropout_push(x, a);
     const uint32_t spec[] = { flat_lanes(e) };
-    for (uint64_t at = 0; at < x->bytes; at += window_bytes(e)) {
-        const uint64_t bytes = VKT_MIN(x->bytes - at, window_bytes(e));
+    const uint64_t window = vkt_window_bytes(e->lim);
+    for (uint64_t at = 0; at < x->bytes; at += window) {
+        const uint64_t bytes = VKT_MIN(x->bytes - at, window);
         pc.n = (uint32_t)(bytes / 4);
         pc.begin = (uint32_t)(at / 4);
         const vkt_bind bind[] = { [DROPOUT_X] = { n->in[0], at, bytes },

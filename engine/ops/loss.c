@@ -77,10 +77,10 @@ const vkt_op vkt_op_softmax_xent = {
     .emit = xent_emit,
     .backward = xent_backward,
     .sample = xent_sample,
-    .rel_tol = 2e-5f,
-    .abs_tol = 1e-6f,
-    .tol_why =
-        "Vulkan's exp errs by 3 + 2|x| ulp, |x| <= 30 here, so 63 * 2^-23 and less for all that counts; log by 2^-21",
+    .rel_tol = 3e-6f,
+    .abs_tol = 3e-5f,
+    .tol_why = "Vulkan's log errs by 2^-21 near 1, against losses of 0.018 and more; exp(-x) by 3 + 2x ulp, and "
+               "x exp(-x) <= 0.4",
     .formula = "loss = 1/rows sum_b -log softmax(z[b])[t[b]]",
 };
 
@@ -161,26 +161,22 @@ static columns columns_of(const vkt_value *y)
                       rows ? (uint32_t)((y->bytes / 4 + 3) / 4) : vkt_div_up(batch, 4) };
 }
 
-static uint64_t window_bytes(const vkt_emit *e)
-{
-    return e->lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
-}
-
 static void mse_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *y = vkt_node_in(n, 0);
     const columns c = columns_of(y);
     const uint32_t spec[] = { e->lim->subgroup_size };
-    /* A second dispatch costs as much as 2000 turns of a work group on a CPU; 256 turns a block keep rounding small. */
-    const uint64_t turns = vkt_div_up((uint32_t)((y->bytes + 15) / 16), spec[0]);
-    const uint32_t per_block = spec[0] * (turns <= 1024 ? (uint32_t)turns : 256u);
+    const uint64_t window = vkt_window_bytes(e->lim), turns = vkt_groups((y->bytes + 3) / 4, spec[0], 4);
+    /* A second dispatch costs as much as 2000 turns of a work group on a CPU; short blocks keep rounding small. */
+    const bool one = turns <= (e->lim->cpu ? 1024u : 64u);
+    const uint32_t per_block = spec[0] * (one ? (uint32_t)turns : e->lim->cpu ? 256u : 32u);
     uint32_t blocks = 0;
-    for (uint64_t at = 0; at < y->bytes; at += window_bytes(e))
-        blocks += vkt_div_up((uint32_t)((VKT_MIN(y->bytes - at, window_bytes(e)) + 15) / 16), per_block);
+    for (uint64_t at = 0; at < y->bytes; at += window)
+        blocks += vkt_div_up((uint32_t)((VKT_MIN(y->bytes - at, window) + 15) / 16), per_block);
     const vkt_tensor partial = vkt_partial_sums(e, n->out[0], blocks);
     vkt_mse_push pc = { c.batch, c.per_row, c.elements_per_row, c.period4, .per_block = per_block };
-    for (uint64_t at = 0; at < y->bytes; at += window_bytes(e)) {
-        const uint64_t bytes = VKT_MIN(y->bytes - at, window_bytes(e));
+    for (uint64_t at = 0; at < y->bytes; at += window) {
+        const uint64_t bytes = VKT_MIN(y->bytes - at, window);
         const vkt_bind bind[] = { [MSE_Y] = { n->in[0], at, bytes },
                                   [MSE_TARGET] = { n->in[1], at, bytes },
                                   [MSE_STEP] = VKT_WHOLE(n->in[2]),
@@ -247,9 +243,10 @@ static void mse_dx_emit(const vkt_node *n, vkt_emit *e)
     const vkt_value *y = vkt_node_in(n, 0);
     const columns c = columns_of(y);
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes };
+    const uint64_t window = vkt_window_bytes(e->lim);
     vkt_mse_dx_push pc = { c.batch, c.per_row, c.elements_per_row, c.period4 };
-    for (uint64_t at = 0; at < y->bytes; at += window_bytes(e)) {
-        const uint64_t bytes = VKT_MIN(y->bytes - at, window_bytes(e));
+    for (uint64_t at = 0; at < y->bytes; at += window) {
+        const uint64_t bytes = VKT_MIN(y->bytes - at, window);
         const vkt_bind bind[] = { [MSE_DX_Y] = { n->in[0], at, bytes },
                                   [MSE_DX_TARGET] = { n->in[1], at, bytes },
                                   [MSE_DX_STEP] = VKT_WHOLE(n->in[3]),

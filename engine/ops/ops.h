@@ -12,11 +12,13 @@
 /* All rows, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* x with dimensions of 1 repeated up to `shape` (NumPy's broadcasting), in `layout`; an own copy. Its gradient is sum_to. */
+/* x with dimensions of 1 repeated up to `shape` (NumPy's broadcasting), in `layout`; an own copy. Its gradient is
+ * sum_to. */
 vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 /* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock too. */
+/* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock
+ * too. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
 /* Group counts: enough groups of `lanes` lanes, `per_lane` elements each, for n elements (at least 1). */
@@ -24,6 +26,18 @@ static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
 {
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
+}
+/* The most that one binding holds, as a multiple of VKT_ALIGN_BYTES: what larger tensors are cut into. */
+static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
+{
+    return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+}
+/* Windows that move by steps of `stride` f32 begin at VKT_ALIGN_BYTES when they move by a multiple of this many steps.
+ */
+static inline uint32_t vkt_window_step(uint32_t stride)
+{
+    const uint32_t power = stride & (0u - stride); /* the largest power of two in it */
+    return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;
 }
 /* A bind of a whole value. */
 #define VKT_WHOLE(tensor) ((vkt_bind){ .t = (tensor) })

@@ -118,9 +118,10 @@ static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
 {
     const uint64_t turns = w->rows * w->turns,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
-    const uint64_t wanted = e->lim->cpu ? 16 : 256;
+    const uint64_t wanted = e->lim->cpu ? 16 : 1024, least = e->lim->cpu ? 256 : 32; /* groups; turns of one */
     uint64_t splits = turns / 16384 + 1;
-    if (groups < wanted && turns * groups > 4096) splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / 256));
+    if (groups < wanted && turns * groups > 16 * least)
+        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
     return (uint32_t)VKT_MIN(splits, w->rows);
 }
 
@@ -169,20 +170,13 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale);
 
-/* The largest power of two in n, 64 at most. */
-static uint32_t power_in(uint32_t n)
-{
-    return VKT_MIN(n & (0u - n), 64u);
-}
-
 /* x is more than one binding holds: slices of its slowest dimension, one after the other. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, float scale)
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
     const dim slow = kept ? r->kept[0] : r->reduced[0];
-    const uint32_t y_stride = kept ? r->outputs / slow.size : 64; /* of one step along slow */
-    const uint32_t step =
-        64 / VKT_MIN(power_in(slow.stride), power_in(y_stride)); /* windows begin at VKT_ALIGN_BYTES */
+    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* of one step along slow */
+    const uint32_t step = VKT_MAX(vkt_window_step(slow.stride), vkt_window_step(y_stride));
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride, per = most - most % step;
     if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,

@@ -11,7 +11,6 @@ VKT_PUSH(vkt_broadcast_push,
 #define BROADCAST_B 1
 #define BROADCAST_Y 2
 #define BROADCAST_SPEC_DIMS   1 /* of row numbers, 0 to 5 */
-#define BROADCAST_SPEC_BY_ROW 2 /* 1: a work group takes pieces of rows; 0: shares of all elements */
+#define BROADCAST_SPEC_TURNS  2 /* a work group takes pieces of rows, this many turns long; 0: shares of all elements */
 #define BROADCAST_SPEC_A_STEP 3 /* a5 and b5 again, 0 or 1, where loads are four elements wide */
 #define BROADCAST_SPEC_B_STEP 4
-#define BROADCAST_TURNS 64      /* of a work group in a piece of a row */
