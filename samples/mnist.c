@@ -58,9 +58,9 @@ static int list_devices(const vkt_host *host)
     uint32_t n;
     if (vkt_list_devices(host, infos, MOST, &n) != VKT_OK) return 1;
     for (uint32_t i = 0; i < n && i < MOST; i++)
-        printf("%u  %s  (%s)  %.1f GiB  %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
+        printf("%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
                (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
-               *infos[i].reason ? ": " : "", infos[i].reason);
+               *infos[i].reason ? "; " : "", infos[i].reason);
     if (n == 0) puts("no Vulkan device was found");
     return 0;
 }
@@ -69,9 +69,8 @@ static void print_data(const mnist_data *d)
 {
     uint32_t chw[3];
     vkt_dataset_sample_shape(d->train, chw);
-    printf("data    %s: %u samples to learn from, %u to check, %ux%ux%u, %u classes\n", d->source,
-           vkt_dataset_rows(d->train), vkt_dataset_rows(d->test), chw[0], chw[1], chw[2],
-           vkt_dataset_classes(d->train));
+    printf("data    %s: %u to learn from, %u to check, %ux%ux%u, %u classes\n", d->source, vkt_dataset_rows(d->train),
+           vkt_dataset_rows(d->test), chw[0], chw[1], chw[2], vkt_dataset_classes(d->train));
 }
 
 static void print_outcome(const vkt_ctx *ctx, const vkt_trainer *t, const train_options *o)
@@ -81,7 +80,7 @@ static void print_outcome(const vkt_ctx *ctx, const vkt_trainer *t, const train_
     for (uint32_t i = 1; i < n; i++)
         if (r[i].val_acc > r[best].val_acc) best = i;
     if (n && n < o->epochs && !interrupted) printf("stopped early: no better epoch in %u\n", o->patience);
-    if (n) printf("best    epoch %u: validation accuracy %.4f\n", r[best].epoch, r[best].val_acc);
+    if (n) printf("\nbest    epoch %u: validation accuracy %.4f\n", r[best].epoch, r[best].val_acc);
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
     if (!isnan(vkt_trainer_ms_per_step(t))) printf("speed   %.1f ms per step (median)\n", vkt_trainer_ms_per_step(t));
@@ -112,7 +111,7 @@ static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, voi
     if (guess == truth)
         snprintf(out->caption, sizeof out->caption, "%s", class_name(d, truth, a));
     else
-        snprintf(out->caption, sizeof out->caption, "%s, not %s", class_name(d, truth, a), class_name(d, guess, b));
+        snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
 }
 
 /* Prints the rows among the first `n` whose prediction is right, or wrong; SHOWN of them at most. */
@@ -237,7 +236,7 @@ int main(int argc, char **argv)
         vkt_ctx_create(&(vkt_ctx_params){ .device = o.device, .max_device_bytes = o.memory_limit_bytes }, &host, &ctx);
     if (r != VKT_OK) return 1;
     const vkt_device_info *device = vkt_ctx_device(ctx);
-    if (!o.quiet) printf("device  %u: %s (%s)\n", device->index, device->name, device->driver);
+    if (!o.quiet) printf("device  %u: %s, %s\n", device->index, device->name, device->driver);
     r = mnist_data_open(&host, o.data, o.quiet ? NULL : stdout, &data);
     if (r == VKT_OK && !o.quiet) print_data(&data);
     if (r == VKT_OK) r = pictures_fit(data.train) ? run(ctx, &data, &o, start_ns) : VKT_E_SHAPE;

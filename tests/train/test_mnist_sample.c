@@ -183,8 +183,8 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     run done = finish(r, start(r, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    assert_string_equal(done.err, "");
-    assert_non_null(strstr(done.out, "90 samples to learn from, 30 to check, 1x16x16, 4 classes"));
+    assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
+    assert_non_null(strstr(done.out, "90 to learn from, 30 to check, 1x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 3/3"));
     forget(r, &done);
@@ -303,7 +303,7 @@ static void without_data_digits_are_drawn(void **state)
     rig *r = rig_of(state);
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.out, "training on drawn digits\n"));
-    assert_non_null(strstr(done.out, "drawn digits: 20000 samples"));
+    assert_non_null(strstr(done.out, "drawn digits: 20000 to learn"));
     forget(r, &done);
 }
 
@@ -332,10 +332,10 @@ static void data_are_fetched_checked_and_kept(void **state)
     free(real);
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.out, "fetching MNIST"));
-    assert_non_null(strstr(done.out, "data/mnist: 60000 samples"));
+    assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
     forget(r, &done);
     done = look_for_data(r, ""); /* the second run finds them */
-    assert_non_null(strstr(done.out, "data/mnist: 60000 samples"));
+    assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
     forget(r, &done);
     remove_data(r);
 }
