@@ -6,6 +6,7 @@
 // one by one: what lies behind the tensor is somebody else's.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/elementwise.abi.h"
 #include "lib/load.glsl"
@@ -36,7 +37,11 @@ void main()
 {
     const uint whole = pc.n / 4;
     const uvec2 share = share_of(whole);
-    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y4[i] = f(i);
+    const uint lanes = gl_WorkGroupSize.x;
+    uint i = share.x + gl_LocalInvocationID.x;
+    for (; i + 3 * lanes < share.y; i += 4 * lanes)
+        [[unroll]] for (uint k = 0; k < 4; k++) y4[i + k * lanes] = f(i + k * lanes);
+    for (; i < share.y; i += lanes) y4[i] = f(i);
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = f(whole);
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];

@@ -20,41 +20,51 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { vec4 y4[]; };
 layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { float y[]; };
 #endif
 
-// Four features of sample n from feature f on; what is outside is 0.
+// Word of feature f of the tile's sample n, in the rows' window.
+uint row_at(uint n, uint f)
+{
+    return n * pc.stride + pc.feature + f;
+}
+
+// Four features of sample n from feature f on; what is outside is 0. n, f: from the tile's first.
 vec4 sample_at(uint n, uint f)
 {
     vec4 v = vec4(0.0);
-#if defined(TO) && defined(WIDE)
-    v = mix(v, LOAD4(x4, (min(n, pc.batch - 1) * pc.features + f) / 4), bvec4(n < pc.batch));
-#elif defined(TO)
-    if (n < pc.batch)
-        for (uint j = 0; j < min(4, pc.features - f); j++) v[j] = x[n * pc.features + f + j];
+#ifdef TO
+    const uint rows = pc.batch - 4 * pc.column;
+#ifdef WIDE
+    v = mix(v, LOAD4(x4, row_at(min(n, rows - 1), f) / 4), bvec4(n < rows));
+#else
+    if (n < rows)
+        for (uint j = 0; j < min(4, pc.features - f); j++) v[j] = x[row_at(n, f + j)];
+#endif
 #endif
     return v;
 }
 
-// Samples 4 column .. + 3, features 4 block .. + 3.
+// Samples 4 column .. + 3, features 4 block .. + 3 of the tile.
 void move(uint column, uint block)
 {
     vec4 v[4];
-    const uint f = 4 * block, n = 4 * column;
+    const uint f = 4 * block, n = 4 * column, at = f * pc.pitch4 + pc.column + column;
     [[unroll]] for (uint k = 0; k < 4; k++)
 #ifdef TO
         v[k] = sample_at(n + k, f);
 #else
-        v[k] = LOAD4(x4, min(f + k, pc.features - 1) * pc.pitch4 + column);
+        v[k] = LOAD4(x4, at + min(k, pc.features - 1 - f) * pc.pitch4);
 #endif
     [[unroll]] for (uint k = 0; k < 4; k++) {
         const vec4 w = vec4(v[0][k], v[1][k], v[2][k], v[3][k]);
-#if defined(TO) && defined(WIDE)
-        y4[(f + k) * pc.pitch4 + column] = w;
-#elif defined(TO)
-        if (f + k < pc.features) y4[(f + k) * pc.pitch4 + column] = w;
-#elif defined(WIDE)
-        if (n + k < pc.batch) y4[((n + k) * pc.features + f) / 4] = w;
+#ifdef TO
+        if (f + k < pc.features) y4[at + k * pc.pitch4] = w;
 #else
-        if (n + k < pc.batch)
-            for (uint j = 0; j < min(4, pc.features - f); j++) y[(n + k) * pc.features + f + j] = w[j];
+        if (4 * pc.column + n + k < pc.batch) {
+#ifdef WIDE
+            y4[row_at(n + k, f) / 4] = w;
+#else
+            for (uint j = 0; j < min(4, pc.features - f); j++) y[row_at(n + k, f + j)] = w[j];
+#endif
+        }
 #endif
     }
 }
@@ -62,7 +72,7 @@ void move(uint column, uint block)
 void main()
 {
     const uint blocks = (pc.features + 3) / 4;
-    for (uint column = gl_GlobalInvocationID.x; column < pc.pitch4; column += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
+    for (uint column = gl_GlobalInvocationID.x; column < pc.columns; column += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
         for (uint c = gl_WorkGroupID.y * RELAYOUT_CHUNK; c < blocks; c += gl_NumWorkGroups.y * RELAYOUT_CHUNK)
             for (uint block = c; block < min(c + RELAYOUT_CHUNK, blocks); block++) move(column, block);
 }

@@ -83,25 +83,53 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
+/* How many steps of `stride` elements fit into a window, so that the next one begins at VKT_ALIGN_BYTES and at a vec4.
+ */
+static uint64_t steps_in_window(const vkt_emit *e, uint32_t stride, uint32_t all)
+{
+    const uint64_t most = vkt_window_bytes(e->lim) / 4 / stride;
+    return most >= all ? all : most - most % VKT_MAX(vkt_window_step(stride), 4u);
+}
+
 static void to_layout_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *x = vkt_node_in(n, 0), *y = vkt_node_out(n, 0);
-    const uint32_t batch = x->shape.rank ? x->shape.dim[0] : 1;
+    const bool to = y->layout == VKT_BATCH_LAST;
+    const uint32_t batch = x->shape.rank ? x->shape.dim[0] : 1, pitch4 = vkt_div_up(batch, 4);
     const uint64_t features = vkt_shape_elements(x->shape) / batch;
-    if (x->bytes / 4 > UINT32_MAX || y->bytes / 4 > UINT32_MAX) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "to_layout: want at most 2^32 elements"));
-        return;
-    }
-    const vkt_relayout_push pc = { .batch = batch,
-                                   .pitch4 = (uint32_t)vkt_round_up(batch, 4) / 4,
-                                   .features = (uint32_t)features };
-    const vkt_bind bind[] = { [RELAYOUT_X] = VKT_WHOLE(n->in[0]), [RELAYOUT_Y] = VKT_WHOLE(n->out[0]) };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 32 };
-    const bool to = y->layout == VKT_BATCH_LAST, wide = features % 4 == 0;
+    const bool wide = features % 4 == 0;
     const uint16_t kernel =
         to ? (wide ? VKT_K_RELAYOUT_TO4 : VKT_K_RELAYOUT_TO) : (wide ? VKT_K_RELAYOUT_FROM4 : VKT_K_RELAYOUT_FROM);
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, vkt_groups(pc.pitch4, spec[0], 1),
-                     (uint32_t)vkt_groups(features, 4, RELAYOUT_CHUNK), 1);
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 32 };
+    /* Tiles that both sides can bind: of columns, so that the rows' window holds them, and of features. */
+    const bool small = x->bytes / 4 <= UINT32_MAX && y->bytes / 4 <= UINT32_MAX && features * 4 <= UINT32_MAX;
+    const uint64_t columns_most = small ? steps_in_window(e, (uint32_t)features * 4, pitch4) : 0;
+    const uint64_t features_most = small ? steps_in_window(e, pitch4 * 4, (uint32_t)features) : 0;
+    if (columns_most == 0 || features_most == 0) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "to_layout: (%u,%llu) does not come apart into windows of %llu bytes", batch,
+                                   (unsigned long long)features, (unsigned long long)vkt_window_bytes(e->lim)));
+        return;
+    }
+    for (uint64_t c = 0; c < pitch4; c += columns_most)
+        for (uint64_t f = 0; f < features; f += features_most) {
+            const vkt_relayout_push pc = { batch,
+                                           pitch4,
+                                           (uint32_t)features,
+                                           (uint32_t)c,
+                                           (uint32_t)VKT_MIN(pitch4 - c, columns_most),
+                                           (uint32_t)f,
+                                           (uint32_t)VKT_MIN(features - f, features_most) };
+            const uint64_t samples = VKT_MIN(batch - 4 * c, 4 * columns_most);
+            const uint64_t rows_at = c * features * 16, rows_bytes = samples * features * 4;
+            const uint64_t last_at = f * pitch4 * 16, last_bytes = (uint64_t)pc.features * pitch4 * 16;
+            const vkt_bind bind[] = { [RELAYOUT_X] = { n->in[0], to ? rows_at : last_at, to ? rows_bytes : last_bytes },
+                                      [RELAYOUT_Y] = { n->out[0], to ? last_at : rows_at,
+                                                       to ? last_bytes : rows_bytes } };
+            vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
+                             vkt_groups(pc.columns, spec[0], 1), (uint32_t)vkt_groups(pc.features, 4, RELAYOUT_CHUNK),
+                             1);
+        }
 }
 
 static void to_layout_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -113,8 +141,10 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_layout to = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
     const vkt_layout_attr a = { to };
-    vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS,
-                 vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5)), -1, 1);
+    vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
+    if (vkt_rng_range(r, 0, 1))
+        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* comes apart */
+    vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
     vkt_case_attr(c, &a, sizeof a);
 }
 
