@@ -1,6 +1,8 @@
 /* train/feed.c - see feed.h. */
 #include "train/feed.h"
 
+#include "ir/attrs.h"
+
 #include <stdio.h>
 
 static uint32_t pitch_of(const vkt_dataset *d)
@@ -94,8 +96,8 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4)
         return vkt_fail(h, VKT_E_ARG, "data set: want batches below 2^30 and rows below 1 GiB, got %u and %zu bytes",
                         batch, vkt_dataset_row_bytes(data));
-    if (chw[0] > VKT_FEED_CHANNELS)
-        return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_FEED_CHANNELS, chw[0]);
+    if (chw[0] > VKT_GATHER_CHANNELS)
+        return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
     if (out->streams && !stream) vkt_log(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
@@ -134,7 +136,7 @@ void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3])
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
 {
     uint32_t chw[3];
-    float scale[VKT_FEED_CHANNELS], shift[VKT_FEED_CHANNELS];
+    float scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
     vkt_dataset_sample_shape(f->data, chw);
     const float *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
     const double unit = vkt_dataset_type(f->data) == VKT_ROW_U8 ? 255.0 : 1.0;

@@ -11,7 +11,6 @@
 #include "vktrain/graph.h"
 
 #define VKT_FEED_SLOTS 4
-#define VKT_FEED_CHANNELS 16 /* most channels of a sample: each has its own normalisation */
 
 typedef struct vkt_feed {
     vkt_ctx *ctx;

@@ -130,7 +130,7 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
                        : 0;
     numbers_end(locale);
     p->stopped = stopped != 0;
-    if (isinf(p->best)) p->best = NAN;
+    if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
     return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
 }
 
