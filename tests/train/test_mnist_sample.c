@@ -46,12 +46,17 @@ static pid_t start(const rig *r, const char *const *args)
     return start_program(r, VKT_MNIST_PROGRAM, NULL, args);
 }
 
+static char *text_at(const rig *r, const char *path)
+{
+    void *text = NULL;
+    size_t n;
+    assert_int_equal(vkt_file_read(&r->h, path, 1u << 24, &text, &n), VKT_OK);
+    return text;
+}
+
 static char *text_of(const rig *r, const char *name)
 {
-    void *text;
-    size_t n;
-    assert_int_equal(vkt_file_read(&r->h, vkt_temp_dir_file(&r->dir, name), 1u << 24, &text, &n), VKT_OK);
-    return text;
+    return text_at(r, vkt_temp_dir_file(&r->dir, name));
 }
 
 static run finish(const rig *r, pid_t child)
@@ -288,6 +293,22 @@ static void the_graph_sample_finds_its_line(void **state)
     forget(r, &done);
 }
 
+/* Each line of the C example in README.md is a line of samples/line.c. */
+static void the_readme_shows_the_graph_sample(void **state)
+{
+    rig *r = rig_of(state);
+    char *readme = text_at(r, VKT_TEST_DIR "/../README.md"), *sample = text_at(r, VKT_TEST_DIR "/../samples/line.c");
+    char *code = strstr(readme, "```c\n"), *end = code ? strstr(code + 5, "```") : NULL;
+    assert_non_null(end);
+    *end = 0;
+    int lines = 0;
+    for (char *line = strtok(code + 5, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        if (!strstr(sample, line)) fail_msg("samples/line.c has no line '%s'", line);
+    assert_in_range(lines, 10, 20);
+    vkt_free(&r->h, readme);
+    vkt_free(&r->h, sample);
+}
+
 /* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
 
 static run look_for_data(const rig *r, const char *mirror)
@@ -364,6 +385,7 @@ int main(void)
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),
         rig_test(the_graph_sample_finds_its_line),
+        rig_test(the_readme_shows_the_graph_sample),
         rig_test(without_data_digits_are_drawn),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),
