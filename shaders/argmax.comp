@@ -45,9 +45,9 @@ layout(binding = ARGMAX_Z, std430) readonly buffer Z { float z[]; };
 float samples(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
-    const uint b = BY_LANE != 0 ? vector * lanes + lane : vector, base = b * pc.classes;
+    const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
-    if (b >= pc.batch) return 0.0;
+    if (b >= pc.end) return 0.0;
     uint best = 0, at = 0xffffffffu; // below every key; a lane without a class never wins
     for (uint k = begin; k < pc.classes; k += hop) {
         const uint v = key(z[base + k]);
@@ -101,7 +101,7 @@ void main()
         for (uint i = first; i < end; i++) n += samples(i, rows);
 #ifdef COUNT
         for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) n += subgroupShuffleXor(n, k);
-        if (gl_LocalInvocationID.x == 0) part[j] = n;
+        if (gl_LocalInvocationID.x == 0) part[pc.part + j] = n;
 #endif
     }
 }

@@ -30,9 +30,9 @@ layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
-    const uint b = BY_LANE != 0 ? vector * lanes + lane : vector, base = b * pc.classes;
+    const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
-    if (b >= pc.batch) return 0.0;
+    if (b >= pc.end) return 0.0;
     float m = LOWEST, sum = 0.0;
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0)
@@ -97,6 +97,6 @@ void main()
         float v = 0.0;
         for (uint i = first; i < end; i++) v += losses(i, rows);
         for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
-        if (gl_LocalInvocationID.x == 0) part[j] = v / float(rows);
+        if (gl_LocalInvocationID.x == 0) part[pc.part + j] = v / float(rows);
     }
 }

@@ -21,8 +21,8 @@ void gradients(uint rows, float scale, uint first, uint end)
 {
     const uint begin = BY_LANE != 0 ? 0 : gl_LocalInvocationID.x, hop = BY_LANE != 0 ? 1 : gl_WorkGroupSize.x;
     const uint stride = gl_NumWorkGroups.x * (BY_LANE != 0 ? gl_WorkGroupSize.x : 1);
-    for (uint b = BY_LANE != 0 ? gl_GlobalInvocationID.x : gl_WorkGroupID.x; b < pc.batch; b += stride) {
-        const uint base = b * pc.classes, label = t[b];
+    for (uint b = pc.first + (BY_LANE != 0 ? gl_GlobalInvocationID.x : gl_WorkGroupID.x); b < pc.end; b += stride) {
+        const uint base = (b - pc.first) * pc.classes, label = t[b];
         const float m = stat[2 * b], inv = stat[2 * b + 1];
         for (uint k = first + begin; k < end; k += hop)
             dz[base + k] = b < rows ? scale * (exp(z[base + k] - m) * inv - (k == label ? 1.0 : 0.0)) : 0.0;

@@ -26,25 +26,27 @@ static vkt_result xent_infer(vkt_infer *f)
 
 static void xent_emit(const vkt_node *n, vkt_emit *e)
 {
-    const vkt_value *z = vkt_node_in(n, 0);
     vkt_sample_blocks s;
-    if (!vkt_sample_blocks_of(e, z, &s)) return;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
     const vkt_tensor partial = vkt_partial_sums(e, n->out[XENT_OUT_LOSS], s.blocks);
-    const vkt_softmax_xent_push pc = { s.batch, s.pitch4, s.classes, s.vectors, s.per_block, s.blocks };
-    const vkt_bind bind[] = { [XENT_Z] = VKT_WHOLE(n->in[0]),
-                              [XENT_T] = VKT_WHOLE(n->in[1]),
-                              [XENT_STEP] = VKT_WHOLE(n->in[2]),
-                              [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
-                              [XENT_PART] = VKT_WHOLE(partial) };
-    const uint32_t spec[] = { e->lim->subgroup_size, [XENT_SPEC_BY_LANE] = s.by_lane };
-    vkt_dispatch_add(e, z->layout == VKT_ROWS ? VKT_K_SOFTMAX_XENT_ROWS : VKT_K_SOFTMAX_XENT, bind, VKT_COUNT(bind),
-                     &pc, sizeof pc, spec, 2, s.blocks, 1, 1);
+    const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane };
+    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+        const vkt_softmax_xent_push pc = { s.batch,   s.pitch4,    s.classes, w.first, w.end,
+                                           w.vectors, s.per_block, w.blocks,  w.part };
+        const vkt_bind bind[] = { [XENT_Z] = { n->in[0], w.offset_bytes, w.bytes },
+                                  [XENT_T] = VKT_WHOLE(n->in[1]),
+                                  [XENT_STEP] = VKT_WHOLE(n->in[2]),
+                                  [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
+                                  [XENT_PART] = VKT_WHOLE(partial) };
+        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS, bind, VKT_COUNT(bind), &pc,
+                         sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
+    }
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
 
 vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t)
 {
-    return vkt_apply(g, &vkt_op_softmax_xent, (vkt_tensor[]){ z, t }, 2, NULL, NULL);
+    return vkt_apply(g, &vkt_op_softmax_xent, (vkt_tensor[]){ vkt_windowed_scores(g, z), t }, 2, NULL, NULL);
 }
 
 static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -98,21 +100,25 @@ static vkt_result xent_dx_infer(vkt_infer *f)
 
 static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
 {
-    const vkt_value *z = vkt_node_in(n, 0);
-    const bool rows = z->layout == VKT_ROWS;
     vkt_sample_blocks s;
-    if (!vkt_sample_blocks_of(e, z, &s)) return;
-    const vkt_softmax_xent_dx_push pc = { s.batch, s.pitch4, s.classes };
-    const vkt_bind bind[] = { [XENT_DX_Z] = VKT_WHOLE(n->in[0]),     [XENT_DX_T] = VKT_WHOLE(n->in[1]),
-                              [XENT_DX_STEP] = VKT_WHOLE(n->in[4]),  [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
-                              [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]), [XENT_DX_DZ] = VKT_WHOLE(n->out[0]) };
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
     const uint32_t spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane };
-    const uint64_t groups = !rows       ? vkt_groups(s.pitch4, lanes, 1)
-                            : s.by_lane ? vkt_groups(s.batch, lanes, 1)
-                                        : s.batch;
-    vkt_dispatch_add(e, rows ? VKT_K_SOFTMAX_XENT_DX_ROWS : VKT_K_SOFTMAX_XENT_DX, bind, VKT_COUNT(bind), &pc,
-                     sizeof pc, spec, 2, groups, vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
+    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+        const uint32_t rows = w.end - w.first;
+        const vkt_softmax_xent_dx_push pc = { s.batch, s.pitch4, s.classes, w.first, w.end };
+        const vkt_bind bind[] = { [XENT_DX_Z] = { n->in[0], w.offset_bytes, w.bytes },
+                                  [XENT_DX_T] = VKT_WHOLE(n->in[1]),
+                                  [XENT_DX_STEP] = VKT_WHOLE(n->in[4]),
+                                  [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
+                                  [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]),
+                                  [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
+        const uint64_t groups = s.columns   ? vkt_groups(s.pitch4, lanes, 1)
+                                : s.by_lane ? vkt_groups(rows, lanes, 1)
+                                            : rows;
+        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS, bind, VKT_COUNT(bind), &pc,
+                         sizeof pc, spec, VKT_COUNT(spec), groups, vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
+    }
 }
 
 const vkt_op vkt_op_softmax_xent_dx = {

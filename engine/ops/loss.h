@@ -9,16 +9,27 @@
 #define VKT_MAX_CLASSES 100000u
 
 /* A vector is what one subgroup takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
- * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. All this depends on the
- * shape and the device alone, so sums have a fixed order. */
+ * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. A row-major z that is
+ * larger than a binding comes in windows of rows, each with blocks of its own. All this depends on the shape and the
+ * device alone, so sums have a fixed order. */
 typedef struct vkt_sample_blocks {
     uint32_t batch, pitch4, classes;
-    uint32_t vectors, per_block, blocks;
-    bool by_lane;
+    bool columns, by_lane;             /* batch last; a row a lane */
+    uint32_t lanes, per_block, blocks; /* blocks: of all windows */
+    uint32_t window;                   /* rows of one */
 } vkt_sample_blocks;
+typedef struct vkt_sample_window {
+    uint32_t first, end;            /* rows */
+    uint32_t vectors, part, blocks; /* its blocks are part .. part + blocks - 1 */
+    uint64_t offset_bytes, bytes;   /* of z */
+} vkt_sample_window;
 
 /* Sets the emission's error and returns false if z (B,K) is too large for this device. */
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *out);
+/* The window after *w, the first after a zeroed one; false behind the last. */
+bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w);
+/* z by rows, if batch last it is more than every device binds at once (2^27 bytes): only rows come in windows. */
+vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z);
 /* Refuses what is not z (B,K) f32 and, with labels, t (B) u32, as inputs 0 and 1. */
 vkt_result vkt_check_scores(vkt_infer *f, bool labels);
 /* y = sum of the blocks' partial sums, unless there is one only: then `partial` is y. */

@@ -7,26 +7,56 @@
 #include "abi/abi.h"
 #include "abi/argmax.abi.h"
 
+static uint32_t vectors_in(const vkt_sample_blocks *s, uint32_t rows)
+{
+    return s->columns ? vkt_div_up(s->pitch4, s->lanes) : s->by_lane ? vkt_div_up(rows, s->lanes) : rows;
+}
+
+bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w)
+{
+    if (w->end == s->batch) return false;
+    const uint64_t row_bytes = 4ull * s->classes;
+    w->first = w->end;
+    w->end = s->batch - w->first > s->window ? w->first + s->window : s->batch;
+    w->vectors = vectors_in(s, w->end - w->first);
+    w->part += w->blocks;
+    w->blocks = vkt_div_up(w->vectors, s->per_block);
+    w->offset_bytes = w->first * row_bytes;
+    w->bytes = s->columns ? s->pitch4 * 4 * row_bytes : (w->end - w->first) * row_bytes;
+    return true;
+}
+
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *out)
 {
-    const uint32_t lanes = e->lim->subgroup_size, B = z->shape.dim[0], K = z->shape.dim[1];
-    const bool columns = z->layout == VKT_BATCH_LAST;
-    if (z->bytes > e->lim->max_storage_range_bytes || K > VKT_MAX_CLASSES) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: want at most %u classes and %llu bytes, got (%u,%u)", e->node->op->name,
-                                   VKT_MAX_CLASSES, (unsigned long long)e->lim->max_storage_range_bytes, B, K));
+    const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
+    const uint64_t most = e->lim->max_storage_range_bytes;
+    vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
+    s.columns = z->layout == VKT_BATCH_LAST;
+    s.by_lane = !s.columns && K <= 64;
+    s.lanes = e->lim->subgroup_size;
+    if (z->bytes > most) s.window = s.columns ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
+    if (s.window == 0 || K > VKT_MAX_CLASSES) {
+        vkt_emit_error(
+            e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                        "%s: want at most %u classes, and rows (or, batch last, all) in %llu bytes, got (%u,%u)",
+                        e->node->op->name, VKT_MAX_CLASSES, (unsigned long long)most, B, K));
         return false;
     }
-    vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K };
-    s.by_lane = !columns && K <= 64;
-    s.vectors = columns ? vkt_div_up(s.pitch4, lanes) : s.by_lane ? vkt_div_up(B, lanes) : B;
     /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
      * dispatch 35 us: more than one block, and with it a second dispatch, pays from 2048 turns on. */
-    const uint64_t turns = columns || s.by_lane ? K : vkt_div_up(K, lanes) + 4;
-    s.per_block = s.vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? s.vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
-    s.blocks = vkt_div_up(s.vectors, s.per_block);
+    const uint64_t turns = s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
+    const uint32_t vectors = vectors_in(&s, B);
+    s.per_block = vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
+    vkt_sample_window w = { .end = 0 };
+    while (vkt_next_window(&s, &w)) s.blocks += w.blocks;
     *out = s;
     return true;
+}
+
+vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z)
+{
+    const bool large = z.id && z.id < g->n_values && g->values[z.id].bytes > UINT64_C(1) << 27;
+    return large ? vkt_to_layout(g, z, VKT_ROWS) : z;
 }
 
 vkt_result vkt_check_scores(vkt_infer *f, bool labels)
@@ -58,13 +88,16 @@ void vkt_sum_partials(vkt_emit *e, vkt_tensor partial, vkt_tensor y)
 static void emit(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_tensor out, const vkt_sample_blocks *s)
 {
     const bool count = n->n_in > 1;
-    const vkt_argmax_push pc = { s->batch, s->pitch4, s->classes, s->vectors, s->per_block, s->blocks };
-    const vkt_bind bind[] = { [ARGMAX_Z] = VKT_WHOLE(n->in[0]),
-                              [ARGMAX_OUT] = VKT_WHOLE(out),
-                              [ARGMAX_T] = VKT_WHOLE(count ? n->in[1] : (vkt_tensor){ 0 }),
-                              [ARGMAX_STEP] = VKT_WHOLE(count ? n->in[2] : (vkt_tensor){ 0 }) };
-    const uint32_t spec[] = { e->lim->subgroup_size, [ARGMAX_SPEC_BY_LANE] = s->by_lane };
-    vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 2, s->blocks, 1, 1);
+    const uint32_t spec[] = { s->lanes, [ARGMAX_SPEC_BY_LANE] = s->by_lane };
+    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(s, &w);) {
+        const vkt_argmax_push pc = { s->batch,  s->pitch4,    s->classes, w.first, w.end,
+                                     w.vectors, s->per_block, w.blocks,   w.part };
+        const vkt_bind bind[] = { [ARGMAX_Z] = { n->in[0], w.offset_bytes, w.bytes },
+                                  [ARGMAX_OUT] = VKT_WHOLE(out),
+                                  [ARGMAX_T] = VKT_WHOLE(count ? n->in[1] : (vkt_tensor){ 0 }),
+                                  [ARGMAX_STEP] = VKT_WHOLE(count ? n->in[2] : (vkt_tensor){ 0 }) };
+        vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 2, w.blocks, 1, 1);
+    }
 }
 
 static bool by_rows(const vkt_node *n)
@@ -99,6 +132,7 @@ static void argmax_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z)
 {
+    z = vkt_windowed_scores(g, z);
     return vkt_apply(g, &vkt_op_argmax, &z, 1, NULL, NULL);
 }
 
@@ -131,7 +165,7 @@ static void count_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t)
 {
-    return vkt_apply(g, &vkt_op_count_correct, (vkt_tensor[]){ z, t }, 2, NULL, NULL);
+    return vkt_apply(g, &vkt_op_count_correct, (vkt_tensor[]){ vkt_windowed_scores(g, z), t }, 2, NULL, NULL);
 }
 
 static void count_sample(vkt_rng *r, vkt_case *c)

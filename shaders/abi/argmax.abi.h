@@ -1,7 +1,8 @@
 /* argmax.abi.h - index of the largest of each row of z (B,K), and how many of the real rows have it at their label. Vectors and
  * blocks as in softmax_xent.abi.h. */
 VKT_PUSH(vkt_argmax_push,
-         VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks))
+         VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end)
+         VKT_U32(vectors) VKT_U32(per_block) VKT_U32(blocks) VKT_U32(part))
 #define ARGMAX_SPEC_BY_LANE 1
 #define ARGMAX_Z    0 /* f32 (B,K) */
 #define ARGMAX_OUT  1 /* u32 (B); COUNT: f32 (blocks) */

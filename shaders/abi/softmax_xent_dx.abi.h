@@ -1,5 +1,5 @@
-/* softmax_xent_dx.abi.h - gradient of the mean cross-entropy with respect to z (B,K). */
-VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes))
+/* softmax_xent_dx.abi.h - gradient of the mean cross-entropy with respect to z (B,K), or to its rows first .. end - 1. */
+VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classes) VKT_U32(first) VKT_U32(end))
 #define XENT_DX_SPEC_BY_LANE 1
 #define XENT_DX_Z     0 /* f32 (B,K) */
 #define XENT_DX_T     1 /* u32 (B) */

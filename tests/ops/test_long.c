@@ -226,6 +226,15 @@ static void losses_of_many_rows_or_classes(void **state)
     }
 }
 
+static void scores_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    if (vkt_env_int("VKT_TEST_SMALL", 0)) skip();
+    check_scores(VKT_ROWS, 700, 50257); /* 141 MB */
+    check_scores(VKT_BATCH_LAST, 700, 50257);
+}
+
 static void too_many_classes_are_refused(void **state)
 {
     (void)state;
@@ -285,6 +294,7 @@ int main(void)
         cmocka_unit_test(long_sums),
         cmocka_unit_test(long_mean_squares),
         cmocka_unit_test(losses_of_many_rows_or_classes),
+        cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(too_many_classes_are_refused),
         cmocka_unit_test(a_label_that_is_no_class_shows),
     };
