@@ -46,17 +46,17 @@ static pid_t start(const rig *r, const char *const *args)
     return start_program(r, VKT_MNIST_PROGRAM, NULL, args);
 }
 
-static char *text_at(const rig *r, const char *path)
+static void read_text(const rig *r, const char *path, char **text)
 {
-    void *text = NULL;
     size_t n;
-    assert_int_equal(vkt_file_read(&r->h, path, 1u << 24, &text, &n), VKT_OK);
-    return text;
+    assert_int_equal(vkt_file_read(&r->h, path, 1u << 24, (void **)text, &n), VKT_OK);
 }
 
 static char *text_of(const rig *r, const char *name)
 {
-    return text_at(r, vkt_temp_dir_file(&r->dir, name));
+    char *text = NULL;
+    read_text(r, vkt_temp_dir_file(&r->dir, name), &text);
+    return text;
 }
 
 static run finish(const rig *r, pid_t child)
@@ -297,7 +297,9 @@ static void the_graph_sample_finds_its_line(void **state)
 static void the_readme_shows_the_graph_sample(void **state)
 {
     rig *r = rig_of(state);
-    char *readme = text_at(r, VKT_TEST_DIR "/../README.md"), *sample = text_at(r, VKT_TEST_DIR "/../samples/line.c");
+    char *readme = NULL, *sample = NULL;
+    read_text(r, VKT_TEST_DIR "/../README.md", &readme);
+    read_text(r, VKT_TEST_DIR "/../samples/line.c", &sample);
     char *code = strstr(readme, "```c\n"), *end = code ? strstr(code + 5, "```") : NULL;
     assert_non_null(end);
     *end = 0;
