@@ -1,6 +1,6 @@
 // elementwise.comp - y[i] = f(a[i], b[i]) for i < n, operands of one shape and layout
 //   RELU     y = a < 0 ? 0 : a            (NaN goes through)
-//   RELU_DX  y = a > 0 ? b : 0            a: relu's output, b: dy
+//   RELU_DX  y = a <= 0 ? 0 : b           a: relu's output, b: dy; a gradient at NaN goes through, as in torch
 //   ADD, MUL
 // grid: x over n / 4 in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
@@ -25,7 +25,7 @@ vec4 f(uint i)
 #if defined(RELU)
     return mix(a, vec4(0.0), lessThan(a, vec4(0.0)));
 #elif defined(RELU_DX)
-    return mix(vec4(0.0), LOAD4(b4, i), greaterThan(a, vec4(0.0)));
+    return mix(LOAD4(b4, i), vec4(0.0), lessThanEqual(a, vec4(0.0)));
 #elif defined(ADD)
     return a + LOAD4(b4, i);
 #elif defined(MUL)

@@ -102,7 +102,7 @@ const vkt_op vkt_op_relu_dx = { .name = "relu_dx",
                                 .infer = infer_same,
                                 .emit = relu_dx_emit,
                                 .tested_by = "relu",
-                                .formula = "dx = y > 0 ? dy : 0" };
+                                .formula = "dx = y <= 0 ? 0 : dy" };
 
 /* ---- dropout ---- */
 

@@ -18,7 +18,7 @@ static void relu_backward(const vkt_ref_call *c)
 {
     const size_t n = vkt_ref_count(c->in[0].shape);
     for (size_t i = 0; i < n; i++)
-        if (c->in[0].f[i] > 0) c->din[0][i] += c->dout[0][i];
+        if (!(c->in[0].f[i] <= 0)) c->din[0][i] += c->dout[0][i]; /* NaN: the gradient goes through */
 }
 
 const vkt_ref_op vkt_ref_relu = { "relu", 1, relu_forward, relu_backward };

@@ -133,7 +133,7 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
-/* max(x, 0); the gradient at 0 is 0, NaN propagates. Any shape and layout. */
+/* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
 /* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
  * index): the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation

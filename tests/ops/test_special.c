@@ -100,6 +100,9 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     read_f32(p, g, y, out);
     for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
+    read_f32(p, g, dx, grad); /* the gradient passes relu at NaN, and pooling hands it to the NaN */
+    assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
+    assert_true(grad[(1 * H + 2) * W + 4] == 0);
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
 }
