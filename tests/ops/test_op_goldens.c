@@ -213,7 +213,7 @@ static void a_case_is_as_in_pytorch(void **state)
     build(&s, name);
     check_reference(name, "out", &s.out[0]);
     for (uint32_t k = 0; k < s.c.n_in; k++) {
-        char part[16];
+        char part[24];
         snprintf(part, sizeof part, "grad_in%u", k);
         if (s.din[k].t.id) check_reference(name, part, &s.din[k]);
     }
