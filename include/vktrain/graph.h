@@ -282,7 +282,7 @@ VKT_API void vkt_program_destroy(vkt_program **p);
 typedef struct vkt_run {
     float lr;
     uint32_t rows;  /* real rows of this batch, not more than a gather's batch; 0: all */
-    uint32_t first; /* where the batch starts in the row order */
+    uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
 } vkt_run;
 /* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
  * NULL) counts this program's runs from 0. */
