@@ -30,6 +30,22 @@ bool harness_open(vkt_ctx **ctx)
     return true;
 }
 
+vkt_ctx *harness_ctx;
+
+int harness_setup(void **state)
+{
+    (void)state;
+    harness_open(&harness_ctx);
+    return 0;
+}
+
+int harness_teardown(void **state)
+{
+    (void)state;
+    vkt_ctx_destroy(&harness_ctx);
+    return vkt_test_is_clean() ? 0 : -1;
+}
+
 /* ---- views ---- */
 
 static void as_it_is(vkt_limits *lim)

@@ -13,6 +13,11 @@
 /* Opens the context of all tests of the program and prints "ran on: <device>". False where there is no device (and
  * VKT_REQUIRE_DEVICE is not set): the test is to be skipped. */
 bool harness_open(vkt_ctx **ctx);
+/* The same as a group fixture: opens harness_ctx (NULL: no device), and closes it with a check for leaks and messages.
+ */
+extern vkt_ctx *harness_ctx;
+int harness_setup(void **state);
+int harness_teardown(void **state);
 /* cmocka's way out of a test that needs a device and has none. */
 #define harness_needs(ctx)  \
     do {                    \

@@ -13,8 +13,6 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-static vkt_ctx *ctx; /* one for all tests; NULL: no device */
-
 static float *random_floats(uint64_t n, uint32_t stream)
 {
     vkt_rng r = vkt_rng_make(3, VKT_STREAM_TEST, stream, 0);
@@ -26,7 +24,7 @@ static float *random_floats(uint64_t n, uint32_t stream)
 
 static void skip_if_small(void)
 {
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     if (vkt_env_int("VKT_TEST_SMALL", 0)) skip();
 }
 
@@ -63,7 +61,7 @@ static bool job_run(job *j, vkt_tensor y)
     j->y = y;
     j->n_y = elements(j, y);
     vkt_keep(j->g, y);
-    const vkt_result r = vkt_program_create(ctx, j->g, NULL, NULL, &j->p);
+    const vkt_result r = vkt_program_create(harness_ctx, j->g, NULL, NULL, &j->p);
     if (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY) return false;
     assert_int_equal(r, VKT_OK);
     j->out = malloc(j->n_y * sizeof *j->out);
@@ -174,7 +172,7 @@ static void a_product_larger_than_a_binding(void **state)
 static void a_sum_longer_than_loops_may_be(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     check_product(5, 7, 450001);
 }
 
@@ -191,7 +189,7 @@ static void more_rows_than_work_groups(void **state)
 static void a_table_larger_than_a_binding(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     enum { ROWS = 200000, PIXELS = 784, BATCH = 64 };
     const vkt_host h = vkt_test_host();
     uint8_t *pixels = malloc((size_t)ROWS * PIXELS);
@@ -202,8 +200,8 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array *table, *chosen;
     const vkt_array_params tp = { .dtype = VKT_U8, .shape = vkt_shape2(ROWS, PIXELS), .data = pixels };
     const vkt_array_params cp = { .dtype = VKT_U32, .shape = vkt_shape1(BATCH), .data = order };
-    assert_int_equal(vkt_array_create(ctx, &tp, &table), VKT_OK);
-    assert_int_equal(vkt_array_create(ctx, &cp, &chosen), VKT_OK);
+    assert_int_equal(vkt_array_create(harness_ctx, &tp, &table), VKT_OK);
+    assert_int_equal(vkt_array_create(harness_ctx, &cp, &chosen), VKT_OK);
     vkt_graph *g;
     vkt_program *p;
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
@@ -214,7 +212,7 @@ static void a_table_larger_than_a_binding(void **state)
         vkt_gather_rows(g, arrays[0].tensor, arrays[1].tensor, BATCH, vkt_shape3(1, 28, 28), &scale, &shift);
     vkt_keep(g, y);
     const vkt_program_params params = { .arrays = arrays, .n_arrays = 2 };
-    assert_int_equal(vkt_program_create(ctx, g, NULL, &params, &p), VKT_OK);
+    assert_int_equal(vkt_program_create(harness_ctx, g, NULL, &params, &p), VKT_OK);
     assert_int_equal(vkt_program_run(p, &(vkt_run){ .rows = BATCH - 3 }, NULL), VKT_OK);
     float *got = malloc(sizeof(float) * BATCH * PIXELS);
     assert_non_null(got);
@@ -232,20 +230,6 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array_destroy(&chosen);
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    harness_open(&ctx);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    vkt_ctx_destroy(&ctx);
-    return vkt_test_is_clean() ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,5 +241,5 @@ int main(void)
         cmocka_unit_test(more_rows_than_work_groups),
         cmocka_unit_test(a_table_larger_than_a_binding),
     };
-    return cmocka_run_group_tests_name("large", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("large", tests, harness_setup, harness_teardown);
 }

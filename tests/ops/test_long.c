@@ -15,8 +15,6 @@
 #include "ops/ops.h"
 #include "support/host.h"
 
-static vkt_ctx *ctx; /* one for all tests; NULL: no device */
-
 #define OK(call) assert_int_equal((call), VKT_OK)
 
 static void *allocated(size_t bytes)
@@ -61,7 +59,7 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, vkt_shape3(R, K, S));
     const vkt_tensor y = K == 1 ? vkt_sum(g, x) : vkt_sum_to(g, x, vkt_shape2(K, 1));
     vkt_keep(g, y);
-    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
     float *data = random_floats(n, 0.5f, 1.5f);
     double *want = allocated(K * sizeof *want);
     for (uint32_t k = 0; k < K; k++) want[k] = 0;
@@ -83,7 +81,7 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
 static void long_sums(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     static const uint32_t shapes[][3] = { { 10000019, 1, 1 }, { 1000003, 2, 1 }, { 700001, 3, 1 }, { 3, 4, 300007 },
                                           { 70001, 129, 1 },  { 129, 5, 1024 },  { 37, 1000, 49 }, { 2, 70001, 3 },
                                           { 128, 64, 169 },   { 1, 200003, 8 },  { 66000, 1, 5 } };
@@ -95,7 +93,7 @@ static void long_sums(void **state)
 static void long_mean_squares(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     enum { B = 1000003, F = 3 };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         vkt_graph *g = new_graph();
@@ -104,7 +102,7 @@ static void long_mean_squares(void **state)
         const vkt_tensor target = vkt_input(g, "target", VKT_F32, VKT_ROWS, vkt_shape2(B, F));
         const vkt_tensor loss = vkt_mse(g, y, target);
         vkt_keep(g, loss);
-        OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+        OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
         float *a = random_floats(2 * B * F, -1, 1), *b = a + B * F;
         OK(vkt_program_write(p, y, a, sizeof(float) * B * F));
         OK(vkt_program_write(p, target, b, sizeof(float) * B * F));
@@ -146,7 +144,7 @@ static void scores_begin(scores *s, vkt_layout layout, uint32_t B, uint32_t K)
     vkt_keep(s->g, s->correct);
     vkt_keep(s->g, s->index);
     vkt_keep(s->g, s->dz);
-    OK(vkt_program_create(ctx, s->g, NULL, NULL, &s->p));
+    OK(vkt_program_create(harness_ctx, s->g, NULL, NULL, &s->p));
     s->logits = random_floats((size_t)B * K, -3, 3);
     s->labels = allocated(B * sizeof *s->labels);
     for (uint32_t b = 0; b < B; b++) s->labels[b] = (uint32_t)((uint64_t)b * 2654435761u % K);
@@ -218,7 +216,7 @@ static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
 static void losses_of_many_rows_or_classes(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         check_scores((vkt_layout)layout, 20011, 10);
         check_scores((vkt_layout)layout, 70, 1000);
@@ -229,7 +227,7 @@ static void losses_of_many_rows_or_classes(void **state)
 static void scores_larger_than_a_binding(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     if (vkt_env_int("VKT_TEST_SMALL", 0)) skip();
     check_scores(VKT_ROWS, 700, 50257); /* 141 MB */
     check_scores(VKT_BATCH_LAST, 700, 50257);
@@ -238,12 +236,12 @@ static void scores_larger_than_a_binding(void **state)
 static void too_many_classes_are_refused(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     vkt_graph *g = new_graph();
     vkt_program *p = NULL;
     vkt_keep(g, vkt_argmax(g, vkt_input(g, "z", VKT_F32, VKT_ROWS, vkt_shape2(2, 100001))));
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_E_UNSUPPORTED);
+    assert_int_equal(vkt_program_create(harness_ctx, g, NULL, NULL, &p), VKT_E_UNSUPPORTED);
     vkt_test_expect_errors(false);
     vkt_test_error_says("at most 100000 classes");
     assert_null(p);
@@ -254,7 +252,7 @@ static void too_many_classes_are_refused(void **state)
 static void a_label_that_is_no_class_shows(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
         for (uint32_t K = 5; K <= 105; K += 100) {
             scores s;
@@ -274,20 +272,6 @@ static void a_label_that_is_no_class_shows(void **state)
         }
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    harness_open(&ctx);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    vkt_ctx_destroy(&ctx);
-    return vkt_test_is_clean() ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,5 +282,5 @@ int main(void)
         cmocka_unit_test(too_many_classes_are_refused),
         cmocka_unit_test(a_label_that_is_no_class_shows),
     };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -10,8 +10,6 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-static vkt_ctx *ctx; /* one for all tests; NULL: no device */
-
 /* y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 picture. */
 static void max_pool(const float x[16], const vkt_pool2d_params *params, float *y, float dx[16])
 {
@@ -27,7 +25,7 @@ static void max_pool(const float x[16], const vkt_pool2d_params *params, float *
     assert_int_equal(vkt_gradients(g, &ty, &dy, 1, &tx, 1, &tdx), VKT_OK);
     vkt_keep(g, ty);
     vkt_keep(g, tdx);
-    assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_OK);
+    assert_int_equal(vkt_program_create(harness_ctx, g, NULL, NULL, &p), VKT_OK);
     const uint64_t bytes = 4ull * s.dim[2] * s.dim[3];
     const float seeds[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
     assert_int_equal(vkt_program_write(p, tx, x, 16 * sizeof *x), VKT_OK);
@@ -42,7 +40,7 @@ static void max_pool(const float x[16], const vkt_pool2d_params *params, float *
 static void the_first_maximum_wins_a_tie(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     const float x[16] = { 1, 1, 0, 2, 1, 1, 2, 2, -3, -3, 0, -0.0f, -3, -3, 0, 0 };
     const float want_dx[16] = { 1, 0, 0, 2, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0 };
     float y[4], dx[16];
@@ -54,7 +52,7 @@ static void the_first_maximum_wins_a_tie(void **state)
 static void overlapping_windows_add_up(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     float x[16] = { 0 }, y[9], dx[16];
     x[5] = 1; /* (1,1) wins the four windows around it, and ties elsewhere go to the first element */
     const float want_dx[16] = { 0, 0, 3, 0, 0, 1 + 2 + 4 + 5, 6, 0, 7, 8, 9, 0, 0, 0, 0, 0 };
@@ -66,7 +64,7 @@ static void overlapping_windows_add_up(void **state)
 static void nan_propagates_and_infinities_compare(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     const float inf = INFINITY;
     const float x[16] = { 5, NAN, inf, 1, 7, 9, inf, -inf, -inf, -inf, 1, 2, -inf, -inf, 3, NAN };
     float y[4], dx[16];
@@ -107,20 +105,6 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    harness_open(&ctx);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    vkt_ctx_destroy(&ctx);
-    return vkt_test_is_clean() ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,5 +113,5 @@ int main(void)
         cmocka_unit_test(nan_propagates_and_infinities_compare),
         cmocka_unit_test(output_sizes_are_torchs),
     };
-    return cmocka_run_group_tests_name("pool", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }

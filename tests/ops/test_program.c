@@ -9,8 +9,6 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static vkt_ctx *ctx; /* one for all tests; NULL: no device */
-
 static vkt_graph *graph(void)
 {
     const vkt_host h = vkt_test_host();
@@ -31,15 +29,15 @@ static vkt_graph *graph(void)
 static void a_graph_with_a_program_does_not_change(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     for (int keep = 0; keep < 2; keep++) {
         vkt_graph *g = graph();
         vkt_program *p, *again;
         const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5)), y = vkt_relu(g, x);
         const vkt_tensor z = vkt_add(g, y, y);
         vkt_keep(g, z);
-        OK(vkt_program_create(ctx, g, NULL, NULL, &p));
-        OK(vkt_program_create(ctx, g, NULL, NULL, &again));
+        OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
+        OK(vkt_program_create(harness_ctx, g, NULL, NULL, &again));
         vkt_program_destroy(&again);
         const size_t values = g->n_values;
         vkt_test_expect_errors(true);
@@ -67,7 +65,7 @@ static void a_graph_with_a_program_does_not_change(void **state)
 static void stores_and_arrays_of_another_context_are_refused(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     vkt_ctx *other;
     const vkt_host h = vkt_test_host();
     OK(vkt_ctx_create(NULL, &h, &other));
@@ -78,8 +76,8 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     const vkt_tensor w = vkt_param(g, "w", vkt_shape1(4)), e = vkt_external(g, "e", VKT_F32, vkt_shape1(4));
     vkt_keep(g, vkt_add(g, w, e));
     OK(vkt_store_create(other, g, &store));
-    REFUSED(vkt_program_create(ctx, g, store, NULL, &p), VKT_E_ARG, "store is of another context");
-    OK(vkt_array_create(ctx, &(vkt_array_params){ .dtype = VKT_F32, .shape = vkt_shape1(4) }, &array));
+    REFUSED(vkt_program_create(harness_ctx, g, store, NULL, &p), VKT_E_ARG, "store is of another context");
+    OK(vkt_array_create(harness_ctx, &(vkt_array_params){ .dtype = VKT_F32, .shape = vkt_shape1(4) }, &array));
     const vkt_binding binding = { e, array };
     const vkt_program_params params = { .arrays = &binding, .n_arrays = 1 };
     REFUSED(vkt_program_create(other, g, store, &params, &p), VKT_E_ARG, "made by this context");
@@ -93,7 +91,7 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
 static void a_store_is_laid_out_by_its_own_graph(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     vkt_graph *big = graph(), *small = graph();
     vkt_store *theirs, *own;
     vkt_program *p;
@@ -101,14 +99,14 @@ static void a_store_is_laid_out_by_its_own_graph(void **state)
     vkt_param(big, "w", vkt_shape1(4));
     const vkt_tensor y = vkt_relu(small, vkt_param(small, "w", vkt_shape1(4)));
     vkt_keep(small, y);
-    OK(vkt_store_create(ctx, big, &theirs));
-    OK(vkt_program_create(ctx, small, theirs, NULL, &p));
+    OK(vkt_store_create(harness_ctx, big, &theirs));
+    OK(vkt_program_create(harness_ctx, small, theirs, NULL, &p));
     vkt_program_destroy(&p);
-    OK(vkt_store_create(ctx, small, &own));
+    OK(vkt_store_create(harness_ctx, small, &own));
     const float w[4] = { 1, -2, 3, 4 };
     float got[4];
     OK(vkt_store_write(own, 0, VKT_PART_VALUE, w));
-    OK(vkt_program_create(ctx, small, own, NULL, &p));
+    OK(vkt_program_create(harness_ctx, small, own, NULL, &p));
     OK(vkt_program_run(p, NULL, NULL));
     OK(vkt_program_read(p, y, got, sizeof got));
     for (int i = 0; i < 4; i++) assert_true(got[i] == (w[i] > 0 ? w[i] : 0));
@@ -122,7 +120,7 @@ static void a_store_is_laid_out_by_its_own_graph(void **state)
 static void rows_are_those_of_the_batch(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     enum { BATCH = 6 };
     vkt_graph *g = graph();
     vkt_array *table;
@@ -131,12 +129,12 @@ static void rows_are_those_of_the_batch(void **state)
     uint64_t run;
     const uint32_t numbers[BATCH] = { 5, 4, 3, 2, 1, 0 };
     const vkt_array_params ap = { .dtype = VKT_U32, .shape = vkt_shape1(BATCH), .data = numbers };
-    OK(vkt_array_create(ctx, &ap, &table));
+    OK(vkt_array_create(harness_ctx, &ap, &table));
     const vkt_tensor e = vkt_external(g, "order", VKT_U32, vkt_shape1(BATCH));
     const vkt_tensor z = vkt_input(g, "z", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_softmax_cross_entropy(g, z, vkt_gather_labels(g, e, e, BATCH)), (vkt_tensor){ 0 });
     const vkt_binding binding = { e, table };
-    OK(vkt_program_create(ctx, g, NULL, &(vkt_program_params){ .arrays = &binding, .n_arrays = 1 }, &p));
+    OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .arrays = &binding, .n_arrays = 1 }, &p));
     REFUSED(vkt_program_run(p, &(vkt_run){ .rows = BATCH + 1 }, NULL), VKT_E_ARG, "at most the batch of 6 rows, got 7");
     OK(vkt_program_run(p, NULL, &run));
     assert_int_equal(run, 0);
@@ -149,7 +147,7 @@ static void rows_are_those_of_the_batch(void **state)
     g = graph(); /* without a gather nobody knows the batch */
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
-    OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
     for (uint32_t rows = 0; rows < 3; rows++) {
         OK(vkt_program_run(p, &(vkt_run){ .rows = rows }, &run));
         OK(vkt_program_metrics(p, run, &m));
@@ -170,20 +168,6 @@ static void gradients_are_made_once(void **state)
     vkt_graph_destroy(&g);
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    harness_open(&ctx);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    vkt_ctx_destroy(&ctx);
-    return vkt_test_is_clean() ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,5 +177,5 @@ int main(void)
         cmocka_unit_test(rows_are_those_of_the_batch),
         cmocka_unit_test(gradients_are_made_once),
     };
-    return cmocka_run_group_tests_name("program", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("program", tests, harness_setup, harness_teardown);
 }

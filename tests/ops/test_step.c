@@ -10,8 +10,6 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-static vkt_ctx *ctx; /* one for all tests; NULL: no device */
-
 /* loss = sum(p x) for a parameter p (8), with its gradient and Adam's update. */
 typedef struct trainer {
     vkt_graph *g;
@@ -31,8 +29,8 @@ static trainer trainer_make(double beta1, double beta2)
     const vkt_optimizer adam = { .kind = VKT_ADAM, .beta1 = beta1, .beta2 = beta2 };
     assert_int_equal(vkt_update(t.g, &adam), VKT_OK);
     vkt_report(t.g, loss, (vkt_tensor){ 0 });
-    assert_int_equal(vkt_store_create(ctx, t.g, &t.store), VKT_OK);
-    assert_int_equal(vkt_program_create(ctx, t.g, t.store, NULL, &t.p), VKT_OK);
+    assert_int_equal(vkt_store_create(harness_ctx, t.g, &t.store), VKT_OK);
+    assert_int_equal(vkt_program_create(harness_ctx, t.g, t.store, NULL, &t.p), VKT_OK);
     const float ones[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     assert_int_equal(vkt_program_write(t.p, t.x, ones, sizeof ones), VKT_OK);
     return t;
@@ -56,8 +54,8 @@ static uint32_t bits_of(float f)
 static void check_state(const trainer *tr, const double beta[2], uint32_t run, uint32_t t, uint64_t seed, float lr)
 {
     uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];
-    assert_int_equal(vkt_readback(ctx, tr->store->clock, 0, clock, sizeof clock), VKT_OK);
-    assert_int_equal(vkt_readback(ctx, tr->p->step, 0, step, sizeof step), VKT_OK);
+    assert_int_equal(vkt_readback(harness_ctx, tr->store->clock, 0, clock, sizeof clock), VKT_OK);
+    assert_int_equal(vkt_readback(harness_ctx, tr->p->step, 0, step, sizeof step), VKT_OK);
     assert_int_equal(clock[CLOCK_T], t);
     for (int i = 0; i < 2; i++) {
         const uint64_t q = vkt_fixed_pow(vkt_fixed_from_double(beta[i]), t);
@@ -78,7 +76,7 @@ static void check_state(const trainer *tr, const double beta[2], uint32_t run, u
 static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     static const double betas[][2] = { { 0.9, 0.999 }, { 0.5, 0.9999 }, { 0.99999, 0.25 } };
     static const uint64_t starts[] = { 0, 5, 1000, 123456 };
     for (size_t b = 0; b < VKT_COUNT(betas); b++) {
@@ -101,7 +99,7 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
 static void metrics_are_those_of_their_run(void **state)
 {
     (void)state;
-    harness_needs(ctx);
+    harness_needs(harness_ctx);
     trainer tr = trainer_make(0.9, 0.999);
     float p[8] = { 0 }, first = 0;
     for (uint32_t run = 0; run < 3 * RING_SLOTS; run++) {
@@ -161,20 +159,6 @@ static void an_optimizer_that_does_not_fit_is_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-static int open_device(void **state)
-{
-    (void)state;
-    harness_open(&ctx);
-    return 0;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    vkt_ctx_destroy(&ctx);
-    return vkt_test_is_clean() ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,5 +166,5 @@ int main(void)
         cmocka_unit_test(metrics_are_those_of_their_run),
         cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
     };
-    return cmocka_run_group_tests_name("step", tests, open_device, close_device);
+    return cmocka_run_group_tests_name("step", tests, harness_setup, harness_teardown);
 }
