@@ -25,7 +25,10 @@ static float *random_floats(uint64_t n, uint32_t stream)
 static void skip_if_small(void)
 {
     harness_needs(harness_ctx);
-    if (vkt_env_int("VKT_TEST_SMALL", 0)) skip();
+    if (vkt_env_int("VKT_TEST_SMALL", 0)) {
+        puts("SKIPPED: tensors larger than a binding: VKT_TEST_SMALL is set");
+        skip();
+    }
 }
 
 /* A graph of two inputs and one result, and their numbers on the host. */

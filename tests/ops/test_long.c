@@ -228,7 +228,10 @@ static void scores_larger_than_a_binding(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    if (vkt_env_int("VKT_TEST_SMALL", 0)) skip();
+    if (vkt_env_int("VKT_TEST_SMALL", 0)) {
+        puts("SKIPPED: the longest sums: VKT_TEST_SMALL is set");
+        skip();
+    }
     check_scores(VKT_ROWS, 700, 50257); /* 141 MB */
     check_scores(VKT_BATCH_LAST, 700, 50257);
 }
