@@ -6,41 +6,30 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
-void temp_make(temp_dir *t)
-{
-    const char *base = getenv("TMPDIR");
-    snprintf(t->path, sizeof t->path, "%s/vktrain-test-XXXXXX", base && *base ? base : "/tmp");
-    assert_non_null(mkdtemp(t->path));
-}
+#include "support/host.h"
 
-const char *temp_path(temp_dir *t, const char *name)
+const char *temp_write(const vkt_temp_dir *t, const char *name, const void *bytes, size_t n, bool gzip)
 {
-    snprintf(t->file, sizeof t->file, "%s/%s", t->path, name);
-    return t->file;
-}
-
-const char *temp_write(temp_dir *t, const char *name, const void *bytes, size_t n, bool gzip)
-{
-    const gzFile f = gzopen(temp_path(t, name), gzip ? "wb" : "wbT");
+    const char *path = vkt_temp_dir_file(t, name);
+    const gzFile f = gzopen(path, gzip ? "wb" : "wbT");
     assert_non_null(f);
     assert_int_equal(n ? gzwrite(f, bytes, (unsigned)n) : 0, n);
     assert_int_equal(gzclose(f), Z_OK);
-    return t->file;
+    return path;
 }
 
-void temp_remove(temp_dir *t)
+int temp_setup(void **state)
 {
-    DIR *dir = opendir(t->path);
-    assert_non_null(dir);
-    for (const struct dirent *e; (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlink(temp_path(t, e->d_name));
-    closedir(dir);
-    assert_int_equal(rmdir(t->path), 0);
+    static vkt_temp_dir t;
+    t = vkt_temp_dir_make();
+    *state = &t;
+    return vkt_test_setup(state);
+}
+
+int temp_teardown(void **state)
+{
+    vkt_temp_dir_remove(*state);
+    return vkt_test_teardown(state);
 }

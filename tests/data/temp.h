@@ -1,22 +1,16 @@
-/* data/temp.h - a temporary folder with files in it, for tests of readers. */
+/* data/temp.h - files for tests of readers, in a folder that lives as long as one test. */
 #ifndef VKT_TEST_TEMP_H
 #define VKT_TEST_TEMP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct temp_dir {
-    char path[256];
-    char file[512]; /* the last result of temp_path */
-} temp_dir;
+#include "support/temp_dir.h"
 
-/* Each fails the test when the system refuses. */
-void temp_make(temp_dir *t);
-/* "<folder>/<name>", valid until the next call. */
-const char *temp_path(temp_dir *t, const char *name);
-/* Writes a file, plain or as one gzip member; returns its path. */
-const char *temp_write(temp_dir *t, const char *name, const void *bytes, size_t n, bool gzip);
-/* Removes the folder and its files. */
-void temp_remove(temp_dir *t);
+/* Writes a file, plain or as one gzip member; returns its path (see vkt_temp_dir_file). */
+const char *temp_write(const vkt_temp_dir *t, const char *name, const void *bytes, size_t n, bool gzip);
+/* vkt_test_setup and vkt_test_teardown with a folder: *state is its vkt_temp_dir. */
+int temp_setup(void **state);
+int temp_teardown(void **state);
 
 #endif

@@ -31,7 +31,7 @@ static image idx_file(unsigned type, unsigned rank, const uint32_t *dim, size_t 
 
 static const uint32_t dims[4] = { 5, 2, 3, 4 };
 
-static void expect(temp_dir *t, const image *f, bool gzip, vkt_result want, const char *says)
+static void expect(vkt_temp_dir *t, const image *f, bool gzip, vkt_result want, const char *says)
 {
     const vkt_host h = vkt_test_host();
     const char *path = temp_write(t, "f", f->b, f->n, gzip);
@@ -50,7 +50,7 @@ static void expect(temp_dir *t, const image *f, bool gzip, vkt_result want, cons
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
 
-static void expect_both(temp_dir *t, const image *f, const char *says)
+static void expect_both(vkt_temp_dir *t, const image *f, const char *says)
 {
     expect(t, f, false, VKT_E_FORMAT, says);
     expect(t, f, true, VKT_E_FORMAT, says);
@@ -58,7 +58,7 @@ static void expect_both(temp_dir *t, const image *f, const char *says)
 
 static void all_ranks_are_read_plain_and_gzipped(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     size_t payload = 1;
     for (unsigned rank = 1; rank <= 4; rank++) {
@@ -78,7 +78,7 @@ static void all_ranks_are_read_plain_and_gzipped(void **state)
 
 static void a_file_cut_at_any_byte_is_refused(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     image f = idx_file(8, 4, dims, 120);
     assert_int_equal(f.n, 140);
     for (f.n = 0; f.n < 140; f.n++) {
@@ -92,7 +92,7 @@ static void a_file_cut_at_any_byte_is_refused(void **state)
 
 static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const image f = idx_file(8, 2, dims, 10);
     FILE *file = fopen(temp_write(t, "g", f.b, f.n, true), "rb");
     assert_non_null(file);
@@ -116,7 +116,7 @@ static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
 
 static void bytes_behind_the_array_are_refused(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     image f = idx_file(8, 3, dims, 31);
     expect(t, &f, false, VKT_E_FORMAT, "asks for 46 bytes, the file has 47");
     expect(t, &f, true, VKT_E_FORMAT, "asks for 46 bytes (decompressed), the file has 47");
@@ -133,7 +133,7 @@ static void bytes_behind_the_array_are_refused(void **state)
 
 static void wrong_header_fields_are_named(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     image f = idx_file(8, 3, dims, 30);
     f.b[0] = 0x89;
     f.b[1] = 'P';
@@ -163,7 +163,7 @@ static void wrong_header_fields_are_named(void **state)
 
 static void huge_sizes_are_refused_before_memory_is_taken(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const uint32_t overflow[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
     const uint32_t wraps[4] = { 1u << 16, 1u << 16, 1u << 16, 1u << 16 }; /* 2^64 */
     const uint32_t above[2] = { 1u << 10, (1u << 10) + 1 };
@@ -189,11 +189,11 @@ static void huge_sizes_are_refused_before_memory_is_taken(void **state)
 
 static void what_is_no_file_is_told(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     vkt_idx idx;
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_idx_read(&h, temp_path(t, "absent"), LIMIT, &idx), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_idx_read(&h, vkt_temp_dir_file(t, "absent"), LIMIT, &idx), VKT_E_NOT_FOUND);
     vkt_test_error_says("absent");
     assert_int_equal(vkt_idx_read(&h, t->path, LIMIT, &idx), VKT_E_IO);
     vkt_test_error_says(t->path);
@@ -201,7 +201,7 @@ static void what_is_no_file_is_told(void **state)
 
 static void every_failed_allocation_is_a_status(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     const image f = idx_file(8, 3, dims, 30);
     const char *path = temp_write(t, "f", f.b, f.n, true);
@@ -218,23 +218,9 @@ static void every_failed_allocation_is_a_status(void **state)
     vkt_free(&h, idx.data);
 }
 
-static int setup(void **state)
-{
-    static temp_dir t;
-    temp_make(&t);
-    *state = &t;
-    return vkt_test_setup(state);
-}
-
-static int teardown(void **state)
-{
-    temp_remove(*state);
-    return vkt_test_teardown(state);
-}
-
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(all_ranks_are_read_plain_and_gzipped),
         TEST(a_file_cut_at_any_byte_is_refused),

@@ -15,7 +15,7 @@
 #include "vktrain/data.h"
 
 /* Writes a u8 IDX file whose bytes are 0, 1, 2, .. modulo `modulo`. */
-static void write_idx(temp_dir *t, const char *name, unsigned rank, const uint32_t *dim, unsigned modulo, bool gzip)
+static void write_idx(vkt_temp_dir *t, const char *name, unsigned rank, const uint32_t *dim, unsigned modulo, bool gzip)
 {
     uint8_t b[4096] = { 0, 0, 8, (uint8_t)rank };
     size_t n = 4, payload = 1;
@@ -31,15 +31,15 @@ static void write_idx(temp_dir *t, const char *name, unsigned rank, const uint32
 
 static const uint32_t seven[1] = { 7 };
 
-static vkt_result open_pair(temp_dir *t, uint32_t classes, vkt_dataset **ds)
+static vkt_result open_pair(vkt_temp_dir *t, uint32_t classes, vkt_dataset **ds)
 {
     const vkt_host h = vkt_test_host();
     char images[512];
-    snprintf(images, sizeof images, "%s", temp_path(t, "images"));
-    return vkt_dataset_from_idx(&h, images, temp_path(t, "labels"), classes, ds);
+    snprintf(images, sizeof images, "%s", vkt_temp_dir_file(t, "images"));
+    return vkt_dataset_from_idx(&h, images, vkt_temp_dir_file(t, "labels"), classes, ds);
 }
 
-static void expect_format(temp_dir *t, uint32_t classes, const char *says)
+static void expect_format(vkt_temp_dir *t, uint32_t classes, const char *says)
 {
     vkt_dataset *ds;
     vkt_test_expect_errors(true);
@@ -51,7 +51,7 @@ static void expect_format(temp_dir *t, uint32_t classes, const char *says)
 
 static void gray_images_become_one_channel(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     write_idx(t, "images", 3, (const uint32_t[]){ 7, 2, 3 }, 256, false);
     write_idx(t, "labels", 1, seven, 4, true);
     vkt_dataset *ds;
@@ -70,7 +70,7 @@ static void gray_images_become_one_channel(void **state)
 
 static void colour_images_are_turned_into_planes(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     enum { N = 7, H = 2, W = 3, C = 4 };
     write_idx(t, "images", 4, (const uint32_t[]){ N, H, W, C }, 256, true);
     write_idx(t, "labels", 1, seven, 4, false);
@@ -91,11 +91,11 @@ static void colour_images_are_turned_into_planes(void **state)
 
 static void vectors_and_missing_labels_are_read(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     write_idx(t, "images", 2, (const uint32_t[]){ 5, 6 }, 256, false);
     vkt_dataset *ds;
-    assert_int_equal(vkt_dataset_from_idx(&h, temp_path(t, "images"), NULL, 0, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_from_idx(&h, vkt_temp_dir_file(t, "images"), NULL, 0, &ds), VKT_OK);
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);
     assert_true(chw[0] == 1 && chw[1] == 1 && chw[2] == 6);
@@ -106,7 +106,7 @@ static void vectors_and_missing_labels_are_read(void **state)
 
 static void pairs_that_do_not_fit_are_refused(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     write_idx(t, "images", 3, (const uint32_t[]){ 7, 2, 3 }, 256, false);
     write_idx(t, "labels", 1, (const uint32_t[]){ 6 }, 4, false);
     expect_format(t, 0, "has 6 labels");
@@ -121,7 +121,7 @@ static void pairs_that_do_not_fit_are_refused(void **state)
 
 static void a_folder_is_searched_for_every_usual_name(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     static const struct names {
         const char *images, *labels;
@@ -150,14 +150,14 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_OK);
         assert_int_equal(vkt_dataset_row_bytes(ds), c->rank == 4 ? 12 : 4);
         vkt_dataset_destroy(&ds);
-        unlink(temp_path(t, c->images));
-        unlink(temp_path(t, c->labels));
+        unlink(vkt_temp_dir_file(t, c->images));
+        unlink(vkt_temp_dir_file(t, c->labels));
     }
 }
 
 static void every_failed_allocation_is_a_status(void **state)
 {
-    temp_dir *t = *state;
+    vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     write_idx(t, "test-images-idx4-ubyte", 4, (const uint32_t[]){ 7, 2, 2, 3 }, 256, false);
     write_idx(t, "test-labels-idx1-ubyte", 1, seven, 4, false);
@@ -215,23 +215,9 @@ static void the_real_mnist_has_its_published_counts(void **state)
     skip();
 }
 
-static int setup(void **state)
-{
-    static temp_dir t;
-    temp_make(&t);
-    *state = &t;
-    return vkt_test_setup(state);
-}
-
-static int teardown(void **state)
-{
-    temp_remove(*state);
-    return vkt_test_teardown(state);
-}
-
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(gray_images_become_one_channel),
         TEST(colour_images_are_turned_into_planes),
