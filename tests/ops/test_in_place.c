@@ -1,13 +1,13 @@
 /* Rows that may compute in the memory of an input: with that input really lying there, in every view of the device,
  * they leave the bits that they leave elsewhere. A row gets here by its `in_place`. */
-#include "ops/harness.h"
-#include "ops/ops.h"
-#include "support/host.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "support/host.h"
 
 enum { SEEDS = 12 };
 
