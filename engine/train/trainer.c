@@ -54,8 +54,8 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text text = { .h = &t->host };
     VKT_TRY(vkt_nn_summary(t->builder, t->params.model.name, &layers));
     vkt_program_plan(t->program, &plan);
-    vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n", layers,
-                 vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
+    vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
+                 layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
                  plan.dispatches, plan.barriers);
     vkt_nn_summary_release(t->builder, &layers);
     t->summary = text.s;
