@@ -75,6 +75,8 @@ uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 
 /* Monotonic clock. */
 uint64_t vkt_now_ns(void);
+/* CPU time of the calling thread. */
+uint64_t vkt_thread_cpu_ns(void);
 
 /* An integer from the environment: `fallback` when unset or not a number. */
 int64_t vkt_env_int(const char *name, int64_t fallback);

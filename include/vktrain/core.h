@@ -171,6 +171,13 @@ VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 /* Gives cached, wholly free memory blocks back to the driver; returns how many bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
+/* What this context's threads have spent so far in waiting for the device. */
+typedef struct vkt_wait_stats {
+    uint64_t waits; /* those that had to block */
+    uint64_t wall_ns;
+    uint64_t cpu_ns; /* of the waiting thread: what the driver did on it meanwhile */
+} vkt_wait_stats;
+VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Turns a fast path off by name for this context (the same as VKT_NO_<NAME>=1 in the environment at creation), to
