@@ -207,7 +207,9 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
     if (vkt_env_int("VKT_DEBUG", 0) >= 3) vkt_program_log(p);
-    return vkt_record(p, params->profile);
+    p->profile = params->profile;
+    VKT_TRY(vkt_bind_all(p));
+    return vkt_parts_create(p);
 }
 
 static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
@@ -252,7 +254,8 @@ void vkt_program_destroy(vkt_program **pp)
     if (!p) return;
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
-    vkt_record_free(p);
+    vkt_parts_free(p);
+    vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
     vkt_buffer_destroy(ctx, &p->consts);

@@ -57,8 +57,13 @@ struct vkt_program {
     const vkt_pipeline **pipelines; /* by dispatch */
     VkBufferView *views;
     size_t n_views;
-    vkt_commands commands, profiled; /* profiled.cmd: the same with timestamps, if asked for */
-    vkt_timer timer;
+    /* parts.c: a run is the submissions of `parts`, or of `pieces` as long as that has none. */
+    vkt_series pieces;   /* one for every dispatch, with timestamps, to measure; none once the parts are there */
+    vkt_series parts;    /* for good */
+    vkt_series profiled; /* the parts with timestamps, if asked for */
+    uint32_t *ends;      /* by part: number of its last dispatch + 1 */
+    bool profile;
+    vkt_timer timer; /* start and end of every dispatch */
 
     uint64_t runs;                 /* submitted so far */
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
@@ -66,9 +71,17 @@ struct vkt_program {
 
 /* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
-/* Pipelines, descriptor sets and the recorded command buffers. */
-vkt_result vkt_record(vkt_program *p, bool profile);
-void vkt_record_free(vkt_program *p);
+/* Pipelines and descriptor sets. */
+vkt_result vkt_bind_all(vkt_program *p);
+void vkt_bind_free(vkt_program *p);
+/* Records dispatches first to end - 1, with the barriers between them and, if asked for, marks 2 i and 2 i + 1 around
+ * dispatch i. Order with what is submitted before and after, with transfers and with the host is vkt_submit's. */
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
+/* parts.c: the first command buffers of a program whose sets are there. */
+vkt_result vkt_parts_create(vkt_program *p);
+void vkt_parts_free(vkt_program *p);
+/* Before a run: cuts and records the parts as soon as it is known how long each dispatch takes. */
+vkt_result vkt_parts_prepare(vkt_program *p);
 vkt_result vkt_program_text(const vkt_program *p, vkt_text *t);
 /* The same, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
