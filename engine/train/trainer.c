@@ -57,7 +57,7 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
                  layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
                  plan.dispatches, plan.barriers);
-    vkt_nn_summary_release(t->builder, &layers);
+    vkt_text_release(&layers);
     t->summary = text.s;
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
 }
