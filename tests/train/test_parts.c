@@ -100,7 +100,7 @@ static void the_cuts_are_printed(void **state)
     assert_int_equal(vkt_program_print(t->program, &text), VKT_OK);
     snprintf(want, sizeof want, "==== submission %u of %u\n", plan_of(t).submissions, plan_of(t).submissions);
     assert_non_null(strstr(text, want));
-    vkt_text_release(t->program, &text);
+    vkt_text_release(&text);
 }
 
 int main(void)
