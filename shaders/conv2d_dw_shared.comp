@@ -11,12 +11,13 @@
 #include "abi/abi.h"
 #include "abi/blocks.abi.h"
 #include "abi/conv2d_dw_shared.abi.h"
+#include "lib/load.glsl"
 layout(constant_id = CONV2D_DW_SHARED_SPEC_TAPS) const uint TAPS = 9;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_N4) const uint N4 = 8;
 layout(constant_id = CONV2D_DW_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
-layout(binding = CONV2D_DW_SHARED_DY, std430) readonly buffer Dy { vec4 dy[]; };
-layout(binding = CONV2D_DW_SHARED_X, std430) readonly buffer X { vec4 x[]; };
+VKT_IN4(CONV2D_DW_SHARED_DY, dy);
+VKT_IN4(CONV2D_DW_SHARED_X, x);
 layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; };
 layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; };
 
@@ -29,7 +30,7 @@ mat4 load_a(uint m, uint k)
 {
     mat4 v = mat4(0.0);
     [[unroll]] for (uint i = 0; i < 4; i++)
-        if (m + i < pc.rows && k < pc.plane) v[i] = dy[((gl_WorkGroupID.z * pc.rows + m + i) * pc.plane + k) / 4];
+        if (m + i < pc.rows && k < pc.plane) v[i] = LOAD4(dy, ((gl_WorkGroupID.z * pc.rows + m + i) * pc.plane + k) / 4);
     return transpose(v);
 }
 
@@ -42,7 +43,7 @@ mat4 load_b(uint n, uint k)
         const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w; // off the picture: too large
         const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
         if (inside)
-            v[i] = x[(((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4];
+            v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
         if (n + i == pc.columns) v[i] = vec4(1.0);
     }
     return transpose(v);

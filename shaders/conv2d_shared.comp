@@ -13,6 +13,7 @@
 #include "abi/abi.h"
 #include "abi/blocks.abi.h"
 #include "abi/conv2d_shared.abi.h"
+#include "lib/load.glsl"
 layout(constant_id = CONV2D_SHARED_SPEC_TAPS) const uint TAPS = 9;
 layout(constant_id = CONV2D_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
 layout(constant_id = CONV2D_SHARED_SPEC_N4) const uint N4 = 8;
@@ -22,9 +23,9 @@ layout(constant_id = CONV2D_SHARED_SPEC_STRIDE_W) const uint STRIDE_W = 1;
 layout(constant_id = CONV2D_SHARED_SPEC_VECTORS) const bool VECTORS = false;
 layout(binding = CONV2D_SHARED_W, std430) readonly buffer W { float w[]; };
 layout(binding = CONV2D_SHARED_W, std430) readonly buffer W4 { vec4 w4[]; };
-layout(binding = CONV2D_SHARED_SRC, std430) readonly buffer Src { vec4 src[]; };
+VKT_IN4(CONV2D_SHARED_SRC, src);
 layout(binding = CONV2D_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
-layout(binding = CONV2D_SHARED_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+VKT_OUT4(CONV2D_SHARED_DST, dst);
 
 #ifdef TRANSPOSED
 const bool A_BY_K = !VECTORS;
@@ -79,7 +80,7 @@ mat4 load_b(uint n, uint k)
         const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
         const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
         if (k + j < pc.K && h < pc.src_height && x < pc.src_width)
-            v[j] = src[(((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4];
+            v[j] = LOAD4(src, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
     }
     return v;
 }
@@ -95,7 +96,7 @@ void main()
             const vec4 add = vec4(pc.bias != 0 ? bias[row] : 0.0);
             [[unroll]] for (uint j = 0; j < TN / 4; j++) {
                 const uint n = at.y + tile_column(4 * j);
-                if (n < pc.columns) dst[(row * pc.columns + n) / 4] = acc[i * TN / 4 + j] + add;
+                if (n < pc.columns) STORE4(dst, (row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
             }
         }
     }
