@@ -20,6 +20,18 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db);
 
+/* The same by Fourier transforms of `points` x `points` (conv2d_fft.c). vkt_conv2d_fft_points says how many: 0 where
+ * this way is not open; *is_faster: whether it is expected to win on this device. */
+typedef enum vkt_conv2d_product { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_product;
+uint32_t vkt_conv2d_fft_points(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+                               bool *is_faster);
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor w,
+                         vkt_tensor bias, vkt_tensor y);
+void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor dy, vkt_tensor w,
+                            vkt_tensor dx);
+void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor dy,
+                            vkt_tensor dw, vkt_tensor db);
+
 /* The gradients as nodes: dx (N,C,H,W) for `in` = {H, W}; dw (O,C/G,R,S) for `kernel` = {R, S}, and, with `bias`, db.
  */
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);

@@ -1,6 +1,7 @@
 /* ops/conv2d_emit.c - how the products of conv2d are cut into tiles: see the headers of shaders/conv2d_*.comp. */
 #include "ops/conv2d.h"
 
+#include <stdlib.h>
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
@@ -32,6 +33,14 @@ static bool is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu rounds are too long for one work group",
                                e->node->op->name, (unsigned long long)in_turn, (unsigned long long)rounds));
     return false;
+}
+
+/* Points of the Fourier transforms to compute with; 0: not so. */
+static uint32_t fft_points(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product)
+{
+    bool is_faster;
+    const uint32_t points = vkt_conv2d_fft_points(e, z, product, &is_faster);
+    return is_faster || getenv("FFT") ? points : 0;
 }
 
 /* ---- y and dx: tiles of destination channels x pixels ---- */
@@ -264,6 +273,11 @@ static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w,
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
 {
+    const uint32_t points = fft_points(e, z, VKT_CONV2D_Y);
+    if (points) {
+        vkt_emit_conv2d_fft(e, z, points, x, w, bias, y);
+        return;
+    }
     tile_job j = { .z = z,
                    .dst = { z->out[0], z->out[1] },
                    .src = { z->in[0], z->in[1] },
@@ -274,6 +288,11 @@ void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_te
 
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx)
 {
+    const uint32_t points = fft_points(e, z, VKT_CONV2D_DX);
+    if (points) {
+        vkt_emit_conv2d_fft_dx(e, z, points, dy, w, dx);
+        return;
+    }
     tile_job j = { .z = z,
                    .transposed = true,
                    .dst = { z->in[0], z->in[1] },
@@ -329,6 +348,11 @@ static void sum_slices(vkt_emit *e, vkt_tensor part, uint32_t slices, uint32_t p
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db)
 {
+    const uint32_t points = fft_points(e, z, VKT_CONV2D_DW);
+    if (points) {
+        vkt_emit_conv2d_fft_dw(e, z, points, x, dy, dw, db);
+        return;
+    }
     if (!fits(e, x) || !fits(e, dy) || !fits(e, dw)) return;
     const uint32_t plane = z->out[0] * z->out[1] * z->n4;
     const dw_cut c = cut_dw(e, z, plane);

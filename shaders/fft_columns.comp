@@ -1,0 +1,54 @@
+// fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
+//   dst[f][c][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
+//   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = T+2 + (u-1) T + v
+// The two real columns are the real and imaginary part of one transform, as the rows were.
+// grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/fft.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = FFT_SPEC_LANES) in;
+layout(constant_id = FFT_SPEC_T) const uint T = 16;
+layout(constant_id = FFT_SPEC_FIRST) const uint FIRST = 0;
+layout(constant_id = FFT_SPEC_STEP) const uint STEP = 1;
+layout(constant_id = FFT_SPEC_COUNT) const uint COUNT = 16;
+#include "lib/fft.glsl"
+
+VKT_IN4(FFT_IN, lines);
+layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+
+void main()
+{
+    const uvec2 share = share_of(pc.items);
+    const uint columns = pc.columns;
+    uint item = share.x + gl_LocalInvocationID.x;
+    while (item < share.y) {
+        const uint line = item / columns, column = item - line * columns;
+        const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
+        const uint plane = 2 * pc.channels * columns; // vec4s of a frequency
+        vec4 re[T], im[T];
+        [[unroll]] for (uint i = 0; i < T; i++) re[i] = im[i] = vec4(0);
+        uint from = (channel * COUNT * T + 2 * u) * columns + column;
+        [[unroll]] for (uint i = 0; i < COUNT; i++, from += T * columns) {
+            re[FIRST + i * STEP] = LOAD4(lines, from);
+            im[FIRST + i * STEP] = LOAD4(lines, from + columns);
+        }
+        fft(re, im);
+        uint to = 2 * channel * columns + column;
+        if (u == 0) {
+            const uint other = (FFT_HALF + 1) * plane;
+            [[unroll]] for (uint v = 0; v <= FFT_HALF; v++, to += plane) {
+                const uint w = (T - v) % T;
+                dst[to] = 0.5 * (re[v] + re[w]), dst[to + columns] = 0.5 * (im[v] - im[w]);
+                dst[to + other] = 0.5 * (im[v] + im[w]), dst[to + other + columns] = 0.5 * (re[w] - re[v]);
+            }
+        } else {
+            to += (T + 2 + (u - 1) * T) * plane;
+            [[unroll]] for (uint v = 0; v < T; v++, to += plane) dst[to] = re[v], dst[to + columns] = im[v];
+        }
+        item += gl_WorkGroupSize.x;
+    }
+}
