@@ -3,6 +3,7 @@
 #ifndef VKT_LIMITS_H
 #define VKT_LIMITS_H
 
+#include "base/variant.h"
 #include "vktrain/core.h"
 
 /* Every tensor, and every window bound into one, starts at a multiple of this many bytes: the largest value that Vulkan
@@ -24,6 +25,7 @@ typedef struct vkt_limits {
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */
+    vkt_choices choices;              /* what selection among variants hears from outside the op */
 } vkt_limits;
 
 #endif

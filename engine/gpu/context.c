@@ -214,10 +214,14 @@ static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 
 vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature)
 {
+    vkt_variant v;
     if (strcmp(feature, "transfer_queue") == 0) return drop_transfer_queue(ctx);
-    if (strcmp(feature, "texel") != 0)
-        return vkt_fail(&ctx->host, VKT_E_NOT_FOUND, "disable: want \"texel\" or \"transfer_queue\", got \"%s\"",
-                        feature);
-    ctx->limits.max_texel_elements = 0;
+    if (strcmp(feature, "texel") == 0)
+        ctx->limits.max_texel_elements = 0;
+    else if (vkt_variant_find(feature, &v))
+        ctx->limits.choices.off |= (uint64_t)1 << v;
+    else
+        return vkt_fail(&ctx->host, VKT_E_NOT_FOUND,
+                        "disable: want \"texel\", \"transfer_queue\" or a variant of an op, got \"%s\"", feature);
     return VKT_OK;
 }

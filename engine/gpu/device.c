@@ -328,6 +328,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .max_texel_elements = wants_texel(cpu) ? l->maxTexelBufferElements : 0,
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
         .cpu = cpu,
+        .choices.off = vkt_variants_off(),
     };
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;

@@ -89,7 +89,7 @@ struct vkt_op {
     bool side_effect;       /* kept though nothing reads its outputs (updates, reports) */
     bool prologue;          /* runs before every other node, whenever it was added */
     uint32_t diff;          /* bit i: input i has a gradient */
-    size_t attr_bytes;
+    size_t attr_bytes;      /* no padding in the struct of an op that picks variants: see vkt_node_key */
     /* Checks inputs and attributes, states outputs. */
     vkt_result (*infer)(vkt_infer *f);
     /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:
@@ -209,6 +209,13 @@ typedef struct vkt_dispatch {
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
 
+/* A choice among variants that an op made for a node. */
+typedef struct vkt_picked {
+    uint32_t node;
+    vkt_variant variant;
+    uint64_t usable; /* what it chose among */
+} vkt_picked;
+
 struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
@@ -218,8 +225,19 @@ struct vkt_emit {
     size_t n, cap;
     vkt_value *extra; /* scratch and constants: ids follow those of the graph */
     size_t n_extra, cap_extra;
+    vkt_picked *picked; /* in the order of the nodes' lowering */
+    size_t n_picked, cap_picked;
     const vkt_node *node;
 };
+
+/* The one place where an op's emit chooses among variants (base/variant.h) for the node being lowered. `usable` is the
+ * set of those that are right for it on this device, e.g. VKT_V(DIRECT) | VKT_V(TILE), and `preferred` the one of them
+ * that the op takes on its own; the result is another of them where one is switched off, forced or tuned
+ * (vkt_choices). A node may choose several times, among sets that share no variant. */
+vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred);
+/* What tells a node's work from another's: op, attributes as bytes, shape, layout and type of inputs and outputs. Equal
+ * for equal nodes of any graph, in every run. */
+uint64_t vkt_node_key(const vkt_node *n);
 
 /* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is cut: kernels stride over
  * x. They need not stride over y and z, whose counts above it are VKT_E_UNSUPPORTED. */

@@ -77,6 +77,33 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
     return t;
 }
 
+static uint64_t hash_value(uint64_t h, const vkt_graph *g, vkt_tensor t)
+{
+    const vkt_value *v = vkt_value_of(g, t); /* id 0, an absent input, has rank 0 */
+    const uint32_t kind[] = { t.id != 0, (uint32_t)v->dtype, (uint32_t)v->layout, v->shape.rank };
+    return vkt_hash(vkt_hash(h, kind, sizeof kind), v->shape.dim, v->shape.rank * sizeof v->shape.dim[0]);
+}
+
+uint64_t vkt_node_key(const vkt_node *n)
+{
+    uint64_t h = vkt_hash(VKT_HASH_START, n->op->name, strlen(n->op->name) + 1);
+    if (n->attr) h = vkt_hash(h, n->attr, n->op->attr_bytes);
+    for (uint32_t i = 0; i < n->n_in; i++) h = hash_value(h, n->g, n->in[i]);
+    for (uint32_t i = 0; i < n->n_out; i++) h = hash_value(h, n->g, n->out[i]);
+    return h;
+}
+
+vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred)
+{
+    const vkt_variant v = vkt_variant_choose(&e->lim->choices, vkt_node_key(e->node), usable, preferred);
+    const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
+    if (r == VKT_OK)
+        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable };
+    else
+        vkt_emit_error(e, r);
+    return v;
+}
+
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_emit *out)
 {
     *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g };
@@ -97,7 +124,9 @@ void vkt_lower_free(vkt_emit *e)
     for (size_t i = 0; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
     vkt_free(&e->host, e->extra);
     vkt_free(&e->host, e->list);
+    vkt_free(&e->host, e->picked);
     e->extra = NULL;
     e->list = NULL;
-    e->n = e->n_extra = 0;
+    e->picked = NULL;
+    e->n = e->n_extra = e->n_picked = 0;
 }

@@ -13,7 +13,7 @@ typedef struct dx_attr {
 typedef struct dw_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */
-    bool bias;          /* db is the second output */
+    uint32_t bias;      /* 1: db is the second output (no bool: see vkt_node_key) */
 } dw_attr;
 
 static vkt_conv2d_size size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],

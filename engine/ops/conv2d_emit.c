@@ -265,7 +265,9 @@ static void emit_direct(vkt_emit *e, const tile_job *j, vkt_tensor src, vkt_tens
 
 static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
 {
-    if (is_shallow(j))
+    const bool shallow = is_shallow(j);
+    const uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0);
+    if (vkt_pick(e, usable, shallow ? VKT_V_DIRECT : VKT_V_TILE) == VKT_V_DIRECT)
         emit_direct(e, j, src, w, bias, dst);
     else
         emit_tiles(e, j, src, w, bias, dst);

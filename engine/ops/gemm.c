@@ -186,13 +186,13 @@ static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t widt
     return p;
 }
 
-/* The operand in panels of `width`: where it lies if it is read few times, else packed into `scratch` (made here at
- * first need, for blocks of up to `bytes`). Where B lies, its rows must go along k. */
+/* The operand in panels of `width`: packed into `scratch` (made here at first need, for blocks of up to `bytes`), or,
+ * if it is `placed`, where it lies. */
 static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const block *b, uint32_t width,
-                      uint32_t reads, uint64_t bytes, vkt_tensor *scratch)
+                      bool placed, uint64_t bytes, vkt_tensor *scratch)
 {
     const bool is_a = src == &g->a;
-    if (reads < PACK_READS && (is_a || !src->x_outer) && lies_well(e, src, b)) return unpacked(src, b, width);
+    if (placed && lies_well(e, src, b)) return unpacked(src, b, width);
     block whole = *b;
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
@@ -242,6 +242,22 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                      vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
 }
 
+/* Which operands are packed. Where B lies, its rows must go along k; later blocks lie as the first does, or are packed
+ * all the same. */
+static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o)
+{
+    const bool a_lies = lies_well(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k });
+    const bool b_lies = !g->b.x_outer && lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
+    const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
+                            (a_lies && b_lies ? VKT_V(PLACED) : 0);
+    const bool a_stays = a_lies && g->n < PACK_READS, b_stays = b_lies && g->m < PACK_READS;
+    return vkt_pick(e, usable,
+                    a_stays && b_stays ? VKT_V_PLACED
+                    : a_stays          ? VKT_V_PACKED_B
+                    : b_stays          ? VKT_V_PACKED_A
+                                       : VKT_V_PACKED);
+}
+
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
 {
     blocks o;
@@ -249,6 +265,8 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
         unsupported(e, g);
         return;
     }
+    const vkt_variant v = pick(e, g, &o);
+    const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
     const uint64_t k = vkt_round_up(o.k, 4);
     const uint64_t a_bytes = vkt_round_up(o.rows, o.mb) * k * 4 * (g->a.batch ? o.batches : 1);
     const uint64_t b_bytes = vkt_round_up(g->n, o.nb) * k * 4 * (g->b.batch ? o.batches : 1);
@@ -257,10 +275,10 @@ void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
         for (uint32_t k0 = 0; k0 < g->k; k0 += o.k) {
             const uint32_t batches = VKT_MIN(o.batches, g->batches - batch), kn = VKT_MIN(o.k, g->k - k0);
             const panels b =
-                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, g->m, b_bytes, &b_scratch);
+                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, b_placed, b_bytes, &b_scratch);
             for (uint32_t row = 0; row < g->m; row += o.rows) {
                 const block rows = { batch, batches, row, VKT_MIN(o.rows, g->m - row), k0, kn };
-                const panels a = operand(e, g, &g->a, &rows, o.mb, g->n, a_bytes, &a_scratch);
+                const panels a = operand(e, g, &g->a, &rows, o.mb, a_placed, a_bytes, &a_scratch);
                 emit_tiles(e, g, &o, &a, &b, &rows);
             }
         }

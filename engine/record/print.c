@@ -1,6 +1,14 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
+/* The node's choices among variants: " by tile". */
+static void picked_text(const vkt_program *p, uint32_t node, vkt_text *t)
+{
+    for (size_t i = 0; i < p->lowered.n_picked; i++)
+        if (p->lowered.picked[i].node == node)
+            vkt_text_add(t, " by %s", vkt_variant_name(p->lowered.picked[i].variant));
+}
+
 static void graph_text(const vkt_program *p, vkt_text *t)
 {
     const vkt_graph *g = p->g;
@@ -21,6 +29,7 @@ static void graph_text(const vkt_program *p, vkt_text *t)
                          vkt_shape_text(v->shape, shape), v->layout == VKT_BATCH_LAST ? " batch-last" : "",
                          v->alias ? " (alias)" : "");
         }
+        picked_text(p, n->index, t);
         vkt_text_add(t, "\n");
     }
 }

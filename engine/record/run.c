@@ -144,7 +144,7 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     *count = 0;
     if (!p->timer.pool) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
     const size_t n = p->lowered.n;
-    uint64_t index, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
+    uint64_t index = 0, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
     vkt_result r = submit(p, run, p->profiled.cmd, &index);
     if (r == VKT_OK) r = wait_run(p, index);

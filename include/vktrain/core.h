@@ -174,8 +174,9 @@ VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
 /* Turns a fast path off by name for this context (the same as VKT_NO_<NAME>=1 in the environment at creation), to
- * bisect a fault. Names: "texel" (texel-buffer loads), "transfer_queue". VKT_E_NOT_FOUND for another name. Call before
- * programs are created. */
+ * bisect a fault. Names: "texel" (texel-buffer loads), "transfer_queue", and the variants of ops, which `vkt-bench
+ * --list` prints; where a variant is the only one that can do something, it is taken all the same. VKT_E_NOT_FOUND for
+ * another name. Call before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 
 #ifdef __cplusplus

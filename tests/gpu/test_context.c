@@ -294,6 +294,9 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(vkt_ctx_disable(ctx, "texel"), VKT_OK);
     assert_int_equal(ctx->limits.max_texel_elements, 0);
     assert_int_equal(vkt_ctx_disable(ctx, "transfer_queue"), VKT_OK);
+    assert_true(ctx->limits.choices.off == 0);
+    assert_int_equal(vkt_ctx_disable(ctx, "tile"), VKT_OK);
+    assert_true(ctx->limits.choices.off == VKT_V(TILE));
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_ctx_disable(ctx, "warp drive"), VKT_E_NOT_FOUND);
     vkt_test_error_says("warp drive");
@@ -303,11 +306,12 @@ static void fast_paths_are_switched_off_by_name(void **state)
     ctx = rig_open(NULL, NULL);
     assert_true(ctx->limits.max_texel_elements >= 65536);
     vkt_ctx_destroy(&ctx);
-    assert_int_equal(setenv("VKT_NO_TEXEL", "1", 1), 0);
+    assert_int_equal(setenv("VKT_NO_TEXEL", "1", 1) | setenv("VKT_NO_DIRECT", "1", 1), 0);
     ctx = rig_open(NULL, NULL);
     assert_int_equal(ctx->limits.max_texel_elements, 0);
+    assert_true(ctx->limits.choices.off == VKT_V(DIRECT));
     vkt_ctx_destroy(&ctx);
-    assert_int_equal(unsetenv("VKT_TEXEL") | unsetenv("VKT_NO_TEXEL"), 0);
+    assert_int_equal(unsetenv("VKT_TEXEL") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
 /* What a validation layer says becomes error lines that the test host counts; else a clean run would mean nothing. */

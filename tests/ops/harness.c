@@ -98,7 +98,8 @@ typedef struct rig {
 /* All physical bytes that a run left: outputs, then gradients. */
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
-    uint64_t work; /* hash of what was dispatched, group counts in x aside */
+    uint64_t work;      /* hash of what was dispatched, group counts in x aside */
+    uint64_t not_taken; /* variants that could have been chosen, and were not */
 } result;
 
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
@@ -363,6 +364,16 @@ static uint64_t hash_work(const vkt_program *p)
     return h;
 }
 
+static uint64_t not_taken(const vkt_emit *e)
+{
+    uint64_t usable = 0, taken = 0;
+    for (size_t i = 0; i < e->n_picked; i++) {
+        usable |= e->picked[i].usable;
+        taken |= (uint64_t)1 << e->picked[i].variant;
+    }
+    return usable & ~taken;
+}
+
 /* No binding is larger than the view says that the device can bind. */
 static void check_bindings(rig *r, const vkt_limits *lim)
 {
@@ -385,6 +396,7 @@ static vkt_result create(rig *r)
     vkt_result status = VKT_OK;
     if (r->s->g->n_params) assert_int_equal(vkt_store_create(r->ctx, r->s->g, &r->store), VKT_OK);
     r->view->change(&r->ctx->limits);
+    r->ctx->limits.choices.force = r->view->force;
     vkt_test_expect_errors(r->view->may_refuse);
     status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, NULL, &r->p);
     vkt_test_expect_errors(false);
@@ -408,6 +420,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
         for (size_t i = 0; i < VKT_COUNT(one.raw); i++)
             if (one.raw[i]) check_result(&r, i, one.raw[i]);
         one.work = hash_work(r.p);
+        one.not_taken = not_taken(&r.p->lowered);
         if (view->same_bits && one.work == first->work) check_same_bits(&r, first, &one, "than as it is");
         result_free(&two);
         if (view == harness_views)
@@ -430,5 +443,12 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     check_view(ctx, s, &harness_views[0], &first, report);
     if (report->faults == before)
         check_view(ctx, s, &harness_views[1 + s->seed % (harness_n_views - 1)], &first, report);
+    if (report->faults == before && first.not_taken) {
+        uint64_t others = first.not_taken;
+        for (uint64_t skip = s->seed % (uint64_t)__builtin_popcountll(others); skip; skip--) others &= others - 1;
+        const vkt_variant v = (vkt_variant)__builtin_ctzll(others);
+        const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
+        check_view(ctx, s, &other, &first, report);
+    }
     result_free(&first);
 }

@@ -30,6 +30,7 @@ typedef struct harness_view {
     void (*change)(vkt_limits *lim);
     bool may_refuse; /* VKT_E_UNSUPPORTED is an answer */
     bool same_bits;  /* results are those of the first view, bit by bit */
+    uint64_t force;  /* variants */
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
@@ -40,7 +41,8 @@ typedef struct harness_report {
     unsigned faults;
 } harness_report;
 
-/* Runs the subject in view 0 and, if that was right, in one of the others, by its seed. Adds to the report. */
+/* Runs the subject in view 0 and, if that was right, in one of the others and, where ops had a choice, by a variant
+ * that they did not take; both by its seed. Adds to the report. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 
 /* One comparison, for tests with a graph of their own: |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers,

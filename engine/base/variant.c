@@ -1,0 +1,64 @@
+/* base/variant.c - see variant.h. */
+#include "base/variant.h"
+
+#include "base/base.h"
+
+static const struct {
+    const char *name, *what;
+} variants[] = {
+#define VKT_VARIANT_ROW(id, name, what) { name, what },
+    VKT_VARIANTS(VKT_VARIANT_ROW)
+#undef VKT_VARIANT_ROW
+};
+
+const char *vkt_variant_name(vkt_variant v)
+{
+    return (unsigned)v < VKT_COUNT(variants) ? variants[v].name : "?";
+}
+
+const char *vkt_variant_what(vkt_variant v)
+{
+    return (unsigned)v < VKT_COUNT(variants) ? variants[v].what : "?";
+}
+
+bool vkt_variant_find(const char *name, vkt_variant *out)
+{
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (strcmp(variants[i].name, name) == 0) {
+            *out = (vkt_variant)i;
+            return true;
+        }
+    return false;
+}
+
+uint64_t vkt_variants_off(void)
+{
+    uint64_t off = 0;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (vkt_env_disabled(variants[i].name)) off |= (uint64_t)1 << i;
+    return off;
+}
+
+/* 0: nothing was measured for it. */
+static uint64_t tuned(const vkt_choices *c, uint64_t key)
+{
+    size_t lo = 0, hi = c->n_tuned;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        if (c->tuned[mid].key < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].variants : 0;
+}
+
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, uint64_t usable, vkt_variant preferred)
+{
+    const uint64_t own = (uint64_t)1 << preferred & usable;
+    const uint64_t left = usable & ~c->off ? usable & ~c->off : own ? own : usable;
+    const uint64_t wishes[] = { left & c->force, left & tuned(c, key), left & own, left };
+    for (size_t i = 0; i < VKT_COUNT(wishes); i++)
+        if (wishes[i]) return (vkt_variant)__builtin_ctzll(wishes[i]);
+    return preferred;
+}

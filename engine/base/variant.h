@@ -1,0 +1,58 @@
+/* base/variant.h - the ways to compute that ops choose among, and what a choice hears from outside the op. Chosen in
+ * one place: vkt_pick (ir/ir.h).
+ *
+ * A new variant is one line here. The order is that of preference where a device's own choice is switched off, so what
+ * always works stands last. */
+#ifndef VKT_VARIANT_H
+#define VKT_VARIANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(ID, "name", "what it is"): VKT_V_<ID> in C; the name serves VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant
+ * and tuning files. */
+#define VKT_VARIANTS(X)                                                                             \
+    X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
+    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \
+    X(PLACED, "placed", "matrix product: operands are read where they lie")                         \
+    X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it lies") \
+    X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it lies") \
+    X(PACKED, "packed", "matrix product: both operands are copied to panels first")
+
+typedef enum vkt_variant {
+#define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,
+    VKT_VARIANTS(VKT_VARIANT_ENUM)
+#undef VKT_VARIANT_ENUM
+        VKT_V_COUNT
+} vkt_variant;
+
+_Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
+/* A set of one: sets are made with |. */
+#define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
+
+/* What was measured to be best for a node (vkt_node_key): the variants to take, one per choice that its op makes. */
+typedef struct vkt_tuned {
+    uint64_t key;
+    uint64_t variants;
+} vkt_tuned;
+
+/* Part of vkt_limits. All zero: every op takes what it prefers. */
+typedef struct vkt_choices {
+    uint64_t off;           /* variants that are switched off */
+    uint64_t force;         /* variants to take wherever they can be taken */
+    const vkt_tuned *tuned; /* by rising key; lent */
+    size_t n_tuned;
+} vkt_choices;
+
+const char *vkt_variant_name(vkt_variant v);
+const char *vkt_variant_what(vkt_variant v);
+/* False where there is none of that name. */
+bool vkt_variant_find(const char *name, vkt_variant *out);
+/* Those that the environment switches off with VKT_NO_<NAME>=1. */
+uint64_t vkt_variants_off(void);
+/* One of `usable`, which must not be empty: a forced one, else the tuned one of `key`, else `preferred`; none that is
+ * off, as long as another is left. */
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, uint64_t usable, vkt_variant preferred);
+
+#endif

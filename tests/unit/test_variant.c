@@ -1,0 +1,190 @@
+/* Selection among variants: what an op prefers, and what is switched off, forced or tuned. No device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ir/ir.h"
+#include "support/host.h"
+
+#define BOTH (VKT_V(DIRECT) | VKT_V(TILE))
+
+static void an_op_takes_what_it_prefers(void **state)
+{
+    (void)state;
+    const vkt_choices none = { 0 };
+    assert_int_equal(vkt_variant_choose(&none, 1, BOTH, VKT_V_TILE), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&none, 1, BOTH, VKT_V_DIRECT), VKT_V_DIRECT);
+}
+
+static void what_is_off_is_not_taken_while_another_is_left(void **state)
+{
+    (void)state;
+    const vkt_tuned tuned[] = { { 1, VKT_V(TILE) } };
+    const vkt_choices no_tile = { .off = VKT_V(TILE), .force = VKT_V(TILE), .tuned = tuned, .n_tuned = 1 };
+    assert_int_equal(vkt_variant_choose(&no_tile, 1, BOTH, VKT_V_TILE), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&no_tile, 1, VKT_V(TILE), VKT_V_TILE), VKT_V_TILE);
+    const vkt_choices none_left = { .off = BOTH };
+    assert_int_equal(vkt_variant_choose(&none_left, 1, BOTH, VKT_V_TILE), VKT_V_TILE);
+    const vkt_choices no_packing = { .off = VKT_V(PACKED) | VKT_V(PACKED_A) };
+    assert_int_equal(
+        vkt_variant_choose(&no_packing, 1, VKT_V(PACKED) | VKT_V(PACKED_A) | VKT_V(PACKED_B), VKT_V_PACKED),
+        VKT_V_PACKED_B);
+}
+
+static void forced_goes_before_tuned_and_tuned_before_preferred(void **state)
+{
+    (void)state;
+    const vkt_tuned tuned[] = { { 3, VKT_V(DIRECT) }, { 5, VKT_V(TILE) | VKT_V(PACKED) }, { 9, VKT_V(DIRECT) } };
+    vkt_choices c = { .tuned = tuned, .n_tuned = VKT_COUNT(tuned) };
+    assert_int_equal(vkt_variant_choose(&c, 3, BOTH, VKT_V_TILE), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&c, 5, BOTH, VKT_V_DIRECT), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 5, VKT_V(PACKED) | VKT_V(PLACED), VKT_V_PLACED), VKT_V_PACKED);
+    assert_int_equal(vkt_variant_choose(&c, 9, BOTH, VKT_V_TILE), VKT_V_DIRECT);
+    for (uint64_t key = 0; key < 12; key++)
+        if (key != 3 && key != 5 && key != 9)
+            assert_int_equal(vkt_variant_choose(&c, key, BOTH, VKT_V_TILE), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 3, VKT_V(TILE), VKT_V_TILE), VKT_V_TILE); /* tuned, but not usable here */
+    c.force = VKT_V(TILE);
+    assert_int_equal(vkt_variant_choose(&c, 3, BOTH, VKT_V_DIRECT), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 3, VKT_V(DIRECT), VKT_V_DIRECT), VKT_V_DIRECT);
+}
+
+static void names_are_unique_and_found(void **state)
+{
+    (void)state;
+    vkt_variant v;
+    for (int i = 0; i < VKT_V_COUNT; i++) {
+        const char *name = vkt_variant_name((vkt_variant)i);
+        assert_true(vkt_variant_find(name, &v));
+        assert_int_equal(v, i);
+        for (const char *c = name; *c; c++)
+            assert_true(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_');
+    }
+    assert_false(vkt_variant_find("warp drive", &v));
+    assert_string_equal(vkt_variant_name(VKT_V_COUNT), "?");
+}
+
+static void the_environment_switches_off_by_name(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("VKT_NO_TILE", "1", 1) | setenv("VKT_NO_PACKED_A", "1", 1), 0);
+    assert_int_equal(setenv("VKT_NO_DIRECT", "0", 1), 0);
+    assert_true(vkt_variants_off() == (VKT_V(TILE) | VKT_V(PACKED_A)));
+    assert_int_equal(unsetenv("VKT_NO_TILE") | unsetenv("VKT_NO_PACKED_A") | unsetenv("VKT_NO_DIRECT"), 0);
+    assert_true(vkt_variants_off() == 0);
+}
+
+/* y = x, by DIRECT or TILE, TILE preferred; the variant is the kernel's number. */
+static vkt_result copy_infer(vkt_infer *f)
+{
+    vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
+    return VKT_OK;
+}
+
+static void copy_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->out[0] } };
+    const uint32_t spec = 8;
+    vkt_dispatch_add(e, (uint16_t)(1 + vkt_pick(e, BOTH, VKT_V_TILE)), bind, 2, NULL, 0, &spec, 1, 1, 1, 1);
+}
+
+static const vkt_op copy = {
+    .name = "copy", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
+};
+static const vkt_op other = {
+    .name = "other", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
+};
+
+/* The node of `op` over an input of that layout and shape. */
+static const vkt_node *add_node(vkt_graph *g, const vkt_op *op, uint32_t attr, vkt_layout layout, vkt_shape shape)
+{
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, shape);
+    const vkt_tensor y = vkt_apply(g, op, &x, 1, &attr, NULL);
+    assert_int_not_equal(y.id, 0);
+    return g->nodes[vkt_value_of(g, y)->producer - 1];
+}
+
+static vkt_graph *new_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    return g;
+}
+
+static void a_key_tells_one_nodes_work_from_anothers(void **state)
+{
+    (void)state;
+    vkt_graph *g = new_graph(), *again = new_graph();
+    const vkt_shape s = vkt_shape2(4, 6);
+    const vkt_node *const nodes[] = { add_node(g, &copy, 7, VKT_ROWS, s),
+                                      add_node(g, &copy, 8, VKT_ROWS, s),
+                                      add_node(g, &other, 7, VKT_ROWS, s),
+                                      add_node(g, &copy, 7, VKT_BATCH_LAST, s),
+                                      add_node(g, &copy, 7, VKT_ROWS, vkt_shape2(6, 4)),
+                                      add_node(g, &copy, 7, VKT_ROWS, vkt_shape3(4, 6, 1)) };
+    for (size_t i = 0; i < VKT_COUNT(nodes); i++)
+        for (size_t k = 0; k < i; k++) assert_true(vkt_node_key(nodes[i]) != vkt_node_key(nodes[k]));
+    add_node(again, &other, 1, VKT_ROWS, vkt_shape1(3));
+    assert_true(vkt_node_key(add_node(again, &copy, 7, VKT_ROWS, s)) == vkt_node_key(nodes[0]));
+    vkt_graph_destroy(&g);
+    vkt_graph_destroy(&again);
+}
+
+static void lowering_obeys_and_notes_every_choice(void **state)
+{
+    (void)state;
+    vkt_graph *g = new_graph();
+    const vkt_node *a = add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(8)),
+                   *b = add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(9));
+    const vkt_tuned tuned[] = { { vkt_node_key(b), VKT_V(DIRECT) } };
+    const vkt_limits lim = { .max_groups = 65535, .choices = { .tuned = tuned, .n_tuned = 1 } };
+    vkt_emit e;
+    assert_int_equal(vkt_lower(g, &lim, NULL, &e), VKT_OK);
+    assert_int_equal(e.n_picked, 2);
+    assert_int_equal(e.picked[0].node, a->index);
+    assert_int_equal(e.picked[0].variant, VKT_V_TILE);
+    assert_int_equal(e.picked[1].node, b->index);
+    assert_int_equal(e.picked[1].variant, VKT_V_DIRECT);
+    assert_true(e.picked[1].usable == BOTH);
+    assert_int_equal(e.list[0].kernel, 1 + VKT_V_TILE);
+    assert_int_equal(e.list[1].kernel, 1 + VKT_V_DIRECT);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
+static void a_choice_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    vkt_graph *g = new_graph();
+    add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(8));
+    const vkt_limits lim = { .max_groups = 65535 };
+    vkt_emit e;
+    vkt_test_fail_allocation(1);
+    assert_int_equal(vkt_lower(g, &lim, NULL, &e), VKT_E_NOMEM);
+    assert_true(vkt_test_allocation_failed());
+    vkt_test_fail_allocation(0);
+    vkt_graph_destroy(&g);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_op_takes_what_it_prefers),
+        TEST(what_is_off_is_not_taken_while_another_is_left),
+        TEST(forced_goes_before_tuned_and_tuned_before_preferred),
+        TEST(names_are_unique_and_found),
+        TEST(the_environment_switches_off_by_name),
+        TEST(a_key_tells_one_nodes_work_from_anothers),
+        TEST(lowering_obeys_and_notes_every_choice),
+        TEST(a_choice_without_memory_is_an_error),
+    };
+    return cmocka_run_group_tests_name("selection among variants", tests, NULL, NULL);
+}
