@@ -1,5 +1,5 @@
 // fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
-//   dst[f][c][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
+//   dst[c][f][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
 //   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = T+2 + (u-1) T + v
 // The two real columns are the real and imaginary part of one transform, as the rows were.
 // grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
@@ -23,12 +23,11 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns;
+    const uint columns = pc.columns, plane = 2 * columns;
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
-        const uint plane = 2 * pc.channels * columns; // vec4s of a frequency
         vec4 re[T], im[T];
         [[unroll]] for (uint i = 0; i < T; i++) re[i] = im[i] = vec4(0);
         uint from = (channel * COUNT * T + 2 * u) * columns + column;
@@ -37,7 +36,7 @@ void main()
             im[FIRST + i * STEP] = LOAD4(lines, from + columns);
         }
         fft(re, im);
-        uint to = 2 * channel * columns + column;
+        uint to = channel * pc.pitch + column;
         if (u == 0) {
             const uint other = (FFT_HALF + 1) * plane;
             [[unroll]] for (uint v = 0; v <= FFT_HALF; v++, to += plane) {

@@ -1,4 +1,4 @@
-// fft_inverse_columns.comp - the way back of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
+// fft_inverse_columns.comp - the way back of fft_columns.comp: src[c][f][re, im][column] -> dst[c][row][slot][column],
 // for the COUNT rows that are wanted.
 // grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
 #version 460
@@ -21,14 +21,13 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns;
+    const uint columns = pc.columns, plane = 2 * columns;
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
-        const uint plane = 2 * pc.channels * columns; // vec4s of a frequency
         vec4 re[T], im[T];
-        uint from = 2 * channel * columns + column;
+        uint from = channel * pc.pitch + column;
         if (u == 0) { // columns 0 and T/2 as one: Z = A + i B
             const uint other = (FFT_HALF + 1) * plane;
             [[unroll]] for (uint v = 0; v <= FFT_HALF; v++, from += plane) {

@@ -47,10 +47,10 @@ void store_row(uint channel, uint row, uint column, vec4 line[T])
 }
 
 #ifdef WEIGHTS
-// dy_spectrum[0][channel][re][..]: the sums of the tiles
+// dy_spectrum[channel][0][re][..]: the sums of the tiles
 void store_bias(uint channel)
 {
-    uint at = 2 * channel * pc.sum_columns;
+    uint at = channel * pc.sum_pitch;
     const uint end = at + pc.sum_columns;
     vec4 sum = vec4(0);
     do sum += LOAD4(dy_spectrum, at);

@@ -31,6 +31,7 @@ vec4 a[4];      // k-major: by k; lanes 0 .. MB/4 - 1 hold the real parts, the n
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // by k
 uint a_at[SHARES], b_at[4];
+uint a_pitch, b_pitch, b_columns; // push constants, read once: each read costs lavapipe a loop over lanes
 
 float a_re(uint m, uint k, uint zero)
 {
@@ -47,28 +48,28 @@ float a_im(uint m, uint k, uint zero)
 void start(uint f, uint row, uint column)
 {
     const uint lane = gl_SubgroupInvocationID;
-    const uint a_first = 2 * f * pc.a_rows * pc.a_columns, b_first = 2 * f * pc.b_rows * pc.b_columns;
+    const uint a_first = 2 * f * pc.a_columns, b_first = 2 * f * pc.b_columns;
     if (M_MAJOR)
         [[unroll]] for (uint i = 0; i < SHARES; i++) {
             const uint at = i * LANES + lane, part = at < MB ? 0 : 1, m = min(row + at - part * MB, pc.rows - 1);
-            a_at[i] = a_first + (2 * m + part) * pc.a_columns;
+            a_at[i] = a_first + m * a_pitch + part * pc.a_columns;
         }
     else {
         const uint part = lane < MB / 4 ? 0 : 1;
         a_at[0] = a_first + part * pc.a_columns + min(row / 4 + lane - part * (MB / 4), pc.a_columns - 1);
     }
-    if (N_MAJOR) [[unroll]] for (uint j = 0; j < 4; j++) b_at[j] = b_first + 2 * (4 * column + j) * pc.b_columns;
+    if (N_MAJOR) [[unroll]] for (uint j = 0; j < 4; j++) b_at[j] = b_first + (4 * column + j) * b_pitch;
     else b_at[0] = b_first + column;
     [[unroll]] for (uint m = 0; m < MB; m++) acc_re[m] = acc_im[m] = vec4(0);
 }
 
-void load(uint a_columns, uint b_columns)
+void load()
 {
     if (M_MAJOR)
         [[unroll]] for (uint i = 0; i < SHARES; i++) share[i] = LOAD4(a_in, a_at[i]++);
     else {
-        [[unroll]] for (uint k = 0; k < 4; k++) a[k] = LOAD4(a_in, a_at[0] + 2 * k * a_columns);
-        a_at[0] += 8 * a_columns;
+        [[unroll]] for (uint k = 0; k < 4; k++) a[k] = LOAD4(a_in, a_at[0] + k * a_pitch);
+        a_at[0] += 4 * a_pitch;
     }
     if (N_MAJOR)
         [[unroll]] for (uint j = 0; j < 4; j++) {
@@ -78,10 +79,10 @@ void load(uint a_columns, uint b_columns)
         }
     else {
         [[unroll]] for (uint k = 0; k < 4; k++) {
-            b_re[k] = LOAD4(b_in, b_at[0] + 2 * k * b_columns);
-            b_im[k] = LOAD4(b_in, b_at[0] + (2 * k + 1) * b_columns);
+            b_re[k] = LOAD4(b_in, b_at[0] + k * b_pitch);
+            b_im[k] = LOAD4(b_in, b_at[0] + k * b_pitch + b_columns);
         }
-        b_at[0] += 8 * b_columns;
+        b_at[0] += 4 * b_pitch;
     }
 }
 
@@ -103,7 +104,8 @@ void multiply(uint zero)
 void main()
 {
     const uint col_tiles = (pc.columns + LANES - 1) / LANES, per_f = col_tiles * pc.row_tiles;
-    const uint a_columns = pc.a_columns, b_columns = pc.b_columns, zero = pc.zero;
+    const uint zero = pc.zero;
+    a_pitch = pc.a_pitch, b_pitch = pc.b_pitch, b_columns = pc.b_columns;
     uint tile = gl_WorkGroupID.x;
     do {
         const uint f = tile / per_f, in_f = tile - f * per_f, row_tile = in_f / col_tiles;
@@ -111,12 +113,12 @@ void main()
         start(f, row, min(column, pc.columns - 1));
         uint step = pc.steps;
         do {
-            load(a_columns, b_columns);
+            load();
             multiply(zero);
         } while (--step != 0);
         if (column < pc.columns) {
-            uint to = 2 * (f * pc.rows + row) * pc.columns + column;
-            [[unroll]] for (uint m = 0; m < MB; m++, to += 2 * pc.columns)
+            uint to = row * pc.pitch + 2 * f * pc.columns + column;
+            [[unroll]] for (uint m = 0; m < MB; m++, to += pc.pitch)
                 if (row + m < pc.rows) dst[to] = acc_re[m], dst[to + pc.columns] = acc_im[m];
         }
         tile += gl_NumWorkGroups.x;

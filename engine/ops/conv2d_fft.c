@@ -129,6 +129,14 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
+/* vec4s of a spectrum from channel to channel. Columns are mostly powers of two: PITCH_GAP spreads the channels of a
+ * frequency over the sets of a cache. */
+#define PITCH_GAP 16u
+static uint32_t pitch_of(const fft_job *j, const operand *o)
+{
+    return 2 * j->frequencies * o->columns + PITCH_GAP;
+}
+
 static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint16_t kernel, bool along_rows,
                           const vkt_bind *bind, uint32_t n_bind, bool bias, float scale)
 {
@@ -138,6 +146,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
     const vkt_fft_push push = { .items = o->channels * lines * o->columns,
                                 .channels = o->channels,
                                 .columns = o->columns,
+                                .pitch = pitch_of(j, o),
                                 .rows = rows,
                                 .n4 = j->z->n4,
                                 .tiles_w = j->cut[1].tiles,
@@ -150,6 +159,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
                                 .w_channel = o->w_channel,
                                 .w_lane = o->w_lane,
                                 .sum_columns = j->columns,
+                                .sum_pitch = 2 * j->frequencies * j->columns + PITCH_GAP,
                                 .scale = scale };
     const uint32_t spec[FFT_SPECS] = {
         [FFT_SPEC_LANES] = lanes,  [FFT_SPEC_T] = j->t,         [FFT_SPEC_FIRST] = a->first,
@@ -167,7 +177,7 @@ static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
 
 static vkt_tensor new_spectrum(vkt_emit *e, const fft_job *j, const operand *o)
 {
-    return vkt_scratch(e, "spectrum", 32ull * j->frequencies * o->channels * o->columns);
+    return vkt_scratch(e, "spectrum", 16ull * o->channels * pitch_of(j, o));
 }
 
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
@@ -210,10 +220,11 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                                         .columns = dst->columns,
                                         .row_tiles = row_tiles,
                                         .tiles = j->frequencies * row_tiles * col_tiles,
-                                        .a_rows = a->channels,
                                         .a_columns = a->columns,
-                                        .b_rows = b->channels,
                                         .b_columns = b->columns,
+                                        .pitch = pitch_of(j, dst),
+                                        .a_pitch = pitch_of(j, a),
+                                        .b_pitch = pitch_of(j, b),
                                         .steps = m_major ? a->columns : a->channels / 4 };
     const vkt_bind bind[] = { [PRODUCT_A] = VKT_WHOLE(a_spectrum),
                               [PRODUCT_B] = VKT_WHOLE(b_spectrum),

@@ -4,6 +4,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(items)    /* invocations: channels * pairs or half transforms * columns */
          VKT_U32(channels)
          VKT_U32(columns)  /* vec4s of a channel: tiles * n4 */
+         VKT_U32(pitch)    /* vec4s of a spectrum from channel to channel */
          VKT_U32(rows)     /* rows of a tile that are stored */
          VKT_U32(n4)       /* vec4s of a pixel */
          VKT_U32(tiles_w)  /* tiles side by side */
@@ -11,7 +12,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_I32(origin_h) VKT_I32(origin_w) /* picture row and column of the first stored element of the first tile */
          VKT_U32(height) VKT_U32(width)      /* of the picture; R, S of weights */
          VKT_U32(w_channel) VKT_U32(w_lane)  /* floats of weights from channel to channel, lane to lane */
-         VKT_U32(sum_columns)                /* vec4s of a channel of SUM */
+         VKT_U32(sum_columns) VKT_U32(sum_pitch) /* of SUM: columns and pitch */
          VKT_F32(scale))                     /* what the inverse multiplies with */
 #define FFT_IN   0
 #define FFT_OUT  1
