@@ -23,7 +23,7 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns, plane = 2 * columns;
+    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
@@ -36,17 +36,19 @@ void main()
             im[FIRST + i * STEP] = LOAD4(lines, from + columns);
         }
         fft(re, im);
-        uint to = channel * pc.pitch + column;
-        if (u == 0) {
-            const uint other = (FFT_HALF + 1) * plane;
-            [[unroll]] for (uint v = 0; v <= FFT_HALF; v++, to += plane) {
-                const uint w = (T - v) % T;
-                dst[to] = 0.5 * (re[v] + re[w]), dst[to + columns] = 0.5 * (im[v] - im[w]);
-                dst[to + other] = 0.5 * (im[v] + im[w]), dst[to + other + columns] = 0.5 * (re[w] - re[v]);
+        // Both kinds of column by the same stores, for a branch would cost a CPU driver both: the packed pair has two more
+        const bool pair = u == 0;
+        uint to = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
+            const bool of_b = i > FFT_HALF;
+            const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;
+            const vec4 real = 0.5 * (of_b ? im[v] + im[w] : re[v] + re[w]);
+            const vec4 imaginary = 0.5 * (of_b ? re[w] - re[v] : im[v] - im[w]);
+            if (i < T) {
+                dst[to] = pair ? real : re[i % T], dst[to + columns] = pair ? imaginary : im[i % T];
+            } else if (pair) {
+                dst[to] = real, dst[to + columns] = imaginary;
             }
-        } else {
-            to += (T + 2 + (u - 1) * T) * plane;
-            [[unroll]] for (uint v = 0; v < T; v++, to += plane) dst[to] = re[v], dst[to + columns] = im[v];
         }
         item += gl_WorkGroupSize.x;
     }

@@ -21,28 +21,26 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns, plane = 2 * columns;
+    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
         vec4 re[T], im[T];
-        uint from = channel * pc.pitch + column;
-        if (u == 0) { // columns 0 and T/2 as one: Z = A + i B
-            const uint other = (FFT_HALF + 1) * plane;
-            [[unroll]] for (uint v = 0; v <= FFT_HALF; v++, from += plane) {
-                const vec4 ar = LOAD4(spectrum, from), ai = LOAD4(spectrum, from + columns);
-                const vec4 br = LOAD4(spectrum, from + other), bi = LOAD4(spectrum, from + other + columns);
-                const bool is_real = v == 0 || v == FFT_HALF; // what stands in the imaginary part is rounding
-                re[(T - v) % T] = ar + bi, im[(T - v) % T] = br - ai;
-                re[v] = is_real ? ar : ar - bi, im[v] = is_real ? br : br + ai;
-            }
-        } else {
-            from += (T + 2 + (u - 1) * T) * plane;
-            [[unroll]] for (uint v = 0; v < T; v++, from += plane) {
-                re[v] = LOAD4(spectrum, from);
-                im[v] = LOAD4(spectrum, from + columns);
-            }
+        const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B
+        const uint from = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        vec4 in_re[T + 2], in_im[T + 2];
+        [[unroll]] for (uint i = 0; i < T + 2; i++) {
+            const uint at = from + (i < T || pair ? i * plane : 0);
+            in_re[i] = LOAD4(spectrum, at), in_im[i] = LOAD4(spectrum, at + columns);
+        }
+        [[unroll]] for (uint v = 0; v < T; v++) {
+            const uint a = v <= FFT_HALF ? v : T - v, b = a + FFT_HALF + 1;
+            const float back = v <= FFT_HALF ? 1 : -1; // beyond T/2 stand the conjugates of A and B
+            const bool is_real = v % FFT_HALF == 0;    // what stands in the imaginary part is rounding
+            const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
+            re[v] = pair ? in_re[a] - bi : in_re[v];
+            im[v] = pair ? in_re[b] + ai : in_im[v];
         }
         fft(im, re);
         uint to = (channel * COUNT * T + 2 * u) * columns + column;
