@@ -81,6 +81,19 @@ struct vkt_graph {
     size_t n_wanted;
 };
 
+/* One member of an op's attributes, for shapes files and names of benchmarks ("stride=2,2"). */
+typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
+typedef struct vkt_field {
+    const char *name;
+    vkt_field_kind kind;
+    uint16_t count; /* of elements */
+    uint16_t offset;
+} vkt_field;
+#define VKT_FIELD(type, member, kind_, count_)                                                                    \
+    {                                                                                                             \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member) \
+    }
+
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
 struct vkt_op {
     const char *name;
@@ -105,6 +118,14 @@ struct vkt_op {
         abs_tol; /* |got - ref| <= abs_tol * scale + rel_tol * |ref|, scale = largest |ref| of the tensor or 1 */
     const char *tol_why;
     const char *formula; /* one line for the ops table in the docs */
+    /* What vkt-bench divides by time. `flops`: floating-point operations of a node as its formula states them, whatever
+     * a variant really does: an addition, multiplication, comparison, division, root or exponential is one each;
+     * integer work is none. `bytes`: what must be moved at least; NULL: every input is read once and every output
+     * written once. */
+    double (*flops)(const vkt_node *n);
+    double (*bytes)(const vkt_node *n);
+    const vkt_field
+        *fields; /* attributes by name, as text; an entry without a name ends them; NULL: they have no text */
 };
 
 /* ---- values ---- */
@@ -282,11 +303,17 @@ struct vkt_case {
     _Alignas(8) unsigned char attr[256];
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the step; 0: all */
+    uint32_t first; /* where the step's batch starts in an order of rows */
     char text[160]; /* the case in one line, its reproduction */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);
 vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, uint32_t bound);
 void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
+
+/* ---- attributes as text: members that are not zero, "stride=2,2 groups=3" ---- */
+void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
+/* One member, "stride=2,2", into attr. VKT_E_FORMAT, logged with the names that the op knows. */
+vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text, void *attr);
 
 #endif

@@ -223,5 +223,6 @@ const vkt_op vkt_op_expand = {
     .abs_tol = 4e-5f,
     .tol_why = "forward is a copy; a gradient sums up to 1425 terms of both signs, in < 128 roundings "
                "of partial sums that are some 10 times the result",
+    .flops = vkt_flops_none,
     .formula = "x, its dimensions of 1 repeated"
 };

@@ -121,6 +121,23 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
+/* Products of `pixels` outputs with their share of w (O,C/G,R,S); taps in the padding count. */
+static double product_flops(double pixels, vkt_shape w, bool bias)
+{
+    return pixels * (2.0 * w.dim[1] * w.dim[2] * w.dim[3] + bias);
+}
+
+static double flops(const vkt_node *n)
+{
+    return product_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
+}
+
+static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2),
+                                    VKT_FIELD(vkt_conv2d_attr, pad, U32, 2),
+                                    VKT_FIELD(vkt_conv2d_attr, dilation, U32, 2),
+                                    VKT_FIELD(vkt_conv2d_attr, groups, U32, 1),
+                                    { .name = NULL } };
+
 const vkt_op vkt_op_conv2d = {
     .name = "conv2d",
     .min_in = 2,
@@ -136,6 +153,8 @@ const vkt_op vkt_op_conv2d = {
     .tol_why =
         "a sum of K products in [-1,1] rounds like a random walk: about 2^-24 sqrt(K/2) times its partial sums, which "
         "the largest element bounds within a factor of 2; K < 30,000 gives 8e-6",
+    .flops = flops,
+    .fields = fields,
     .formula =
         "y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]",
 };
@@ -160,6 +179,11 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->out[0]);
 }
 
+static double dx_flops(const vkt_node *n)
+{
+    return product_flops(vkt_elements_in(n, 0), vkt_node_in(n, 1)->shape, false);
+}
+
 const vkt_op vkt_op_conv2d_dx = {
     .name = "conv2d_dx",
     .min_in = 2,
@@ -168,6 +192,7 @@ const vkt_op vkt_op_conv2d_dx = {
     .infer = dx_infer,
     .emit = dx_emit,
     .tested_by = "conv2d",
+    .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)",
 };
 
@@ -192,6 +217,11 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d_dw(e, &z, n->in[0], n->in[1], n->out[0], n->out[1]);
 }
 
+static double dw_flops(const vkt_node *n)
+{
+    return product_flops(vkt_elements_in(n, 1), vkt_node_out(n, 0)->shape, n->n_out > 1);
+}
+
 const vkt_op vkt_op_conv2d_dw = {
     .name = "conv2d_dw",
     .min_in = 2,
@@ -200,6 +230,7 @@ const vkt_op vkt_op_conv2d_dw = {
     .infer = dw_infer,
     .emit = dw_emit,
     .tested_by = "conv2d",
+    .flops = dw_flops,
     .formula = "dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil]; "
                "db[o] = sum_{n,p,q} dy[n,o,p,q]",
 };

@@ -131,9 +131,23 @@ static void rows_sample(vkt_rng *r, vkt_case *c)
         vkt_case_u32(c, VKT_ROWS, vkt_shape2(rows, (n + 3) & ~3u), 256)->dtype = VKT_U8;
     else
         vkt_case_f32(c, VKT_ROWS, vkt_shape2(rows, n), -3, 3);
-    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + vkt_rng_range(r, 0, 20)), rows);
+    const uint32_t spare = vkt_rng_range(r, 0, 20);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + spare), rows);
     c->rows = vkt_rng_range(r, 1, a.batch);
+    c->first = vkt_rng_range(r, 0, spare);
     vkt_case_attr(c, &a, sizeof a);
+}
+
+static double rows_flops(const vkt_node *n)
+{
+    return 2 * vkt_elements_out(n, 0);
+}
+
+/* The batch's rows of the table, and their numbers. */
+static double rows_bytes(const vkt_node *n)
+{
+    const vkt_gather_attr *a = n->attr;
+    return vkt_elements_out(n, 0) * (vkt_dtype_bytes(vkt_node_in(n, TABLE)->dtype) + 4.0) + 4.0 * a->batch;
 }
 
 const vkt_op vkt_op_gather_rows = {
@@ -148,6 +162,8 @@ const vkt_op vkt_op_gather_rows = {
     .rel_tol = 2e-7f,
     .abs_tol = 2e-7f,
     .tol_why = "a product and a sum: two roundings, 2 * 2^-24 of the larger term",
+    .flops = rows_flops,
+    .bytes = rows_bytes,
     .formula = "out[b] = scale[c] table[order[first + b]] + shift[c], b < rows, else 0",
 };
 
@@ -201,9 +217,16 @@ static void labels_sample(vkt_rng *r, vkt_case *c)
     const vkt_gather_attr a = { .batch = vkt_rng_range(r, 1, 700) };
     const uint32_t rows = vkt_rng_range(r, 1, 90);
     vkt_case_u32(c, VKT_ROWS, vkt_shape1(rows), 1000);
-    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + vkt_rng_range(r, 0, 20)), rows);
+    const uint32_t spare = vkt_rng_range(r, 0, 20);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + spare), rows);
     c->rows = vkt_rng_range(r, 1, a.batch);
+    c->first = vkt_rng_range(r, 0, spare);
     vkt_case_attr(c, &a, sizeof a);
+}
+
+static double labels_bytes(const vkt_node *n)
+{
+    return 12 * vkt_elements_out(n, 0); /* number, label, copy */
 }
 
 const vkt_op vkt_op_gather_labels = {
@@ -216,6 +239,8 @@ const vkt_op vkt_op_gather_labels = {
     .emit = labels_emit,
     .sample = labels_sample,
     .tol_why = "integers are copied",
+    .flops = vkt_flops_none,
+    .bytes = labels_bytes,
     .formula = "out[b] = table[order[first + b]], b < rows, else 0",
 };
 

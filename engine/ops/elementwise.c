@@ -89,6 +89,7 @@ const vkt_op vkt_op_relu = { .name = "relu",
                              .backward = relu_backward,
                              .sample = relu_sample,
                              .tol_why = "exact: a choice between two values",
+                             .flops = vkt_flops_an_output,
                              .formula = "y = max(x, 0)" };
 
 static void relu_dx_emit(const vkt_node *n, vkt_emit *e)
@@ -102,6 +103,7 @@ const vkt_op vkt_op_relu_dx = { .name = "relu_dx",
                                 .infer = infer_same,
                                 .emit = relu_dx_emit,
                                 .tested_by = "relu",
+                                .flops = vkt_flops_an_output,
                                 .formula = "dx = y <= 0 ? 0 : dy" };
 
 /* ---- dropout ---- */
@@ -193,6 +195,11 @@ static void dropout_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
+static const vkt_field dropout_fields[] = { VKT_FIELD(vkt_dropout_attr, threshold, U32, 1),
+                                            VKT_FIELD(vkt_dropout_attr, scale, F32, 1),
+                                            VKT_FIELD(vkt_dropout_attr, planes, BOOL, 1),
+                                            { .name = NULL } };
+
 const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .min_in = 1,
                                 .max_in = 1,
@@ -206,6 +213,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .rel_tol = 1.2e-7f,
                                 .tol_why =
                                     "one fp32 product: half an ulp, 2^-24, doubled for the scale that was rounded once",
+                                .flops = vkt_flops_an_output,
+                                .fields = dropout_fields,
                                 .formula = "y = mask x / (1-p)" };
 
 /* ---- add, mul ---- */
@@ -310,6 +319,7 @@ const vkt_op vkt_op_add = { .name = "add",
                             .abs_tol = 2e-6f,
                             .tol_why = "one rounding forward; a gradient sums up to 19*9^3 terms in rows: < 32 "
                                        "roundings of 2^-24 of the sum of magnitudes",
+                            .flops = vkt_flops_an_output,
                             .formula = "y = a + b" };
 
 const vkt_op vkt_op_mul = { .name = "mul",
@@ -323,4 +333,5 @@ const vkt_op vkt_op_mul = { .name = "mul",
                             .rel_tol = 1.2e-7f,
                             .abs_tol = 4e-6f,
                             .tol_why = "as add, with one more rounding for each product",
+                            .flops = vkt_flops_an_output,
                             .formula = "y = a b" };

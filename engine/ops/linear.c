@@ -94,6 +94,12 @@ static void sample(vkt_rng *r, vkt_case *c)
         vkt_case_f32(c, VKT_ROWS, vkt_shape1(out), -1, 1);
 }
 
+static double flops(const vkt_node *n)
+{
+    const double bias = n->in[2].id ? 1 : 0;
+    return vkt_elements_out(n, 0) * (2.0 * vkt_node_in(n, 1)->shape.dim[1] + bias);
+}
+
 const vkt_op vkt_op_linear = {
     .name = "linear",
     .min_in = 2,
@@ -108,6 +114,7 @@ const vkt_op vkt_op_linear = {
     .tol_why = "Higham, Accuracy and Stability, 3.5: K u times the sum of |a b|, u = 2^-24; K <= 90 products in "
                "[-1,1]: at most "
                "91 * 2^-24 * 90 / 4, errors that add like sqrt(K) a tenth of it, and the largest element is above 1",
+    .flops = flops,
     .formula = "y[b,o] = sum_i x[b,i] w[o,i] + bias[o]",
 };
 

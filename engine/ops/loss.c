@@ -83,6 +83,7 @@ const vkt_op vkt_op_softmax_xent = {
     .abs_tol = 3e-5f,
     .tol_why = "Vulkan's log errs by 2^-21 near 1, against losses of 0.018 and more; exp(-x) by 3 + 2x ulp, and "
                "x exp(-x) <= 0.4",
+    .flops = vkt_flops_of_scores,
     .formula = "loss = 1/rows sum_b -log softmax(z[b])[t[b]]",
 };
 
@@ -129,6 +130,7 @@ const vkt_op vkt_op_softmax_xent_dx = {
     .infer = xent_dx_infer,
     .emit = xent_dx_emit,
     .tested_by = "softmax_xent",
+    .flops = vkt_flops_of_scores,
     .formula = "dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, 0 past the real rows"
 };
 
@@ -218,6 +220,12 @@ static void mse_sample(vkt_rng *r, vkt_case *c)
     c->rows = vkt_rng_range(r, 0, s.dim[0]);
 }
 
+/* Difference, square, sum. */
+static double mse_flops(const vkt_node *n)
+{
+    return 3 * vkt_elements_in(n, 0);
+}
+
 const vkt_op vkt_op_mse = {
     .name = "mse",
     .min_in = 2,
@@ -231,6 +239,7 @@ const vkt_op vkt_op_mse = {
     .rel_tol = 8e-6f,
     .abs_tol = 1e-6f,
     .tol_why = "terms of one sign, at most 1024 of them on one way; roundings of 2^-24 add up like a random walk",
+    .flops = mse_flops,
     .formula = "loss = mean of (y - target)^2 over the real rows"
 };
 
@@ -265,6 +274,11 @@ static void mse_dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
+static double mse_dx_flops(const vkt_node *n)
+{
+    return 2 * vkt_elements_in(n, 0);
+}
+
 const vkt_op vkt_op_mse_dx = { .name = "mse_dx",
                                .min_in = 3,
                                .max_in = 3,
@@ -272,4 +286,5 @@ const vkt_op vkt_op_mse_dx = { .name = "mse_dx",
                                .infer = mse_dx_infer,
                                .emit = mse_dx_emit,
                                .tested_by = "mse",
+                               .flops = mse_dx_flops,
                                .formula = "dy = dloss 2 (y - target) / n, 0 past the real rows" };

@@ -134,6 +134,17 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &t, sizeof t);
 }
 
+static double flops(const vkt_node *n)
+{
+    const vkt_matmul_attr *t = n->attr;
+    const vkt_shape a = vkt_node_in(n, 0)->shape;
+    return 2 * vkt_elements_out(n, 0) * a.dim[a.rank - (t->trans_a ? 2 : 1)];
+}
+
+static const vkt_field fields[] = { VKT_FIELD(vkt_matmul_attr, trans_a, BOOL, 1),
+                                    VKT_FIELD(vkt_matmul_attr, trans_b, BOOL, 1),
+                                    { .name = NULL } };
+
 const vkt_op vkt_op_matmul = {
     .name = "matmul",
     .min_in = 2,
@@ -149,6 +160,8 @@ const vkt_op vkt_op_matmul = {
     .tol_why =
         "Higham, Accuracy and Stability, 3.5: K u times the sum of |a b|, u = 2^-24; K at most 840 (gradients sum over "
         "3 x 2 batches of 140) and errors that add like sqrt(K) give 29 * 2^-24 * 5 of a typical element",
+    .flops = flops,
+    .fields = fields,
     .formula = "c[..,m,n] = sum_k op(a)[..,m,k] op(b)[..,k,n]",
 };
 

@@ -39,6 +39,20 @@ static inline uint32_t vkt_window_step(uint32_t stride)
     const uint32_t power = stride & (0u - stride); /* the largest power of two in it */
     return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;
 }
+/* What a node costs at least: its row's flops and bytes. */
+typedef struct vkt_cost {
+    double flops, bytes;
+} vkt_cost;
+vkt_cost vkt_node_cost(const vkt_node *n);
+/* For rows: nothing; one for each element of output 0, or of input 0; four for each of the logits in input 0 (maximum,
+ * difference, exponential, sum). */
+double vkt_flops_none(const vkt_node *n);
+double vkt_flops_an_output(const vkt_node *n);
+double vkt_flops_an_input(const vkt_node *n);
+double vkt_flops_of_scores(const vkt_node *n);
+/* Elements of input or output i; 0 where it is absent. */
+double vkt_elements_in(const vkt_node *n, uint32_t i);
+double vkt_elements_out(const vkt_node *n, uint32_t i);
 /* A bind of a whole value. */
 #define VKT_WHOLE(tensor) ((vkt_bind){ .t = (tensor) })
 

@@ -95,6 +95,18 @@ static void sgd_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &o, sizeof o);
 }
 
+static double sgd_flops(const vkt_node *n)
+{
+    const vkt_optimizer *o = n->attr;
+    return vkt_elements_in(n, 0) * (2 + 2 * (o->weight_decay != 0) + 3 * (o->momentum != 0) + 2 * o->nesterov);
+}
+
+static const vkt_field sgd_fields[] = { VKT_FIELD(vkt_optimizer, weight_decay, F32, 1),
+                                        VKT_FIELD(vkt_optimizer, momentum, F32, 1),
+                                        VKT_FIELD(vkt_optimizer, dampening, F32, 1),
+                                        VKT_FIELD(vkt_optimizer, nesterov, BOOL, 1),
+                                        { .name = NULL } };
+
 const vkt_op vkt_op_sgd = {
     .name = "sgd",
     .min_in = 2,
@@ -108,6 +120,8 @@ const vkt_op vkt_op_sgd = {
     .rel_tol = 1e-6f,
     .abs_tol = 1e-6f,
     .tol_why = "at most 8 roundings of terms no larger than the largest result: 8 * 2^-24 = 5e-7",
+    .flops = sgd_flops,
+    .fields = sgd_fields,
     .formula = "g += wd p; buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
@@ -151,6 +165,21 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &o, sizeof o);
 }
 
+/* Both moments 3 each and a square; root, division, sum, division, product and difference of the step. */
+static double adam_flops(const vkt_node *n)
+{
+    const vkt_optimizer *o = n->attr;
+    return vkt_elements_in(n, 0) * (13 + 2 * (o->weight_decay != 0));
+}
+
+static const vkt_field adam_fields[] = { VKT_FIELD(vkt_optimizer, kind, U32, 1),
+                                         VKT_FIELD(vkt_optimizer, weight_decay, F32, 1),
+                                         VKT_FIELD(vkt_optimizer, beta1, F64, 1),
+                                         VKT_FIELD(vkt_optimizer, beta2, F64, 1),
+                                         VKT_FIELD(vkt_optimizer, eps, F32, 1),
+                                         VKT_FIELD(vkt_optimizer, keras, BOOL, 1),
+                                         { .name = NULL } };
+
 const vkt_op vkt_op_adam = {
     .name = "adam",
     .min_in = 4,
@@ -166,6 +195,8 @@ const vkt_op vkt_op_adam = {
     .tol_why =
         "m and v: 3 roundings each, v a sum of terms >= 0; the step: two square roots and three divisions of 3 ulp "
         "each (Vulkan spec) and 4 roundings, below 20 ulp = 1.2e-6 of the step",
+    .flops = adam_flops,
+    .fields = adam_fields,
     .formula = "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)",
 };
 

@@ -230,6 +230,24 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
+/* Every element of every window once; adaptive windows are taken to share the picture evenly. */
+static double pool_flops(const vkt_node *n)
+{
+    const vkt_pool2d_attr *a = n->attr;
+    if (a->adaptive) return vkt_elements_in(n, 0);
+    return vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
+}
+
+static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1),
+                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1),
+                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2),
+                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2),
+                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2),
+                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1),
+                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1),
+                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2),
+                                         { .name = NULL } };
+
 const vkt_op vkt_op_pool2d = {
     .name = "pool2d",
     .min_in = 1,
@@ -245,6 +263,8 @@ const vkt_op vkt_op_pool2d = {
     .tol_why =
         "an average adds up to 25 (adaptive: 17 x 17, in sums of at most 2 + 2) numbers: 25 * 2^-24 = 1.5e-6 of the "
         "largest; a maximum is exact, its gradient adds up to 25 numbers",
+    .flops = pool_flops,
+    .fields = pool_fields,
     .formula = "y[n,c,p,q] = max or mean of x over the window of (p,q)",
 };
 
@@ -292,6 +312,14 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(n, e, &o, &w, bind);
 }
 
+static double dx_flops(const vkt_node *n)
+{
+    const pool2d_dx_attr *a = n->attr;
+    if (!a->pool.average) return vkt_elements_in(n, 0);
+    if (a->pool.adaptive) return vkt_elements_out(n, 0);
+    return vkt_elements_in(n, 0) * a->pool.kernel[0] * a->pool.kernel[1];
+}
+
 const vkt_op vkt_op_pool2d_dx = {
     .name = "pool2d_dx",
     .min_in = 1,
@@ -300,6 +328,7 @@ const vkt_op vkt_op_pool2d_dx = {
     .infer = dx_infer,
     .emit = dx_emit,
     .tested_by = "pool2d",
+    .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",
 };
 

@@ -297,6 +297,7 @@ const vkt_op vkt_op_sum = { .name = "sum",
                             .backward = sum_backward,
                             .sample = all_sample,
                             SUM_TOLERANCE,
+                            .flops = vkt_flops_an_input,
                             .formula = "y = sum of x" };
 
 const vkt_op vkt_op_mean = { .name = "mean",
@@ -308,6 +309,7 @@ const vkt_op vkt_op_mean = { .name = "mean",
                              .backward = mean_backward,
                              .sample = all_sample,
                              SUM_TOLERANCE,
+                             .flops = vkt_flops_an_input,
                              .formula = "y = sum of x / number of elements" };
 
 /* ---- sum_to ---- */
@@ -365,4 +367,5 @@ const vkt_op vkt_op_sum_to = { .name = "sum_to",
                                .backward = sum_to_backward,
                                .sample = sum_to_sample,
                                SUM_TOLERANCE,
+                               .flops = vkt_flops_an_input,
                                .formula = "y = x summed over the dimensions that y lacks or has as 1" };

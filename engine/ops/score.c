@@ -143,6 +143,7 @@ const vkt_op vkt_op_argmax = { .name = "argmax",
                                .emit = argmax_emit,
                                .sample = scores_sample,
                                .tol_why = "exact: integers",
+                               .flops = vkt_flops_an_input,
                                .formula = "y[b] = the first k with the largest z[b,k]" };
 
 /* ---- count_correct ---- */
@@ -184,4 +185,5 @@ const vkt_op vkt_op_count_correct = { .name = "count_correct",
                                       .emit = count_emit,
                                       .sample = count_sample,
                                       .tol_why = "exact: sums of integers below 2^24",
+                                      .flops = vkt_flops_an_input,
                                       .formula = "y = number of real rows b with argmax z[b] = t[b]" };

@@ -64,6 +64,7 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
                                 .backward = reshape_backward,
                                 .sample = reshape_sample,
                                 .tol_why = "exact: no arithmetic",
+                                .flops = vkt_flops_none,
                                 .formula = "the elements of x in logical order, seen with another shape" };
 
 /* ---- to_layout: a transposing copy between (N, F) by rows and [F][N'] ---- */
@@ -148,6 +149,8 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
+static const vkt_field layout_fields[] = { VKT_FIELD(vkt_layout_attr, layout, U32, 1), { .name = NULL } };
+
 const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .min_in = 1,
                                   .max_in = 1,
@@ -158,4 +161,6 @@ const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .backward = to_layout_backward,
                                   .sample = to_layout_sample,
                                   .tol_why = "exact: a copy",
+                                  .flops = vkt_flops_none,
+                                  .fields = layout_fields,
                                   .formula = "x in another layout" };

@@ -55,6 +55,7 @@ const vkt_op vkt_op_step_advance = {
     .attr_bytes = sizeof(step_attr),
     .infer = step_infer,
     .emit = step_emit,
+    .flops = vkt_flops_none,
     .formula = "run += 1; rows, first, lr = words[run]; update: t += 1, c = 1 - beta^t",
 };
 
@@ -105,6 +106,7 @@ const vkt_op vkt_op_report = {
     .side_effect = true,
     .infer = report_infer,
     .emit = report_emit,
+    .flops = vkt_flops_none,
     .formula = "metrics[run] = loss, correct, rows, t",
 };
 

@@ -267,35 +267,9 @@ static const char *index_text(vkt_shape s, size_t i, char buf[80])
     return buf;
 }
 
-typedef struct worst {
-    size_t at;
-    double excess; /* error / allowed: above 1, or NaN, is wrong */
-    double allowed;
-} worst;
-
-static double scale_of(const double *ref, size_t n)
-{
-    double scale = 0;
-    for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(ref[i]));
-    return scale > 0 ? scale : 1;
-}
-
-static worst find_worst(const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
-{
-    const double scale = scale_of(ref, n);
-    worst w = { .at = 0 };
-    for (size_t i = 0; i < n; i++) {
-        const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
-        const double excess = error == 0 ? 0 : error / allowed;
-        if (!(excess <= w.excess)) w = (worst){ i, excess, allowed };
-        if (isnan(excess)) break;
-    }
-    return w;
-}
-
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
 {
-    const worst w = find_worst(got, ref, n, rel_tol, abs_tol);
+    const vkt_worst w = vkt_worst_of(got, ref, n, rel_tol, abs_tol);
     if (w.excess <= 1) return true;
     print_error("%s: element %zu of %zu is %.9g, the reference %.9g; allowed: %.3g\n", what, w.at, n, (double)got[w.at],
                 ref[w.at], w.allowed);
@@ -305,7 +279,8 @@ bool harness_close(const char *what, const float *got, const double *ref, size_t
 static void check_floats(rig *r, const side *v, const float *got)
 {
     char index[80];
-    const worst w = find_worst(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol, (double)r->s->op->abs_tol);
+    const vkt_worst w =
+        vkt_worst_of(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol, (double)r->s->op->abs_tol);
     if (!(w.excess <= 1))
         complain(r, "%s[%s] is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
                  index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);

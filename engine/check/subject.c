@@ -1,80 +1,64 @@
-/* ops/subject.c - see subject.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+/* check/subject.c - see subject.h. */
+#include "check/subject.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "ops/subject.h"
-#include "support/host.h"
-
-static void *allocate(size_t n, size_t size)
-{
-    void *p = calloc(n, size);
-    assert_non_null(p);
-    return p;
-}
-
-size_t side_count(const side *v)
+size_t vkt_side_count(const vkt_side *v)
 {
     return (size_t)vkt_shape_elements(v->ref.shape);
 }
 
-double side_get(const side *v, size_t i)
+double vkt_side_get(const vkt_side *v, size_t i)
 {
     return v->ref.u ? v->ref.u[i] : v->ref.f[i];
 }
 
-static void side_make(side *v, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
+static vkt_result side_make(vkt_subject *s, vkt_side *v, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
 {
     v->ref = (vkt_ref_tensor){ .shape = shape, .dtype = dtype, .layout = layout };
+    const size_t n = vkt_side_count(v);
     if (dtype == VKT_U32)
-        v->ref.u = allocate(side_count(v), sizeof *v->ref.u);
+        v->ref.u = vkt_alloc_array(&s->host, n, sizeof *v->ref.u);
     else
-        v->ref.f = allocate(side_count(v), sizeof *v->ref.f);
+        v->ref.f = vkt_alloc_array(&s->host, n, sizeof *v->ref.f);
+    return v->ref.u || v->ref.f ? VKT_OK : vkt_fail_nomem(&s->host, "a reference", n * sizeof(double));
 }
 
 /* The side of a value that the graph has already. */
-static void side_of(side *v, const vkt_graph *g, vkt_tensor t)
+static vkt_result side_of(vkt_subject *s, vkt_side *v, vkt_tensor t)
 {
-    const vkt_value *value = vkt_value_of(g, t);
+    const vkt_value *value = vkt_value_of(s->g, t);
     v->t = t;
-    side_make(v, value->dtype, value->layout, value->shape);
+    return side_make(s, v, value->dtype, value->layout, value->shape);
 }
 
 /* ---- data ---- */
 
 /* A random order of 0 .. n-1 (Fisher & Yates; Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P). */
-static uint32_t *permutation(vkt_rng *r, size_t n)
+static void permute(vkt_rng *r, uint32_t *p, size_t n)
 {
-    uint32_t *p = allocate(n, sizeof *p);
     for (size_t i = 0; i < n; i++) {
         const uint32_t k = vkt_rng_range(r, 0, (uint32_t)i);
         p[i] = p[k];
         p[k] = (uint32_t)i;
     }
-    return p;
 }
 
-static void draw_floats(vkt_rng *r, const vkt_case_input *c, side *v)
+static void draw_floats(vkt_rng *r, const vkt_case_input *c, vkt_side *v, const uint32_t *level)
 {
-    const size_t n = side_count(v);
-    uint32_t *level = c->distinct ? permutation(r, n) : NULL;
-    float *data = v->data = allocate(n, sizeof *data);
+    const size_t n = vkt_side_count(v);
+    float *data = v->data;
     for (size_t i = 0; i < n; i++) {
         const float u = vkt_rng_unit(r);
         data[i] = c->lo + (c->hi - c->lo) * (level ? ((float)level[i] + 0.5f * u) / (float)n : u);
         v->ref.f[i] = (double)data[i];
     }
-    free(level);
 }
 
-static void draw_integers(vkt_rng *r, const vkt_case_input *c, side *v)
+static void draw_integers(vkt_rng *r, const vkt_case_input *c, vkt_side *v)
 {
-    const size_t n = side_count(v);
-    v->data = allocate(n, vkt_dtype_bytes(c->dtype));
+    const size_t n = vkt_side_count(v);
     for (size_t i = 0; i < n; i++) {
         const uint32_t k = vkt_rng_range(r, 0, c->bound - 1);
         if (c->dtype == VKT_U8) {
@@ -86,22 +70,37 @@ static void draw_integers(vkt_rng *r, const vkt_case_input *c, side *v)
     }
 }
 
+static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_side *v)
+{
+    const size_t n = vkt_side_count(v);
+    uint32_t *level = NULL;
+    v->data = vkt_alloc_array(&s->host, n, vkt_dtype_bytes(c->dtype));
+    if (!v->data) return vkt_fail_nomem(&s->host, "random numbers", n * 4);
+    if (c->distinct) {
+        level = vkt_alloc_array(&s->host, n, sizeof *level);
+        if (!level) return vkt_fail_nomem(&s->host, "random numbers", n * sizeof *level);
+        permute(r, level, n);
+    }
+    if (c->dtype == VKT_F32)
+        draw_floats(r, c, v, level);
+    else
+        draw_integers(r, c, v);
+    vkt_free(&s->host, level);
+    return VKT_OK;
+}
+
 /* Draws from a stream of its own, so that one input's size does not move the others' numbers. */
-static void make_input(subject *s, side *v, const char *name, uint32_t stream, const vkt_case_input *c)
+static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);
     v->t = vkt_input(s->g, name, c->dtype, c->layout, c->shape);
-    assert_int_not_equal(v->t.id, 0);
-    side_make(v, c->dtype, c->layout, c->shape);
-    if (c->dtype == VKT_F32)
-        draw_floats(&r, c, v);
-    else
-        draw_integers(&r, c, v);
+    if (!v->t.id) return s->g->status;
+    VKT_TRY(side_make(s, v, c->dtype, c->layout, c->shape));
+    return draw(s, &r, c, v);
 }
 
-void subject_set(side *v, const float *data, size_t n)
+void vkt_side_set(vkt_side *v, const float *data, size_t n)
 {
-    assert_int_equal(n, side_count(v));
     for (size_t i = 0; i < n; i++) {
         if (v->ref.u) {
             ((uint32_t *)v->data)[i] = v->ref.u[i] = (uint32_t)data[i];
@@ -112,32 +111,32 @@ void subject_set(side *v, const float *data, size_t n)
     }
 }
 
-void subject_begin(subject *s, uint64_t seed)
+vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed)
 {
-    const vkt_host h = vkt_test_host();
-    *s = (subject){ .seed = seed };
-    assert_int_equal(vkt_graph_create(&h, &s->g), VKT_OK);
+    *s = (vkt_subject){ .host = *h, .seed = seed };
+    return vkt_graph_create(h, &s->g);
 }
 
 /* Input i of the case, which is described already. */
-static void add_input(subject *s, uint32_t i)
+static vkt_result add_input(vkt_subject *s, uint32_t i)
 {
     char name[16];
     snprintf(name, sizeof name, "in%u", i);
-    if (!s->c.in[i].absent) make_input(s, &s->in[i], name, i, &s->c.in[i]);
+    return s->c.in[i].absent ? VKT_OK : make_input(s, &s->in[i], name, i, &s->c.in[i]);
 }
 
-void subject_input(subject *s, const vkt_case_input *c, const float *data)
+vkt_result vkt_subject_input(vkt_subject *s, const vkt_case_input *c, const float *data)
 {
     const uint32_t i = s->c.n_in++;
     s->c.in[i] = *c;
-    add_input(s, i);
-    if (data) subject_set(&s->in[i], data, side_count(&s->in[i]));
+    VKT_TRY(add_input(s, i));
+    if (data) vkt_side_set(&s->in[i], data, vkt_side_count(&s->in[i]));
+    return VKT_OK;
 }
 
 /* ---- the graph ---- */
 
-static void describe(subject *s)
+static void describe(vkt_subject *s)
 {
     char shape[80];
     size_t n = 0;
@@ -152,7 +151,7 @@ static void describe(subject *s)
 }
 
 /* What the step state says. The clock needs a store, and a store a parameter. */
-static void draw_step(subject *s, const vkt_op *op, vkt_rng *r)
+static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
@@ -165,22 +164,24 @@ static void draw_step(subject *s, const vkt_op *op, vkt_rng *r)
 }
 
 /* The outputs of the node that makes `out`. */
-static void take_outputs(subject *s, vkt_tensor out)
+static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
 {
     const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
     s->op = n->op;
     s->ref = vkt_ref_find(n->op->name);
-    if (!s->ref) fail_msg("%s has no reference", s->op->name);
-    if (!s->ref->backward != !s->op->diff) fail_msg("%s: only one of row and reference has a gradient", s->op->name);
+    if (!s->ref) return vkt_fail(&s->host, VKT_E_NOT_FOUND, "%s has no reference", s->op->name);
+    if (!s->ref->backward != !s->op->diff)
+        return vkt_fail(&s->host, VKT_E_STATE, "%s: only one of row and reference has a gradient", s->op->name);
     if (s->op->attr_bytes) vkt_case_attr(&s->c, n->attr, s->op->attr_bytes);
     for (; s->n_out < n->n_out; s->n_out++) {
         vkt_keep(s->g, n->out[s->n_out]);
-        side_of(&s->out[s->n_out], s->g, n->out[s->n_out]);
+        VKT_TRY(side_of(s, &s->out[s->n_out], n->out[s->n_out]));
     }
+    return VKT_OK;
 }
 
 /* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one. */
-static void differentiate(subject *s)
+static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
     uint32_t n_outs = 0, n_wrt = 0, input_of[VKT_MAX_IN];
@@ -190,7 +191,7 @@ static void differentiate(subject *s)
         const vkt_case_input seed = { .layout = y->layout, .shape = y->shape, .lo = -1, .hi = 1 };
         char name[16];
         snprintf(name, sizeof name, "dy%u", i);
-        make_input(s, &s->dout[i], name, VKT_MAX_IN + i, &seed);
+        VKT_TRY(make_input(s, &s->dout[i], name, VKT_MAX_IN + i, &seed));
         outs[n_outs] = s->out[i].t;
         seeds[n_outs++] = s->dout[i].t;
     }
@@ -199,68 +200,83 @@ static void differentiate(subject *s)
             input_of[n_wrt] = i;
             wrt[n_wrt++] = s->in[i].t;
         }
-    assert_int_equal(vkt_gradients(s->g, outs, seeds, n_outs, wrt, n_wrt, grads), VKT_OK);
+    VKT_TRY(vkt_gradients(s->g, outs, seeds, n_outs, wrt, n_wrt, grads));
     for (uint32_t i = 0; i < n_wrt; i++) {
-        assert_int_not_equal(grads[i].id, 0);
+        if (!grads[i].id)
+            return vkt_fail(&s->host, VKT_E_STATE, "%s: input %u got no gradient", s->op->name, input_of[i]);
         vkt_keep(s->g, grads[i]);
-        side_of(&s->din[input_of[i]], s->g, grads[i]);
+        VKT_TRY(side_of(s, &s->din[input_of[i]], grads[i]));
     }
+    return VKT_OK;
 }
 
 /* A row that is free (its result is its input's memory) leaves nothing to run: this reads the result. */
-static void read_alias(subject *s)
+static void read_alias(vkt_subject *s)
 {
     const bool is_free = s->g->values[s->out[0].t.id].alias != 0;
     if (is_free && !s->op->side_effect) vkt_keep(s->g, vkt_sum(s->g, s->out[0].t));
 }
 
-void subject_take(subject *s, vkt_tensor out)
+vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out)
 {
-    assert_int_equal(vkt_graph_status(s->g), VKT_OK);
-    take_outputs(s, out);
-    if (s->op->diff) differentiate(s);
+    VKT_TRY(vkt_graph_status(s->g));
+    VKT_TRY(take_outputs(s, out));
+    s->n_forward = (uint32_t)s->g->n_nodes;
+    if (s->op->diff) VKT_TRY(differentiate(s));
     read_alias(s);
     describe(s);
+    return vkt_graph_status(s->g);
 }
 
-void subject_make(subject *s, const vkt_op *op, uint64_t seed)
+/* The case is there; `r` goes on where it was drawn. */
+static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
-    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
-    subject_begin(s, seed);
-    op->sample(&r, &s->c);
     if (s->c.attr_bytes != op->attr_bytes)
-        fail_msg("%s: the sample has %zu bytes of attributes, the row %zu", op->name, s->c.attr_bytes, op->attr_bytes);
+        return vkt_fail(&s->host, VKT_E_STATE, "%s: the case has %zu bytes of attributes, the row %zu", op->name,
+                        s->c.attr_bytes, op->attr_bytes);
     s->run.rows = s->c.rows;
-    if (op->uses_step) draw_step(s, op, &r);
+    s->run.first = s->c.first;
+    if (op->uses_step) draw_step(s, op, r);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
-        add_input(s, i);
+        VKT_TRY(add_input(s, i));
         in[i] = s->in[i].t;
     }
-    const vkt_tensor out = vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL);
-    if (strncmp(op->name, "gather", 6) == 0 && out.id) /* the batch may start anywhere in the order */
-        s->run.first = vkt_rng_range(&r, 0, s->c.in[1].shape.dim[0] - vkt_tensor_shape(s->g, out).dim[0]);
-    subject_take(s, out);
-    subject_forward(s);
-    subject_backward(s);
+    return vkt_subject_take(s, vkt_apply(s->g, op, in, s->c.n_in, s->c.attr, NULL));
 }
 
-static void side_free(side *v)
+vkt_result vkt_subject_make(const vkt_host *h, vkt_subject *s, const vkt_op *op, uint64_t seed)
 {
-    free(v->ref.f);
-    free(v->ref.u);
-    free(v->data);
+    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+    VKT_TRY(vkt_subject_begin(h, s, seed));
+    op->sample(&r, &s->c);
+    return build(s, op, &r);
 }
 
-void subject_free(subject *s)
+vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *op, const vkt_case *c, uint64_t seed)
+{
+    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+    VKT_TRY(vkt_subject_begin(h, s, seed));
+    s->c = *c;
+    return build(s, op, &r);
+}
+
+static void side_free(vkt_subject *s, vkt_side *v)
+{
+    vkt_free(&s->host, v->ref.f);
+    vkt_free(&s->host, v->ref.u);
+    vkt_free(&s->host, v->data);
+}
+
+void vkt_subject_free(vkt_subject *s)
 {
     for (int i = 0; i < VKT_MAX_IN; i++) {
-        side_free(&s->in[i]);
-        side_free(&s->din[i]);
+        side_free(s, &s->in[i]);
+        side_free(s, &s->din[i]);
     }
     for (int i = 0; i < VKT_MAX_OUT; i++) {
-        side_free(&s->out[i]);
-        side_free(&s->dout[i]);
+        side_free(s, &s->out[i]);
+        side_free(s, &s->dout[i]);
     }
     vkt_graph_destroy(&s->g);
 }
@@ -274,7 +290,7 @@ typedef struct call {
     double *din[VKT_MAX_IN];
 } call;
 
-static void prepare(const subject *s, call *c)
+static void prepare(const vkt_subject *s, call *c)
 {
     *c = (call){ .c = { .attr = s->c.attr,
                         .n_in = s->c.n_in,
@@ -298,19 +314,41 @@ static void prepare(const subject *s, call *c)
     }
 }
 
-void subject_forward(subject *s)
+void vkt_subject_forward(vkt_subject *s)
 {
     call c;
     prepare(s, &c);
     s->ref->forward(&c.c);
 }
 
-void subject_backward(subject *s)
+void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
     prepare(s, &c);
     for (uint32_t i = 0; i < s->c.n_in; i++)
-        if (c.din[i]) memset(c.din[i], 0, side_count(&s->din[i]) * sizeof *c.din[i]);
+        if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);
     s->ref->backward(&c.c);
+}
+
+/* ---- comparing ---- */
+
+static double scale_of(const double *ref, size_t n)
+{
+    double scale = 0;
+    for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(ref[i]));
+    return scale > 0 ? scale : 1;
+}
+
+vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
+{
+    const double scale = scale_of(ref, n);
+    vkt_worst w = { .at = 0 };
+    for (size_t i = 0; i < n; i++) {
+        const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
+        const double excess = error == 0 ? 0 : error / allowed;
+        if (!(excess <= w.excess)) w = (vkt_worst){ i, excess, allowed };
+        if (isnan(excess)) break;
+    }
+    return w;
 }
