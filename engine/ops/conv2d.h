@@ -20,16 +20,18 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db);
 
-/* The same by Fourier transforms of `points` x `points` (conv2d_fft.c). vkt_conv2d_fft_points says how many: 0 where
- * this way is not open; *is_faster: whether it is expected to win on this device. */
+/* The same by Fourier transforms (conv2d_fft.c). */
 typedef enum vkt_conv2d_product { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_product;
-uint32_t vkt_conv2d_fft_points(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
-                               bool *is_faster);
-void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor w,
+/* The variants of this kind that can compute it; *preferred is set to one that is expected to win on this device. */
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+                                 vkt_variant *preferred);
+bool vkt_conv2d_is_fft(vkt_variant v);
+/* `bias` is added to y; it is db and written by dw; {0}: none. */
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor w,
                          vkt_tensor bias, vkt_tensor y);
-void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor dy, vkt_tensor w,
+void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor dy, vkt_tensor w,
                             vkt_tensor dx);
-void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor dy,
+void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
                             vkt_tensor dw, vkt_tensor db);
 
 /* The gradients as nodes: dx (N,C,H,W) for `in` = {H, W}; dw (O,C/G,R,S) for `kernel` = {R, S}, and, with `bias`, db.

@@ -1,7 +1,6 @@
 /* ops/conv2d_emit.c - how the products of conv2d are cut into tiles: see the headers of shaders/conv2d_*.comp. */
 #include "ops/conv2d.h"
 
-#include <stdlib.h>
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
@@ -33,14 +32,6 @@ static bool is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu rounds are too long for one work group",
                                e->node->op->name, (unsigned long long)in_turn, (unsigned long long)rounds));
     return false;
-}
-
-/* Points of the Fourier transforms to compute with; 0: not so. */
-static uint32_t fft_points(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product)
-{
-    bool is_faster;
-    const uint32_t points = vkt_conv2d_fft_points(e, z, product, &is_faster);
-    return is_faster || getenv("FFT") ? points : 0;
 }
 
 /* ---- y and dx: tiles of destination channels x pixels ---- */
@@ -266,8 +257,14 @@ static void emit_direct(vkt_emit *e, const tile_job *j, vkt_tensor src, vkt_tens
 static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
 {
     const bool shallow = is_shallow(j);
-    const uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0);
-    if (vkt_pick(e, usable, shallow ? VKT_V_DIRECT : VKT_V_TILE) == VKT_V_DIRECT)
+    vkt_variant v = shallow ? VKT_V_DIRECT : VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0), v);
+    if (vkt_conv2d_is_fft(v) && j->transposed)
+        vkt_emit_conv2d_fft_dx(e, j->z, v, src, w, dst);
+    else if (vkt_conv2d_is_fft(v))
+        vkt_emit_conv2d_fft(e, j->z, v, src, w, bias, dst);
+    else if (v == VKT_V_DIRECT)
         emit_direct(e, j, src, w, bias, dst);
     else
         emit_tiles(e, j, src, w, bias, dst);
@@ -275,11 +272,6 @@ static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w,
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
 {
-    const uint32_t points = fft_points(e, z, VKT_CONV2D_Y);
-    if (points) {
-        vkt_emit_conv2d_fft(e, z, points, x, w, bias, y);
-        return;
-    }
     tile_job j = { .z = z,
                    .dst = { z->out[0], z->out[1] },
                    .src = { z->in[0], z->in[1] },
@@ -290,11 +282,6 @@ void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_te
 
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx)
 {
-    const uint32_t points = fft_points(e, z, VKT_CONV2D_DX);
-    if (points) {
-        vkt_emit_conv2d_fft_dx(e, z, points, dy, w, dx);
-        return;
-    }
     tile_job j = { .z = z,
                    .transposed = true,
                    .dst = { z->in[0], z->in[1] },
@@ -347,14 +334,9 @@ static void sum_slices(vkt_emit *e, vkt_tensor part, uint32_t slices, uint32_t p
                      vkt_groups(push.weights + push.biases, spec[0], e->lim->cpu ? 8 : 1), 1, 1);
 }
 
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
-                        vkt_tensor db)
+static void emit_dw_tiles(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                          vkt_tensor db)
 {
-    const uint32_t points = fft_points(e, z, VKT_CONV2D_DW);
-    if (points) {
-        vkt_emit_conv2d_fft_dw(e, z, points, x, dy, dw, db);
-        return;
-    }
     if (!fits(e, x) || !fits(e, dy) || !fits(e, dw)) return;
     const uint32_t plane = z->out[0] * z->out[1] * z->n4;
     const dw_cut c = cut_dw(e, z, plane);
@@ -398,4 +380,16 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
     vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), works, 1,
                      z->a.groups);
     if (part.id) sum_slices(e, part, c.slices, (uint32_t)part_floats, (uint32_t)bias_start, dw, db);
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                        vkt_tensor db)
+{
+    vkt_variant v = VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE), v);
+    if (vkt_conv2d_is_fft(v))
+        vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
+    else
+        emit_dw_tiles(e, z, x, dy, dw, db);
 }

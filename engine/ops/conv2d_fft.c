@@ -39,6 +39,16 @@ typedef struct fft_job {
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
 } fft_job;
 
+bool vkt_conv2d_is_fft(vkt_variant v)
+{
+    return v == VKT_V_FFT8 || v == VKT_V_FFT16;
+}
+
+static uint32_t points_of(vkt_variant v)
+{
+    return v == VKT_V_FFT8 ? 8 : 16;
+}
+
 static uint32_t reach_of(const vkt_conv2d_size *z, int i)
 {
     return (z->kernel[i] - 1) * z->a.dilation[i] + 1;
@@ -89,12 +99,12 @@ static bool fits(const vkt_emit *e, const fft_job *j)
 }
 
 /* Whether this way is open at all: full tiles, and vec4s of channels. */
-static bool is_possible(const vkt_emit *e, const vkt_conv2d_size *z)
+static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
     for (int i = 0; i < 2; i++)
         possible = possible && z->a.stride[i] == 1 && z->a.pad[i] < reach_of(z, i) && reach_of(z, i) <= 8;
-    return possible && e->lim->max_storage_range_bytes != 0;
+    return possible && reach_of(z, 0) * reach_of(z, 1) > 1;
 }
 
 /* ---- transforms ---- */
@@ -102,7 +112,7 @@ static bool is_possible(const vkt_emit *e, const vkt_conv2d_size *z)
 /* One operand or the destination: a picture, or weights, whose channels are one of their two channel dimensions. */
 typedef struct operand {
     vkt_tensor t;
-    bool weights;
+    uint32_t weights; /* bool, without padding: operands are keys of vkt_recall */
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
@@ -120,7 +130,7 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], c_step = taps, o_step = j->z->channels * taps;
     return (operand){ .t = t,
-                      .weights = true,
+                      .weights = 1,
                       .channels = by_output ? j->z->out_channels : j->z->channels,
                       .columns = (by_output ? j->z->channels : j->z->out_channels) / 4,
                       .size = { j->z->kernel[0], j->z->kernel[1] },
@@ -180,13 +190,25 @@ static vkt_tensor new_spectrum(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "spectrum", 16ull * o->channels * pitch_of(j, o));
 }
 
+/* Another product of the same convolution may have left the same spectrum: x is needed for y and dw, dy for dx and dw,
+ * w for y and dx. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
+    const struct {
+        uint32_t kernel, t;
+        operand o;
+        uint32_t tiles[2], advance[2];
+    } key = {
+        VKT_K_FFT_COLUMNS, j->t, *o, { j->cut[0].tiles, j->cut[1].tiles }, { j->cut[0].advance, j->cut[1].advance }
+    };
+    const vkt_tensor known = vkt_recall(e, &key, sizeof key);
+    if (known.id) return known;
     const vkt_tensor lines = lines_of(e, j, o), spectrum = new_spectrum(e, j, o);
     const vkt_bind along_rows[] = { [FFT_IN] = VKT_WHOLE(o->t), [FFT_OUT] = VKT_WHOLE(lines) };
     const vkt_bind along_columns[] = { [FFT_IN] = VKT_WHOLE(lines), [FFT_OUT] = VKT_WHOLE(spectrum) };
     add_transform(e, j, o, o->weights ? VKT_K_FFT_ROWS_WEIGHTS : VKT_K_FFT_ROWS, true, along_rows, 2, false, 1);
     add_transform(e, j, o, VKT_K_FFT_COLUMNS, false, along_columns, 2, false, 1);
+    vkt_remember(e, &key, sizeof key, spectrum);
     return spectrum;
 }
 
@@ -238,10 +260,10 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                      1, 1);
 }
 
-void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor w,
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor w,
                          vkt_tensor bias, vkt_tensor y)
 {
-    const fft_job j = plan_job(z, VKT_CONV2D_Y, points);
+    const fft_job j = plan_job(z, VKT_CONV2D_Y, points_of(v));
     const operand in = picture(&j, x, z->channels, z->in, j.cut[0].a, j.cut[1].a);
     const operand kernel = weights(&j, w, false, j.cut[0].b, j.cut[1].b);
     const operand out = picture(&j, y, z->out_channels, z->out, j.cut[0].dst, j.cut[1].dst);
@@ -251,10 +273,10 @@ void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points,
     transform_back(e, &j, &out, outputs, bias, (vkt_tensor){ 0 });
 }
 
-void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor dy, vkt_tensor w,
+void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor dy, vkt_tensor w,
                             vkt_tensor dx)
 {
-    const fft_job j = plan_job(z, VKT_CONV2D_DX, points);
+    const fft_job j = plan_job(z, VKT_CONV2D_DX, points_of(v));
     const operand in = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
     const operand kernel = weights(&j, w, false, j.cut[0].b, j.cut[1].b);
     const operand out = picture(&j, dx, z->channels, z->in, j.cut[0].dst, j.cut[1].dst);
@@ -264,10 +286,10 @@ void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, uint32_t poin
     transform_back(e, &j, &out, outputs, (vkt_tensor){ 0 }, (vkt_tensor){ 0 });
 }
 
-void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, uint32_t points, vkt_tensor x, vkt_tensor dy,
+void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
                             vkt_tensor dw, vkt_tensor db)
 {
-    const fft_job j = plan_job(z, VKT_CONV2D_DW, points);
+    const fft_job j = plan_job(z, VKT_CONV2D_DW, points_of(v));
     const operand out = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
     const operand in = picture(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
     const operand kernel = weights(&j, dw, true, j.cut[0].dst, j.cut[1].dst);
@@ -282,30 +304,34 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, uint32_t poin
 /* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
  * lavapipe. */
 #define TRANSFORM_COST 9.0
+/* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
+#define WORTH_IT 0.8
 
 /* Products that this way takes, in those of the tiled kernels. */
-static double cost(const vkt_conv2d_size *z, vkt_conv2d_product product, uint32_t t)
+static double cost(const fft_job *j)
 {
-    const fft_job j = plan_job(z, product, t);
-    const double pairs = (double)z->channels * z->out_channels, channels = (double)z->channels + z->out_channels;
-    const double samples = 4.0 * j.columns;
-    return 4 * j.frequencies * pairs * samples + TRANSFORM_COST * t * t * (channels * samples + pairs);
+    const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
+    const double transforms = ((double)j->z->channels + j->z->out_channels) * samples + pairs;
+    return 4 * j->frequencies * pairs * samples + TRANSFORM_COST * j->t * j->t * transforms;
 }
 
-uint32_t vkt_conv2d_fft_points(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product, bool *is_faster)
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+                                 vkt_variant *preferred)
 {
-    static const uint32_t sizes[] = { 8, 16 };
-    const double direct =
-        (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1] * 4 * z->n4;
-    uint32_t best = 0;
-    *is_faster = false;
-    if (!is_possible(e, z)) return 0;
-    for (uint32_t i = 0; i < VKT_COUNT(sizes); i++) {
-        const uint32_t t = sizes[i];
+    const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
+    double least = WORTH_IT * direct * 4 * z->n4;
+    uint64_t usable = 0;
+    if (!is_possible(z)) return 0;
+    for (int i = 0; i < 2; i++) {
+        const vkt_variant v = i ? VKT_V_FFT16 : VKT_V_FFT8;
+        const uint32_t t = points_of(v);
         if (t < reach_of(z, 0) || t < reach_of(z, 1)) continue;
         const fft_job j = plan_job(z, product, t);
-        if (fits(e, &j) && (!best || cost(z, product, t) < cost(z, product, best))) best = t;
+        if (!fits(e, &j)) continue;
+        usable |= (uint64_t)1 << v;
+        if (!e->lim->cpu || cost(&j) >= least) continue;
+        least = cost(&j);
+        *preferred = v;
     }
-    *is_faster = best && e->lim->cpu && cost(z, product, best) < 0.8 * direct;
-    return best;
+    return usable;
 }
