@@ -11,6 +11,7 @@
 #include "abi/abi.h"
 #include "abi/step.abi.h"
 #include "abi/softmax_xent.abi.h"
+#include "lib/explog.glsl"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(binding = XENT_T, std430) readonly buffer T { uint t[]; };
@@ -40,7 +41,7 @@ float losses(uint vector, uint rows)
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {
         const uint end = min(c + SPAN * hop, pc.classes);
         float span = 0.0;
-        for (uint k = c + begin; k < end; k += hop) span += exp(z[base + k] - m);
+        for (uint k = c + begin; k < end; k += hop) span += exp_1ulp(z[base + k] - m);
         sum += span;
     }
     if (BY_LANE == 0)
@@ -50,7 +51,7 @@ float losses(uint vector, uint rows)
     stat[2 * b + 1] = 1.0 / sum;
     if (b >= rows) return 0.0;
     const uint label = t[b];
-    return label < pc.classes ? log(sum) + (m - z[base + label]) : NOT_A_NUMBER;
+    return label < pc.classes ? log_1ulp(sum) + (m - z[base + label]) : NOT_A_NUMBER;
 }
 #else
 VKT_IN4(XENT_Z, z4);
@@ -74,14 +75,14 @@ float losses(uint vector, uint rows)
             [[unroll]] for (uint j = 0; j < 4; j++)
                 if (k + j < end) {
                     const vec4 z = LOAD4(z4, (k + j) * pc.pitch4 + column);
-                    span += exp(z - m);
+                    span += exp_1ulp(z - m);
                     hit = mix(hit, z, equal(label, uvec4(k + j)));
                 }
         sum += span;
     }
     stat4[column] = m;
     stat4[pc.pitch4 + column] = 1.0 / sum;
-    const vec4 loss = log(sum) + (m - hit);
+    const vec4 loss = log_1ulp(sum) + (m - hit);
     float v = 0.0;
     for (uint j = 0; j < 4; j++)
         if (4 * column + j < rows) v += loss[j];
