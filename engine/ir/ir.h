@@ -317,7 +317,7 @@ typedef struct vkt_case_input {
 struct vkt_case {
     uint32_t n_in;
     vkt_case_input in[VKT_MAX_IN];
-    _Alignas(8) unsigned char attr[256];
+    _Alignas(8) unsigned char attr[512];
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the step; 0: all */
     uint32_t first; /* where the step's batch starts in an order of rows */

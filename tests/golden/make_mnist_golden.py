@@ -117,6 +117,7 @@ def main():
     others = [train(torch.float32, FULL, v) for v in VARIANTS]
     part_loss64, part64, _ = train(torch.float64, PARTIAL)
     part_loss32, part32, _ = train(torch.float32, PARTIAL)
+    part_others = [train(torch.float32, PARTIAL, v) for v in VARIANTS]
     part64, part32 = cut(part64), cut(part32)
 
     t = {}
@@ -132,6 +133,8 @@ def main():
     t["others/loss_dev"] = np.stack([np.abs(loss - loss64) for loss, _, _ in others])
     t["others/final_dev"] = np.stack([deviation(final, final64) for _, final, _ in others])
     t["others/grad_dev"] = np.stack([deviation(grad, grad64) for _, _, grad in others])
+    t["partial/others/loss_dev"] = np.stack([np.abs(loss - part_loss64) for loss, _, _ in part_others])
+    t["partial/others/final_dev"] = np.stack([deviation(cut(final), part64) for _, final, _ in part_others])
     metadata = {"parameters": " ".join(init), "others": " ".join(VARIANTS), "seed": str(SEED), "torch": torch.__version__,
                 "numpy": np.__version__}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mnist_cnn.safetensors")
@@ -144,6 +147,8 @@ def report(t):
     np.set_printoptions(precision=2, linewidth=120)
     dev = np.abs(t["loss32"] - t["loss64"])
     print("loss", t["loss64"][[0, 4, 9, 19, 29, 39, 49]], "\nloss deviation", dev)
+    print("partial loss deviation", np.abs(t["partial/loss32"] - t["partial/loss64"]), "others", t["partial/others/loss_dev"])
+    print("partial final deviation", t["partial/final32_dev"], "others", t["partial/others/final_dev"])
     print("final deviation", t["final32_dev"], "\ngradient deviation", t["grad32_dev"])
     for k, name in enumerate(VARIANTS):
         print("%-16s / default: losses %.1f (%d of %d above 4), parameters %.1f, gradients %.1f" %

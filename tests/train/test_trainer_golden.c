@@ -47,7 +47,7 @@ static vkt_dataset *samples(const vkt_host *h)
     unsigned char *pixels = test_malloc((size_t)ROWS * AREA);
     uint32_t *labels = test_malloc(ROWS * sizeof *labels);
     for (uint32_t i = 0; i < ROWS; i++) draw_sample(i, pixels + (size_t)i * AREA, &labels[i]);
-    const float mean = 0.1307f, std = 0.3081f;
+    const double mean = 0.1307, std = 0.3081;
     const vkt_dataset_params p = {
         .rows = ROWS, .height = 28, .width = 28, .labels = labels, .classes = 10, .mean = &mean, .std = &std
     };
