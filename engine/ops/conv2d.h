@@ -26,11 +26,9 @@ typedef enum vkt_conv2d_product { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } v
 uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
                                  vkt_variant *preferred);
 bool vkt_conv2d_is_fft(vkt_variant v);
-/* `bias` is added to y; it is db and written by dw; {0}: none. */
-void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor w,
-                         vkt_tensor bias, vkt_tensor y);
-void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor dy, vkt_tensor w,
-                            vkt_tensor dx);
+/* y of x, or `transposed` dx of dy. */
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
+                         vkt_tensor w, vkt_tensor bias, vkt_tensor to);
 void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
                             vkt_tensor dw, vkt_tensor db);
 

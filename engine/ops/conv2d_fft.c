@@ -260,30 +260,20 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                      1, 1);
 }
 
-void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor w,
-                         vkt_tensor bias, vkt_tensor y)
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
+                         vkt_tensor w, vkt_tensor bias, vkt_tensor to)
 {
-    const fft_job j = plan_job(z, VKT_CONV2D_Y, points_of(v));
-    const operand in = picture(&j, x, z->channels, z->in, j.cut[0].a, j.cut[1].a);
-    const operand kernel = weights(&j, w, false, j.cut[0].b, j.cut[1].b);
-    const operand out = picture(&j, y, z->out_channels, z->out, j.cut[0].dst, j.cut[1].dst);
-    const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, &in);
-    const vkt_tensor outputs = new_spectrum(e, &j, &out);
-    multiply(e, &j, &kernel, kernels, false, &in, inputs, false, &out, outputs);
-    transform_back(e, &j, &out, outputs, bias, (vkt_tensor){ 0 });
-}
-
-void vkt_emit_conv2d_fft_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor dy, vkt_tensor w,
-                            vkt_tensor dx)
-{
-    const fft_job j = plan_job(z, VKT_CONV2D_DX, points_of(v));
-    const operand in = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
-    const operand kernel = weights(&j, w, false, j.cut[0].b, j.cut[1].b);
-    const operand out = picture(&j, dx, z->channels, z->in, j.cut[0].dst, j.cut[1].dst);
-    const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, &in);
-    const vkt_tensor outputs = new_spectrum(e, &j, &out);
-    multiply(e, &j, &kernel, kernels, true, &in, inputs, false, &out, outputs);
-    transform_back(e, &j, &out, outputs, (vkt_tensor){ 0 }, (vkt_tensor){ 0 });
+    const fft_job j = plan_job(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, points_of(v));
+    const cut *h = &j.cut[0], *q = &j.cut[1];
+    const operand x =
+        picture(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
+    const operand y = picture(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
+                              transposed ? q->a : q->dst);
+    const operand kernel = weights(&j, w, false, h->b, q->b), *in = transposed ? &y : &x, *out = transposed ? &x : &y;
+    const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, in);
+    const vkt_tensor outputs = new_spectrum(e, &j, out);
+    multiply(e, &j, &kernel, kernels, transposed, in, inputs, false, out, outputs);
+    transform_back(e, &j, out, outputs, bias, (vkt_tensor){ 0 });
 }
 
 void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
