@@ -161,7 +161,7 @@ static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
     if (timer) vkt_timer_reset(ctx, c->cmd, timer);
     size_t next = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
-        if (next < p->n_barriers && p->barriers[next].before == i) {
+        if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
             barrier(ctx, c->cmd);
             next++;
         }
