@@ -95,7 +95,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
         dx[1] = vkt_conv2d_dw(g, x, dy[0], n->attr, ws.dim + 2, vkt_wants_grad(g, bias), &dx[2]);
 }
 
-/* What products of spectra are open to: vec4s of channels, steps of 1; pictures of one tile of transforms, or several. */
+/* What products of spectra are open to: vec4s of channels, steps of 1; pictures of one tile of transforms, or several.
+ */
 static void sample_spectra(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };

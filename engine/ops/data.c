@@ -172,8 +172,9 @@ const vkt_op vkt_op_gather_rows = {
     .sample = rows_sample,
     .rel_tol = 2e-7f,
     .abs_tol = 2e-7f,
-    .tol_why = "of bytes, a sum rounds once and its small second part adds as little; of f32 a product rounds too: less than "
-               "3 * 2^-24 of the larger term",
+    .tol_why =
+        "of bytes, a sum rounds once and its small second part adds as little; of f32 a product rounds too: less than "
+        "3 * 2^-24 of the larger term",
     .flops = rows_flops,
     .bytes = rows_bytes,
     .formula = "out[b] = scale[c] table[order[first + b]] + shift[c], b < rows, else 0",
