@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "abi/step.abi.h"
+#include "kernel/tuning.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
 
@@ -79,6 +80,7 @@ static vkt_result finish_graph(vkt_program *p)
 static vkt_result lower_and_plan(vkt_program *p)
 {
     vkt_graph *g = p->g;
+    VKT_TRY(vkt_tuning_use(p->ctx));
     bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + 1, sizeof *live);
     if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes);
     vkt_find_live(g, live);

@@ -123,7 +123,7 @@ typedef struct vkt_ctx_params {
      */
     const char *device;
     uint64_t max_device_bytes; /* hard cap on device memory held by this context; 0: 80 % of what is free at creation */
-    bool no_pipeline_cache;    /* do not read or write $XDG_CACHE_HOME/vktrain (~/.cache/vktrain) */
+    bool no_pipeline_cache;    /* no files in $XDG_CACHE_HOME/vktrain (~/.cache/vktrain): pipelines, tuning */
     bool debug_names; /* name Vulkan objects and label dispatches (needs VK_EXT_debug_utils; also VKT_DEBUG >= 1) */
     bool validation;  /* ask for VK_LAYER_KHRONOS_validation; VKT_E_FEATURE if it is not installed */
 } vkt_ctx_params;
