@@ -39,17 +39,18 @@ void main()
     float w[SHARES], bias[BIASES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         const uint mk = i * LANES + lane, m = mk / K, k = mk - m * K, tap = k % TAPS;
-        w[i] = w_in[group * pc.w_group + min(row + m, pc.rows - 1) * pc.w_row + k / TAPS * pc.w_depth +
+        w[i] = w_in[pc.w_base + group * pc.w_group + min(row + m, pc.rows - 1) * pc.w_row + k / TAPS * pc.w_depth +
                     (FLIP ? TAPS - 1 - tap : tap)];
     }
     [[unroll]] for (uint i = 0; i < BIASES; i++)
-        bias[i] = BIAS ? bias_in[group * pc.rows + min(row + i * LANES + lane, pc.rows - 1)] : 0.0;
+        bias[i] = BIAS ? bias_in[pc.bias_base + group * pc.dst_group + min(row + i * LANES + lane, pc.rows - 1)] : 0.0;
     int row_at[KERNEL_H], col_at[KERNEL_W], tap_at[K]; // r dil - pad, s dil - pad, and x at p = q = n = 0 in vec4s
     [[unroll]] for (uint r = 0; r < KERNEL_H; r++) row_at[r] = int(r * pc.dilation_h) - int(pc.pad_h);
     [[unroll]] for (uint s = 0; s < KERNEL_W; s++) col_at[s] = int(s * pc.dilation_w) - int(pc.pad_w);
     [[unroll]] for (uint k = 0; k < K; k++)
-        tap_at[k] = (int(((group * CHANNELS + k / TAPS) * height_in)) + row_at[k % TAPS / KERNEL_W]) * int(width_in * n4) +
-                    col_at[k % KERNEL_W] * int(n4);
+        tap_at[k] = int(pc.src_base) + col_at[k % KERNEL_W] * int(n4) +
+                    (int((group * CHANNELS + k / TAPS) * height_in) + row_at[k % TAPS / KERNEL_W]) * int(width_in * n4);
+    const uint dst_first = pc.dst_base + (group * pc.dst_group + row) * columns;
 
     uint first = gl_WorkGroupID.x * pc.strip;
     do {
@@ -70,7 +71,7 @@ void main()
                 x[k] = LOAD4(x_in, uint(inside ? at + tap_at[k] : 0));
                 if (PAD) x[k] = inside ? x[k] : vec4(0);
             }
-            uint to = (group * pc.rows + row) * columns + column;
+            uint to = dst_first + column;
             [[unroll]] for (uint m = 0; m < ROWS; m++) {
                 vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);
                 [[unroll]] for (uint k = 0; k < K; k++)

@@ -39,15 +39,15 @@ void start(uint row, uint col)
     [[unroll]] for (uint i = 0; i < COLS * ROWS; i++) acc[i] = 0;
     [[unroll]] for (uint t = 0; t < ROWS; t++) {
         bias_acc[t] = vec4(0);
-        dy_at[t] = (gl_WorkGroupID.z * pc.rows + min(row + t * LANES + lane, pc.rows - 1)) * pc.plane;
+        dy_at[t] = pc.dy_base + (gl_WorkGroupID.z * pc.dy_group + min(row + t * LANES + lane, pc.rows - 1)) * pc.plane;
     }
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
-        const uint crs = min(col + i * LANES + lane, pc.src_group * taps - 1), c = crs / taps, rs = crs - c * taps;
+        const uint crs = min(col + i * LANES + lane, pc.channels * taps - 1), c = crs / taps, rs = crs - c * taps;
         const uint r = rs / pc.kernel_w, s = rs - r * pc.kernel_w;
         x_row[i] = int(r * pc.dilation_h) - int(pc.pad_h);
         x_col[i] = int(s * pc.dilation_w) - int(pc.pad_w);
-        x_at[i] = (int((gl_WorkGroupID.z * pc.src_group + c) * pc.src_height) + x_row[i]) * int(pc.src_width) + x_col[i];
-        x_at[i] *= int(pc.n4);
+        x_at[i] = (int((gl_WorkGroupID.z * pc.x_group + c) * pc.src_height) + x_row[i]) * int(pc.src_width) + x_col[i];
+        x_at[i] = int(pc.x_base) + x_at[i] * int(pc.n4);
     }
 }
 
@@ -90,7 +90,7 @@ void add_samples(uint pixel, uint n, uint count)
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, tiles = pc.row_tiles * pc.col_tiles, works = tiles * pc.slices;
-    const uint cols = pc.src_group * pc.kernel_h * pc.kernel_w;
+    const uint cols = pc.channels * pc.kernel_h * pc.kernel_w;
     uint work = gl_WorkGroupID.x;
     do {
         const uint slice = work / tiles, tile = work - slice * tiles, row_tile = tile / pc.col_tiles;
@@ -104,12 +104,12 @@ void main()
             k += count;
         } while (k < end);
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
-            const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.rows + m;
-            const uint to = slice * pc.part + o * cols + col;
+            const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.dy_group + m;
+            const uint to = pc.w_base + slice * pc.part + o * pc.pitch + col;
             const vec4 b = bias_acc[t];
             [[unroll]] for (uint j = 0; j < COLS; j++)
                 if (m < pc.rows && col + j < cols) dw[to + j] = acc[j * ROWS + t];
-            if (BIAS && m < pc.rows && col == 0) db[slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);
+            if (BIAS && m < pc.rows && col == 0) db[pc.b_base + slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);
         }
         work += gl_NumWorkGroups.x;
     } while (work < works);

@@ -19,7 +19,7 @@ void main()
     const uint group = gl_WorkGroupID.y / pc.tiles, tile = gl_WorkGroupID.y - group * pc.tiles;
     for (uint i = gl_GlobalInvocationID.x; i < pc.vec4s; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         const uint row = i / pc.mb4, tap = row / pc.depth, k = row - tap * pc.depth;
-        const uint m = 4 * (tile * pc.mb4 + i - row * pc.mb4), start = group * pc.w_group + k * pc.w_depth + tap;
+        const uint m = 4 * (tile * pc.mb4 + i - row * pc.mb4), start = pc.w_base + group * pc.w_group + k * pc.w_depth + tap;
         a[gl_WorkGroupID.y * pc.vec4s + i] =
             vec4(weight(start, m), weight(start, m + 1), weight(start, m + 2), weight(start, m + 3));
     }

@@ -2,7 +2,8 @@
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
 // forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
-// The table TAPS holds row and col: -1 where a tap falls off the picture or between two strides.
+// The table TAPS holds row and col: -1 where a tap falls off the picture or between two strides. ADD: dst += the sum, which goes
+// on with further source channels.
 //
 // A subgroup makes MB channels x LANES vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
 // its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products.
@@ -31,22 +32,33 @@ VKT_IN4(TILE_A, a_in);
 VKT_IN4(TILE_SRC, src_in);
 layout(binding = TILE_TAPS, std430) readonly buffer Taps { int taps[]; };
 layout(binding = TILE_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+#ifdef ADD
+layout(binding = TILE_DST, std430) buffer Dst { vec4 dst[]; };
+#else
 layout(binding = TILE_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+#endif
 
 const uint SHARES = (MB + LANES - 1) / LANES; // rows of A that a lane holds where it holds whole rows
 vec4 acc[MB];
 uint a_pitch, src_plane, zero; // push constants, read once: each read costs lavapipe a loop over lanes
 uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
 
-void start(uint first_row)
+#ifdef ADD
+void start(uint to, uint rows)
+{
+    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = dst[to + min(m, rows - 1) * pc.columns];
+}
+#else
+void start(uint first_bias, uint rows)
 {
     float share[SHARES];
     if (BIAS)
         [[unroll]] for (uint i = 0; i < SHARES; i++)
-            share[i] = bias_in[gl_WorkGroupID.z * pc.rows + min(first_row + i * LANES + gl_SubgroupInvocationID, pc.rows - 1)];
+            share[i] = bias_in[first_bias + min(i * LANES + gl_SubgroupInvocationID, rows - 1)];
     [[unroll]] for (uint m = 0; m < MB; m++)
         acc[m] = vec4(BIAS ? subgroupShuffle(share[m / LANES], m % LANES) : 0.0);
 }
+#endif
 
 // acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]; ia, ib: this lane's vec4 of A and src at k
 void add_k_major(uint ia, uint ib, bool inside)
@@ -84,13 +96,15 @@ void main()
     const uint lane = gl_SubgroupInvocationID, col_tiles = (pc.columns + LANES - 1) / LANES;
     uint tile = gl_WorkGroupID.x;
     a_pitch = pc.a_pitch, src_plane = pc.src_plane, zero = pc.zero;
+    const uint group = gl_WorkGroupID.z, a_group = pc.a_base + group * pc.a_group;
+    const uint src_group = pc.src_base + group * pc.src_group * src_plane, dst_group = group * pc.dst_group;
     do {
         const uint col_tile = tile / pc.row_tiles, row_tile = tile - col_tile * pc.row_tiles;
         const uint row = row_tile * MB, rows = min(MB, pc.rows - row);
         const uint column = min(col_tile * LANES + lane, pc.columns - 1), pixel = column / pc.n4;
         const uint p = pixel / pc.width, q = pixel - p * pc.width;
-        const uint src_start = gl_WorkGroupID.z * pc.src_group * src_plane + column - pixel * pc.n4;
-        uint a_start = gl_WorkGroupID.z * pc.a_group + row_tile * pc.a_tile;
+        const uint src_start = src_group + column - pixel * pc.n4;
+        uint a_start = a_group + row_tile * pc.a_tile, to = pc.dst_base + (dst_group + row) * pc.columns + column;
         if (M_MAJOR)
             [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * LANES + lane, rows - 1) * a_pitch;
         else a_start += min(lane, (rows + 3) / 4 - 1);
@@ -99,7 +113,11 @@ void main()
             r = taps[2 * p], r_end = taps[2 * p + 1];
             s_start = taps[pc.col_ranges + 2 * q], s_end = taps[pc.col_ranges + 2 * q + 1];
         }
-        start(row);
+#ifdef ADD
+        start(to, rows);
+#else
+        start(pc.bias_base + dst_group + row, rows);
+#endif
         if (r < r_end && s_start < s_end)
             do {
                 const int src_row = taps[pc.row_sources + p * pc.kernel_h + r];
@@ -108,7 +126,7 @@ void main()
                     const int src_col = taps[pc.col_sources + q * pc.kernel_w + s];
                     const bool inside = src_row >= 0 && src_col >= 0;
                     uint ib = src_start + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
-                    uint ia = a_start + (r * pc.kernel_w + s) * pc.a_tap, k = pc.src_group;
+                    uint ia = a_start + (r * pc.kernel_w + s) * pc.a_tap, k = pc.depth;
                     do {
                         if (M_MAJOR) add_m_major(ia, ib, inside);
                         else add_k_major(ia, ib, inside);
@@ -120,13 +138,11 @@ void main()
                 } while (s < s_end);
                 r += UNIFORM ? int(pc.tap_step_h) : 1;
             } while (r < r_end);
-        if (col_tile * LANES + lane < pc.columns) {
-            uint to = (gl_WorkGroupID.z * pc.rows + row) * pc.columns + column;
+        if (col_tile * LANES + lane < pc.columns)
             [[unroll]] for (uint m = 0; m < MB; m++) {
                 if (m < rows) dst[to] = acc[m];
                 to += pc.columns;
             }
-        }
         tile += gl_NumWorkGroups.x;
     } while (tile < col_tiles * pc.row_tiles);
 }

@@ -1,8 +1,8 @@
 /* base/variant.h - the ways to compute that ops choose among, and what a choice hears from outside the op. Chosen in
  * one place: vkt_pick (ir/ir.h).
  *
- * A new variant is one line here. The order is that of preference where a device's own choice is switched off, so what
- * always works stands last. */
+ * A new variant is one line here. The order is that of preference where a device's own choice is switched off: what
+ * always works stands last, but before what is for GPUs only. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 
@@ -18,7 +18,9 @@
     X(PLACED, "placed", "matrix product: operands are read where they lie")                         \
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it lies") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it lies") \
-    X(PACKED, "packed", "matrix product: both operands are copied to panels first")
+    X(PACKED, "packed", "matrix product: both operands are copied to panels first")                 \
+    X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")        \
+    X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")
 
 typedef enum vkt_variant {
 #define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,

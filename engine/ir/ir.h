@@ -100,9 +100,11 @@ struct vkt_op {
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
     bool side_effect;       /* kept though nothing reads its outputs (updates, reports) */
-    bool prologue;          /* runs before every other node, whenever it was added */
-    uint32_t diff;          /* bit i: input i has a gradient */
-    size_t attr_bytes;      /* no padding in the struct of an op that picks variants: see vkt_node_key */
+    uint8_t in_place;  /* bit i: output 0 may take the memory of input i, where all inputs named here have its type,
+                        * shape and layout: whoever writes an element has read that of the input, and only he */
+    bool prologue;     /* runs before every other node, whenever it was added */
+    uint32_t diff;     /* bit i: input i has a gradient */
+    size_t attr_bytes; /* no padding in the struct of an op that picks variants: see vkt_node_key */
     /* Checks inputs and attributes, states outputs. */
     vkt_result (*infer)(vkt_infer *f);
     /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:

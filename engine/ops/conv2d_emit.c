@@ -13,15 +13,22 @@
 /* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
 #define MAX_ROUNDS 60000u
 
-static bool fits(vkt_emit *e, vkt_tensor t)
+/* n in even shares of at most `most`, multiples of `unit` unless one share is all; 0: none is so small. */
+static uint32_t share_of(uint32_t n, uint64_t most, uint32_t unit)
 {
-    const vkt_value *v = vkt_lowered_value(e, t);
-    if (v->bytes <= e->lim->max_storage_range_bytes && v->bytes / 16 <= INT32_MAX) return true;
+    if (n <= most) return n;
+    const uint32_t whole = (uint32_t)most / unit * unit;
+    return whole ? (uint32_t)vkt_round_up(vkt_div_up(n, vkt_div_up(n, whole)), unit) : 0;
+}
+
+static void too_large(vkt_emit *e, const vkt_conv2d_size *z)
+{
+    const uint32_t *size = z->in[0] * z->in[1] > z->out[0] * z->out[1] ? z->in : z->out;
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                               "%s: %s has %llu bytes, but this device binds %llu at most: use smaller batches",
-                               e->node->op->name, v->name, (unsigned long long)v->bytes,
+                               "%s: a channel (%u x %u pixels, %u samples) or its weights do not fit into the %llu "
+                               "bytes that this device binds: use smaller batches",
+                               e->node->op->name, size[0], size[1], 4 * z->n4,
                                (unsigned long long)e->lim->max_storage_range_bytes));
-    return false;
 }
 
 /* Whether `groups` groups of at most `rounds` rounds each, cut to what a dispatch can have, keep below MAX_ROUNDS. */
@@ -40,12 +47,18 @@ typedef struct tile_job {
     const vkt_conv2d_size *z;
     bool transposed; /* dx: the destination is the input picture */
     uint32_t dst[2], src[2];
-    uint32_t rows, depth; /* destination and source channels of a group */
-    uint32_t mb, unroll;
-    bool m_major;
-    vkt_tensor weights; /* as the kernel reads them */
-    vkt_conv2d_tile_push push;
+    uint32_t rows, depth;          /* destination and source channels of a group */
+    uint64_t dst_plane, src_plane; /* vec4s of a channel */
+    vkt_tensor from, w, bias, to;
+    vkt_tensor taps, packed; /* tables of the tile kernel, once they are needed */
+    bool in_place;           /* it reads w where it lies */
 } tile_job;
+
+/* What one dispatch makes: channels row .. row + rows - 1 of some groups of the destination, of channels
+ * k .. k + depth - 1 of these groups of the source. The whole product unless a tensor is larger than a binding. */
+typedef struct tile_part {
+    uint32_t group, groups, row, rows, k, depth;
+} tile_part;
 
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
@@ -82,7 +95,7 @@ static void fill_axis(const tile_job *j, int axis, int32_t *range, int32_t *sour
     }
 }
 
-static vkt_tensor tap_table(vkt_emit *e, tile_job *j)
+static vkt_tensor tap_table(vkt_emit *e, const tile_job *j)
 {
     const uint64_t ranges_w = 2ull * j->dst[0], sources_h = ranges_w + 2ull * j->dst[1];
     const uint64_t sources_w = sources_h + (uint64_t)j->dst[0] * j->z->kernel[0];
@@ -94,9 +107,6 @@ static vkt_tensor tap_table(vkt_emit *e, tile_job *j)
     }
     fill_axis(j, 0, t, t + sources_h);
     fill_axis(j, 1, t + ranges_w, t + sources_w);
-    j->push.col_ranges = (uint32_t)ranges_w;
-    j->push.row_sources = (uint32_t)sources_h;
-    j->push.col_sources = (uint32_t)sources_w;
     const vkt_tensor taps = vkt_emit_const(e, "taps", t, n * sizeof *t);
     vkt_free(&e->host, t);
     return taps;
@@ -120,82 +130,157 @@ static uint32_t step_depth(uint32_t depth)
     return 1;
 }
 
-/* Puts w in k-major panels of mb rows. */
-static void pack_weights(vkt_emit *e, tile_job *j, vkt_tensor w)
+/* ---- how much of a product one dispatch can make ---- */
+
+static uint32_t packed_rows(const vkt_limits *lim, uint32_t rows)
 {
-    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], tiles = vkt_div_up(j->rows, j->mb),
-                   groups = j->z->a.groups;
-    const uint32_t per_group = j->rows * j->depth * taps; /* of w: the same forward and back */
-    const uint32_t out_step = j->z->channels / groups * taps;
-    const uint64_t panel = (uint64_t)taps * j->depth * j->mb / 4;
-    j->push.a_pitch = j->mb / 4;
-    j->push.a_tap = j->depth * j->mb / 4;
-    j->push.a_tile = (uint32_t)panel;
-    j->push.a_group = tiles * (uint32_t)panel;
-    j->weights = vkt_scratch(e, "weights", 16 * panel * tiles * groups);
-    const vkt_conv2d_pack_push push = { .vec4s = (uint32_t)panel,
-                                        .depth = j->depth,
-                                        .rows = j->rows,
-                                        .tiles = tiles,
-                                        .mb4 = j->mb / 4,
-                                        .w_group = per_group,
-                                        .w_row = j->transposed ? taps : out_step,
-                                        .w_depth = j->transposed ? out_step : taps };
-    const vkt_bind bind[] = { [PACK_W] = VKT_WHOLE(w), [PACK_A] = VKT_WHOLE(j->weights) };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
-    vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), tiles * groups, 1);
+    const uint32_t mb = tile_rows(lim, rows);
+    return vkt_div_up(rows, mb) * mb;
 }
 
-/* A 1x1 kernel can be read where it lies when its rows are whole vec4s: forward as [m][k], back as [k][m]. */
-static bool use_weights_in_place(vkt_emit *e, tile_job *j, vkt_tensor w)
+/* The largest part; the others are no larger. False where not even one channel fits. Few source channels cost more than
+ * few destination channels: their sums are stored and read again. */
+static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
 {
-    const uint32_t in_depth = j->z->channels / j->z->a.groups;
-    if (j->z->kernel[0] * j->z->kernel[1] != 1 || in_depth % 4 != 0) return false;
-    j->m_major = !j->transposed;
-    if (j->m_major && j->mb > e->lim->subgroup_size) j->mb = (uint32_t)vkt_round_up(j->mb, e->lim->subgroup_size);
-    j->weights = w;
-    j->push.a_pitch = in_depth / 4;
-    j->push.a_tile = j->m_major ? j->mb * (in_depth / 4) : j->mb / 4;
-    j->push.a_group = j->rows * j->depth / 4;
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;
+    const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
+    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* of one of its O rows */
+    uint64_t rows = vkt_steps_in(range, 16 * j->dst_plane, (uint64_t)groups * j->rows);
+    uint64_t depth = vkt_steps_in(read, 16 * j->src_plane, (uint64_t)groups * j->depth);
+    const uint64_t w_rows = vkt_steps_in(j->in_place ? read : range, w_bytes, j->z->out_channels);
+    if (j->transposed)
+        depth = VKT_MIN(depth, w_rows);
+    else
+        rows = VKT_MIN(rows, w_rows);
+    tile_part p = { .rows = share_of(j->rows, rows, unit) };
+    if (p.rows == 0) return false;
+    const uint64_t packed = j->in_place ? 0 : 4ull * taps * packed_rows(e->lim, p.rows); /* bytes of a source channel */
+    const uint64_t packed_depth = packed ? range / packed : depth;
+    const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
+    p.depth = share_of(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
+    if (p.depth == 0) return false;
+    p.groups = 1;
+    if (p.rows == j->rows && p.depth == j->depth)
+        p.groups = (uint32_t)VKT_MIN(VKT_MIN(rows / p.rows, depth / p.depth), VKT_MIN(packed_depth / p.depth, groups));
+    *out = p;
     return true;
 }
 
-static void emit_tiles(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
+/* The part of w that belongs to p, from its first group, row, channel and tap on. */
+static vkt_bind weights_of(const tile_job *j, const tile_part *p, uint32_t *base)
+{
+    const bool back = j->transposed;
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], o_group = back ? j->depth : j->rows;
+    const uint64_t o_step = (uint64_t)(back ? j->rows : j->depth) * taps;
+    const uint64_t o = (uint64_t)p->group * o_group + (back ? p->k : p->row), c = back ? p->row : p->k;
+    const uint64_t n_o = (p->groups - 1ull) * o_group + (back ? p->depth : p->rows), n_c = back ? p->rows : p->depth;
+    return vkt_window(j->w, o * o_step + c * taps, (n_o - 1) * o_step + n_c * taps, base);
+}
+
+/* Channels of `plane` vec4s of t. */
+static vkt_bind channels_of(vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n, uint32_t *base)
+{
+    const vkt_bind b = vkt_window(t, 4 * plane * first, 4 * plane * n, base);
+    *base /= 4;
+    return b;
+}
+
+static vkt_bind source_of(const tile_job *j, const tile_part *p, uint32_t *base)
+{
+    return channels_of(j->from, j->src_plane, (uint64_t)p->group * j->depth + p->k,
+                       (p->groups - 1ull) * j->depth + p->depth, base);
+}
+
+static vkt_bind destination_of(const tile_job *j, const tile_part *p, uint32_t *base)
+{
+    return channels_of(j->to, j->dst_plane, (uint64_t)p->group * j->rows + p->row,
+                       (p->groups - 1ull) * j->rows + p->rows, base);
+}
+
+/* ---- tiles ---- */
+
+/* Puts w in k-major panels of mb rows. */
+static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, vkt_conv2d_tile_push *to)
+{
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], tiles = vkt_div_up(p->rows, mb);
+    const uint32_t o_step = (j->transposed ? j->rows : j->depth) * taps;
+    const uint64_t panel = (uint64_t)taps * p->depth * mb / 4, bytes = 16 * panel * tiles * p->groups;
+    to->a_pitch = mb / 4;
+    to->a_tap = p->depth * mb / 4;
+    to->a_tile = (uint32_t)panel;
+    to->a_group = tiles * (uint32_t)panel;
+    if (!j->packed.id) j->packed = vkt_scratch(e, "weights", bytes);
+    vkt_conv2d_pack_push push = { .vec4s = (uint32_t)panel,
+                                  .depth = p->depth,
+                                  .rows = p->rows,
+                                  .tiles = tiles,
+                                  .mb4 = mb / 4,
+                                  .w_group = j->rows * j->depth * taps,
+                                  .w_row = j->transposed ? taps : o_step,
+                                  .w_depth = j->transposed ? o_step : taps };
+    const vkt_bind packed = { .t = j->packed, .bytes = bytes };
+    const vkt_bind bind[] = { [PACK_W] = weights_of(j, p, &push.w_base), [PACK_A] = packed };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
+    vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), tiles * p->groups, 1);
+    return packed;
+}
+
+/* A 1x1 kernel can be read where it lies when its rows are whole vec4s: forward as [m][k], back as [k][m]. */
+static bool can_lie(const tile_job *j)
+{
+    return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
+}
+
+static vkt_bind weights_in_place(const tile_job *j, const tile_part *p, uint32_t mb, vkt_conv2d_tile_push *to)
+{
+    const vkt_bind b = weights_of(j, p, &to->a_base);
+    to->a_base /= 4;
+    to->a_pitch = (j->transposed ? j->rows : j->depth) / 4;
+    to->a_tile = j->transposed ? mb / 4 : mb * to->a_pitch;
+    to->a_group = j->rows * j->depth / 4;
+    return b;
+}
+
+static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 {
     const vkt_conv2d_size *z = j->z;
     const uint32_t lanes = e->lim->subgroup_size, *stride = z->a.stride, *dilation = z->a.dilation;
-    if (!fits(e, src) || !fits(e, dst) || !fits(e, w)) return;
-    j->mb = tile_rows(e->lim, j->rows);
-    j->unroll = step_depth(j->depth);
-    j->push.columns = j->dst[0] * j->dst[1] * z->n4;
-    j->push.n4 = z->n4;
-    j->push.width = j->dst[1];
-    j->push.rows = j->rows;
-    j->push.src_width = j->src[1];
-    j->push.src_plane = j->src[0] * j->src[1] * z->n4;
-    j->push.src_group = j->depth;
-    j->push.kernel_h = z->kernel[0];
-    j->push.kernel_w = z->kernel[1];
-    j->push.tap_step_h = j->transposed ? stride[0] / gcd(stride[0], dilation[0]) : 1;
-    j->push.tap_step_w = j->transposed ? stride[1] / gcd(stride[1], dilation[1]) : 1;
-    const vkt_tensor taps = tap_table(e, j);
-    if (!use_weights_in_place(e, j, w)) pack_weights(e, j, w);
-    if (e->status != VKT_OK || !fits(e, j->weights)) return;
-    j->push.row_tiles = vkt_div_up(j->rows, j->mb);
-
-    const uint64_t tiles = (uint64_t)vkt_div_up(j->push.columns, lanes) * j->push.row_tiles;
-    if (!is_short(e, tiles, (uint64_t)z->kernel[0] * z->kernel[1] * (j->depth / j->unroll + 2))) return;
-    const vkt_bind bind[] = { [TILE_A] = VKT_WHOLE(j->weights),
-                              [TILE_SRC] = VKT_WHOLE(src),
-                              [TILE_TAPS] = VKT_WHOLE(taps),
-                              [TILE_BIAS] = VKT_WHOLE(bias.id ? bias : taps), /* not read without one */
-                              [TILE_DST] = VKT_WHOLE(dst) };
-    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,       [TILE_SPEC_MB] = j->mb,
-                                        [TILE_SPEC_UNROLL] = j->unroll,  [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
-                                        [TILE_SPEC_BIAS] = bias.id != 0, [TILE_SPEC_M_MAJOR] = j->m_major };
-    vkt_dispatch_add(e, VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &j->push, sizeof j->push, spec, VKT_COUNT(spec),
-                     tiles, 1, z->a.groups);
+    const bool m_major = j->in_place && !j->transposed, add = p->k > 0, bias = j->bias.id && !add;
+    const uint32_t tall = tile_rows(e->lim, p->rows), unroll = step_depth(p->depth);
+    const uint32_t mb = m_major && tall > lanes ? (uint32_t)vkt_round_up(tall, lanes) : tall;
+    vkt_conv2d_tile_push push = { .columns = (uint32_t)j->dst_plane,
+                                  .n4 = z->n4,
+                                  .width = j->dst[1],
+                                  .rows = p->rows,
+                                  .row_tiles = vkt_div_up(p->rows, mb),
+                                  .src_width = j->src[1],
+                                  .src_plane = (uint32_t)j->src_plane,
+                                  .depth = p->depth,
+                                  .src_group = j->depth,
+                                  .dst_group = j->rows,
+                                  .kernel_h = z->kernel[0],
+                                  .kernel_w = z->kernel[1],
+                                  .tap_step_h = j->transposed ? stride[0] / gcd(stride[0], dilation[0]) : 1,
+                                  .tap_step_w = j->transposed ? stride[1] / gcd(stride[1], dilation[1]) : 1,
+                                  .bias_base = p->group * j->rows + p->row };
+    if (!j->taps.id) j->taps = tap_table(e, j);
+    push.col_ranges = 2 * j->dst[0];
+    push.row_sources = push.col_ranges + 2 * j->dst[1];
+    push.col_sources = push.row_sources + j->dst[0] * z->kernel[0];
+    const vkt_bind a = j->in_place ? weights_in_place(j, p, mb, &push) : pack_weights(e, j, p, mb, &push);
+    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
+    if (!is_short(e, tiles, (uint64_t)z->kernel[0] * z->kernel[1] * (p->depth / unroll + 2))) return;
+    const vkt_bind bind[] = { [TILE_A] = a,
+                              [TILE_SRC] = source_of(j, p, &push.src_base),
+                              [TILE_TAPS] = VKT_WHOLE(j->taps),
+                              [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
+                              [TILE_DST] = destination_of(j, p, &push.dst_base) };
+    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,   [TILE_SPEC_MB] = mb,
+                                        [TILE_SPEC_UNROLL] = unroll, [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
+                                        [TILE_SPEC_BIAS] = bias,     [TILE_SPEC_M_MAJOR] = m_major };
+    vkt_dispatch_add(e, add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &push, sizeof push,
+                     spec, VKT_COUNT(spec), tiles, 1, p->groups);
 }
 
 /* At most DIRECT_DEPTH products an element (conv2d_direct.comp). All are unrolled: more code would leave the
@@ -209,59 +294,80 @@ static bool is_shallow(const tile_job *j)
            (!j->transposed || (j->z->a.stride[0] == 1 && j->z->a.stride[1] == 1));
 }
 
-static void emit_direct(vkt_emit *e, const tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
+static void emit_direct(vkt_emit *e, const tile_job *j, const tile_part *p)
 {
     const vkt_conv2d_size *z = j->z;
-    const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1], groups = z->a.groups;
-    const uint32_t tiles = vkt_div_up(j->rows, DIRECT_ROWS), columns = j->dst[0] * j->dst[1] * z->n4;
-    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * groups);
+    const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
+    const uint32_t tiles = vkt_div_up(p->rows, DIRECT_ROWS), columns = (uint32_t)j->dst_plane;
+    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
     const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), MAX_ROUNDS / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
-    if (!fits(e, src) || !fits(e, dst) || !is_short(e, strips, rounds + 1)) return;
+    if (!is_short(e, strips, rounds + 1)) return;
     int32_t pad[2];
     for (int i = 0; i < 2; i++)
         pad[i] = (int32_t)(j->transposed ? z->a.dilation[i] * (z->kernel[i] - 1) - z->a.pad[i] : z->a.pad[i]);
-    const vkt_conv2d_direct_push push = { .columns = columns,
-                                          .n4 = z->n4,
-                                          .width = j->dst[1],
-                                          .strip = rounds * lanes,
-                                          .step_p = lanes / z->n4 / j->dst[1],
-                                          .step_q = lanes / z->n4 % j->dst[1],
-                                          .step_n = lanes % z->n4,
-                                          .rows = j->rows,
-                                          .src_height = j->src[0],
-                                          .src_width = j->src[1],
-                                          .stride_h = z->a.stride[0],
-                                          .stride_w = z->a.stride[1],
-                                          .pad_h = pad[0],
-                                          .pad_w = pad[1],
-                                          .dilation_h = z->a.dilation[0],
-                                          .dilation_w = z->a.dilation[1],
-                                          .w_group = j->rows * j->depth * taps,
-                                          .w_row = j->transposed ? taps : j->depth * taps,
-                                          .w_depth = j->transposed ? j->rows * taps : taps };
-    const vkt_bind bind[] = { [DIRECT_W] = VKT_WHOLE(w),
-                              [DIRECT_X] = VKT_WHOLE(src),
-                              [DIRECT_BIAS] = VKT_WHOLE(bias.id ? bias : w), /* not read without one */
-                              [DIRECT_Y] = VKT_WHOLE(dst) };
+    vkt_conv2d_direct_push push = { .columns = columns,
+                                    .n4 = z->n4,
+                                    .width = j->dst[1],
+                                    .strip = rounds * lanes,
+                                    .step_p = lanes / z->n4 / j->dst[1],
+                                    .step_q = lanes / z->n4 % j->dst[1],
+                                    .step_n = lanes % z->n4,
+                                    .rows = p->rows,
+                                    .dst_group = j->rows,
+                                    .src_height = j->src[0],
+                                    .src_width = j->src[1],
+                                    .stride_h = z->a.stride[0],
+                                    .stride_w = z->a.stride[1],
+                                    .pad_h = pad[0],
+                                    .pad_w = pad[1],
+                                    .dilation_h = z->a.dilation[0],
+                                    .dilation_w = z->a.dilation[1],
+                                    .w_group = j->rows * j->depth * taps,
+                                    .w_row = j->transposed ? taps : j->depth * taps,
+                                    .w_depth = j->transposed ? j->rows * taps : taps,
+                                    .bias_base = p->group * j->rows + p->row };
+    const vkt_bind bind[] = { [DIRECT_W] = weights_of(j, p, &push.w_base),
+                              [DIRECT_X] = source_of(j, p, &push.src_base),
+                              [DIRECT_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
+                              [DIRECT_Y] = destination_of(j, p, &push.dst_base) };
     const uint32_t spec[DIRECT_SPECS] = {
-        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(j->rows, tiles),
+        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(p->rows, tiles),
         [DIRECT_SPEC_CHANNELS] = j->depth,     [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
         [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = pad[0] != 0 || pad[1] != 0,
-        [DIRECT_SPEC_BIAS] = bias.id != 0,     [DIRECT_SPEC_FLIP] = j->transposed
+        [DIRECT_SPEC_BIAS] = j->bias.id != 0,  [DIRECT_SPEC_FLIP] = j->transposed
     };
     vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
-                     tiles, groups);
+                     tiles, p->groups);
 }
 
-static void emit_product(vkt_emit *e, tile_job *j, vkt_tensor src, vkt_tensor w, vkt_tensor bias, vkt_tensor dst)
+static void emit_product(vkt_emit *e, tile_job *j)
 {
-    const bool shallow = is_shallow(j);
+    tile_part most, p;
+    j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
+    j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
+    j->in_place = can_lie(j);
+    if (!cut(e, j, &most)) {
+        j->in_place = false;
+        if (!cut(e, j, &most)) {
+            too_large(e, j->z);
+            return;
+        }
+    }
+    const bool shallow = is_shallow(j) && most.depth == j->depth;
     const uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0);
-    if (vkt_pick(e, usable, shallow ? VKT_V_DIRECT : VKT_V_TILE) == VKT_V_DIRECT)
-        emit_direct(e, j, src, w, bias, dst);
-    else
-        emit_tiles(e, j, src, w, bias, dst);
+    const bool direct = vkt_pick(e, usable, shallow ? VKT_V_DIRECT : VKT_V_TILE) == VKT_V_DIRECT;
+    for (p.group = 0; p.group < j->z->a.groups; p.group += most.groups)
+        for (p.row = 0; p.row < j->rows; p.row += most.rows)
+            for (p.k = 0; p.k < j->depth; p.k += most.depth) {
+                p.groups = VKT_MIN(most.groups, j->z->a.groups - p.group);
+                p.rows = VKT_MIN(most.rows, j->rows - p.row);
+                p.depth = VKT_MIN(most.depth, j->depth - p.k);
+                if (direct)
+                    emit_direct(e, j, &p);
+                else
+                    emit_tiles(e, j, &p);
+            }
 }
 
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
@@ -270,8 +376,12 @@ void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_te
                    .dst = { z->out[0], z->out[1] },
                    .src = { z->in[0], z->in[1] },
                    .rows = z->out_channels / z->a.groups,
-                   .depth = z->channels / z->a.groups };
-    emit_product(e, &j, x, w, bias, y);
+                   .depth = z->channels / z->a.groups,
+                   .from = x,
+                   .w = w,
+                   .bias = bias,
+                   .to = y };
+    emit_product(e, &j);
 }
 
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx)
@@ -281,97 +391,175 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
                    .dst = { z->in[0], z->in[1] },
                    .src = { z->out[0], z->out[1] },
                    .rows = z->channels / z->a.groups,
-                   .depth = z->out_channels / z->a.groups };
-    emit_product(e, &j, dy, w, (vkt_tensor){ 0 }, dx);
+                   .depth = z->out_channels / z->a.groups,
+                   .from = dy,
+                   .w = w,
+                   .to = dx };
+    emit_product(e, &j);
 }
 
 /* ---- dw and db: tiles of output channels x weights, summed over the plane ---- */
 
-typedef struct dw_cut {
+typedef struct dw_job {
+    const vkt_conv2d_size *z;
+    uint32_t rows, channels;    /* of a group, of dy and x */
+    uint64_t dy_plane, x_plane; /* vec4s of a channel */
+    vkt_tensor x, dy, dw, db;
+    uint32_t slice, slices; /* vec4s of a plane of dy that one work group sums; how many such */
+    vkt_tensor part;        /* the slices, if there are several: of each dw and then db */
+    uint64_t part_floats, bias_start;
+} dw_job;
+
+/* What one dispatch makes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
+typedef struct dw_part {
+    uint32_t group, groups, row, rows, channel, channels;
+} dw_part;
+
+typedef struct dw_tiles {
     uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
     uint32_t row_tiles, col_tiles; /* of a group */
-    uint32_t slice, slices;        /* vec4s of a plane of dy that one work group sums; how many such */
-} dw_cut;
+} dw_tiles;
 
-/* Tiles of even size; then slices until there is work for every thread, the operands of a slice stay in a core's cache,
- * and no loop is too long. */
-static dw_cut cut_dw(const vkt_emit *e, const vkt_conv2d_size *z, uint32_t plane)
+/* Tiles of even size. */
+static dw_tiles dw_tiles_of(const vkt_emit *e, const dw_job *j, const dw_part *p)
 {
-    const uint32_t lanes = e->lim->subgroup_size, rows = z->out_channels / z->a.groups;
-    const uint32_t cols = z->channels / z->a.groups * z->kernel[0] * z->kernel[1];
+    const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
     const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
-    dw_cut c = { .row_tiles = vkt_div_up(rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
-    c.lane_rows = vkt_div_up(vkt_div_up(rows, c.row_tiles), lanes);
-    c.cols = vkt_div_up(cols, c.col_tiles);
-    const uint64_t tiles = (uint64_t)c.row_tiles * c.col_tiles * z->a.groups, wanted = e->lim->cpu ? 32 : 1024;
-    const uint32_t shortest = 16, longest = MAX_ROUNDS / 8;
-    const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
-    c.slice = vkt_div_up(plane, VKT_MAX(spread, vkt_div_up(plane, longest)));
-    c.slices = vkt_div_up(plane, c.slice);
-    return c;
+    dw_tiles t = { .row_tiles = vkt_div_up(p->rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
+    t.lane_rows = vkt_div_up(vkt_div_up(p->rows, t.row_tiles), lanes);
+    t.cols = vkt_div_up(cols, t.col_tiles);
+    return t;
 }
 
-static void sum_slices(vkt_emit *e, vkt_tensor part, uint32_t slices, uint32_t part_floats, uint32_t bias_start,
-                       vkt_tensor dw, vkt_tensor db)
+/* The largest part; false where not even one channel fits. */
+static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
 {
-    const uint32_t weights = (uint32_t)(vkt_lowered_value(e, dw)->bytes / 4);
-    const vkt_conv2d_dw_sum_push push = { .weights = weights,
-                                          .biases = db.id ? (uint32_t)(vkt_lowered_value(e, db)->bytes / 4) : 0,
-                                          .bias_start = bias_start,
-                                          .part = part_floats,
-                                          .slices = slices };
+    const vkt_conv2d_size *z = j->z;
+    const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
+    const uint64_t w_bytes = 4ull * j->channels * z->kernel[0] * z->kernel[1];
+    const uint64_t rows =
+        VKT_MIN(vkt_steps_in(read, 16 * j->dy_plane, z->out_channels), vkt_steps_in(range, w_bytes, z->out_channels));
+    const uint64_t channels = vkt_steps_in(read, 16 * j->x_plane, z->channels);
+    dw_part p = { .groups = 1, .rows = share_of(j->rows, rows, 1), .channels = share_of(j->channels, channels, 1) };
+    if (p.rows == 0 || p.channels == 0) return false;
+    if (p.rows == j->rows && p.channels == j->channels)
+        p.groups = (uint32_t)VKT_MIN(VKT_MIN(rows / p.rows, channels / p.channels), z->a.groups);
+    *out = p;
+    return true;
+}
+
+/* Slices until there is work for every thread, the operands of a slice stay in a core's cache, and no loop is too long;
+ * but no more than fit into a binding. */
+static void cut_slices(vkt_emit *e, dw_job *j, const dw_part *p)
+{
+    const dw_tiles t = dw_tiles_of(e, j, p);
+    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16, longest = MAX_ROUNDS / 8;
+    const uint64_t tiles = (uint64_t)t.row_tiles * t.col_tiles * p->groups, wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
+    j->bias_start = vkt_round_up(vkt_lowered_value(e, j->dw)->bytes, VKT_ALIGN_BYTES) / 4;
+    j->part_floats = j->bias_start + (j->db.id ? vkt_round_up(j->z->out_channels, VKT_ALIGN_BYTES / 4) : 0);
+    const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->part_floats), 1);
+    j->slice = vkt_div_up(plane, (uint32_t)VKT_MIN(VKT_MAX(spread, vkt_div_up(plane, longest)), room));
+    j->slices = vkt_div_up(plane, j->slice);
+    if (j->slices > 1) j->part = vkt_scratch(e, "slices", 4 * j->part_floats * j->slices);
+}
+
+static void sum_slices(vkt_emit *e, const dw_job *j)
+{
+    const vkt_tensor dw = j->dw, db = j->db;
+    const vkt_conv2d_dw_sum_push push = { .weights = (uint32_t)(vkt_lowered_value(e, dw)->bytes / 4),
+                                          .biases = db.id ? j->z->out_channels : 0,
+                                          .bias_start = (uint32_t)j->bias_start,
+                                          .part = (uint32_t)j->part_floats,
+                                          .slices = j->slices };
     const vkt_bind bind[] = {
-        [DW_SUM_PART] = VKT_WHOLE(part), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
+        [DW_SUM_PART] = VKT_WHOLE(j->part), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
     };
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_groups(push.weights + push.biases, spec[0], e->lim->cpu ? 8 : 1), 1, 1);
 }
 
+static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
+{
+    const vkt_conv2d_size *z = j->z;
+    const dw_tiles t = dw_tiles_of(e, j, p);
+    const uint64_t works = (uint64_t)t.row_tiles * t.col_tiles * j->slices;
+    const uint32_t taps = z->kernel[0] * z->kernel[1], pitch = j->channels * taps, o = p->group * j->rows + p->row;
+    const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
+    const bool bias = j->db.id && p->channel == 0;
+    if (!is_short(e, works, j->slice + j->slice / z->n4 + 2ull)) return;
+    vkt_conv2d_dw_push push = { .n4 = z->n4,
+                                .width = z->out[1],
+                                .plane = (uint32_t)j->dy_plane,
+                                .slice = j->slice,
+                                .src_height = z->in[0],
+                                .src_width = z->in[1],
+                                .channels = p->channels,
+                                .rows = p->rows,
+                                .x_group = j->channels,
+                                .dy_group = j->rows,
+                                .kernel_h = z->kernel[0],
+                                .kernel_w = z->kernel[1],
+                                .stride_h = z->a.stride[0],
+                                .stride_w = z->a.stride[1],
+                                .pad_h = z->a.pad[0],
+                                .pad_w = z->a.pad[1],
+                                .dilation_h = z->a.dilation[0],
+                                .dilation_w = z->a.dilation[1],
+                                .row_tiles = t.row_tiles,
+                                .col_tiles = t.col_tiles,
+                                .slices = j->slices,
+                                .part = (uint32_t)j->part_floats,
+                                .pitch = pitch,
+                                .b_base = o };
+    vkt_bind bind[] = { [DW_DY] = channels_of(j->dy, j->dy_plane, o, n_o, &push.dy_base),
+                        [DW_X] = channels_of(j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
+                                             (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
+                        [DW_W] = VKT_WHOLE(j->part),
+                        [DW_B] = VKT_WHOLE(j->part) };
+    if (j->part.id) {
+        push.w_base = o * pitch;
+        bind[DW_B].offset_bytes = bias ? 4 * j->bias_start : 0;
+    } else {
+        bind[DW_W] = vkt_window(j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
+        bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
+    }
+    push.w_base += p->channel * taps;
+    const uint32_t spec[DW_SPECS] = { [DW_SPEC_LANES] = e->lim->subgroup_size,
+                                      [DW_SPEC_COLS] = t.cols,
+                                      [DW_SPEC_ROWS] = t.lane_rows,
+                                      [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+                                      [DW_SPEC_BIAS] = bias };
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), works, 1,
+                     p->groups);
+}
+
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db)
 {
-    if (!fits(e, x) || !fits(e, dy) || !fits(e, dw)) return;
-    const uint32_t plane = z->out[0] * z->out[1] * z->n4;
-    const dw_cut c = cut_dw(e, z, plane);
-    const uint64_t works = (uint64_t)c.row_tiles * c.col_tiles * c.slices;
-    if (!is_short(e, works, c.slice + c.slice / z->n4 + 2ull)) return;
-    const uint64_t bias_start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES) / 4;
-    const uint64_t part_floats = bias_start + (db.id ? vkt_round_up(z->out_channels, VKT_ALIGN_BYTES / 4) : 0);
-    vkt_tensor part = { 0 };
-    if (c.slices > 1) {
-        part = vkt_scratch(e, "slices", 4 * part_floats * c.slices);
-        if (!part.id || !fits(e, part)) return;
+    dw_job j = { .z = z,
+                 .rows = z->out_channels / z->a.groups,
+                 .channels = z->channels / z->a.groups,
+                 .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
+                 .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
+                 .x = x,
+                 .dy = dy,
+                 .dw = dw,
+                 .db = db };
+    dw_part most, p;
+    if (!cut_dw(e, &j, &most)) {
+        too_large(e, z);
+        return;
     }
-    const vkt_conv2d_dw_push push = { .n4 = z->n4,
-                                      .width = z->out[1],
-                                      .plane = plane,
-                                      .slice = c.slice,
-                                      .src_height = z->in[0],
-                                      .src_width = z->in[1],
-                                      .src_group = z->channels / z->a.groups,
-                                      .kernel_h = z->kernel[0],
-                                      .kernel_w = z->kernel[1],
-                                      .stride_h = z->a.stride[0],
-                                      .stride_w = z->a.stride[1],
-                                      .pad_h = z->a.pad[0],
-                                      .pad_w = z->a.pad[1],
-                                      .dilation_h = z->a.dilation[0],
-                                      .dilation_w = z->a.dilation[1],
-                                      .rows = z->out_channels / z->a.groups,
-                                      .row_tiles = c.row_tiles,
-                                      .col_tiles = c.col_tiles,
-                                      .slices = c.slices,
-                                      .part = (uint32_t)part_floats };
-    const vkt_bind to_w = VKT_WHOLE(part.id ? part : dw), to_b = VKT_WHOLE(part.id || !db.id ? to_w.t : db);
-    vkt_bind bind[] = { [DW_DY] = VKT_WHOLE(dy), [DW_X] = VKT_WHOLE(x), [DW_W] = to_w, [DW_B] = to_b };
-    if (part.id && db.id) bind[DW_B].offset_bytes = 4 * bias_start;
-    const uint32_t spec[DW_SPECS] = { [DW_SPEC_LANES] = e->lim->subgroup_size,
-                                      [DW_SPEC_COLS] = c.cols,
-                                      [DW_SPEC_ROWS] = c.lane_rows,
-                                      [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
-                                      [DW_SPEC_BIAS] = db.id != 0 };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), works, 1,
-                     z->a.groups);
-    if (part.id) sum_slices(e, part, c.slices, (uint32_t)part_floats, (uint32_t)bias_start, dw, db);
+    cut_slices(e, &j, &most);
+    for (p.group = 0; p.group < z->a.groups; p.group += most.groups)
+        for (p.row = 0; p.row < j.rows; p.row += most.rows)
+            for (p.channel = 0; p.channel < j.channels; p.channel += most.channels) {
+                p.groups = VKT_MIN(most.groups, z->a.groups - p.group);
+                p.rows = VKT_MIN(most.rows, j.rows - p.row);
+                p.channels = VKT_MIN(most.channels, j.channels - p.channel);
+                emit_dw(e, &j, &p);
+            }
+    if (j.part.id) sum_slices(e, &j);
 }

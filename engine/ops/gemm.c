@@ -1,5 +1,5 @@
 /* ops/gemm.c - see gemm.h. */
-#include "ops/gemm.h"
+#include "ops/gemm_shared.h"
 
 #include "kernel/ids.h"
 
@@ -27,14 +27,6 @@ typedef struct panels {
 } panels;
 
 /* ---- windows ---- */
-
-/* The bytes of elements first .. first + count - 1 of t, from an aligned start; *base is where `first` is in it. */
-static vkt_bind window(vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
-{
-    const uint64_t start = first * 4 / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
-    *base = (uint32_t)(first - start / 4);
-    return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = first * 4 + count * 4 - start };
-}
 
 /* Elements that a binding holds, whatever the alignment of the first. */
 static uint64_t room(const vkt_emit *e)
@@ -128,7 +120,7 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const bloc
                                 .dst_panel = dst_k * width4,
                                 .dst_batch = (uint32_t)dst_batch };
     const vkt_bind from =
-        window(src->t, start(src, b), span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+        vkt_window(src->t, start(src, b), span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
     const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
@@ -181,7 +173,7 @@ static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t widt
                  .batch = (uint32_t)(src->batch / 4),
                  .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
                  .rows = src->x_outer };
-    p.bind = window(src->t, start(src, b), span(src, b->batches, outer, inner), &p.base);
+    p.bind = vkt_window(src->t, start(src, b), span(src, b->batches, outer, inner), &p.base);
     p.base /= 4;
     return p;
 }
@@ -226,7 +218,7 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .b_batch = b->batch,
                                 .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
-    const vkt_bind c = window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
+    const vkt_bind c = vkt_window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool last = rows->k0 + rows->kn == g->k, bias = g->bias.id && last;
     const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
     const vkt_bind bind[] = {
@@ -242,14 +234,53 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                      vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
 }
 
-/* Which operands are packed. Where B lies, its rows must go along k; later blocks lie as the first does, or are packed
- * all the same. */
-static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o)
+/* ---- the product on a GPU ---- */
+
+static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const block *b)
 {
+    return span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= room(e);
+}
+
+/* SHARED and SPLIT_K, as far as the largest blocks can be made so; cut[0] and cut[1] say how. */
+static uint64_t cut_shared(const vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blocks cut[2])
+{
+    const bool placed = in_one_binding(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k }) &&
+                        in_one_binding(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
+    const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
+    const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
+    const bool whole = placed && vkt_blocks_cut(e->lim, &job, 1, &cut[0]);
+    const uint64_t most = dense && placed ? room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
+    const bool split = vkt_blocks_cut(e->lim, &job, most, &cut[1]) && cut[1].slices > 1;
+    return (whole ? VKT_V(SHARED) : 0) | (split ? VKT_V(SPLIT_K) : 0);
+}
+
+static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, const block *rows)
+{
+    const block columns = { rows->batch0, rows->batches, 0, g->n, rows->k0, rows->kn };
+    const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
+    vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
+    b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
+    b.a = vkt_window(g->a.t, start(&g->a, rows),
+                     span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m), &b.a_base);
+    b.b = vkt_window(g->b.t, start(&g->b, &columns),
+                     span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n), &b.b_base);
+    b.c = vkt_window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
+    vkt_gemm_shared_emit(e, &b, cut);
+}
+
+/* ---- which way ---- */
+
+/* On GPUs by tiles in shared memory; else which operands are packed. Where B lies, its rows must go along k; later
+ * blocks lie as the first does, or are packed all the same. */
+static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blocks shared[2])
+{
+    const uint64_t in_shared = cut_shared(e, g, o, shared);
     const bool a_lies = lies_well(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_lies = !g->b.x_outer && lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
-                            (a_lies && b_lies ? VKT_V(PLACED) : 0);
+                            (a_lies && b_lies ? VKT_V(PLACED) : 0) | in_shared;
+    if (!e->lim->cpu && in_shared)
+        return vkt_pick(e, usable, in_shared & VKT_V(SPLIT_K) ? VKT_V_SPLIT_K : VKT_V_SHARED);
     const bool a_stays = a_lies && g->n < PACK_READS, b_stays = b_lies && g->m < PACK_READS;
     return vkt_pick(e, usable,
                     a_stays && b_stays ? VKT_V_PLACED
@@ -258,28 +289,40 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o)
                                        : VKT_V_PACKED);
 }
 
+static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_variant v, const vkt_blocks shared[2])
+{
+    const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
+    const bool in_shared = v == VKT_V_SHARED || v == VKT_V_SPLIT_K;
+    const uint64_t k = vkt_round_up(o->k, 4);
+    const uint64_t a_bytes = vkt_round_up(o->rows, o->mb) * k * 4 * (g->a.batch ? o->batches : 1);
+    const uint64_t b_bytes = vkt_round_up(g->n, o->nb) * k * 4 * (g->b.batch ? o->batches : 1);
+    vkt_tensor a_scratch = { 0 }, b_scratch = { 0 };
+    for (uint32_t batch = 0; batch < g->batches; batch += o->batches)
+        for (uint32_t k0 = 0; k0 < g->k; k0 += o->k) {
+            const uint32_t batches = VKT_MIN(o->batches, g->batches - batch), kn = VKT_MIN(o->k, g->k - k0);
+            const block columns = { batch, batches, 0, g->n, k0, kn };
+            panels b = { 0 };
+            if (!in_shared) b = operand(e, g, &g->b, &columns, o->nb, b_placed, b_bytes, &b_scratch);
+            for (uint32_t row = 0; row < g->m; row += o->rows) {
+                const block rows = { batch, batches, row, VKT_MIN(o->rows, g->m - row), k0, kn };
+                if (in_shared) {
+                    emit_shared(e, g, &shared[v == VKT_V_SPLIT_K], &rows);
+                    continue;
+                }
+                const panels a = operand(e, g, &g->a, &rows, o->mb, a_placed, a_bytes, &a_scratch);
+                emit_tiles(e, g, o, &a, &b, &rows);
+            }
+        }
+}
+
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
 {
     blocks o;
+    vkt_blocks shared[2];
     if (!cut(e, g, &o)) {
         unsupported(e, g);
         return;
     }
-    const vkt_variant v = pick(e, g, &o);
-    const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
-    const uint64_t k = vkt_round_up(o.k, 4);
-    const uint64_t a_bytes = vkt_round_up(o.rows, o.mb) * k * 4 * (g->a.batch ? o.batches : 1);
-    const uint64_t b_bytes = vkt_round_up(g->n, o.nb) * k * 4 * (g->b.batch ? o.batches : 1);
-    vkt_tensor a_scratch = { 0 }, b_scratch = { 0 };
-    for (uint32_t batch = 0; batch < g->batches; batch += o.batches)
-        for (uint32_t k0 = 0; k0 < g->k; k0 += o.k) {
-            const uint32_t batches = VKT_MIN(o.batches, g->batches - batch), kn = VKT_MIN(o.k, g->k - k0);
-            const panels b =
-                operand(e, g, &g->b, &(block){ batch, batches, 0, g->n, k0, kn }, o.nb, b_placed, b_bytes, &b_scratch);
-            for (uint32_t row = 0; row < g->m; row += o.rows) {
-                const block rows = { batch, batches, row, VKT_MIN(o.rows, g->m - row), k0, kn };
-                const panels a = operand(e, g, &g->a, &rows, o.mb, a_placed, a_bytes, &a_scratch);
-                emit_tiles(e, g, &o, &a, &b, &rows);
-            }
-        }
+    const vkt_variant v = pick(e, g, &o, shared);
+    emit_blocks(e, g, &o, v, shared);
 }

@@ -32,6 +32,25 @@ static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
+/* The most that a binding read through VKT_IN4 holds: it is a texel buffer where such a one holds more. */
+static inline uint64_t vkt_read_range(const vkt_limits *lim)
+{
+    return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
+}
+/* How many of n steps of step_bytes, one behind the other, one binding of range_bytes holds, wherever the first starts.
+ */
+static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, uint64_t n)
+{
+    if (n <= range_bytes / step_bytes) return n;
+    return range_bytes < VKT_ALIGN_BYTES ? 0 : (range_bytes - VKT_ALIGN_BYTES) / step_bytes;
+}
+/* Elements first .. first + count - 1 of the f32 tensor t, from an aligned start; *base: where `first` is in it. */
+static inline vkt_bind vkt_window(vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
+{
+    const uint64_t start = first * 4 / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    *base = (uint32_t)(first - start / 4);
+    return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = first * 4 + count * 4 - start };
+}
 /* Windows that move by steps of `stride` f32 begin at VKT_ALIGN_BYTES when they move by a multiple of this many steps.
  */
 static inline uint32_t vkt_window_step(uint32_t stride)

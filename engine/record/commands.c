@@ -18,7 +18,9 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
     return true;
 }
 
-static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
+/* `texels`: the bindings that are texel buffers, which may be larger than storage buffers. */
+static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row,
+                                 uint32_t texels)
 {
     const vkt_host *h = &p->ctx->host;
     for (uint32_t b = 0; b < VKT_MAX_BINDINGS; b++) {
@@ -28,11 +30,13 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
                             row->name, given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
-        if (r.bytes > p->ctx->limits.max_storage_range_bytes || r.offset_bytes % VKT_ALIGN_BYTES) {
+        const uint64_t most =
+            texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
+        if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
             char a[24], c[24];
             return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound whole, and this device binds at most %s",
                             p->g->nodes[d->node]->op->name, vkt_lowered_value(&p->lowered, d->bind[b].t)->name,
-                            vkt_bytes_text(r.bytes, a), vkt_bytes_text(p->ctx->limits.max_storage_range_bytes, c));
+                            vkt_bytes_text(r.bytes, a), vkt_bytes_text(most, c));
         }
     }
     return VKT_OK;
@@ -43,9 +47,9 @@ static vkt_result make_pipelines(vkt_program *p)
     for (size_t i = 0; i < p->lowered.n; i++) {
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
-        VKT_TRY(check_dispatch(p, d, row));
-        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, use_texels(p, d, row), d->spec, d->n_spec,
-                                 &p->pipelines[i]));
+        const bool texel = use_texels(p, d, row);
+        VKT_TRY(check_dispatch(p, d, row, texel ? row->texels : 0));
+        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, texel, d->spec, d->n_spec, &p->pipelines[i]));
     }
     return VKT_OK;
 }
@@ -157,7 +161,7 @@ static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
     if (timer) vkt_timer_reset(ctx, c->cmd, timer);
     size_t next = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
-        if (next < p->n_barriers && p->barriers[next].before == i) {
+        if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
             barrier(ctx, c->cmd);
             next++;
         }

@@ -42,11 +42,12 @@ static const char *value_name(const vkt_program *p, uint32_t id)
 static void dispatches_text(const vkt_program *p, vkt_text *t)
 {
     static const char *const hazards[] = { "reads", "overwrites what was read as", "overwrites" };
-    vkt_text_add(t, "commands: %zu dispatches, %zu barriers between them\n", p->lowered.n, p->n_barriers);
+    vkt_text_add(t, "commands: %zu dispatches, %zu barriers between them (%zu in the order of the graph)\n",
+                 p->lowered.n, p->plan.n_barriers, p->plan.emitted_barriers);
     size_t next = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
-        if (next < p->n_barriers && p->barriers[next].before == i) {
-            const vkt_barrier *b = &p->barriers[next++];
+        if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
+            const vkt_barrier *b = &p->plan.barriers[next++];
             vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard],
                          value_name(p, b->value), b->other);
         }
@@ -103,7 +104,7 @@ void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
     *out = (vkt_plan_info){ .total_bytes = p->plan.packed_bytes,
                             .lower_bound_bytes = p->plan.lower_bound_bytes,
                             .dispatches = (uint32_t)p->lowered.n,
-                            .barriers = (uint32_t)p->n_barriers };
+                            .barriers = (uint32_t)p->plan.n_barriers };
     out->bytes[VKT_MEM_ACTIVATIONS] = p->plan.packed_bytes + p->plan.input_bytes;
     out->bytes[VKT_MEM_SCRATCH] = p->plan.const_bytes;
     for (size_t i = 0; i < p->plan.n_blocks; i++)

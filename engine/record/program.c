@@ -32,8 +32,8 @@ static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
 
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b)
 {
-    const vkt_place at = p->plan.place[b->t.id];
-    return (vkt_range){ buffer_at(p, at), at.offset_bytes + b->offset_bytes, vkt_round_up(b->bytes, 16) };
+    const vkt_place at = vkt_place_of(&p->plan, b);
+    return (vkt_range){ buffer_at(p, at), at.offset_bytes, at.bytes };
 }
 
 /* ---- creation ---- */
@@ -77,6 +77,12 @@ static vkt_result finish_graph(vkt_program *p)
     return g->status;
 }
 
+static vkt_access access_of(uint16_t kernel)
+{
+    const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)kernel);
+    return (vkt_access){ row->reads, row->writes };
+}
+
 static vkt_result lower_and_plan(vkt_program *p)
 {
     vkt_graph *g = p->g;
@@ -87,6 +93,7 @@ static vkt_result lower_and_plan(vkt_program *p)
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
+    p->options.access = access_of;
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
@@ -201,20 +208,19 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
-    VKT_TRY(vkt_find_barriers(p));
     if (vkt_env_int("VKT_DEBUG", 0) >= 3) vkt_program_log(p);
     return vkt_record(p, params->profile);
 }
 
 static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
-                         uint64_t guard_bytes, vkt_program **out)
+                         vkt_plan_options options, vkt_program **out)
 {
     *out = NULL;
     if (g->status != VKT_OK) return vkt_fail(&ctx->host, g->status, "program: the graph has an error");
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
     const vkt_program_params none = { 0 };
-    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options.guard_bytes = guard_bytes };
+    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options };
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)
@@ -227,13 +233,19 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
 vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                               vkt_program **out)
 {
-    return create(ctx, g, store, params, 0, out);
+    return create(ctx, g, store, params, (vkt_plan_options){ .in_place = true }, out);
 }
 
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out)
 {
-    return create(ctx, g, store, params, VKT_ALIGN_BYTES, out);
+    return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES }, out);
+}
+
+vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
+                                       vkt_program **out)
+{
+    return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES, .in_place = true }, out);
 }
 
 void vkt_program_destroy(vkt_program **pp)
@@ -255,7 +267,6 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_free(&ctx->host, p->blocks);
     vkt_free(&ctx->host, p->inputs);
     vkt_free(&ctx->host, p->arrays);
-    vkt_free(&ctx->host, p->barriers);
     vkt_free(&ctx->host, p);
     *pp = NULL;
 }

@@ -31,15 +31,6 @@ struct vkt_store {
     vkt_buffer *clock;
 };
 
-/* Why a barrier stands before a dispatch: the first hazard that asked for it. */
-typedef enum vkt_hazard { VKT_RAW = 0, VKT_WAR, VKT_WAW } vkt_hazard;
-typedef struct vkt_barrier {
-    uint32_t before; /* dispatch number */
-    vkt_hazard hazard;
-    uint32_t value; /* id of the value at that dispatch */
-    uint32_t other; /* the dispatch that it waits for */
-} vkt_barrier;
-
 /* Where the bytes of one binding are. */
 typedef struct vkt_range {
     const vkt_buffer *buffer;
@@ -61,9 +52,6 @@ struct vkt_program {
     vkt_buffer *consts, *step, *words, *metrics;
     vkt_buffer *own_clock; /* for a graph without a store */
 
-    vkt_barrier *barriers;
-    size_t n_barriers, cap_barriers;
-
     VkDescriptorPool pool;
     VkDescriptorSet *sets;          /* by dispatch */
     const vkt_pipeline **pipelines; /* by dispatch */
@@ -78,8 +66,6 @@ struct vkt_program {
 
 /* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
-/* Walks the dispatches and notes where a barrier must stand. */
-vkt_result vkt_find_barriers(vkt_program *p);
 /* Pipelines, descriptor sets and the recorded command buffers. */
 vkt_result vkt_record(vkt_program *p, bool profile);
 void vkt_record_free(vkt_program *p);

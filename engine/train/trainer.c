@@ -46,18 +46,34 @@ static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
     return vkt_graph_status(t->g);
 }
 
+/* The table of layers, and what the recorded step takes. */
+static vkt_result make_summary(vkt_trainer *t)
+{
+    char *layers, packed[24], bound[24];
+    vkt_plan_info plan;
+    vkt_text text = { .h = &t->host };
+    VKT_TRY(vkt_nn_summary(t->builder, t->params.model.name, &layers));
+    vkt_program_plan(t->program, &plan);
+    vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
+                 layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
+                 plan.dispatches, plan.barriers);
+    vkt_nn_summary_release(t->builder, &layers);
+    t->summary = text.s;
+    return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
+}
+
 static vkt_result build(vkt_trainer *t)
 {
     const vkt_trainer_params *p = &t->params;
     vkt_feed_values v;
     VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream, p->workers, &t->feed));
     VKT_TRY(build_graph(t, &v));
-    VKT_TRY(vkt_nn_summary(t->builder, p->model.name, &t->summary));
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
     vkt_binding arrays[3];
     vkt_feed_bind(&t->feed, v, arrays);
     const vkt_program_params pp = { .name = "train", .arrays = arrays, .n_arrays = 3, .profile = p->profile };
     VKT_TRY(vkt_program_create(t->ctx, t->g, t->store, &pp, &t->program));
+    VKT_TRY(make_summary(t));
     if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, &t->validation));
     const uint64_t n = vkt_store_elements(t->store);
     t->weights = vkt_alloc_array(&t->host, n, sizeof *t->weights);
@@ -98,11 +114,11 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_program_destroy(&t->program);
     vkt_store_destroy(&t->store);
     vkt_feed_destroy(&t->feed);
-    if (t->builder) vkt_nn_summary_release(t->builder, &t->summary);
     vkt_builder_destroy(&t->builder);
     vkt_graph_destroy(&t->g);
     vkt_history_free(&t->history);
     vkt_free(&h, t->name);
+    vkt_free(&h, t->summary);
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);

@@ -2,6 +2,7 @@
 #include "bench/verify.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "bench/case.h"
 #include "record/record.h"

@@ -1,16 +1,20 @@
-/* conv2d_direct.abi.h - see conv2d_direct.comp. "vec4s" count four neighbouring samples. */
+/* conv2d_direct.abi.h - see conv2d_direct.comp. "vec4s" count four neighbouring samples. A dispatch makes some channels of each
+ * of its groups: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
          VKT_U32(strip)                         /* columns that one work group makes; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
-         VKT_U32(rows)                          /* O / groups */
+         VKT_U32(rows)                          /* output channels of a group that are made */
+         VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_I32(pad_h) VKT_I32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* where the first group starts in its binding, in floats */
+         VKT_U32(src_base) VKT_U32(dst_base)    /* ... in vec4s */
          VKT_U32(zero))                         /* 0 */
 #define DIRECT_W    0
 #define DIRECT_X    1

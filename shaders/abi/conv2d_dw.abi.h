@@ -1,18 +1,22 @@
-/* conv2d_dw.abi.h - see conv2d_dw.comp. "vec4s" count four neighbouring samples. */
+/* conv2d_dw.abi.h - see conv2d_dw.comp. "vec4s" count four neighbouring samples. A dispatch takes some channels of each of its
+ * groups, of dy and of x: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P Q n4 */
          VKT_U32(slice)                         /* vec4s of a plane that one work group sums */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(src_group)                     /* C / groups */
+         VKT_U32(channels) VKT_U32(rows)        /* of x and dy that are read, of each group */
+         VKT_U32(x_group) VKT_U32(dy_group)     /* from group to group: C / groups, O / groups */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
          VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w)
          VKT_U32(dilation_h) VKT_U32(dilation_w)
-         VKT_U32(rows)                          /* O / groups */
          VKT_U32(row_tiles) VKT_U32(col_tiles) VKT_U32(slices)
          VKT_U32(part)                          /* floats of the outputs from slice to slice */
+         VKT_U32(pitch)                         /* weights of an output channel: C/G R S */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* where the first group starts in its binding, in vec4s */
+         VKT_U32(w_base) VKT_U32(b_base)        /* ... in floats */
          VKT_U32(zero))                         /* 0 */
 #define DW_DY 0
 #define DW_X  1

@@ -1,10 +1,11 @@
 /* conv2d_pack.abi.h - see conv2d_pack.comp. */
 VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(vec4s)      /* of one panel: taps * depth * MB / 4 */
-         VKT_U32(depth)      /* k: source channels of a group */
-         VKT_U32(rows)       /* m: destination channels of a group */
+         VKT_U32(depth)      /* k: source channels of a group that are read */
+         VKT_U32(rows)       /* m: destination channels of a group that are made */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth)) /* floats of w from group to group, m to m, k to k */
+         VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
+         VKT_U32(w_base))    /* where the first group starts in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][tap][k][MB] */

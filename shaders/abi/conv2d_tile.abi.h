@@ -1,13 +1,15 @@
-/* conv2d_tile.abi.h - see conv2d_tile.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. */
+/* conv2d_tile.abi.h - see conv2d_tile.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. A
+ * dispatch makes some channels of each of its groups, of some source channels: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane: height * width * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                        /* of the destination */
-         VKT_U32(rows)                         /* destination channels of a group: rows of A */
+         VKT_U32(rows)                         /* destination channels of a group that are made: rows of A */
          VKT_U32(row_tiles)                    /* rows / MB, rounded up */
          VKT_U32(src_width)
          VKT_U32(src_plane)                    /* vec4s of one source plane */
-         VKT_U32(src_group)                    /* source channels of a group */
+         VKT_U32(depth)                        /* source channels of a group that are read */
+         VKT_U32(src_group) VKT_U32(dst_group) /* channels from group to group */
          VKT_U32(kernel_h) VKT_U32(kernel_w)
          VKT_U32(tap_step_h) VKT_U32(tap_step_w) /* from one tap that meets a pixel to the next that does */
          VKT_U32(a_group)                      /* vec4s of A from group to group */
@@ -15,17 +17,19 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(a_tap)                        /* ... from tap to tap */
          VKT_U32(a_pitch)                      /* ... from k to k; with M_MAJOR from m to m */
          VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* where these parts of TAPS start */
+         VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* where the first group starts in its binding, in vec4s */
+         VKT_U32(bias_base)                                  /* ... in floats */
          VKT_U32(zero))                        /* 0 */
 
 #define TILE_A    0 /* weights, f32 */
 #define TILE_SRC  1
 #define TILE_TAPS 2 /* i32: per row {first tap, end}; per column the same; source row of (row, r); source column of (column, s) */
 #define TILE_BIAS 3
-#define TILE_DST  4
+#define TILE_DST  4 /* ADD: read too */
 
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels of a tile; a multiple of 4, at most 4 LANES */
-#define TILE_SPEC_UNROLL  2 /* source channels of a step; divides src_group */
+#define TILE_SPEC_UNROLL  2 /* source channels of a step; divides depth */
 #define TILE_SPEC_UNIFORM 3 /* all lanes of a tile are at one pixel: LANES divides n4 */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB a multiple of LANES or less than it */

@@ -44,6 +44,8 @@ typedef struct harness_report {
 /* Runs the subject in view 0 and, if that was right, in one of the others and, where ops had a choice, by a variant
  * that they did not take; both by its seed. Adds to the report. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
+/* Runs the subject in `view` alone. */
+void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);
 
 /* One comparison, for tests with a graph of their own: |got - ref| <= abs_tol * scale + rel_tol * |ref| for n numbers,
  * scale the largest |ref| or 1 where that is 0. Otherwise prints the worst, after `what`, and returns false. */

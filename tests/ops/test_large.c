@@ -186,6 +186,249 @@ static void more_rows_than_work_groups(void **state)
     check_product(5000000, 1, 2);
 }
 
+/* ---- convolutions, linear layers ---- */
+
+/* y = x * w + bias and its gradients, with everything on the host. Square pictures and kernels, stride 1, y as large as
+ * x. */
+typedef struct conv {
+    uint32_t n, c, o, size, kernel;
+    vkt_graph *g;
+    vkt_program *p;
+    enum { X, W, BIAS, DY, CONV_INPUTS, Y = CONV_INPUTS, DX, DW, DB, CONV_TENSORS } last;
+    vkt_tensor t[CONV_TENSORS];
+    float *data[CONV_TENSORS];
+} conv;
+
+static void conv_begin(conv *v, uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel)
+{
+    static const char *const names[CONV_INPUTS] = { "x", "w", "bias", "dy" };
+    const vkt_host h = vkt_test_host();
+    *v = (conv){ .n = n, .c = c, .o = o, .size = size, .kernel = kernel };
+    const bool is_linear = size == 1;
+    const vkt_shape shapes[CONV_INPUTS] = {
+        [X] = is_linear ? vkt_shape2(n, c) : vkt_shape4(n, c, size, size),
+        [W] = is_linear ? vkt_shape2(o, c) : vkt_shape4(o, c, kernel, kernel),
+        [BIAS] = vkt_shape1(o),
+        [DY] = is_linear ? vkt_shape2(n, o) : vkt_shape4(n, o, size, size),
+    };
+    assert_int_equal(vkt_graph_create(&h, &v->g), VKT_OK);
+    for (int i = 0; i < CONV_INPUTS; i++) {
+        v->t[i] = vkt_input(v->g, names[i], VKT_F32, i == X || i == DY ? VKT_BATCH_LAST : VKT_ROWS, shapes[i]);
+        v->data[i] = random_floats(vkt_shape_elements(shapes[i]), (uint32_t)i);
+    }
+    const vkt_conv2d_params params = { .pad = { kernel / 2, kernel / 2 } };
+    v->t[Y] = is_linear ? vkt_linear(v->g, v->t[X], v->t[W], v->t[BIAS])
+                        : vkt_conv2d(v->g, v->t[X], v->t[W], v->t[BIAS], &params);
+    assert_int_equal(vkt_gradients(v->g, &v->t[Y], &v->t[DY], 1, v->t, 3, &v->t[DX]), VKT_OK);
+}
+
+/* Runs it; false where the device has not the memory. */
+static bool conv_run(conv *v, bool texels)
+{
+    const uint64_t real = harness_ctx->limits.max_texel_elements;
+    for (int i = CONV_INPUTS; i < CONV_TENSORS; i++) vkt_keep(v->g, v->t[i]);
+    if (!texels) harness_ctx->limits.max_texel_elements = 0;
+    const vkt_result r = vkt_program_create(harness_ctx, v->g, NULL, NULL, &v->p);
+    harness_ctx->limits.max_texel_elements = real;
+    if (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY) return false;
+    assert_int_equal(r, VKT_OK);
+    for (int i = 0; i < CONV_TENSORS; i++) {
+        const uint64_t n = vkt_shape_elements(vkt_tensor_shape(v->g, v->t[i]));
+        if (i == CONV_INPUTS) assert_int_equal(vkt_program_run(v->p, NULL, NULL), VKT_OK);
+        if (i >= CONV_INPUTS) v->data[i] = malloc(n * sizeof(float));
+        assert_non_null(v->data[i]);
+        if (i < CONV_INPUTS)
+            assert_int_equal(vkt_program_write(v->p, v->t[i], v->data[i], n * sizeof(float)), VKT_OK);
+        else
+            assert_int_equal(vkt_program_read(v->p, v->t[i], v->data[i], n * sizeof(float)), VKT_OK);
+    }
+    return true;
+}
+
+static void conv_end(conv *v)
+{
+    vkt_program_destroy(&v->p);
+    vkt_graph_destroy(&v->g);
+    for (int i = 0; i < CONV_TENSORS; i++) free(v->data[i]);
+}
+
+/* A sum of products, and of their magnitudes. */
+typedef struct sum {
+    double value, magnitude;
+    uint64_t terms;
+} sum;
+
+static void add_product(sum *s, double a, double b)
+{
+    s->value += a * b;
+    s->magnitude += fabs(a * b);
+    s->terms++;
+}
+
+/* Adds w's pixels of channels o and c: y of (n,o,p,q) from x, or dx of (n,c,p,q) from dy with the taps turned round. */
+static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, uint32_t p, uint32_t q, bool back)
+{
+    const uint32_t k = v->kernel, pad = k / 2, size = v->size;
+    const size_t plane = back ? (size_t)n * v->o + o : (size_t)n * v->c + c;
+    const float *picture = v->data[back ? DY : X] + plane * size * size;
+    for (uint32_t r = 0; r < k; r++)
+        for (uint32_t t = 0; t < k; t++) {
+            const uint32_t row = back ? p + pad - r : p + r - pad, column = back ? q + pad - t : q + t - pad;
+            if (row < size && column < size)
+                add_product(s, (double)picture[(size_t)row * size + column],
+                            (double)v->data[W][(((size_t)o * v->c + c) * k + r) * k + t]);
+        }
+}
+
+/* Element i of one of the results. */
+static sum conv_reference(const conv *v, int tensor, size_t i)
+{
+    const size_t pixels = (size_t)v->size * v->size, k = v->kernel;
+    const uint32_t p = (uint32_t)(i % pixels / v->size), q = (uint32_t)(i % v->size);
+    sum s = { .value = 0 };
+    if (tensor == Y) {
+        const uint32_t o = (uint32_t)(i / pixels % v->o), n = (uint32_t)(i / pixels / v->o);
+        add_product(&s, (double)v->data[BIAS][o], 1);
+        for (uint32_t c = 0; c < v->c; c++) add_taps(v, &s, n, o, c, p, q, false);
+    } else if (tensor == DX) {
+        const uint32_t c = (uint32_t)(i / pixels % v->c), n = (uint32_t)(i / pixels / v->c);
+        for (uint32_t o = 0; o < v->o; o++) add_taps(v, &s, n, o, c, p, q, true);
+    } else {
+        const size_t o = tensor == DB ? i : i / (k * k) / v->c, c = i / (k * k) % v->c;
+        const size_t r = i / k % k, t = i % k, pad = k / 2;
+        for (size_t n = 0; n < v->n; n++) {
+            const float *x = v->data[X] + (n * v->c + c) * pixels, *dy = v->data[DY] + (n * v->o + o) * pixels;
+            for (size_t at = 0; at < pixels; at++) {
+                const size_t row = at / v->size + r - pad, column = at % v->size + t - pad;
+                if (tensor == DB)
+                    add_product(&s, (double)dy[at], 1);
+                else if (row < v->size && column < v->size)
+                    add_product(&s, (double)dy[at], (double)x[row * v->size + column]);
+            }
+        }
+    }
+    return s;
+}
+
+/* Every result at places all over it, against sums in double; their bound is that of check_product. */
+static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel, bool texels)
+{
+    conv v;
+    conv_begin(&v, n, c, o, size, kernel);
+    if (!conv_run(&v, texels)) {
+        conv_end(&v);
+        puts("SKIPPED: convolutions larger than a binding: not enough memory");
+        skip();
+    }
+    for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
+        const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
+        const size_t places = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
+        for (size_t i = 0; i < elements; i += 1 + elements / places) {
+            const sum s = conv_reference(&v, tensor, i);
+            const double got = (double)v.data[tensor][i];
+            if (!(fabs(got - s.value) <= 4 * sqrt((double)s.terms) * 0x1p-24 * s.magnitude))
+                fail_msg("%s: element %zu of %zu is %g, wanted %g", vkt_value_of(v.g, v.t[tensor])->name, i, elements,
+                         got, s.value);
+        }
+    }
+    conv_end(&v);
+}
+
+static void a_convolution_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    check_conv(16, 43, 49, 224, 3, true); /* x and dx 138 MB, y and dy 157 MB */
+}
+
+static void a_first_convolution_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    check_conv(16, 3, 49, 224, 3, true);
+}
+
+/* Without texel loads a source comes in parts too. */
+static void a_linear_layer_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    for (int texels = 0; texels <= 1; texels++) {
+        check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB, packed */
+        check_conv(12, 6148, 6007, 1, 1, texels);  /* read where it lies */
+        check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
+    }
+}
+
+/* ---- losses ---- */
+
+/* Cross-entropy with its gradient, and what the largest scores say, over scores of 148 MB. */
+static void check_scores(vkt_layout layout)
+{
+    enum { B = 6007, K = 6151 };
+    const vkt_host h = vkt_test_host();
+    const size_t n = (size_t)B * K;
+    float *z = random_floats(n, 1), *dz = malloc(n * sizeof *dz), loss, correct;
+    uint32_t *labels = malloc(B * sizeof *labels), *best = malloc(B * sizeof *best);
+    assert_true(dz && labels && best);
+    for (uint32_t b = 0; b < B; b++) {
+        labels[b] = b * 2654435761u % K;
+        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest: every third is right */
+    }
+    vkt_graph *g;
+    vkt_program *p;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor in = vkt_input(g, "z", VKT_F32, layout, vkt_shape2(B, K));
+    const vkt_tensor t = vkt_input(g, "t", VKT_U32, VKT_ROWS, vkt_shape1(B));
+    vkt_tensor out[] = { vkt_softmax_cross_entropy(g, in, t), { 0 }, vkt_argmax(g, in), vkt_count_correct(g, in, t) };
+    const float one = 1;
+    const vkt_tensor seed = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one);
+    assert_int_equal(vkt_gradients(g, out, &seed, 1, &in, 1, &out[1]), VKT_OK);
+    for (size_t i = 0; i < VKT_COUNT(out); i++) vkt_keep(g, out[i]);
+    const vkt_result r = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
+    if (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY) {
+        puts("SKIPPED: scores larger than a binding: not enough memory");
+    } else {
+        assert_int_equal(r, VKT_OK);
+        assert_int_equal(vkt_program_write(p, in, z, n * sizeof *z), VKT_OK);
+        assert_int_equal(vkt_program_write(p, t, labels, B * sizeof *labels), VKT_OK);
+        assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
+        assert_int_equal(vkt_program_read(p, out[0], &loss, sizeof loss), VKT_OK);
+        assert_int_equal(vkt_program_read(p, out[1], dz, n * sizeof *dz), VKT_OK);
+        assert_int_equal(vkt_program_read(p, out[2], best, B * sizeof *best), VKT_OK);
+        assert_int_equal(vkt_program_read(p, out[3], &correct, sizeof correct), VKT_OK);
+        double mean = 0, hits = 0;
+        for (uint32_t b = 0; b < B; b++) {
+            const float *row = z + (size_t)b * K, *grad = dz + (size_t)b * K;
+            double all = 0;
+            for (uint32_t k = 0; k < K; k++) all += exp((double)row[k]);
+            mean += (log(all) - (double)row[labels[b]]) / B;
+            assert_true(row[best[b]] == 4);
+            hits += best[b] == labels[b];
+            for (uint32_t k = labels[b] % 16; k < K; k += 16) {
+                const double want = (exp((double)row[k]) / all - (k == labels[b])) / B;
+                assert_true(fabs((double)grad[k] - want) <= 1e-5 * fabs(want));
+            }
+        }
+        assert_true(fabs((double)loss - mean) <= 1e-6 * mean);
+        assert_true((double)correct == hits && hits >= B / 3);
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    free(z);
+    free(dz);
+    free(labels);
+    free(best);
+}
+
+static void scores_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    check_scores(VKT_ROWS);
+    check_scores(VKT_BATCH_LAST);
+}
+
 /* ---- data ---- */
 
 /* A data set of 157 MB: rows on both sides of the first window's end. */
@@ -242,6 +485,10 @@ int main(void)
         cmocka_unit_test(a_product_larger_than_a_binding),
         cmocka_unit_test(a_sum_longer_than_loops_may_be),
         cmocka_unit_test(more_rows_than_work_groups),
+        cmocka_unit_test(a_convolution_larger_than_a_binding),
+        cmocka_unit_test(a_first_convolution_larger_than_a_binding),
+        cmocka_unit_test(a_linear_layer_larger_than_a_binding),
+        cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(a_table_larger_than_a_binding),
     };
     return cmocka_run_group_tests_name("large", tests, harness_setup, harness_teardown);

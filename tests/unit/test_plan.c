@@ -36,6 +36,26 @@ static void fake_emit(const vkt_node *n, vkt_emit *e)
 
 static const vkt_op fake = { .name = "fake", .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit };
 
+/* Binding 0 and 1 are read, 2 is written, 3 is scratch: both. */
+static vkt_access fake_access(uint16_t kernel)
+{
+    (void)kernel;
+    return (vkt_access){ .reads = 0xb, .writes = 0xc };
+}
+
+/* y = f(a, b?) element by element, so it may lie in a or in b. */
+static void cell_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
+    const uint32_t spec = 8;
+    vkt_dispatch_add(e, 2, bind, 3, NULL, 0, &spec, 1, 1, 1, 1);
+}
+static const vkt_op cell = {
+    .name = "cell", .min_in = 1, .max_in = 2, .in_place = 3, .infer = fake_infer, .emit = cell_emit
+};
+
+static const vkt_plan_options plain = { .max_block_bytes = 1u << 30, .in_place = true, .access = fake_access };
+
 static vkt_result alias_infer(vkt_infer *f)
 {
     vkt_out_alias(f, 0, vkt_in(f, 0)->layout, vkt_shape1((uint32_t)vkt_shape_elements(vkt_in(f, 0)->shape)));
@@ -138,9 +158,11 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     for (uint32_t i = 0; i < 4; i++)
         pool[n++] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(vkt_rng_range(r, 1, 5000)));
     for (uint32_t i = 0; i < nodes; i++) {
-        const vkt_tensor in[2] = { pool[vkt_rng_range(r, 0, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
-        const vkt_tensor y = vkt_rng_range(r, 0, 5) ? vkt_apply(g, &fake, in, vkt_rng_range(r, 1, 2), NULL, NULL)
-                                                    : vkt_apply(g, &alias, in, 1, NULL, NULL);
+        const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0; /* often a chain */
+        const vkt_tensor in[2] = { pool[vkt_rng_range(r, near, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
+        const uint32_t kind = vkt_rng_range(r, 0, 5);
+        const vkt_op *op = kind == 0 ? &alias : kind < 3 ? &cell : &fake;
+        const vkt_tensor y = vkt_apply(g, op, in, kind == 0 ? 1 : vkt_rng_range(r, 1, 2), NULL, NULL);
         assert_int_not_equal(y.id, 0);
         if (vkt_rng_range(r, 0, 7) == 0) vkt_keep(g, y);
         pool[n++] = y;
@@ -148,46 +170,141 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
     return g;
 }
 
-/* What must hold whatever the packing does: two values in the same bytes are never alive at one dispatch. */
-static void check_plan(const vkt_plan *p, const vkt_emit *e, const vkt_plan_options *o)
+static bool is_packed(const vkt_plan *p, uint32_t id)
+{
+    return p->place[id].role == VKT_ROLE_ACTIVATION && p->life[p->home[id]].first <= p->life[p->home[id]].last;
+}
+
+static void check_places(const vkt_plan *p, const vkt_emit *e, const vkt_plan_options *o)
 {
     for (uint32_t i = 1; i < p->n; i++) {
-        const vkt_value *v = vkt_lowered_value(e, (vkt_tensor){ i });
-        if (p->place[i].role != VKT_ROLE_ACTIVATION || v->alias || p->life[i].first > p->life[i].last) continue;
+        if (!is_packed(p, i)) continue;
+        const uint64_t bytes = vkt_lowered_value(e, (vkt_tensor){ i })->bytes;
         assert_int_equal(p->place[i].offset_bytes % VKT_ALIGN_BYTES, 0);
-        assert_true(p->place[i].offset_bytes + v->bytes <= p->block_bytes[p->place[i].index]);
+        assert_true(p->place[i].offset_bytes + bytes + o->guard_bytes <= p->block_bytes[p->place[i].index]);
         assert_true(p->block_bytes[p->place[i].index] <= o->max_block_bytes);
         for (uint32_t k = 1; k < i; k++) {
-            const vkt_value *w = vkt_lowered_value(e, (vkt_tensor){ k });
-            if (p->place[k].role != VKT_ROLE_ACTIVATION || w->alias || p->life[k].first > p->life[k].last) continue;
-            const bool alive = p->life[i].first <= p->life[k].last && p->life[k].first <= p->life[i].last;
+            if (!is_packed(p, k) || p->home[i] == p->home[k]) continue;
+            const uint64_t others = vkt_lowered_value(e, (vkt_tensor){ k })->bytes;
             const bool apart = p->place[i].index != p->place[k].index ||
-                               p->place[i].offset_bytes + v->bytes + o->guard_bytes <= p->place[k].offset_bytes ||
-                               p->place[k].offset_bytes + w->bytes + o->guard_bytes <= p->place[i].offset_bytes;
-            assert_true(apart || (!alive && o->guard_bytes == 0));
+                               p->place[i].offset_bytes + bytes + o->guard_bytes <= p->place[k].offset_bytes ||
+                               p->place[k].offset_bytes + others + o->guard_bytes <= p->place[i].offset_bytes;
+            assert_true(apart || (!vkt_lives_meet(p->life[p->home[i]], p->life[p->home[k]]) && o->guard_bytes == 0));
         }
     }
+}
+
+/* Runs the list on memory of which every 256 bytes know what value was written there last: whatever is read is what its
+ * producer has left, in whichever order and places. */
+static void check_contents(const vkt_plan *p, const vkt_emit *e)
+{
+    uint32_t *memory[64] = { NULL };
+    assert_true(p->n_blocks <= VKT_COUNT(memory));
+    for (size_t b = 0; b < p->n_blocks; b++)
+        memory[b] = test_calloc(p->block_bytes[b] / VKT_ALIGN_BYTES + 1, sizeof **memory);
+    for (size_t d = 0; d < e->n; d++)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* what is read comes before what is written */
+            const vkt_tensor t = e->list[d].bind[b].t;
+            if (p->place[t.id].role != VKT_ROLE_ACTIVATION) continue;
+            const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
+            const uint64_t first = p->place[t.id].offset_bytes / VKT_ALIGN_BYTES;
+            const uint64_t n = vkt_round_up(e->list[d].bind[b].bytes, VKT_ALIGN_BYTES) / VKT_ALIGN_BYTES;
+            for (uint64_t i = first; i < first + n; i++) {
+                if (fake_access(e->list[d].kernel).writes >> b & 1) memory[p->place[t.id].index][i] = root;
+                assert_int_equal(memory[p->place[t.id].index][i], root);
+            }
+        }
+    for (uint32_t i = 1; i < e->g->n_values; i++) /* and what is kept is there at the end */
+        if (e->g->values[i].keep && is_packed(p, i))
+            assert_int_equal(memory[p->place[i].index][p->place[i].offset_bytes / VKT_ALIGN_BYTES],
+                             vkt_root(e->g, (vkt_tensor){ i }));
+    for (size_t b = 0; b < p->n_blocks; b++) test_free(memory[b]);
+}
+
+static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch *y)
+{
+    for (uint32_t i = 0; i < x->n_bind; i++)
+        for (uint32_t k = 0; k < y->n_bind; k++)
+            if ((fake_access(x->kernel).writes >> i & 1 || fake_access(y->kernel).writes >> k & 1) &&
+                vkt_places_meet(vkt_place_of(p, &x->bind[i]), vkt_place_of(p, &y->bind[k])))
+                return true;
+    return false;
+}
+
+/* Nothing between two barriers meets, and every barrier parts two that do. */
+static void check_barriers(const vkt_plan *p, const vkt_emit *e)
+{
+    size_t next = 0, from = 0;
+    for (size_t d = 0; d < e->n; d++) {
+        if (next < p->n_barriers && p->barriers[next].before == d) {
+            assert_true(collide(p, &e->list[d], &e->list[p->barriers[next].other]));
+            assert_true(p->barriers[next].other >= from);
+            from = d;
+            next++;
+        }
+        for (size_t i = from; i < d; i++) assert_false(collide(p, &e->list[d], &e->list[i]));
+        assert_true(d == 0 || p->stage[d] == p->stage[d - 1] || p->stage[d] == p->stage[d - 1] + 1);
+    }
+    assert_int_equal(next, p->n_barriers);
+    assert_true(p->n_barriers <= p->emitted_barriers);
 }
 
 static void values_alive_together_never_share_bytes(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    unsigned moved = 0, fewer = 0;
+    for (uint64_t seed = 0; seed < 120; seed++) {
         vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
         vkt_graph *g = random_graph(&r, &h, vkt_rng_range(&r, 1, 50));
         const vkt_plan_options o = { .max_block_bytes = seed % 3 ? 1u << 20 : 40960,
-                                     .guard_bytes = seed % 5 ? 0 : 256 };
+                                     .guard_bytes = seed % 5 ? 0 : 256,
+                                     .in_place = seed % 4 != 0,
+                                     .access = fake_access };
         vkt_emit e;
         vkt_plan p;
         assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
-        check_plan(&p, &e, &o);
-        if (o.guard_bytes == 0 && p.n_blocks <= 1) assert_true(p.packed_bytes >= p.lower_bound_bytes);
+        check_places(&p, &e, &o);
+        check_contents(&p, &e);
+        check_barriers(&p, &e);
+        if (o.guard_bytes == 0 && p.n_blocks <= 1) {
+            assert_true(p.packed_bytes >= p.lower_bound_bytes);
+            assert_true(p.packed_bytes <= p.lower_bound_bytes * 115 / 100);
+        }
+        for (uint32_t i = 1; i < g->n_values; i++) moved += p.home[i] != vkt_root(g, (vkt_tensor){ i });
+        fewer += p.n_barriers < p.emitted_barriers;
         vkt_plan_free(&p);
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
+    assert_true(moved > 50 && fewer > 20); /* both were at work */
+}
+
+/* Two chains of three that know nothing of each other, emitted one after the other, and their sum. */
+static void independent_branches_stand_between_the_same_barriers(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(100));
+    vkt_tensor y[2] = { x, x };
+    for (int branch = 0; branch < 2; branch++)
+        for (int i = 0; i < 3; i++) y[branch] = vkt_apply(g, &cell, &y[branch], 1, NULL, NULL);
+    vkt_keep(g, vkt_apply(g, &cell, y, 2, NULL, NULL));
+    vkt_emit e;
+    vkt_plan p;
+    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
+    assert_int_equal(p.emitted_barriers, 5); /* the second chain's start waits for nobody */
+    assert_int_equal(p.n_barriers, 3);
+    assert_int_equal(p.packed_bytes, 1024); /* each chain in its first value's memory, and the sum in one of them */
+    check_contents(&p, &e);
+    check_barriers(&p, &e);
+    vkt_plan_free(&p);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
 }
 
 static void a_chain_is_packed_into_its_lower_bound(void **state)
@@ -201,7 +318,7 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_emit e;
     vkt_plan p;
     assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
-    assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 1u << 30 }, &p), VKT_OK);
+    assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
     assert_int_equal(e.list[0].groups[0], limits.max_groups); /* 2^20 groups were asked for: kernels stride */
@@ -222,7 +339,8 @@ static void a_value_larger_than_a_block_is_refused(void **state)
     vkt_plan p;
     assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 8192 }, &p), VKT_E_DEVICE_MEMORY);
+    assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 8192, .access = fake_access }, &p),
+                     VKT_E_DEVICE_MEMORY);
     vkt_test_error_says("giant needs 16.0 KiB");
     vkt_test_expect_errors(false);
     vkt_lower_free(&e);
@@ -243,7 +361,7 @@ static vkt_result build_all(const vkt_host *h)
     if (r == VKT_OK) r = vkt_lower(g, &limits, NULL, &e);
     if (r == VKT_OK) {
         vkt_plan p;
-        r = vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 1u << 30 }, &p);
+        r = vkt_plan_make(&e, &plain, &p);
         if (r == VKT_OK) vkt_plan_free(&p);
         vkt_lower_free(&e);
     }
@@ -281,6 +399,7 @@ int main(void)
         TEST(errors_in_a_graph_are_sticky),
         TEST(a_parameter_name_is_given_once),
         TEST(values_alive_together_never_share_bytes),
+        TEST(independent_branches_stand_between_the_same_barriers),
         TEST(a_chain_is_packed_into_its_lower_bound),
         TEST(a_value_larger_than_a_block_is_refused),
         TEST(every_allocation_may_fail),

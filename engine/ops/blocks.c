@@ -1,0 +1,66 @@
+/* ops/blocks.c - see blocks.h. */
+#include "ops/blocks.h"
+
+/* Work groups that a large GPU should have at least: it has about 100 cores (H100: 132, RX 7900: 96), of which none
+ * should be idle; Vulkan does not tell how many there are. */
+#define WANTED_GROUPS 128u
+/* k of a slice at least: its partial sums are written and read once more, which is then a quarter of what its operands
+ * are (of a tile of 64 x 64: 2 x 64 x 64 to 2 x 64 x 256 elements). */
+#define MIN_SLICE 256u
+/* All loops of an invocation together (Mesa before 23 ends them silently after 65535 turns); a tile of k takes its own
+ * and one for every fourth k. */
+#define MAX_TURNS 60000u
+#define TURNS_PER_TILE (1 + BLOCKS_K / 4)
+
+/* Largest first. A larger tile reads less: an element of an operand is read once per tile along the other. Work groups
+ * of at most 128 lanes and 16 KiB run everywhere (the least that Vulkan promises), so the last three do. */
+static const struct {
+    uint32_t bm, bn, tm, tn;
+} tiles[] = {
+    { 128, 128, 8, 8 }, /* 256 lanes, 32 KiB */
+    { 64, 64, 8, 4 },   /* 128 lanes, 16 KiB */
+    { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
+    { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
+};
+
+static uint64_t area(const vkt_blocks_job *j, uint32_t bm, uint32_t bn)
+{
+    return vkt_round_up(j->m, bm) * vkt_round_up(j->n, bn);
+}
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* The largest tile that keeps the device busy, by slices if need be, and makes few elements that nobody wants. */
+static size_t choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t slices)
+{
+    const size_t last = VKT_COUNT(tiles) - 1;
+    const uint64_t least = area(j, tiles[last].bm, tiles[last].bn);
+    for (size_t i = 0; i < last; i++) {
+        const uint32_t bm = tiles[i].bm, bn = tiles[i].bn, lanes = bm / tiles[i].tm * (bn / tiles[i].tn);
+        const uint64_t all = area(j, bm, bn), groups = all / bm / bn * j->count;
+        const bool runs = lanes <= lim->max_workgroup_lanes && 8 * BLOCKS_K * (bm + bn) <= lim->shared_bytes;
+        if (runs && groups * slices >= WANTED_GROUPS && 4 * all <= 5 * least) return i;
+    }
+    return last;
+}
+
+bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
+{
+    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / MIN_SLICE), 1);
+    const size_t i = choose(lim, j, most);
+    const uint32_t bm = tiles[i].bm, bn = tiles[i].bn;
+    const uint64_t n = area(j, bm, bn) / bm / bn, in_turn = div_up(n, lim->max_groups);
+    const uint64_t slices = VKT_MIN(div_up(WANTED_GROUPS, n * j->count), most);
+    const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
+    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > MAX_TURNS) return false;
+    *out = (vkt_blocks){ .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice) };
+    out->spec[BLOCKS_SPEC_LANES] = bm / tiles[i].tm * (bn / tiles[i].tn);
+    out->spec[BLOCKS_SPEC_BM] = bm;
+    out->spec[BLOCKS_SPEC_BN] = bn;
+    out->spec[BLOCKS_SPEC_TM] = tiles[i].tm;
+    out->spec[BLOCKS_SPEC_TN] = tiles[i].tn;
+    return true;
+}

@@ -1,0 +1,24 @@
+/* ops/blocks.h - how products are cut for shaders/lib/blocks.glsl: the tile of a work group, and slices of the sum
+ * where there are few tiles. For gemm_shared.c and conv2d_shared.c. */
+#ifndef VKT_BLOCKS_H
+#define VKT_BLOCKS_H
+
+#include "ops/ops.h"
+
+#include "abi/blocks.abi.h"
+
+/* `count` products of m x n elements, sums of k each. */
+typedef struct vkt_blocks_job {
+    uint64_t m, n, k, count;
+} vkt_blocks_job;
+
+typedef struct vkt_blocks {
+    uint32_t spec[BLOCKS_SPECS]; /* as blocks.abi.h numbers them */
+    uint32_t tiles;              /* of one product */
+    uint32_t slice, slices;      /* k of a slice, a multiple of BLOCKS_K; how many */
+} vkt_blocks;
+
+/* Cuts the sums into at most that many slices, 0 and 1: not at all. False where loops would be too long. */
+bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
+
+#endif

@@ -1,0 +1,76 @@
+/* plan/hazard.c - barriers as data.
+ *
+ * Memory ranges decide, not values: two values packed into the same bytes are ordered like one. A barrier orders
+ * everything before it against everything after it, so accesses older than the last barrier can be forgotten; a
+ * dispatch gets one only if it meets an access that came since. */
+#include "plan/plan.h"
+
+typedef struct access {
+    vkt_place place;
+    bool writes;
+    uint32_t dispatch;
+} access;
+
+bool vkt_places_meet(vkt_place a, vkt_place b)
+{
+    if (a.role != b.role) return false;
+    if (a.role == VKT_ROLE_EXTERNAL) return true;
+    const bool by_index = a.role == VKT_ROLE_ACTIVATION || a.role == VKT_ROLE_INPUT;
+    return (!by_index || a.index == b.index) && a.offset_bytes < b.offset_bytes + b.bytes &&
+           b.offset_bytes < a.offset_bytes + a.bytes;
+}
+
+vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b)
+{
+    vkt_place at = p->place[b->t.id];
+    at.offset_bytes += b->offset_bytes;
+    at.bytes = vkt_round_up(b->bytes, 16);
+    return at;
+}
+
+/* The first hazard between dispatch d and the accesses since the last barrier. */
+static bool find_hazard(const vkt_plan *p, const vkt_dispatch *x, vkt_access a, const access *since, size_t n,
+                        vkt_barrier *out)
+{
+    for (uint32_t b = 0; b < x->n_bind; b++) {
+        if (!x->bind[b].t.id) continue;
+        const vkt_place at = vkt_place_of(p, &x->bind[b]);
+        const bool writes = a.writes >> b & 1;
+        for (size_t i = n; i-- > 0;) {
+            if ((!writes && !since[i].writes) || !vkt_places_meet(at, since[i].place)) continue;
+            *out = (vkt_barrier){ .hazard = !since[i].writes   ? VKT_WAR
+                                            : a.reads >> b & 1 ? VKT_RAW
+                                                               : VKT_WAW,
+                                  .value = x->bind[b].t.id,
+                                  .other = since[i].dispatch };
+            return true;
+        }
+    }
+    return false;
+}
+
+vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn masks, vkt_plan *p)
+{
+    access *since = NULL;
+    size_t n = 0, cap = 0;
+    vkt_result r = VKT_OK;
+    for (uint32_t d = 0; d < e->n && r == VKT_OK; d++) {
+        const vkt_dispatch *x = &e->list[d];
+        const vkt_access a = masks(x->kernel);
+        vkt_barrier b;
+        if (find_hazard(p, x, a, since, n, &b)) {
+            r = vkt_grow(&p->host, &p->barriers, p->n_barriers, &p->cap_barriers, sizeof *p->barriers);
+            if (r != VKT_OK) break;
+            b.before = d;
+            p->barriers[p->n_barriers++] = b;
+            n = 0;
+        }
+        for (uint32_t i = 0; i < x->n_bind && r == VKT_OK; i++) {
+            if (!x->bind[i].t.id) continue;
+            r = vkt_grow(&p->host, &since, n, &cap, sizeof *since);
+            if (r == VKT_OK) since[n++] = (access){ vkt_place_of(p, &x->bind[i]), a.writes >> i & 1, d };
+        }
+    }
+    vkt_free(&p->host, since);
+    return r;
+}

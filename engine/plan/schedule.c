@@ -1,0 +1,250 @@
+/* plan/schedule.c - an order of few stages: list scheduling over hazards (Graham, "Bounds on Multiprocessing Timing
+ * Anomalies", 1969; priorities by the longest path, Hu 1961), with a budget of memory in place of processors.
+ *
+ * A stage takes dispatches that wait for earlier stages only. First those with the longest path of followers, as long
+ * as the budget has room; they decide how many stages there are. Then any other that frees at least as much as it
+ * takes: what would only lie and wait is not made before the path needs it. If nothing fits, the dispatch that
+ * the graph has first runs alone: its order kept to the budget. */
+#include "plan/plan.h"
+
+#define NO_ACCESS UINT32_MAX
+
+/* One binding of one dispatch, in the list of those that touch the same memory. */
+typedef struct access {
+    uint32_t dispatch, next;
+    vkt_place place;
+    bool writes;
+} access;
+
+typedef struct edge {
+    uint32_t to, next; /* next: of the same start; 0: none */
+} edge;
+
+typedef struct scheduler {
+    const vkt_emit *e;
+    const vkt_plan *p;
+    access *accesses;
+    size_t n_accesses, cap_accesses;
+    uint32_t *newest; /* access by memory: home ids, then roles */
+    edge *edges;      /* [0] is none */
+    size_t n_edges, cap_edges;
+    uint32_t *first_edge; /* by dispatch */
+    uint32_t *waits;      /* by dispatch: edges to it from dispatches of no stage yet */
+    uint32_t *height;     /* by dispatch: edges on the longest path that starts there */
+    uint32_t *uses;       /* by home: dispatches of no stage yet that touch it */
+    bool *alive;          /* by home: holds memory now */
+    bool *taken;          /* by dispatch: has a stage */
+    uint64_t alive_bytes, budget_bytes;
+} scheduler;
+
+/* ---- who waits for whom ---- */
+
+static uint32_t memory_of(const scheduler *s, vkt_tensor t)
+{
+    const uint32_t home = s->p->home[t.id];
+    const vkt_role role = s->p->place[home].role;
+    const bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT;
+    return own ? home : (uint32_t)s->p->n + role;
+}
+
+/* A place in memory of its own for a value: the plan's are shared, and would be hazards that another order has not. */
+static vkt_place place_of(const scheduler *s, const vkt_bind *b)
+{
+    vkt_place at = vkt_place_of(s->p, b);
+    if (at.role == VKT_ROLE_ACTIVATION) at.index = s->p->home[b->t.id];
+    return at;
+}
+
+static vkt_result add_edge(scheduler *s, uint32_t from, uint32_t to)
+{
+    if (s->first_edge[from] && s->edges[s->first_edge[from]].to == to) return VKT_OK;
+    VKT_TRY(vkt_grow(&s->e->host, &s->edges, s->n_edges, &s->cap_edges, sizeof *s->edges));
+    s->edges[s->n_edges] = (edge){ .to = to, .next = s->first_edge[from] };
+    s->first_edge[from] = (uint32_t)s->n_edges++;
+    s->waits[to]++;
+    return VKT_OK;
+}
+
+static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool writes)
+{
+    const access x = {
+        .dispatch = d, .next = s->newest[memory_of(s, b->t)], .place = place_of(s, b), .writes = writes
+    };
+    for (uint32_t i = x.next; i != NO_ACCESS; i = s->accesses[i].next) {
+        const access *y = &s->accesses[i];
+        if (y->dispatch != d && (writes || y->writes) && vkt_places_meet(x.place, y->place))
+            VKT_TRY(add_edge(s, y->dispatch, d));
+    }
+    VKT_TRY(vkt_grow(&s->e->host, &s->accesses, s->n_accesses, &s->cap_accesses, sizeof *s->accesses));
+    s->accesses[s->n_accesses] = x;
+    s->newest[memory_of(s, b->t)] = (uint32_t)s->n_accesses++;
+    return VKT_OK;
+}
+
+static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
+{
+    for (size_t i = 0; i < s->p->n + VKT_ROLE_SCRATCH + 1; i++) s->newest[i] = NO_ACCESS;
+    VKT_TRY(vkt_grow(&s->e->host, &s->edges, 0, &s->cap_edges, sizeof *s->edges));
+    s->n_edges = 1;
+    for (uint32_t d = 0; d < s->e->n; d++) {
+        const vkt_dispatch *x = &s->e->list[d];
+        const uint32_t writes = masks(x->kernel).writes;
+        for (uint32_t b = 0; b < x->n_bind; b++)
+            if (x->bind[b].t.id && s->p->place[x->bind[b].t.id].role != VKT_ROLE_CONST)
+                VKT_TRY(add_access(s, d, &x->bind[b], writes >> b & 1));
+    }
+    for (size_t d = s->e->n; d-- > 0;)
+        for (uint32_t i = s->first_edge[d]; i; i = s->edges[i].next)
+            s->height[d] = VKT_MAX(s->height[d], s->height[s->edges[i].to] + 1);
+    return VKT_OK;
+}
+
+/* ---- memory ---- */
+
+/* The homes of packed values that a dispatch touches, each once; returns how many. */
+static uint32_t homes_of(const scheduler *s, size_t d, uint32_t homes[VKT_MAX_BINDINGS])
+{
+    const vkt_dispatch *x = &s->e->list[d];
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < x->n_bind; b++) {
+        if (!x->bind[b].t.id || s->p->place[x->bind[b].t.id].role != VKT_ROLE_ACTIVATION) continue;
+        const uint32_t home = s->p->home[x->bind[b].t.id];
+        uint32_t i = 0;
+        while (i < n && homes[i] != home) i++;
+        if (i == n) homes[n++] = home;
+    }
+    return n;
+}
+
+static uint64_t bytes_of(const scheduler *s, uint32_t home)
+{
+    return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ home })->bytes, VKT_ALIGN_BYTES);
+}
+
+/* Bytes that come to life with d, and those that it is the last to touch. */
+static void weigh(const scheduler *s, size_t d, uint64_t *born, uint64_t *freed)
+{
+    uint32_t homes[VKT_MAX_BINDINGS];
+    *born = *freed = 0;
+    for (uint32_t i = homes_of(s, d, homes); i-- > 0;) {
+        if (!s->alive[homes[i]]) *born += bytes_of(s, homes[i]);
+        if (s->uses[homes[i]] == 1) *freed += bytes_of(s, homes[i]);
+    }
+}
+
+static void count_uses(scheduler *s)
+{
+    uint32_t homes[VKT_MAX_BINDINGS];
+    for (size_t d = 0; d < s->e->n; d++)
+        for (uint32_t i = homes_of(s, d, homes); i-- > 0;) s->uses[homes[i]]++;
+    for (size_t i = 1; i < s->e->g->n_values; i++) { /* a kept value is there from the start, and stays */
+        const uint32_t home = s->p->home[i];
+        if (!s->e->g->values[i].keep || s->p->place[home].role != VKT_ROLE_ACTIVATION) continue;
+        s->uses[home]++;
+        if (!s->alive[home]) s->alive_bytes += bytes_of(s, home);
+        s->alive[home] = true;
+    }
+}
+
+/* ---- stages ---- */
+
+static void take(scheduler *s, uint32_t d)
+{
+    uint32_t homes[VKT_MAX_BINDINGS];
+    for (uint32_t i = homes_of(s, d, homes); i-- > 0;) {
+        if (!s->alive[homes[i]]) s->alive_bytes += bytes_of(s, homes[i]);
+        s->alive[homes[i]] = true;
+        s->uses[homes[i]]--;
+    }
+    s->taken[d] = true;
+}
+
+/* Takes what may run now into *order; returns how many. */
+static uint32_t fill_stage(scheduler *s, uint32_t *order)
+{
+    uint32_t n = 0, top = 0, first = UINT32_MAX;
+    uint64_t born, freed;
+    for (uint32_t d = 0; d < s->e->n; d++)
+        if (!s->taken[d] && !s->waits[d]) {
+            top = VKT_MAX(top, s->height[d]);
+            first = VKT_MIN(first, d);
+        }
+    for (int others = 0; others < 2; others++)
+        for (uint32_t d = first; d < s->e->n; d++) {
+            if (s->taken[d] || s->waits[d] || (s->height[d] == top) == others) continue;
+            weigh(s, d, &born, &freed);
+            if (s->alive_bytes + born > s->budget_bytes || (others && born > freed)) continue;
+            take(s, d);
+            order[n++] = d;
+        }
+    if (n == 0) {
+        take(s, first);
+        order[n++] = first;
+    }
+    return n;
+}
+
+/* What was waited for is done, and memory that nobody touches any more is free. */
+static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
+{
+    uint32_t homes[VKT_MAX_BINDINGS];
+    for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t i = s->first_edge[order[k]]; i; i = s->edges[i].next) s->waits[s->edges[i].to]--;
+        for (uint32_t i = homes_of(s, order[k], homes); i-- > 0;) {
+            if (s->uses[homes[i]] || !s->alive[homes[i]]) continue;
+            s->alive[homes[i]] = false;
+            s->alive_bytes -= bytes_of(s, homes[i]);
+        }
+    }
+}
+
+/* Within a stage the order is the graph's. */
+static void sort(uint32_t *order, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k && order[k - 1] > order[k]; k--) {
+            const uint32_t d = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = d;
+        }
+}
+
+static bool make_room(scheduler *s)
+{
+    const vkt_host *h = &s->e->host;
+    s->newest = vkt_alloc_array(h, s->p->n + VKT_ROLE_SCRATCH + 1, sizeof *s->newest);
+    s->first_edge = vkt_alloc_array(h, s->e->n + 1, sizeof *s->first_edge);
+    s->waits = vkt_alloc_array(h, s->e->n + 1, sizeof *s->waits);
+    s->height = vkt_alloc_array(h, s->e->n + 1, sizeof *s->height);
+    s->taken = vkt_alloc_array(h, s->e->n + 1, sizeof *s->taken);
+    s->uses = vkt_alloc_array(h, s->p->n, sizeof *s->uses);
+    s->alive = vkt_alloc_array(h, s->p->n, sizeof *s->alive);
+    return s->newest && s->first_edge && s->waits && s->height && s->taken && s->uses && s->alive;
+}
+
+vkt_result vkt_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
+                        uint32_t *order, uint32_t *stage)
+{
+    scheduler s = { .e = e, .p = p, .budget_bytes = budget_bytes };
+    vkt_result r = make_room(&s) ? find_edges(&s, masks) : vkt_fail_nomem(&e->host, "a schedule", e->n);
+    if (r == VKT_OK) {
+        count_uses(&s);
+        uint32_t number = 0;
+        for (uint32_t at = 0, n; at < e->n; at += n, number++) {
+            n = fill_stage(&s, order + at);
+            end_stage(&s, order + at, n);
+            sort(order + at, n);
+            for (uint32_t i = 0; i < n; i++) stage[at + i] = number;
+        }
+    }
+    vkt_free(&e->host, s.accesses);
+    vkt_free(&e->host, s.edges);
+    vkt_free(&e->host, s.newest);
+    vkt_free(&e->host, s.first_edge);
+    vkt_free(&e->host, s.waits);
+    vkt_free(&e->host, s.height);
+    vkt_free(&e->host, s.taken);
+    vkt_free(&e->host, s.uses);
+    vkt_free(&e->host, s.alive);
+    return r;
+}

@@ -1,0 +1,97 @@
+// gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) on GPUs: tiles in shared memory (lib/blocks.glsl)
+// Operands are read where they lie, by vec4s where they can be; a block that lies across (VECTORS, A_BY_K) is transposed in
+// registers. Neighbouring work groups make neighbouring tiles of up to GROUP rows of tiles, so that both operands' lines are
+// still in the cache when the next tile wants them.
+// grid: x over tiles (stride loop), y one per slice of k, z one per batch. Deterministic: see lib/blocks.glsl.
+// source: Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/blocks.abi.h"
+#include "abi/gemm_shared.abi.h"
+layout(constant_id = GEMM_SHARED_SPEC_A_BY_K) const bool A_BY_K = true;
+layout(constant_id = GEMM_SHARED_SPEC_B_BY_K) const bool B_BY_K = false;
+layout(constant_id = GEMM_SHARED_SPEC_VECTORS) const uint VECTORS = 7;
+layout(constant_id = GEMM_SHARED_SPEC_ACCUMULATE) const bool ACCUMULATE = false;
+layout(constant_id = GEMM_SHARED_SPEC_BIAS) const bool BIAS = false;
+layout(binding = GEMM_SHARED_A, std430) readonly buffer A { float a[]; };
+layout(binding = GEMM_SHARED_A, std430) readonly buffer A4 { vec4 a4[]; };
+layout(binding = GEMM_SHARED_B, std430) readonly buffer B { float b[]; };
+layout(binding = GEMM_SHARED_B, std430) readonly buffer B4 { vec4 b4[]; };
+layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
+layout(binding = GEMM_SHARED_C, std430) buffer C4 { vec4 c4[]; };
+layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
+
+mat4 load_a(uint m, uint k);
+mat4 load_b(uint n, uint k);
+#include "lib/blocks.glsl"
+const uint GROUP = 8;
+
+// Elements inner .. inner + 3 of row `outer` of A, else of B; zero outside the matrix.
+vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
+{
+    const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner
+                         : pc.b_base + gl_WorkGroupID.z * pc.b_batch + outer * pc.b_ld + inner;
+    vec4 v = vec4(0.0);
+    if (outer >= outer_n || inner >= inner_n) return v;
+    if (is_a && (VECTORS & 1u) != 0u) return a4[at / 4u];
+    if (!is_a && (VECTORS & 2u) != 0u) return b4[at / 4u];
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        if (inner + i < inner_n) {
+            if (is_a) v[i] = a[at + i];
+            else v[i] = b[at + i];
+        }
+    return v;
+}
+
+mat4 block(bool is_a, bool by_k, uint x, uint x_n, uint k)
+{
+    mat4 v;
+    [[unroll]] for (uint j = 0; j < 4; j++)
+        v[j] = by_k ? run(is_a, x + j, x_n, k, pc.K) : run(is_a, k + j, pc.K, x, x_n);
+    return by_k ? transpose(v) : v;
+}
+
+mat4 load_a(uint m, uint k) { return block(true, A_BY_K, m, pc.M, k); }
+mat4 load_b(uint n, uint k) { return block(false, B_BY_K, n, pc.N, k); }
+
+void store(uint at, uint columns, vec4 v)
+{
+    if ((VECTORS & 4u) != 0u) {
+        c4[at / 4u] = ACCUMULATE ? c4[at / 4u] + v : v;
+    } else {
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (i < columns) c[at + i] = ACCUMULATE ? c[at + i] + v[i] : v[i];
+    }
+}
+
+void store_tile(uint m0, uint n0)
+{
+    const uint base = pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.y * pc.part;
+    [[unroll]] for (uint j = 0; j < TN / 4; j++) {
+        const uint n = n0 + tile_column(4 * j);
+        if (n >= pc.N) continue;
+        const uint columns = min(pc.N - n, 4u);
+        vec4 add = vec4(0.0);
+        if (BIAS) {
+            [[unroll]] for (uint i = 0; i < 4; i++)
+                if (i < columns) add[i] = bias[n + i];
+        }
+        [[unroll]] for (uint i = 0; i < TM; i++) {
+            const uint m = m0 + tile_row(i);
+            if (m < pc.M) store(base + m * pc.c_ld + n, columns, acc[i * TN / 4 + j] + add);
+        }
+    }
+}
+
+void main()
+{
+    const uint rows = (pc.M + BM - 1) / BM, columns = (pc.N + BN - 1) / BN, k = gl_WorkGroupID.y * pc.slice;
+    for (uint id = gl_WorkGroupID.x; id < rows * columns; id += gl_NumWorkGroups.x) {
+        const uint first = id / (GROUP * columns) * GROUP, high = min(rows - first, GROUP), i = id - first * columns;
+        const uint m = (first + i % high) * BM, n = i / high * BN;
+        multiply(m, n, k, min(k + pc.slice, pc.K));
+        store_tile(m, n);
+    }
+}

@@ -1,0 +1,100 @@
+// blocks.glsl - a tile of BM x BN elements of C[m][n] = sum_k A[m][k] B[k][n], made by one work group in shared memory
+// The kernel that includes it defines
+//   A_BY_K, B_BY_K                 whether the operand's memory runs along k: lanes then take neighbouring k first, so that their
+//                                  loads meet in the same cache lines
+//   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3: column j is k + j; zero past the operand's end
+//   mat4 load_b(uint n, uint k)
+// and calls multiply(m, n, k, end), which leaves the sums over k .. end in acc: each lane has TM rows and TN columns in groups
+// of four, tile_row(i) and tile_column(j) of the tile.
+//
+// An element of A serves BN columns, one of B BM rows for one read of global memory, TN and TM for one of shared memory. The
+// next tile is on its way to registers while the present one is multiplied, then goes to the other half of shared memory:
+// one barrier for BLOCKS_K products. A lane's groups lie BM / TM apart, so that lanes that read at once read neighbours; the
+// rows of a block go to columns turned by its k (`place`), without which the stores of four lanes with one m would meet in
+// one bank. No subgroup operations: any subgroup size. k ascends in every element: deterministic.
+// source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
+//         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers)
+layout(local_size_x_id = BLOCKS_SPEC_LANES) in;
+layout(constant_id = BLOCKS_SPEC_BM) const uint BM = 64;
+layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
+layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
+layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
+const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
+const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // of 4 x 4 elements
+const uint TURNS = (BLOCKS + LANES - 1) / LANES;
+const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
+shared vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
+vec4 acc[TM * TN / 4];
+mat4 staged[TURNS];
+
+uint tile_row(uint i) { return 4 * (i / 4 * LANES_M + gl_LocalInvocationID.x / LANES_N) + i % 4; }
+uint tile_column(uint j) { return 4 * (j / 4 * LANES_N + gl_LocalInvocationID.x % LANES_N) + j % 4; }
+
+// Row k4 of blocks and group x4 of four columns, in a part that is `width` groups wide: of its first k.
+uint place(uint k4, uint x4, uint width)
+{
+    return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
+}
+
+// Block i of a part: (group of columns, row of blocks).
+uvec2 block_of(uint i, uint width, bool by_k)
+{
+    return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);
+}
+
+void fetch(uint m, uint n, uint k)
+{
+    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+        const uint i = t * LANES + gl_LocalInvocationID.x;
+        if (i < BLOCKS_A) {
+            const uvec2 b = block_of(i, BM / 4, A_BY_K);
+            staged[t] = load_a(m + 4 * b.x, k + 4 * b.y);
+        } else if (i < BLOCKS) {
+            const uvec2 b = block_of(i - BLOCKS_A, BN / 4, B_BY_K);
+            staged[t] = load_b(n + 4 * b.x, k + 4 * b.y);
+        }
+    }
+}
+
+void put(uint half_at)
+{
+    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+        const uint i = t * LANES + gl_LocalInvocationID.x;
+        const bool is_a = i < BLOCKS_A;
+        const uint width = (is_a ? BM : BN) / 4;
+        const uvec2 b = is_a ? block_of(i, width, A_BY_K) : block_of(i - BLOCKS_A, width, B_BY_K);
+        const uint to = half_at + (is_a ? 0 : PART_A) + place(b.y, b.x, width);
+        if (i < BLOCKS)
+            [[unroll]] for (uint j = 0; j < 4; j++) tile[to + j * width] = staged[t][j];
+    }
+}
+
+void multiply_tile(uint half_at)
+{
+    [[dont_unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++)
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            vec4 a[TM / 4], b[TN / 4];
+            [[unroll]] for (uint i = 0; i < TM / 4; i++)
+                a[i] = tile[half_at + place(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
+            [[unroll]] for (uint i = 0; i < TN / 4; i++)
+                b[i] = tile[half_at + PART_A + place(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
+            [[unroll]] for (uint m = 0; m < TM; m++)
+                [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
+        }
+}
+
+void multiply(uint m, uint n, uint k, uint end)
+{
+    const uint begin = k;
+    uint half_at = 0;
+    [[unroll]] for (uint i = 0; i < TM * TN / 4; i++) acc[i] = vec4(0);
+    [[dont_unroll]] do {
+        const bool more = k < end;
+        if (more) fetch(m, n, k);
+        if (k > begin) multiply_tile(HALF - half_at);
+        if (more) put(half_at);
+        barrier();
+        half_at = HALF - half_at;
+        k += BLOCKS_K;
+    } while (k < end + BLOCKS_K);
+}

@@ -1,0 +1,145 @@
+/* Products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each of them is
+ * right in every kernel that has it. What they are for, GPUs, need not be there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/blocks.h"
+#include "ops/harness.h"
+#include "support/host.h"
+
+/* ---- the cut ---- */
+
+static const vkt_limits gpu = { .max_workgroup_lanes = 1024, .max_groups = 65535, .shared_bytes = 49152 };
+static const vkt_limits least = { .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384 };
+
+static void tiles_are_cut_by_shape_and_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const vkt_limits *lim;
+        vkt_blocks_job job;
+        uint64_t most_slices;
+        uint32_t bm, bn, slices;
+    } cases[] = {
+        { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
+        { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
+        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* ... unless the sum is cut */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 */
+        { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements of long sums */
+        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* ... and no room for all slices */
+        { &gpu, { 7, 7, 100, 1 }, 100, 32, 32, 1 },        /* too short to cut */
+        { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 },   /* many products */
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_blocks b;
+        assert_true(vkt_blocks_cut(cases[i].lim, &cases[i].job, cases[i].most_slices, &b));
+        const uint32_t *s = b.spec, bm = s[BLOCKS_SPEC_BM], bn = s[BLOCKS_SPEC_BN];
+        if (bm != cases[i].bm || bn != cases[i].bn || b.slices != cases[i].slices)
+            fail_msg("case %zu: %u x %u in %u slices", i, bm, bn, b.slices);
+        assert_int_equal(s[BLOCKS_SPEC_LANES], bm / s[BLOCKS_SPEC_TM] * (bn / s[BLOCKS_SPEC_TN]));
+        assert_true(s[BLOCKS_SPEC_LANES] <= cases[i].lim->max_workgroup_lanes);
+        assert_true(2 * 4 * BLOCKS_K * (bm + bn) <= cases[i].lim->shared_bytes);
+        assert_int_equal(b.slice % BLOCKS_K, 0);
+        assert_true((uint64_t)b.slice * b.slices >= cases[i].job.k);
+        assert_true((uint64_t)b.slice * (b.slices - 1) < cases[i].job.k);
+    }
+}
+
+/* Mesa 22.3 ends loops silently after 65,535 turns. */
+static void loops_that_would_be_too_long_are_refused(void **state)
+{
+    (void)state;
+    vkt_limits few = gpu;
+    vkt_blocks b;
+    few.max_groups = 7;
+    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 190000, 1 }, 1, &b));
+    assert_false(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
+    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 2, &b));
+    assert_false(vkt_blocks_cut(&few, &(vkt_blocks_job){ 1024, 1024, 65536, 1 }, 1, &b));
+}
+
+/* ---- matrix products ---- */
+
+static void as_it_is(vkt_limits *lim)
+{
+    (void)lim;
+}
+
+/* The tile that the subject's first dispatch in shared memory has, where ops take them; 0: there is none. */
+static uint32_t tile_rows(const subject *s, const harness_view *view)
+{
+    vkt_limits lim = gpu;
+    vkt_emit e;
+    uint32_t rows = 0;
+    lim.subgroup_size = 8;
+    lim.max_storage_range_bytes = 1u << 30;
+    lim.choices.force = view->force;
+    assert_int_equal(vkt_lower(s->g, &lim, NULL, &e), VKT_OK);
+    for (size_t i = 0; i < e.n && !rows; i++)
+        for (size_t k = 0; k < e.n_picked; k++)
+            if (e.picked[k].node == e.list[i].node &&
+                (e.picked[k].variant == VKT_V_SHARED || e.picked[k].variant == VKT_V_SPLIT_K))
+                rows = 1000 * e.list[i].spec[BLOCKS_SPEC_BM] + e.list[i].spec[BLOCKS_SPEC_BN];
+    vkt_lower_free(&e);
+    return rows;
+}
+
+static void check(subject *s, uint64_t force, uint32_t tile)
+{
+    const harness_view view = { "in shared memory", as_it_is, .force = force };
+    harness_report report = { .faults = 0 };
+    assert_int_equal(tile_rows(s, &view), tile);
+    subject_forward(s);
+    subject_backward(s);
+    harness_check_in(harness_ctx, s, &view, &report);
+    if (report.faults) fail_msg("%s", report.text);
+}
+
+/* c = op(a) op(b), `count` of them, and both gradients. */
+static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
+                         uint32_t tile)
+{
+    const bool ta = trans & 1, tb = trans & 2;
+    subject s;
+    subject_begin(&s, 1);
+    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
+    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
+    subject_take(&s, vkt_matmul(s.g, s.in[0].t, s.in[1].t, ta, tb));
+    check(&s, force, tile);
+    subject_free(&s);
+}
+
+static void every_tile_multiplies_in_every_orientation(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const uint32_t tiles[][3] = {
+        { 126, 125, 128128 }, { 61, 63, 64064 }, { 30, 59, 32064 }, { 29, 31, 32032 }
+    };
+    for (uint32_t i = 0; i < VKT_COUNT(tiles); i++) {
+        /* ragged, then whole vec4s; in each orientation of A and B at least once */
+        check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
+        check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, 3 - i, VKT_V(SHARED), tiles[i][2]);
+    }
+}
+
+static void slices_of_long_sums_add_up(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    check_matmul(16, 61, 60, 2060, 0, VKT_V(SPLIT_K), 64064);
+    check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_cut_by_shape_and_device),
+        cmocka_unit_test(loops_that_would_be_too_long_are_refused),
+        cmocka_unit_test(every_tile_multiplies_in_every_orientation),
+        cmocka_unit_test(slices_of_long_sums_add_up),
+    };
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
+}
