@@ -150,10 +150,11 @@ static double rows_bytes(const vkt_node *n)
     return vkt_elements_out(n, 0) * (vkt_dtype_bytes(vkt_node_in(n, TABLE)->dtype) + 4.0) + 4.0 * a->batch;
 }
 
-static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32, 1),
-                                           VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK), /* rank first */
-                                           VKT_FIELD(vkt_gather_attr, channels, U32, 1),
-                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1), /* of the first channel */
+static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32, 1, 0),
+                                           VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
+                                                     0), /* rank first */
+                                           VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
+                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* of the first channel */
                                            { .name = NULL } };
 
 const vkt_op vkt_op_gather_rows = {

@@ -41,7 +41,6 @@ static json_t *result_json(const bench_result *r, const bench_roofline *roof)
                              (json_int_t)r->working_bytes, "copies", (int)r->copies);
     json_object_update(o, more);
     json_decref(more);
-    if (r->unit) json_object_set_new(o, "value", json_pack("{s:f, s:s}", "amount", r->value, "unit", r->unit));
     if (r->kind == BENCH_STEP)
         json_object_set_new(o, "step",
                             json_pack("{s:f, s:I, s:I}", "host_ns", r->host_ns, "activation_bytes",

@@ -182,7 +182,8 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     if (!x->timed) return VKT_E_NOMEM;
     find_timed(x->s, x->phase, x->timed);
     const uint64_t only = x->b->o->variant;
-    vkt_result status = run_variant(x, r, only, &others);
+    vkt_result status = VKT_OK;
+    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* else it is free */
     for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only; v++)
         if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);
     free(x->timed);

@@ -25,7 +25,7 @@ enum {
 static const char doc[] =
     "Verifies and times every op of vktrain on a Vulkan device, forward and for each gradient, by each variant of its "
     "kernels; whole training steps; and what the device itself can do."
-    "\vNames are whole experiments, as in 'conv2d d0 (128,32,13,13)b (64,32,5,5) (64) stride=1,1 [tile]', 'step "
+    "\vNames are whole experiments, as in 'conv2d d0 (128,32,13,13)b (64,32,5,5) (64) [tile]', 'step "
     "mnist-b128 train' or 'micro dispatch'; --filter is an extended regular expression that any part of a name may "
     "match. Times are medians; GPU timestamps where the device has them.";
 

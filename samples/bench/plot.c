@@ -10,7 +10,7 @@
 #define HEIGHT 640.0
 #define LEFT 92.0
 #define RIGHT 890.0 /* the legend is right of it */
-#define TOP 92.0
+#define TOP 116.0
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
 

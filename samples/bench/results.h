@@ -26,8 +26,6 @@ typedef struct bench_result {
     char kernels[128]; /* "GEMM_PACK GEMM_TILE" */
     double flops, bytes;
     bench_stat gpu, wall; /* ns; of a step: per step */
-    double value;         /* micro-measurements: in `unit`, where that is no time */
-    const char *unit;     /* NULL: ns, in gpu or wall */
     bench_check check;
     double excess; /* error / allowed of the worst element */
     uint64_t working_bytes;

@@ -97,10 +97,13 @@ static const char *check_mark(const bench_result *r)
     return "";
 }
 
-static void print_op(const layout *l, const bench_result *r)
+/* What is as in the line before is not said again. */
+static void print_op(const layout *l, const bench_result *r, const bench_result *before)
 {
-    fprintf(l->out, "  %-8s %-*.*s %-*s ", r->phase, l->shape, l->shape, r->shape, l->variant,
-            *r->variant ? r->variant : "");
+    const bool same_case = before && strcmp(before->op, r->op) == 0 && strcmp(before->shape, r->shape) == 0;
+    const bool same_phase = same_case && strcmp(before->phase, r->phase) == 0;
+    fprintf(l->out, "  %-*.*s %-8s %-*s ", l->shape, l->shape, same_case ? "" : r->shape, same_phase ? "" : r->phase,
+            l->variant, r->variant);
     fputs(r->preferred && *r->variant ? "* " : "  ", l->out);
     print_time(l, r);
     print_rate(l, bench_flops_per_s(r), "FLOP/s");
@@ -130,12 +133,10 @@ static void print_step(const layout *l, const bench_result *r)
 
 static void print_micro(const layout *l, const bench_result *r)
 {
-    char rate[16];
     fprintf(l->out, "  %-14s %-*.*s ", r->op, l->shape + l->variant - 5, l->shape + l->variant - 5, r->shape);
     print_time(l, r);
     if (r->flops > 0) print_rate(l, bench_flops_per_s(r), "FLOP/s");
     if (r->bytes > 0) print_rate(l, bench_bytes_per_s(r), "B/s");
-    if (r->unit) fprintf(l->out, "%s%s", bench_rate_text(r->value, rate), r->unit);
     print_change(l, r);
     fputc('\n', l->out);
 }
@@ -149,7 +150,7 @@ static size_t row_of(const char *op)
     return i;
 }
 
-/* Steps and measurements in the order in which they came; ops as bench_print says. */
+/* By kind, and ops by their row; else in the order in which they came. */
 static int in_order(const void *pa, const void *pb)
 {
     const bench_result *a = *(const bench_result *const *)pa, *b = *(const bench_result *const *)pb;
@@ -158,8 +159,6 @@ static int in_order(const void *pa, const void *pb)
     if (a->kind == BENCH_OP) {
         const size_t ra = row_of(a->op), rb = row_of(b->op);
         if (ra != rb) return ra < rb ? -1 : 1;
-        const double ta = bench_time(a)->median, tb = bench_time(b)->median;
-        if (ta != tb) return ta > tb ? -1 : 1;
     }
     return a < b ? -1 : a > b;
 }
@@ -192,7 +191,7 @@ void bench_print(FILE *out, const bench_results *all)
     for (size_t i = 0; i < all->n; i++) {
         heading(&l, order[i], i ? order[i - 1] : NULL);
         if (order[i]->kind == BENCH_OP)
-            print_op(&l, order[i]);
+            print_op(&l, order[i], i ? order[i - 1] : NULL);
         else if (order[i]->kind == BENCH_STEP)
             print_step(&l, order[i]);
         else

@@ -6,7 +6,8 @@
 
 #include "bench/results.h"
 
-/* The whole table: micro-measurements, steps, then ops in the order of ops.def, the slowest case of an op first. */
+/* The whole table: micro-measurements, steps, then ops in the order of ops.def. A star marks the variant that the
+ * engine takes on its own. */
 void bench_print(FILE *out, const bench_results *all);
 /* "17.2 ms", "842 us", "35.1 us", "950 ns": three digits. Returns buf. */
 const char *bench_time_text(double ns, char buf[16]);
