@@ -83,7 +83,9 @@ static void print_outcome(const vkt_ctx *ctx, const vkt_trainer *t, const train_
     if (n) printf("\nbest    epoch %u: validation accuracy %.4f\n", r[best].epoch, r[best].val_acc);
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
-    if (!isnan(vkt_trainer_ms_per_step(t))) printf("speed   %.1f ms per step (median)\n", vkt_trainer_ms_per_step(t));
+    if (!isnan(vkt_trainer_ms_per_step(t)))
+        printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
+               vkt_trainer_host_us_per_step(t));
     printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 

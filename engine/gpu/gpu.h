@@ -37,6 +37,7 @@ typedef struct vkt_gpu_counters {
     uint64_t submits;
     uint64_t waits; /* host waits that really had to block */
     uint64_t wait_ns;
+    uint64_t wait_cpu_ns; /* CPU time of the waiting thread in them: the driver's */
 } vkt_gpu_counters;
 
 /* The fields are open to kernel/ and record/; only gpu/ writes them. */

@@ -160,10 +160,11 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
         .pSemaphores = &q->timeline,
         .pValues = &value,
     };
-    const uint64_t start = vkt_now_ns();
+    const uint64_t start = vkt_now_ns(), cpu = vkt_thread_cpu_ns();
     const VkResult r = ctx->vk.WaitSemaphores(ctx->device, &info, UINT64_MAX);
     ctx->counters.waits++;
     ctx->counters.wait_ns += vkt_now_ns() - start;
+    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu;
     VKT_TRY(vkt_vk_check(ctx, r, "vkWaitSemaphores"));
     q->done = VKT_MAX(q->done, value);
     return VKT_OK;
@@ -190,6 +191,12 @@ bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
     if (ctx->compute.done >= value || ctx->lost != VKT_OK) return true;
     return poll(ctx, &ctx->compute) != VKT_OK || ctx->compute.done >= value;
+}
+
+void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out)
+{
+    const vkt_gpu_counters *c = &ctx->counters;
+    *out = (vkt_wait_stats){ .waits = c->waits, .wall_ns = c->wait_ns, .cpu_ns = c->wait_cpu_ns };
 }
 
 vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx)

@@ -139,7 +139,8 @@ static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 }
 uint64_t vkt_shape_elements(vkt_shape s); /* logical; 1 for rank 0 */
 bool vkt_shape_equal(vkt_shape a, vkt_shape b);
-const char *vkt_shape_text(vkt_shape s, char buf[80]); /* "(128,1,28,28)" */
+const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)" */
+const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
 const char *vkt_dtype_name(vkt_dtype d); /* "f32" */
 

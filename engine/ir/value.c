@@ -24,6 +24,16 @@ const char *vkt_shape_text(vkt_shape s, char buf[80])
     return buf;
 }
 
+const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80])
+{
+    uint32_t at[VKT_MAX_RANK];
+    for (uint32_t d = s.rank; d-- > 0; i /= s.dim[d]) at[d] = (uint32_t)(i % s.dim[d]);
+    size_t n = (size_t)snprintf(buf, 80, "[");
+    for (uint32_t d = 0; d < s.rank && n < 70; d++) n += (size_t)snprintf(buf + n, 80 - n, "%s%u", d ? "," : "", at[d]);
+    snprintf(buf + n, 80 - n, "]");
+    return buf;
+}
+
 uint32_t vkt_dtype_bytes(vkt_dtype d)
 {
     return d == VKT_U8 ? 1 : 4;

@@ -70,11 +70,21 @@ static vkt_result finish_graph(vkt_program *p)
 {
     vkt_graph *g = p->g;
     if (g->step.id && !g->has_advance) {
+        const size_t n_values = g->n_values;
+        const vkt_tensor words = g->words, clock = g->clock;
         vkt_step_advance(g, g->has_optimizer);
-        g->has_advance = true;
+        const vkt_result r = g->status;
+        g->has_advance = r == VKT_OK;
+        if (!g->has_advance) { /* the graph is as it was: the caller may try again */
+            g->n_values = n_values;
+            g->words = words;
+            g->clock = clock;
+            g->status = VKT_OK;
+            return r;
+        }
     }
-    g->finished = g->status == VKT_OK;
-    return g->status;
+    g->finished = true;
+    return VKT_OK;
 }
 
 static vkt_access access_of(uint16_t kernel)
@@ -208,9 +218,13 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
-    if (vkt_env_int("VKT_DEBUG", 0) >= 3) vkt_program_log(p);
-    return vkt_record(p, params->profile);
+    if (p->debug.level >= 3) vkt_program_log(p);
+    const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0;
+    VKT_TRY(vkt_record(p, params->profile || measure));
+    return measure ? vkt_debug_start(p) : VKT_OK;
 }
+
+static const vkt_plan_options apart = { .guard_bytes = VKT_ALIGN_BYTES };
 
 static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                          vkt_plan_options options, vkt_program **out)
@@ -220,7 +234,8 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
     const vkt_program_params none = { 0 };
-    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options };
+    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options, .debug.level = vkt_debug_level() };
+    if (p->debug.level >= 4) p->options = apart; /* each value keeps what was written to it */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)
@@ -239,7 +254,7 @@ vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, cons
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out)
 {
-    return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES }, out);
+    return create(ctx, g, store, params, apart, out);
 }
 
 vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
@@ -254,6 +269,7 @@ void vkt_program_destroy(vkt_program **pp)
     if (!p) return;
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
+    vkt_debug_end(p);
     vkt_record_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);

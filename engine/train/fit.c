@@ -12,8 +12,9 @@ typedef struct fit {
     uint64_t run;                /* newest run of the program */
     uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
-    bool interrupted; /* callbacks.stop said so */
-    double median_ms; /* of the steps up to the last look */
+    uint64_t last_cpu_ns; /* of this thread without its waits, as the last step's result was there */
+    bool interrupted;     /* callbacks.stop said so */
+    double median_ms;     /* of the steps up to the last look */
 } fit;
 
 static int ascending(const void *a, const void *b)
@@ -22,14 +23,31 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-double vkt_trainer_ms_per_step(const vkt_trainer *t)
+static double median(const vkt_trainer *t, const float *times)
 {
-    const uint32_t n = VKT_MIN(t->n_step_ms, (uint32_t)VKT_STEP_TIMES);
+    const uint32_t n = VKT_MIN(t->n_steps, (uint32_t)VKT_STEP_TIMES);
     if (n == 0) return NAN;
-    float *sorted = t->step_ms + VKT_STEP_TIMES;
-    memcpy(sorted, t->step_ms, n * sizeof *sorted);
+    float *sorted = t->sorted;
+    memcpy(sorted, times, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, ascending);
     return n % 2 ? (double)sorted[n / 2] : ((double)sorted[n / 2 - 1] + (double)sorted[n / 2]) / 2;
+}
+
+double vkt_trainer_ms_per_step(const vkt_trainer *t)
+{
+    return median(t, t->step_ms);
+}
+
+double vkt_trainer_host_us_per_step(const vkt_trainer *t)
+{
+    return median(t, t->host_us);
+}
+
+static uint64_t busy_ns(const vkt_trainer *t)
+{
+    vkt_wait_stats waits;
+    vkt_ctx_waits(t->ctx, &waits);
+    return vkt_thread_cpu_ns() - waits.cpu_ns;
 }
 
 static void note_time(fit *f)
@@ -37,7 +55,11 @@ static void note_time(fit *f)
     vkt_trainer *t = f->t;
     const uint64_t now = vkt_now_ns();
     if (!t->first_step_ns) t->first_step_ns = now;
-    if (f->last_ns) t->step_ms[t->n_step_ms++ % VKT_STEP_TIMES] = (float)((double)(now - f->last_ns) * 1e-6);
+    if (f->last_ns) {
+        const uint32_t i = t->n_steps++ % VKT_STEP_TIMES;
+        t->step_ms[i] = (float)((double)(now - f->last_ns) * 1e-6);
+        t->host_us[i] = (float)((double)(busy_ns(t) - f->last_cpu_ns) * 1e-3);
+    }
     f->last_ns = now;
 }
 
@@ -72,6 +94,7 @@ static vkt_result take_one(fit *f)
     t->at.t++;
     note_time(f);
     tell_batch(f);
+    f->last_cpu_ns = busy_ns(t); /* a callback's time is the application's */
     return VKT_OK;
 }
 
@@ -90,6 +113,7 @@ static vkt_result maybe_checkpoint(fit *f)
     VKT_TRY(drain(f));
     VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));
     f->last_ns = vkt_now_ns(); /* the file's time is not the next step's */
+    f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
 }
 

@@ -1,8 +1,11 @@
 /* train/trace.c - one training step as a Chrome/Perfetto trace.
  *
  * Format: "Trace Event Format" (Google, the JSON object form with complete events, ph "X", times in microseconds). */
-#include "base/file.h"
 #include "train/trainer.h"
+
+#include <math.h>
+
+#include "base/file.h"
 
 /* As the inside of a JSON string (RFC 8259, section 7). */
 static void add_escaped(vkt_text *out, const char *s)
@@ -31,7 +34,10 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
         add_escaped(out, k[i].node); /* perhaps a name that the model gave */
         vkt_text_add(out, "\"}}");
     }
-    vkt_text_add(out, "\n]}\n");
+    vkt_text_add(out, "\n]");
+    const double host_us = vkt_trainer_host_us_per_step(t);
+    if (!isnan(host_us)) vkt_text_add(out, ",\"otherData\":{\"host_us_per_step\":%.0f}", host_us);
+    vkt_text_add(out, "}\n");
 }
 
 /* The profiled runs are real steps: parameters, moments and clock are put back, also after one that failed. */

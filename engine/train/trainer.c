@@ -57,7 +57,7 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
                  layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
                  plan.dispatches, plan.barriers);
-    vkt_nn_summary_release(t->builder, &layers);
+    vkt_text_release(&layers);
     t->summary = text.s;
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
 }
@@ -78,8 +78,11 @@ static vkt_result build(vkt_trainer *t)
     const uint64_t n = vkt_store_elements(t->store);
     t->weights = vkt_alloc_array(&t->host, n, sizeof *t->weights);
     t->best = vkt_alloc_array(&t->host, n, sizeof *t->best);
-    t->step_ms = vkt_alloc_array(&t->host, 2 * VKT_STEP_TIMES, sizeof *t->step_ms);
-    if (!t->weights || !t->best || !t->step_ms) return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
+    t->step_ms = vkt_alloc_array(&t->host, VKT_STEP_TIMES, sizeof *t->step_ms);
+    t->host_us = vkt_alloc_array(&t->host, VKT_STEP_TIMES, sizeof *t->host_us);
+    t->sorted = vkt_alloc_array(&t->host, VKT_STEP_TIMES, sizeof *t->sorted);
+    if (!t->weights || !t->best || !t->step_ms || !t->host_us || !t->sorted)
+        return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
     return vkt_trainer_get(t, VKT_PART_VALUE, t->best); /* makes the readback ring: a fit must not find the cap full */
@@ -122,6 +125,8 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);
+    vkt_free(&h, t->host_us);
+    vkt_free(&h, t->sorted);
     vkt_free(&h, t);
     *pt = NULL;
 }

@@ -49,8 +49,10 @@ struct vkt_trainer {
     vkt_position at;
     float *weights; /* room for all parameters, in the order of the store */
     float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */
-    float *step_ms; /* wall times of the last steps, a ring; and as much room again to sort them */
-    uint32_t n_step_ms;
+    float *step_ms; /* wall times of the last steps, a ring */
+    float *host_us; /* CPU times of the same steps on the thread of fit, likewise */
+    float *sorted;  /* room to sort one of them */
+    uint32_t n_steps;
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
 };
 

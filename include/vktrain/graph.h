@@ -312,9 +312,8 @@ typedef struct vkt_plan_info {
     uint32_t dispatches, barriers;
 } vkt_plan_info;
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
-/* Graph, memory plan, dispatches and barriers as text. *text is malloc'ed by the host allocator: vkt_text_release. */
+/* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
-VKT_API void vkt_text_release(const vkt_program *p, char **text);
 
 /* GPU time of each dispatch of the last profiled run. `profile` must have been set. */
 typedef struct vkt_kernel_time {

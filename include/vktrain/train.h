@@ -119,6 +119,9 @@ VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
+/* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in
+ * waiting for the device and in callbacks; NaN. */
+VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);

@@ -34,11 +34,12 @@ static json_t *report(const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_n
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I}", "device", device->name, "driver", device->driver,
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I}", "device", device->name, "driver", device->driver,
                      "parameters", (json_int_t)vkt_trainer_parameters(t), "epochs", epochs(t), "best_val_acc",
                      number(vkt_trainer_best_accuracy(t)), "ms_per_step", number(vkt_trainer_ms_per_step(t)),
-                     "first_step_ms", number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN),
-                     "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
+                     "host_us_per_step", number(vkt_trainer_host_us_per_step(t)), "first_step_ms",
+                     number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN), "peak_device_bytes",
+                     (json_int_t)memory.reserved_peak_bytes);
 }
 
 bool write_report(const char *path, const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_ns)

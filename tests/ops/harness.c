@@ -262,17 +262,6 @@ static void check_padding(rig *r, const side *v, void *raw, bool gradient)
                  gradient ? "zero" : "finite");
 }
 
-/* "[1,0,3]" for element i. */
-static const char *index_text(vkt_shape s, size_t i, char buf[80])
-{
-    uint32_t at[VKT_MAX_RANK];
-    size_t n = 0;
-    for (uint32_t d = s.rank; d-- > 0; i /= s.dim[d]) at[d] = (uint32_t)(i % s.dim[d]);
-    for (uint32_t d = 0; d < s.rank && n < 70; d++) n += (size_t)snprintf(buf + n, 80 - n, "%s%u", d ? "," : "", at[d]);
-    buf[n] = 0;
-    return buf;
-}
-
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
 {
     const vkt_worst w = vkt_worst_of(got, ref, n, rel_tol, abs_tol);
@@ -288,8 +277,8 @@ static void check_floats(rig *r, const side *v, const float *got)
     const vkt_worst w =
         vkt_worst_of(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol, (double)r->s->op->abs_tol);
     if (!(w.excess <= 1))
-        complain(r, "%s[%s] is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
-                 index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);
+        complain(r, "%s%s is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
+                 vkt_index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);
 }
 
 static void check_integers(rig *r, const side *v, const uint32_t *got)
@@ -297,7 +286,7 @@ static void check_integers(rig *r, const side *v, const uint32_t *got)
     char index[80];
     for (size_t i = 0; i < side_count(v); i++)
         if (got[i] != v->ref.u[i]) {
-            complain(r, "%s[%s] is %u, the reference %u", value_of(r, v->t)->name, index_text(v->ref.shape, i, index),
+            complain(r, "%s%s is %u, the reference %u", value_of(r, v->t)->name, vkt_index_text(v->ref.shape, i, index),
                      got[i], v->ref.u[i]);
             return;
         }

@@ -264,12 +264,15 @@ static void callbacks_hear_of_every_batch_and_can_stop(void **state)
     const vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p);
     watch w = { .stop_after = 2 };
+    assert_true(isnan(vkt_trainer_host_us_per_step(t)));
     rig_fit(t, &(vkt_fit_params){ .epochs = 9,
                                   .callbacks = { .user = &w, .on_batch = count_batch, .on_epoch = count_epoch } });
     assert_int_equal(w.epochs, 2);
     assert_int_equal(w.batches, 2 * RIG_STEPS);
     assert_int_equal(w.checks, 2 * 3);
     assert_true(vkt_trainer_ms_per_step(t) > 0);
+    assert_true(vkt_trainer_host_us_per_step(t) > 0);
+    assert_true(vkt_trainer_host_us_per_step(t) <= 1000 * vkt_trainer_ms_per_step(t)); /* this thread is a part of it */
     assert_true(vkt_trainer_first_step_ns(t) > 0);
 }
 
