@@ -170,7 +170,7 @@ vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact,
 
 vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes)
 {
-    const vkt_value *v = &p->g->values[t.id];
+    const vkt_value *v = &p->lowered.values[t.id];
     if (t.id == 0 || t.id >= p->g->n_values || bytes != v->bytes || bytes % 4)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want the physical size of a value of this graph");
     const vkt_range at = vkt_range_of_value(p, t);

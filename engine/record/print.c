@@ -22,10 +22,10 @@ static void graph_text(const vkt_program *p, vkt_text *t)
         const vkt_node *n = g->nodes[i];
         vkt_text_add(t, "  %3zu %-16s", i, n->op->name);
         for (uint32_t k = 0; k < n->n_in; k++)
-            vkt_text_add(t, "%s%s", k ? ", " : " ", n->in[k].id ? g->values[n->in[k].id].name : "-");
+            vkt_text_add(t, "%s%s", k ? ", " : " ", n->in[k].id ? vkt_lowered_value(&p->lowered, n->in[k])->name : "-");
         for (uint32_t k = 0; k < n->n_out; k++) {
-            const vkt_value *v = &g->values[n->out[k].id];
-            vkt_text_add(t, "%s%s %s %s%s%s", k ? ", " : " -> ", v->name, vkt_dtype_name(v->dtype),
+            const vkt_value *v = vkt_lowered_value(&p->lowered, n->out[k]);
+            vkt_text_add(t, "%s%s %s %s%s%s", k ? ", " : " -> ", v->name, vkt_element_name(v),
                          vkt_shape_text(v->shape, shape), v->layout == VKT_BATCH_LAST ? " batch-last" : "",
                          v->alias ? " (alias)" : "");
         }

@@ -93,14 +93,16 @@ static vkt_access access_of(uint16_t kernel)
     return (vkt_access){ row->reads, row->writes };
 }
 
-static vkt_result lower_and_plan(vkt_program *p)
+static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
 {
     vkt_graph *g = p->g;
     VKT_TRY(vkt_tuning_use(p->ctx));
-    bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + 1, sizeof *live);
-    if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes);
+    bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + g->n_values + 1, sizeof *live);
+    if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes + g->n_values);
+    bool *half = live + g->n_nodes;
     vkt_find_live(g, live);
-    vkt_result r = vkt_lower(g, &p->ctx->limits, live, &p->lowered);
+    if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
+    vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
     p->options.access = access_of;
@@ -153,7 +155,7 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 static vkt_result make_inputs(vkt_program *p)
 {
     for (size_t i = 1; i < p->g->n_values; i++) {
-        const vkt_value *v = &p->g->values[i];
+        const vkt_value *v = &p->lowered.values[i];
         if (v->role != VKT_ROLE_INPUT || v->alias) continue;
         VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, v->bytes, v->name, &p->inputs[i]));
         VKT_TRY(vkt_fill(p->ctx, p->inputs[i], 0, vkt_round_up(v->bytes, 4), 0));
@@ -208,9 +210,11 @@ static vkt_result make_memory(vkt_program *p)
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
+    if ((unsigned)params->precision > VKT_PRECISION_BF16)
+        return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
     VKT_TRY(finish_graph(p));
     VKT_TRY(match_store(p));
-    VKT_TRY(lower_and_plan(p));
+    VKT_TRY(lower_and_plan(p, params->precision));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);

@@ -56,6 +56,8 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
     out->rows = m[METRIC_ROWS] == UINT32_MAX ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
     out->t = m[METRIC_T];
+    memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
+    out->skipped = m[METRIC_SKIPPED];
     return VKT_OK;
 }
 
@@ -96,7 +98,7 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
 
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t)
 {
-    const vkt_bind b = { .t = t, .bytes = p->g->values[t.id].bytes };
+    const vkt_bind b = { .t = t, .bytes = p->lowered.values[t.id].bytes };
     vkt_range r = vkt_range_of(p, &b);
     r.bytes = vkt_round_up(b.bytes, 4);
     return r;
@@ -111,7 +113,7 @@ static bool is_plain(const vkt_value *v)
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)
 {
     VKT_TRY(check_value(p, t, bytes, true));
-    const vkt_value *v = &p->g->values[t.id];
+    const vkt_value *v = &p->lowered.values[t.id];
     const vkt_range at = vkt_range_of_value(p, t);
     vkt_buffer *buffer = p->inputs[vkt_root(p->g, t)];
     if (is_plain(v)) return vkt_upload(p->ctx, buffer, at.offset_bytes, data, bytes);
@@ -125,7 +127,7 @@ vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uin
 
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data)
 {
-    const vkt_value *v = &p->g->values[t.id];
+    const vkt_value *v = &p->lowered.values[t.id];
     const vkt_range at = vkt_range_of_value(p, t);
     if (is_plain(v)) return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, data, v->bytes);
     void *physical = vkt_alloc(&p->ctx->host, at.bytes);

@@ -316,7 +316,7 @@ static vkt_result first_step_once(const bench *b, bool cache, double *ns)
     vkt_ctx *ctx;
     bench_step s = { .g = NULL };
     VKT_TRY(open_again(b, cache, &ctx));
-    vkt_result r = bench_step_create(ctx, net, false, &s);
+    vkt_result r = bench_step_create(ctx, net, VKT_PRECISION_F32, false, &s);
     if (r == VKT_OK) r = vkt_program_run(s.program, &s.run, NULL);
     if (r == VKT_OK) r = vkt_program_wait(s.program);
     *ns = (double)(vkt_now_ns() - start);

@@ -173,7 +173,7 @@ static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, 
     return vkt_graph_status(s->g);
 }
 
-vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, bool profile, bench_step *s)
+vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile, bench_step *s)
 {
     vkt_binding bound[3];
     vkt_tensor x, t;
@@ -182,7 +182,7 @@ vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, bool profile, b
     VKT_TRY(vkt_store_create(ctx, s->g, &s->store));
     VKT_TRY(vkt_nn_init(s->builder, s->store, SEED));
     const vkt_program_params params = {
-        .name = net->name, .arrays = bound, .n_arrays = net->classes ? 3 : 0, .profile = profile
+        .name = net->name, .arrays = bound, .n_arrays = net->classes ? 3 : 0, .profile = profile, .precision = precision
     };
     VKT_TRY(vkt_program_create(ctx, s->g, s->store, &params, &s->program));
     if (net->classes) return VKT_OK;

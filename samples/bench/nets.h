@@ -32,7 +32,8 @@ typedef struct bench_step {
 } bench_step;
 
 /* The caller frees in any case. `profile`: with timestamps. */
-vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, bool profile, bench_step *out);
+vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
+                             bench_step *out);
 void bench_step_destroy(bench_step *s);
 
 #endif

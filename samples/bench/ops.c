@@ -26,7 +26,8 @@ static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
 {
     vkt_find_live(s->g, timed);
     for (size_t i = 0; i < s->g->n_nodes; i++)
-        timed[i] = timed[i] && (i < s->n_forward) == p->forward && !s->g->nodes[i]->op->prologue;
+        timed[i] = timed[i] && (i < s->n_forward) == p->forward && !s->g->nodes[i]->op->prologue &&
+                   !bench_is_free(s->g->nodes[i]);
 }
 
 /* Gradients that the same nodes make (weight and bias of a convolution) are one phase. */

@@ -19,7 +19,8 @@ enum {
     OPT_PLOT,
     OPT_LIST,
     OPT_VARIANT,
-    OPT_TUNE
+    OPT_TUNE,
+    OPT_PRECISION
 };
 
 static const char doc[] =
@@ -36,6 +37,7 @@ static const struct argp_option table[] = {
       "random small cases; the shapes of the reference networks and whole steps of them (default); big shapes", 1 },
     { "shapes", OPT_SHAPES, "FILE", 0, "cases of this file, a line each: see samples/bench/case.h", 1 },
     { "variant", OPT_VARIANT, "NAME", 0, "only by this variant, where there is a choice", 1 },
+    { "precision", OPT_PRECISION, "f32|f16|bf16", 0, "in which steps store activations (f32)", 1 },
     { "min-time", OPT_MIN_TIME, "MS", 0, "to spend on each experiment, per clock (100)", 1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print ops, variants, networks and measurements, and end", 1 },
@@ -73,6 +75,14 @@ static uint64_t variant(struct argp_state *state, const char *text)
     return (uint64_t)1 << v;
 }
 
+static vkt_precision precision(struct argp_state *state, const char *text)
+{
+    for (int i = VKT_PRECISION_F32; i <= VKT_PRECISION_BF16; i++)
+        if (strcmp(text, bench_precision_name((vkt_precision)i)) == 0) return (vkt_precision)i;
+    argp_error(state, "--precision: want f32, f16 or bf16, got '%s'", text);
+    return VKT_PRECISION_F32;
+}
+
 static const regex_t *regex(struct argp_state *state, const char *text)
 {
     static regex_t r; /* lives as long as the program */
@@ -101,6 +111,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_LIST: o->list = true; break;
     case OPT_VARIANT: o->variant = variant(state, text); break;
     case OPT_TUNE: o->tune = text; break;
+    case OPT_PRECISION: o->precision = precision(state, text); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -121,4 +132,12 @@ const char *bench_sizes_name(bench_sizes s)
         [BENCH_SIZES_NET] = "net", [BENCH_SIZES_SMALL] = "small", [BENCH_SIZES_LARGE] = "large"
     };
     return names[s];
+}
+
+const char *bench_precision_name(vkt_precision p)
+{
+    static const char *const names[] = {
+        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+    };
+    return names[p];
 }

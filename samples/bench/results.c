@@ -31,6 +31,11 @@ void bench_results_free(bench_results *all)
     *all = (bench_results){ .list = NULL };
 }
 
+bool bench_is_free(const vkt_node *n)
+{
+    return !n->op->side_effect && n->n_out && vkt_node_out(n, 0)->alias;
+}
+
 const bench_stat *bench_time(const bench_result *r)
 {
     return r->gpu.n && r->kind != BENCH_STEP ? &r->gpu : &r->wall;

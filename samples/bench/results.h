@@ -52,6 +52,9 @@ const char *bench_name(const bench_result *r, char buf[320]);
 bool bench_add(bench_results *all, const bench_result *r);
 void bench_results_free(bench_results *all);
 
+/* Whether a node only gives its input's memory another shape: it costs nothing. */
+bool bench_is_free(const vkt_node *n);
+
 /* The time that rates are of: GPU time, or wall time where there is none; for steps wall time. */
 const bench_stat *bench_time(const bench_result *r);
 double bench_flops_per_s(const bench_result *r); /* 0: no operations, or no time */

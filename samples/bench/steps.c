@@ -13,12 +13,12 @@
 enum { FEW_STEPS = 30 };
 
 /* Losses of FEW_STEPS steps from the start. */
-static vkt_result train(vkt_ctx *ctx, const bench_net *net, float losses[FEW_STEPS])
+static vkt_result train(const bench *b, const bench_net *net, float losses[FEW_STEPS])
 {
     bench_step s;
     vkt_metrics m;
     uint64_t run;
-    vkt_result r = bench_step_create(ctx, net, false, &s);
+    vkt_result r = bench_step_create(b->ctx, net, b->o->precision, false, &s);
     for (int i = 0; i < FEW_STEPS && r == VKT_OK; i++) {
         r = vkt_program_run(s.program, &s.run, &run);
         if (r == VKT_OK) r = vkt_program_metrics(s.program, run, &m);
@@ -37,16 +37,16 @@ static double mean(const float *x, int n)
 
 /* The batch is the same in every step, so its loss must fall, dropout or not; a second start must give the same bits.
  */
-static vkt_result check_training(vkt_ctx *ctx, const bench_net *net, bench_result *r)
+static vkt_result check_training(const bench *b, const bench_net *net, bench_result *r)
 {
     float first[FEW_STEPS], second[FEW_STEPS];
-    VKT_TRY(train(ctx, net, first));
-    VKT_TRY(train(ctx, net, second));
+    VKT_TRY(train(b, net, first));
+    VKT_TRY(train(b, net, second));
     const double before = mean(first, 5), after = mean(first + FEW_STEPS - 5, 5);
     const bool same = memcmp(first, second, sizeof first) == 0;
     r->check = same && isfinite(after) && after < before ? BENCH_CHECKED_STEP : BENCH_WRONG;
     if (r->check == BENCH_WRONG)
-        vkt_log(&ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
+        vkt_log(&b->ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
                 same ? "it does not train" : "two runs from one start differ", before, after, FEW_STEPS);
     return VKT_OK;
 }
@@ -59,7 +59,7 @@ static vkt_result count_cost(const bench_step *s, bench_result *r)
     if (!live) return VKT_E_NOMEM;
     vkt_find_live(s->g, live);
     for (size_t i = 0; i < s->g->n_nodes; i++) {
-        if (!live[i] || !s->g->nodes[i]->op->emit) continue; /* free: an alias */
+        if (!live[i] || bench_is_free(s->g->nodes[i])) continue;
         const vkt_cost cost = vkt_node_cost(s->g->nodes[i]);
         r->flops += cost.flops;
         r->bytes += cost.bytes;
@@ -72,7 +72,7 @@ static vkt_result measure(bench *b, const bench_net *net, bench_result *r)
 {
     bench_step s;
     bench_stat wall;
-    vkt_result status = bench_step_create(b->ctx, net, b->ctx->timestamp_period_ns != 0, &s);
+    vkt_result status = bench_step_create(b->ctx, net, b->o->precision, b->ctx->timestamp_period_ns != 0, &s);
     if (status == VKT_OK) status = count_cost(&s, r);
     if (status == VKT_OK) {
         const bench_job job = { .programs = { s.program }, .n = 1, .run = s.run, .min_ns = b->o->min_ns };
@@ -95,10 +95,11 @@ vkt_result bench_run_steps(bench *b)
         snprintf(r.op, sizeof r.op, "%s", net->name);
         snprintf(r.phase, sizeof r.phase, "train");
         snprintf(r.shape, sizeof r.shape, "%s", net->what);
+        if (b->o->precision) snprintf(r.variant, sizeof r.variant, "%s", bench_precision_name(b->o->precision));
         if (!bench_wanted(b, bench_name(&r, name))) continue;
         bench_progress(b, name);
         b->ctx->limits.choices.force = b->o->variant;
-        vkt_result status = check_training(b->ctx, net, &r);
+        vkt_result status = check_training(b, net, &r);
         if (status == VKT_OK && r.check != BENCH_WRONG) status = measure(b, net, &r);
         b->ctx->limits.choices.force = 0;
         if (status == VKT_E_NOMEM || status == VKT_E_DEVICE_LOST) return status;

@@ -65,9 +65,8 @@ static void describe(const vkt_node *n, char out[160])
 
 static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
 {
-    const uint64_t key = vkt_node_key(n);
     for (size_t i = 0; i < t->n; i++)
-        if (t->list[i].key == key && t->list[i].usable == p->usable) return &t->list[i];
+        if (t->list[i].key == p->key && t->list[i].usable == p->usable) return &t->list[i];
     if (t->n == t->cap) {
         const size_t cap = t->cap ? 2 * t->cap : 32;
         choice *list = realloc(t->list, cap * sizeof *list);
@@ -76,7 +75,7 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
         t->cap = cap;
     }
     choice *c = &t->list[t->n++];
-    *c = (choice){ .key = key, .usable = p->usable, .preferred = p->variant };
+    *c = (choice){ .key = p->key, .usable = p->usable, .preferred = p->variant };
     describe(n, c->what);
     return c;
 }
@@ -87,7 +86,7 @@ static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
     bench_step s;
     vkt_ctx *ctx = t->b->ctx;
     ctx->limits.choices.force = force;
-    vkt_result r = bench_step_create(ctx, net, true, &s);
+    vkt_result r = bench_step_create(ctx, net, t->b->o->precision, true, &s);
     ctx->limits.choices.force = 0;
     double *node_ns = r == VKT_OK ? calloc(s.g->n_nodes, sizeof *node_ns) : NULL;
     if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;

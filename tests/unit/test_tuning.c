@@ -64,10 +64,12 @@ static void a_file_of_another_device_or_build_is_stale(void **state)
     size_t n;
     vkt_tuning_id other = id;
     other.device[0] = '1';
-    assert_string_equal(fault_of(text_of(&other, entries, 3, &n), n, NULL, 0), "of another device or driver");
+    const char *text = text_of(&other, entries, 3, &n);
+    assert_string_equal(fault_of(text, n, NULL, 0), "of another device or driver");
     other = id;
     other.shaders++;
-    assert_string_equal(fault_of(text_of(&other, entries, 3, &n), n, NULL, 0), "of other shaders");
+    text = text_of(&other, entries, 3, &n);
+    assert_string_equal(fault_of(text, n, NULL, 0), "of other shaders");
 }
 
 static void a_truncated_file_is_ignored(void **state)
