@@ -300,7 +300,7 @@ static vkt_result pipelines(bench *b)
         const uint32_t spec[] = { ctx->limits.subgroup_size, [BENCH_SPEC_SUMS] = i + 1 };
         const vkt_pipeline *p;
         const uint64_t start = vkt_now_ns();
-        status = vkt_pipeline_get(ctx, VKT_K_BENCH_FMA, false, spec, VKT_COUNT(spec), &p);
+        status = vkt_pipeline_get(ctx, VKT_K_BENCH_FMA, false, 0, spec, VKT_COUNT(spec), &p);
         ns[i] = (double)(vkt_now_ns() - start);
     }
     vkt_ctx_destroy(&ctx);
