@@ -118,15 +118,13 @@ static void print_op(const layout *l, const bench_result *r, const bench_result 
 
 static void print_step(const layout *l, const bench_result *r)
 {
-    char text[16], host[16], packed[24];
-    fprintf(l->out, "  %-14s %-*.*s ", r->op, l->shape + l->variant - 5, l->shape + l->variant - 5, r->shape);
+    char host[16];
+    const int width = l->shape + l->variant - 5;
+    fprintf(l->out, "  %-14s %-*.*s ", r->op, width, width, r->shape);
     print_time(l, r);
     print_rate(l, bench_flops_per_s(r), "FLOP/s");
-    fprintf(l->out, "%5.0f%%  host %s, activations %s (%.2fx the bound)%s%s", bench_roof_percent(r, l->roof),
-            bench_time_text(r->host_ns, host), vkt_bytes_text(r->packed_bytes, packed),
-            (double)r->packed_bytes / (double)VKT_MAX(r->lower_bound_bytes, 1), *check_mark(r) ? ", " : "",
-            check_mark(r));
-    if (r->gpu.n) fprintf(l->out, ", GPU %s", bench_time_text(r->gpu.median, text));
+    fprintf(l->out, "%5.0f%% %s, host %s, memory %.2fx its bound", bench_roof_percent(r, l->roof), check_mark(r),
+            bench_time_text(r->host_ns, host), (double)r->packed_bytes / (double)VKT_MAX(r->lower_bound_bytes, 1));
     print_change(l, r);
     fputc('\n', l->out);
 }
