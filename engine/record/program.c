@@ -224,7 +224,9 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
     const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0;
-    VKT_TRY(vkt_record(p, params->profile || measure));
+    p->profile = params->profile || measure;
+    VKT_TRY(vkt_bind_all(p));
+    VKT_TRY(vkt_parts_create(p));
     return measure ? vkt_debug_start(p) : VKT_OK;
 }
 
@@ -274,7 +276,8 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
     vkt_debug_end(p);
-    vkt_record_free(p);
+    vkt_parts_free(p);
+    vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
     vkt_buffer_destroy(ctx, &p->consts);
