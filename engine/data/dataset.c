@@ -14,7 +14,7 @@ typedef struct table {
     size_t row_bytes;
     const uint8_t *features; /* NULL: rows come from the source only */
     const uint32_t *labels;
-    double *norm;  /* C means, then C standard deviations */
+    double *norm; /* C means, then C standard deviations */
     char **names; /* `classes` of them, or NULL */
     bool own_features, own_labels;
 } table;
@@ -95,11 +95,9 @@ static vkt_result set_norm(table *t, const double *mean, const double *std)
     const uint32_t C = t->shape[0];
     for (uint32_t c = 0; c < C; c++) {
         if (mean && !isfinite(mean[c]))
-            return vkt_fail(&t->host, VKT_E_ARG, "data set: mean[%u]: want a finite number, got %g", c,
-                            mean[c]);
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: mean[%u]: want a finite number, got %g", c, mean[c]);
         if (std && !(isfinite(std[c]) && std[c] > 0))
-            return vkt_fail(&t->host, VKT_E_ARG, "data set: std[%u]: want a finite number above 0, got %g", c,
-                            std[c]);
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: std[%u]: want a finite number above 0, got %g", c, std[c]);
     }
     for (uint32_t c = 0; c < C; c++) {
         t->norm[c] = mean ? mean[c] : 0;

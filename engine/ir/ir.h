@@ -90,10 +90,12 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* of elements */
     uint16_t offset;
+    double usual; /* what its elements are where the text does not say */
 } vkt_field;
-#define VKT_FIELD(type, member, kind_, count_)                                                                    \
-    {                                                                                                             \
-        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member) \
+#define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
+    {                                                                                                              \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
+        .usual = (usual_)                                                                                          \
     }
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
@@ -251,6 +253,7 @@ typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
     uint64_t usable; /* what it chose among */
+    uint64_t key;    /* what a tuned entry is found by: vkt_node_key, and how the node's values are stored */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -351,7 +354,8 @@ vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, ui
 void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
-/* ---- attributes as text: members that are not zero, "stride=2,2 groups=3" ---- */
+/* ---- attributes as text: members that are not as usual, "stride=2,2 groups=3" ---- */
+void vkt_attr_usual(const vkt_op *op, void *attr); /* attr is zeroed */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* One member, "stride=2,2", into attr. VKT_E_FORMAT, logged with the names that the op knows. */
 vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text, void *attr);

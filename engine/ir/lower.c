@@ -130,12 +130,25 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
+/* The node's key, told apart by how its values are stored where that is not in 32 bits. */
+static uint64_t key_as_stored(const vkt_emit *e)
+{
+    const vkt_node *n = e->node;
+    uint64_t h = vkt_node_key(n);
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const uint32_t storage = (uint32_t)vkt_lowered_value(e, i < n->n_in ? n->in[i] : n->out[i - n->n_in])->storage;
+        if (storage) h = vkt_hash(h, (const uint32_t[]){ i, storage }, 2 * sizeof storage);
+    }
+    return h;
+}
+
 vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred)
 {
-    const vkt_variant v = vkt_variant_choose(&e->lim->choices, vkt_node_key(e->node), usable, preferred);
+    const uint64_t key = key_as_stored(e);
+    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, usable, preferred);
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
     if (r == VKT_OK)
-        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable };
+        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable, .key = key };
     else
         vkt_emit_error(e, r);
     return v;

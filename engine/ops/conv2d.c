@@ -161,10 +161,10 @@ static double flops(const vkt_node *n)
     return product_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
 }
 
-static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, pad, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, dilation, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, groups, U32, 1),
+static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_attr, pad, U32, 2, 0),
+                                    VKT_FIELD(vkt_conv2d_attr, dilation, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_attr, groups, U32, 1, 1),
                                     { .name = NULL } };
 
 const vkt_op vkt_op_conv2d = {

@@ -160,6 +160,13 @@ static double rows_bytes(const vkt_node *n)
     return vkt_elements_out(n, 0) * (vkt_dtype_bytes(vkt_node_in(n, TABLE)->dtype) + 4.0) + 4.0 * a->batch;
 }
 
+static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32, 1, 0),
+                                           VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
+                                                     0), /* rank first */
+                                           VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
+                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* of the first channel */
+                                           { .name = NULL } };
+
 const vkt_op vkt_op_gather_rows = {
     .name = "gather_rows",
     .min_in = 2,
@@ -177,6 +184,7 @@ const vkt_op vkt_op_gather_rows = {
         "3 * 2^-24 of the larger term",
     .flops = rows_flops,
     .bytes = rows_bytes,
+    .fields = gather_fields,
     .formula = "out[b] = scale[c] table[order[first + b]] + shift[c], b < rows, else 0",
 };
 
@@ -254,6 +262,7 @@ const vkt_op vkt_op_gather_labels = {
     .tol_why = "integers are copied",
     .flops = vkt_flops_none,
     .bytes = labels_bytes,
+    .fields = gather_fields,
     .formula = "out[b] = table[order[first + b]], b < rows, else 0",
 };
 

@@ -1,4 +1,4 @@
-/* record/commands.c - pipelines, descriptor sets, and the one command buffer of a program. */
+/* record/commands.c - pipelines, descriptor sets, and the commands that run dispatches. */
 #include "record/record.h"
 
 #include <stdio.h>
@@ -162,27 +162,23 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
     vkt_label_end(ctx, cmd);
 }
 
-/* Only the barriers between its own dispatches: order with what is submitted before and after, with transfers and with
- * the host is vkt_submit's. */
-static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer)
 {
-    vkt_ctx *ctx = p->ctx;
-    VKT_TRY(vkt_commands_begin(ctx, c, true));
-    if (timer) vkt_timer_reset(ctx, c->cmd, timer);
+    const vkt_plan *plan = &p->plan;
     size_t next = 0;
-    for (size_t i = 0; i < p->lowered.n; i++) {
-        if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
-            barrier(ctx, c->cmd);
+    while (next < plan->n_barriers && plan->barriers[next].before <= first) next++;
+    for (uint32_t i = first; i < end; i++) {
+        if (next < plan->n_barriers && plan->barriers[next].before == i) {
+            barrier(p->ctx, cmd);
             next++;
         }
-        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i));
-        record_dispatch(p, c->cmd, i);
-        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i + 1));
+        if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i);
+        record_dispatch(p, cmd, i);
+        if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i + 1);
     }
-    return vkt_commands_end(ctx, c);
 }
 
-vkt_result vkt_record(vkt_program *p, bool profile)
+vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
@@ -193,20 +189,12 @@ vkt_result vkt_record(vkt_program *p, bool profile)
     VKT_TRY(make_pipelines(p));
     VKT_TRY(make_pool(p));
     for (size_t i = 0; i < n; i++) VKT_TRY(write_set(p, i));
-    VKT_TRY(vkt_commands_create(ctx, p->name, &p->commands));
-    VKT_TRY(record_into(p, &p->commands, NULL));
-    if (!profile) return VKT_OK;
-    VKT_TRY(vkt_timer_create(ctx, (uint32_t)(2 * n), &p->timer));
-    VKT_TRY(vkt_commands_create(ctx, p->name, &p->profiled));
-    return record_into(p, &p->profiled, &p->timer);
+    return VKT_OK;
 }
 
-void vkt_record_free(vkt_program *p)
+void vkt_bind_free(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
-    vkt_commands_destroy(ctx, &p->commands);
-    vkt_commands_destroy(ctx, &p->profiled);
-    if (p->timer.pool) vkt_timer_destroy(ctx, &p->timer);
     for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], NULL);
     if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, NULL);
     vkt_free(&ctx->host, p->views);
