@@ -156,6 +156,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
     device_close(ctx);
     if (ctx->owns_device) vkt_instance_close(ctx);
     vkt_vk_close(ctx->loader);
+    vkt_free(&ctx->host, ctx->tuned);
     const vkt_allocator alloc = ctx->host_alloc;
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;

@@ -66,8 +66,11 @@ struct vkt_ctx {
     VkPipelineCache pipeline_cache;
     char *pipeline_cache_path;    /* NULL: not kept */
     uint64_t pipeline_cache_hash; /* of the data as loaded: written back only when it changed */
-    vkt_result lost;              /* VKT_OK, or VKT_E_DEVICE_LOST for good */
-    char last_label[96];          /* the last work submitted: logged when the device is lost */
+    bool keeps_cache;             /* files in the cache directory may be read and written */
+    vkt_tuned *tuned;             /* what limits.choices lends (kernel/tuning.h) */
+    bool has_read_tuning;
+    vkt_result lost;     /* VKT_OK, or VKT_E_DEVICE_LOST for good */
+    char last_label[96]; /* the last work submitted: logged when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
     vkt_gpu_counters counters;
@@ -75,6 +78,12 @@ struct vkt_ctx {
     void *kernels;
     void (*kernels_destroy)(vkt_ctx *ctx);
 };
+
+/* "$XDG_CACHE_HOME/vktrain/<device and driver><suffix>" (else ~/.cache/...); *path, the caller's, is NULL where there
+ * is no home. */
+vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
+/* Makes every directory above `path`, as mkdir -p does; what cannot be made shows when the file is written. */
+void vkt_cache_make_directories(char *path);
 
 /* VkResult -> vkt_result, with a log line "<what>: <VkResult name>". Lost devices become sticky here. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);

@@ -355,6 +355,14 @@ static void emit_product(vkt_emit *e, tile_job *j)
             return;
         }
     }
+<<<<<<< HEAD
+    const bool shallow = is_shallow(j) && most.depth == j->depth;
+    vkt_variant v = shallow ? VKT_V_DIRECT : VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0), v);
+    if (vkt_conv2d_is_fft(v)) {
+        vkt_emit_conv2d_fft(e, j->z, v, j->transposed, j->from, j->w, j->bias, j->to);
+=======
     const vkt_conv2d_product whole = { j->z, j->transposed, j->from, j->w, j->bias, j->to };
     vkt_blocks blocks;
     const bool shallow = is_shallow(j) && most.depth == j->depth, shared = vkt_conv2d_shared_cut(e, &whole, &blocks);
@@ -363,6 +371,7 @@ static void emit_product(vkt_emit *e, tile_job *j)
     const vkt_variant v = vkt_pick(e, usable, shallow ? VKT_V_DIRECT : for_gpu ? VKT_V_SHARED : VKT_V_TILE);
     if (v == VKT_V_SHARED) {
         vkt_conv2d_shared_emit(e, &whole, &blocks);
+>>>>>>> main
         return;
     }
     for (p.group = 0; p.group < j->z->a.groups; p.group += most.groups)
@@ -540,8 +549,8 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                      p->groups);
 }
 
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
-                        vkt_tensor db)
+static void emit_dw_tiles(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                          vkt_tensor db)
 {
     dw_job j = { .z = z,
                  .rows = z->out_channels / z->a.groups,
@@ -568,4 +577,16 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                 emit_dw(e, &j, &p);
             }
     if (j.slices.t.id) vkt_conv2d_sum_slices(e, &j.slices, dw, db);
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                        vkt_tensor db)
+{
+    vkt_variant v = VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE), v);
+    if (vkt_conv2d_is_fft(v))
+        vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
+    else
+        emit_dw_tiles(e, z, x, dy, dw, db);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "abi/step.abi.h"
+#include "kernel/tuning.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
 
@@ -95,6 +96,7 @@ static vkt_access access_of(uint16_t kernel)
 static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
 {
     vkt_graph *g = p->g;
+    VKT_TRY(vkt_tuning_use(p->ctx));
     bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + g->n_values + 1, sizeof *live);
     if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes + g->n_values);
     bool *half = live + g->n_nodes;
