@@ -3,8 +3,9 @@
  *
  * Where most bytes are alive, the node is taken whose outputs wait there for a later reader and are largest, as long as
  * its row is `cheap`, what it reads is alive at that reader anyway, and nobody has changed that meanwhile. Its
- * dispatches are put before the reader once more, with outputs of their own, and again until nothing helps. Kernels are
- * deterministic and the step state is the step's, so the bits are the same. */
+ * dispatches are put before the reader once more, with outputs of their own, until nothing helps: every time a first
+ * run loses a reader, so there is an end. Kernels are deterministic and the step state is the step's, so the bits are
+ * the same. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ typedef struct span {
 typedef struct remaker {
     vkt_emit *e;
     vkt_access_fn access;
+    uint32_t first_new;  /* ids from here on are of second runs, which are not repeated */
     span *lives;         /* by root value, as the list is */
     size_t n_lives;      /* room in it */
     uint64_t *alive;     /* by dispatch: bytes */
@@ -157,6 +159,7 @@ static bool judge(const remaker *m, candidate *c)
         const uint32_t root = c->roots[i];
         c->made[i] = is_written(m, root, c->first, c->end);
         if (!c->made[i]) continue;
+        if (root >= m->first_new) return false;
         if (!is_packed(m->e, root) || m->lives[root].first < c->first || m->lives[root].last == UINT32_MAX)
             return false;
         const uint32_t reader = late_reader(m, root);
@@ -231,7 +234,7 @@ static vkt_result make_again(vkt_emit *e, const candidate *c)
 
 vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again)
 {
-    remaker m = { .e = e, .access = access };
+    remaker m = { .e = e, .access = access, .first_new = (uint32_t)(e->g->n_values + e->n_extra) };
     const size_t n = e->n;
     candidate best;
     vkt_result r = e->n ? look(&m) : VKT_OK;
