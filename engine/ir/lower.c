@@ -73,6 +73,33 @@ vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes)
     return extra_value(e, name, VKT_ROLE_SCRATCH, bytes);
 }
 
+vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes)
+{
+    unsigned char padded[VKT_KEY_MAX] = { 0 };
+    memcpy(padded, key, VKT_MIN(bytes, sizeof padded));
+    for (size_t i = 0; i < e->n_memory; i++)
+        if (memcmp(e->memory[i].key, padded, sizeof padded) == 0) return e->memory[i].t;
+    return (vkt_tensor){ 0 };
+}
+
+void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t)
+{
+    if (e->status != VKT_OK) return;
+    if (bytes > VKT_KEY_MAX) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE, "%s: a key of %zu bytes; want %u at most", e->node->op->name,
+                                   bytes, VKT_KEY_MAX));
+        return;
+    }
+    const vkt_result r = vkt_grow(&e->host, &e->memory, e->n_memory, &e->cap_memory, sizeof *e->memory);
+    if (r != VKT_OK) {
+        vkt_emit_error(e, r);
+        return;
+    }
+    vkt_memory *m = &e->memory[e->n_memory++];
+    *m = (vkt_memory){ .t = t };
+    memcpy(m->key, key, bytes);
+}
+
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes)
 {
     const vkt_tensor t = extra_value(e, name, VKT_ROLE_CONST, bytes);
@@ -158,6 +185,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
             if (op->prologue != (bool)prologue || !op->emit || (live && !live[i])) continue;
             out->node = g->nodes[i];
             op->emit(out->node, out);
+            if (op->side_effect) out->n_memory = 0;
         }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);
@@ -171,9 +199,11 @@ void vkt_lower_free(vkt_emit *e)
     vkt_free(&e->host, e->list);
     vkt_free(&e->host, e->values);
     vkt_free(&e->host, e->picked);
+    vkt_free(&e->host, e->memory);
     e->extra = NULL;
     e->list = NULL;
     e->picked = NULL;
+    e->memory = NULL;
     e->values = NULL;
-    e->n = e->n_extra = e->n_picked = 0;
+    e->n = e->n_extra = e->n_picked = e->n_memory = 0;
 }

@@ -176,7 +176,7 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
  * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
-                                   const float *scale, const float *shift);
+                                   const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
