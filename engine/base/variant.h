@@ -19,6 +19,9 @@
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it lies") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it lies") \
     X(PACKED, "packed", "matrix product: both operands are copied to panels first")                 \
+    X(LINE, "line", "one narrow layer under a loss: every sum in registers")                        \
+    X(WIDE, "wide", "network: eight samples a lane, weights handed round by shuffles")              \
+    X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")        \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")        \
     X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")
 

@@ -83,6 +83,7 @@ static void relu_sample(vkt_rng *r, vkt_case *c)
 const vkt_op vkt_op_relu = { .name = "relu",
                              .min_in = 1,
                              .max_in = 1,
+                             .stage = VKT_STAGE_RELU,
                              .diff = 1u << 0,
                              .in_place = 1u << 0,
                              .infer = infer_same,
