@@ -197,7 +197,8 @@ static vkt_result train(vkt_ctx *ctx, vkt_trainer *t, const mnist_data *data, co
     if (r == VKT_OK && interrupted) return r;
     if (r == VKT_OK && !o->quiet) print_outcome(ctx, t, o);
     if (r == VKT_OK) r = write_files(t, o);
-    if (r == VKT_OK && o->json && !write_report(o->json, ctx, t, start_ns)) return VKT_E_IO;
+    if (r == VKT_OK && o->json && !write_report(o->json, ctx, t, precision_name(o->precision), start_ns))
+        return VKT_E_IO;
     if (r == VKT_OK && !o->quiet) r = show_predictions(t, data->test);
     return r;
 }
@@ -213,6 +214,7 @@ static vkt_result run(vkt_ctx *ctx, const mnist_data *data, const train_options 
                                    .lr = o->lr,
                                    .seed = o->seed,
                                    .stream = o->stream,
+                                   .precision = o->precision,
                                    .profile = o->profile != NULL };
     vkt_trainer *t;
     vkt_result r = vkt_trainer_create(ctx, &p, &t);

@@ -11,6 +11,7 @@
 #include "abi/adam.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = ADAM_SPEC_SCALED) const bool SCALED = false;
 VKT_IN4(ADAM_PARAM, param);
 VKT_IN4(ADAM_GRAD, grad);
 VKT_IN4(ADAM_MOMENT1, moment1);
@@ -22,6 +23,8 @@ layout(binding = ADAM_MOMENT2_OUT, std430) writeonly buffer Moment2Out { vec4 mo
 
 void main()
 {
+    if (SCALED && step[STEP_FOUND] != 0u) return;
+    const float unscale = SCALED ? uintBitsToFloat(0x7f000000u - step[STEP_SCALE]) : 1.0; // the inverse of a power of two
     const float lr = uintBitsToFloat(step[STEP_LR]), c1 = uintBitsToFloat(step[STEP_C1]);
     const float root = sqrt(uintBitsToFloat(step[STEP_C2]));
     const float scale = pc.keras != 0u ? 1.0 : root; // of sqrt(v); dividing by 1 changes no bit
@@ -30,7 +33,7 @@ void main()
     const uint chunk = (pc.n4 + lanes * groups - 1u) / (lanes * groups) * lanes;
     const uint begin = gl_WorkGroupID.x * chunk, end = min(begin + chunk, pc.n4);
     for (uint i = begin + gl_LocalInvocationID.x; i < end; i += lanes) {
-        const vec4 p = LOAD4(param, i), g = LOAD4(grad, i) + pc.weight_decay * p;
+        const vec4 p = LOAD4(param, i), g = unscale * LOAD4(grad, i) + pc.weight_decay * p;
         const vec4 m = pc.beta1 * LOAD4(moment1, i) + pc.one_minus_beta1 * g;
         const vec4 v = pc.beta2 * LOAD4(moment2, i) + pc.one_minus_beta2 * g * g;
         moment1_out[i] = m;

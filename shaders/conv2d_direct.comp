@@ -26,7 +26,7 @@ layout(constant_id = DIRECT_SPEC_FLIP) const bool FLIP = false;
 layout(binding = DIRECT_W, std430) readonly buffer W { float w_in[]; };
 VKT_IN4(DIRECT_X, x_in);
 layout(binding = DIRECT_BIAS, std430) readonly buffer Bias { float bias_in[]; };
-layout(binding = DIRECT_Y, std430) writeonly buffer Y { vec4 y[]; };
+VKT_OUT4(DIRECT_Y, y);
 
 const uint TAPS = KERNEL_H * KERNEL_W, K = CHANNELS * TAPS;
 const uint SHARES = (ROWS * K + LANES - 1) / LANES, BIASES = (ROWS + LANES - 1) / LANES;
@@ -76,7 +76,7 @@ void main()
                 vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);
                 [[unroll]] for (uint k = 0; k < K; k++)
                     sum += subgroupShuffle(w[(m * K + k) / LANES], (m * K + k) % LANES + zero) * x[k];
-                if (on && row + m < pc.rows) y[to] = sum;
+                if (on && row + m < pc.rows) STORE4(y, to, sum);
                 to += columns;
             }
             column += LANES;

@@ -33,9 +33,9 @@ VKT_IN4(TILE_SRC, src_in);
 layout(binding = TILE_TAPS, std430) readonly buffer Taps { int taps[]; };
 layout(binding = TILE_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 #ifdef ADD
-layout(binding = TILE_DST, std430) buffer Dst { vec4 dst[]; };
+VKT_INOUT4(TILE_DST, dst);
 #else
-layout(binding = TILE_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+VKT_OUT4(TILE_DST, dst);
 #endif
 
 const uint SHARES = (MB + LANES - 1) / LANES; // rows of A that a lane holds where it holds whole rows
@@ -46,7 +46,7 @@ uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
 #ifdef ADD
 void start(uint to, uint rows)
 {
-    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = dst[to + min(m, rows - 1) * pc.columns];
+    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = LOAD4(dst, to + min(m, rows - 1) * pc.columns);
 }
 #else
 void start(uint first_bias, uint rows)
@@ -140,7 +140,7 @@ void main()
             } while (r < r_end);
         if (col_tile * LANES + lane < pc.columns)
             [[unroll]] for (uint m = 0; m < MB; m++) {
-                if (m < rows) dst[to] = acc[m];
+                if (m < rows) STORE4(dst, to, acc[m]);
                 to += pc.columns;
             }
         tile += gl_NumWorkGroups.x;

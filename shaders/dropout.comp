@@ -40,7 +40,7 @@ void main()
 }
 #else
 VKT_IN4(DROPOUT_X, x4);
-layout(binding = DROPOUT_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
+VKT_OUT4(DROPOUT_Y, y4);
 
 vec4 masked(uint i, uvec4 w)
 {
@@ -59,7 +59,7 @@ void main()
         for (uint q = gl_WorkGroupID.y * DROPOUT_CHUNK; q < pc.plane; q += gl_NumWorkGroups.y * DROPOUT_CHUNK)
             for (uint k = q; k < min(q + DROPOUT_CHUNK, pc.plane); k++) {
                 const uint i = at + k * columns;
-                if (i >= begin && i < end) y4[i - begin] = masked(i - begin, w);
+                if (i >= begin && i < end) STORE4(y4, i - begin, masked(i - begin, w));
             }
     }
 }
@@ -69,7 +69,7 @@ void main()
     const uint whole = pc.n / 4;
     const uvec2 share = share_of(whole);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x)
-        y4[i] = masked(i, words(pc.begin / 4 + i));
+        STORE4(y4, i, masked(i, words(pc.begin / 4 + i)));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = masked(whole, words(pc.begin / 4 + whole));
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];

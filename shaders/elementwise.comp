@@ -16,7 +16,7 @@ VKT_IN4(ELEMENTWISE_A, a4);
 #if defined(RELU_DX) || defined(ADD) || defined(MUL)
 VKT_IN4(ELEMENTWISE_B, b4);
 #endif
-layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
+VKT_OUT4(ELEMENTWISE_Y, y4);
 layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 
 vec4 f(uint i)
@@ -40,8 +40,8 @@ void main()
     const uint lanes = gl_WorkGroupSize.x;
     uint i = share.x + gl_LocalInvocationID.x;
     for (; i + 3 * lanes < share.y; i += 4 * lanes)
-        [[unroll]] for (uint k = 0; k < 4; k++) y4[i + k * lanes] = f(i + k * lanes);
-    for (; i < share.y; i += lanes) y4[i] = f(i);
+        [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, f(i + k * lanes));
+    for (; i < share.y; i += lanes) STORE4(y4, i, f(i));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = f(whole);
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];

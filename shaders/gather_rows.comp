@@ -10,6 +10,7 @@
 #include "abi/abi.h"
 #include "abi/step.abi.h"
 #include "abi/gather_rows.abi.h"
+#include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = GATHER_SPEC_KEEP) const uint KEEP = 0;
 #ifdef U8
@@ -24,7 +25,7 @@ vec4 unpack(uint i) { return vec4(table[i], 0.0, 0.0, 0.0); }
 layout(binding = GATHER_ORDER, std430) readonly buffer Order { uint order[]; };
 layout(binding = GATHER_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec2 affine[]; };
-layout(binding = GATHER_OUT, std430) buffer Out { vec4 samples[]; };
+VKT_INOUT4(GATHER_OUT, samples);
 
 void main()
 {
@@ -48,7 +49,7 @@ void main()
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;
                 const vec4 y = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]) * a.x + a.y;
-                if (f >= begin && f < end) samples[o] = mix(KEEP != 0u ? samples[o] : vec4(0.0), y, here);
+                if (f >= begin && f < end) STORE4(samples, o, mix(KEEP != 0u ? LOAD4(samples, o) : vec4(0.0), y, here));
             }
         }
     }

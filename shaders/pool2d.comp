@@ -15,7 +15,7 @@ layout(constant_id = POOL_SPEC_S) const uint S = 2;
 layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
 layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
 VKT_IN4(POOL_X, x);
-layout(binding = POOL_Y, std430) writeonly buffer Y { vec4 y[]; };
+VKT_OUT4(POOL_Y, y);
 #ifndef AVERAGE
 layout(binding = POOL_INDEX, std430) writeonly buffer Index { uvec4 index[]; };
 #endif
@@ -35,7 +35,7 @@ void main()
             vec4 sum = vec4(0.0);
             for (uint r = 0; r < v.count; r++)
                 for (uint s = 0; s < u.count; s++) sum += LOAD4(x, corner + (r * pc.W + s) * N4);
-            y[row * row_items + i] = sum / divisor(v, u);
+            STORE4(y, row * row_items + i, sum / divisor(v, u));
 #else
             const uint at = v.begin * pc.W + u.begin;
             vec4 best = vec4(uintBitsToFloat(0xff800000u)); // -inf: a window of nothing else names its first element
@@ -49,7 +49,7 @@ void main()
                     best = mix(best, e, win);
                     where = mix(where, uvec4(at + r * pc.W + s), win);
                 }
-            y[row * row_items + i] = best;
+            STORE4(y, row * row_items + i, best);
             index[row * row_items + i] = where + POOL_INDEX_BIAS;
 #endif
         }

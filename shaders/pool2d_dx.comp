@@ -16,7 +16,7 @@ layout(constant_id = POOL_SPEC_S) const uint S = 2;
 layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
 layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
 VKT_IN4(POOL_DY, dy);
-layout(binding = POOL_DX, std430) writeonly buffer Dx { vec4 dx[]; };
+VKT_OUT4(POOL_DX, dx);
 #ifndef AVERAGE
 VKT_IN4(POOL_INDEX, index);
 vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winner, uvec4(POOL_INDEX_BIAS + at))); }
@@ -43,7 +43,7 @@ void cell(uint c, uint p, uint q, uint n)
 #else
             const vec4 e = where(winner, h * pc.W + w, g);
 #endif
-            dx[((c * pc.H + h) * pc.W + w) * N4 + n] = e;
+            STORE4(dx, ((c * pc.H + h) * pc.W + w) * N4 + n, e);
         }
 }
 #else
@@ -89,7 +89,7 @@ void main()
 #ifdef CELL
             cell(c, h, i / N4, i % N4);
 #else
-            dx[row * row_items + i] = gather(c, h, i / N4, i % N4);
+            STORE4(dx, row * row_items + i, gather(c, h, i / N4, i % N4));
 #endif
         }
     }

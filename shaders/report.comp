@@ -1,5 +1,5 @@
-// report.comp - copies a run's loss and correct count, with its rows and step number, to slot run % RING_SLOTS of the
-// metrics ring, where the host reads them some runs later.
+// report.comp - copies a run's loss and correct count, with its rows, step number and loss scale, to slot run % RING_SLOTS
+// of the metrics ring, where the host reads them some runs later.
 // grid: one invocation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -20,4 +20,6 @@ void main()
     metrics[slot + METRIC_CORRECT] = pc.has_correct != 0u ? correct[0] : 0u;
     metrics[slot + METRIC_ROWS] = step[STEP_ROWS];
     metrics[slot + METRIC_T] = step[STEP_T];
+    metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
+    metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED];
 }

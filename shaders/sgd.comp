@@ -10,6 +10,7 @@
 #include "abi/sgd.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = SGD_SPEC_SCALED) const bool SCALED = false;
 VKT_IN4(SGD_PARAM, param);
 VKT_IN4(SGD_GRAD, grad);
 layout(binding = SGD_STEP, std430) readonly buffer Step { uint step[]; };
@@ -21,6 +22,8 @@ layout(binding = SGD_BUF_OUT, std430) writeonly buffer BufOut { vec4 buf_out[]; 
 
 void main()
 {
+    if (SCALED && step[STEP_FOUND] != 0u) return;
+    const float unscale = SCALED ? uintBitsToFloat(0x7f000000u - step[STEP_SCALE]) : 1.0; // the inverse of a power of two
     const float lr = uintBitsToFloat(step[STEP_LR]);
 #ifdef MOMENTUM
     const bool first = step[STEP_T] <= 1u, nesterov = pc.nesterov != 0u;
@@ -30,7 +33,7 @@ void main()
     const uint begin = gl_WorkGroupID.x * chunk, end = min(begin + chunk, pc.n4);
     for (uint i = begin + gl_LocalInvocationID.x; i < end; i += lanes) {
         const vec4 p = LOAD4(param, i);
-        vec4 g = LOAD4(grad, i) + pc.weight_decay * p;
+        vec4 g = unscale * LOAD4(grad, i) + pc.weight_decay * p;
 #ifdef MOMENTUM
         const vec4 b = first ? g : pc.momentum * LOAD4(moment, i) + pc.keep * g;
         buf_out[i] = b;

@@ -1,6 +1,7 @@
 // step_advance.comp - first dispatch of a run: the slot of host words that belongs to it, and the optimizer's clock, become
 // the step state that all other kernels read. So a recorded step can be replayed with no host write in between.
 //   update: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t rounded once to f32.
+//   scaled: the loss is scaled, and whether this step counts is known only when its gradients are.
 // grid: one invocation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -23,11 +24,13 @@ void main()
         t++;
         q1 = fixed_mul(q1, uvec2(pc.beta1_low, pc.beta1_high));
         q2 = fixed_mul(q2, uvec2(pc.beta2_low, pc.beta2_high));
-        clock[CLOCK_T] = t;
-        clock[CLOCK_Q1] = q1.x;
-        clock[CLOCK_Q1 + 1] = q1.y;
-        clock[CLOCK_Q2] = q2.x;
-        clock[CLOCK_Q2 + 1] = q2.y;
+        if (pc.scaled == 0u) {
+            clock[CLOCK_T] = t;
+            clock[CLOCK_Q1] = q1.x;
+            clock[CLOCK_Q1 + 1] = q1.y;
+            clock[CLOCK_Q2] = q2.x;
+            clock[CLOCK_Q2 + 1] = q2.y;
+        }
     }
     state[STEP_RUN] = run;
     state[STEP_NEXT] = run + 1u;
@@ -39,4 +42,11 @@ void main()
     state[STEP_KEY1] = clock[CLOCK_KEY1];
     state[STEP_C1] = floatBitsToUint(fixed_complement(q1));
     state[STEP_C2] = floatBitsToUint(fixed_complement(q2));
+    state[STEP_FOUND] = 0u;
+    state[STEP_SKIPPED] = clock[CLOCK_SKIPPED];
+    state[STEP_Q1] = q1.x;
+    state[STEP_Q1 + 1] = q1.y;
+    state[STEP_Q2] = q2.x;
+    state[STEP_Q2 + 1] = q2.y;
+    state[STEP_SCALE] = pc.scaled != 0u ? clock[CLOCK_SCALE] : floatBitsToUint(1.0);
 }

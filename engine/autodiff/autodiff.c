@@ -147,6 +147,7 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     }
     const float one = 1.0f;
     const vkt_tensor seed = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one);
+    g->seed = seed;
     vkt_graph_arena(g, VKT_ROLE_GRAD);
     vkt_tensor *wrt = vkt_alloc_array(&g->host, g->n_params, sizeof *wrt);
     vkt_tensor *grads = vkt_alloc_array(&g->host, g->n_params, sizeof *grads);

@@ -59,7 +59,7 @@ vkt_host vkt_host_resolve(const vkt_host *host)
     if (!h.alloc.resize) h.alloc.resize = default_resize;
     if (!h.log) h.log = default_log;
     if (h.log_level == VKT_LOG_DEFAULT) h.log_level = VKT_LOG_WARN;
-    if (vkt_env_int("VKT_DEBUG", 0) >= 1) h.log_level = VKT_LOG_DEBUG;
+    if (vkt_debug_level() >= 1) h.log_level = VKT_LOG_DEBUG;
     return h;
 }
 
@@ -171,6 +171,35 @@ void vkt_text_free(vkt_text *t)
     vkt_free(t->h, t->s);
     t->s = NULL;
     t->len = t->cap = 0;
+}
+
+/* Stands in front of a text that was given away: who frees it. */
+typedef union text_owner {
+    vkt_allocator alloc;
+    max_align_t align;
+} text_owner;
+
+vkt_result vkt_text_give(vkt_text *t, char **out)
+{
+    const vkt_host *h = t->h;
+    const size_t bytes = sizeof(text_owner) + t->len + 1;
+    text_owner *owner = t->failed ? NULL : vkt_alloc(h, bytes);
+    if (owner) {
+        owner->alloc = h->alloc;
+        if (t->len) memcpy(owner + 1, t->s, t->len);
+    }
+    *out = owner ? (char *)(owner + 1) : NULL;
+    vkt_text_free(t);
+    return owner ? VKT_OK : vkt_fail_nomem(h, "a text", bytes);
+}
+
+void vkt_text_release(char **text)
+{
+    if (!*text) return;
+    text_owner *owner = (text_owner *)(void *)*text - 1;
+    const vkt_allocator alloc = owner->alloc;
+    alloc.resize(alloc.user, owner, 0);
+    *text = NULL;
 }
 
 const char *vkt_bytes_text(uint64_t bytes, char buf[24])

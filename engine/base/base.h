@@ -21,8 +21,8 @@
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* A copy of `host` (NULL: all defaults) with every pointer filled in. VKT_DEBUG >= 1 in the environment raises the log
- * level to VKT_LOG_DEBUG. */
+/* A copy of `host` (NULL: all defaults) with every pointer filled in. A debug level of 1 raises the log level to
+ * VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: every allocation of the engine goes through these, so that a test can fail the n-th one ---- */
@@ -52,6 +52,8 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
+/* Ends t; *out is what it says, for vkt_text_release. VKT_E_NOMEM and *out = NULL also if an append failed. */
+vkt_result vkt_text_give(vkt_text *t, char **out);
 /* "1.21 MiB", "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
@@ -80,6 +82,11 @@ uint64_t vkt_thread_cpu_ns(void);
 
 /* An integer from the environment: `fallback` when unset or not a number. */
 int64_t vkt_env_int(const char *name, int64_t fallback);
+/* VKT_DEBUG (vktrain/core.h). */
+static inline int64_t vkt_debug_level(void)
+{
+    return vkt_env_int("VKT_DEBUG", 0);
+}
 /* True when VKT_NO_<NAME>=1 (name given in lower case, as in vkt_ctx_disable). */
 bool vkt_env_disabled(const char *name);
 

@@ -67,7 +67,7 @@ static vkt_result has_extension(vkt_ctx *ctx, const char *layer, const char *nam
 static bool wants_debug_utils(const vkt_ctx_params *params)
 {
     const char *layers = getenv("VK_INSTANCE_LAYERS");
-    return params->validation || params->debug_names || vkt_env_int("VKT_DEBUG", 0) >= 1 || (layers && *layers);
+    return params->validation || params->debug_names || vkt_debug_level() >= 1 || (layers && *layers);
 }
 
 static vkt_result create(vkt_ctx *ctx, bool layer)

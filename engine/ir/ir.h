@@ -49,6 +49,7 @@ typedef struct vkt_value {
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
     const void *data;            /* CONST: `bytes` of them, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, padding of the batch included */
+    vkt_precision storage;       /* of a f32 value in a lowering; always F32 in the graph */
 } vkt_value;
 
 struct vkt_node {
@@ -73,6 +74,7 @@ struct vkt_graph {
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[4];                    /* PARAM, GRAD, MOMENT1, MOMENT2: whole arenas; {0} until asked for */
     vkt_tensor step, words, clock, metrics; /* {0} until asked for */
+    vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: it was not called */
     uint32_t batch;                         /* largest batch of a gather: what `rows = 0` means; 0: none */
     vkt_optimizer optimizer;                /* of vkt_update */
     bool has_optimizer, has_advance;
@@ -118,6 +120,10 @@ struct vkt_op {
     /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:
      * nothing to do on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
+    /* The inputs and outputs that the kernels can read and write in 16 bits, VKT_HALF_IN(i) | VKT_HALF_OUT(k): asked
+     * for are only f32 values with the batch last. `half_when`, if not NULL, tells whether this node's can. */
+    uint32_t half;
+    bool (*half_when)(const vkt_node *n);
     /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
      * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
@@ -141,6 +147,9 @@ struct vkt_op {
         *fields; /* attributes by name, as text; an entry without a name ends them; NULL: they have no text */
 };
 
+#define VKT_HALF_IN(i) (1u << (i))
+#define VKT_HALF_OUT(k) (1u << (VKT_MAX_IN + (k)))
+
 /* ---- values ---- */
 static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 {
@@ -148,9 +157,12 @@ static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 }
 uint64_t vkt_shape_elements(vkt_shape s); /* logical; 1 for rank 0 */
 bool vkt_shape_equal(vkt_shape a, vkt_shape b);
-const char *vkt_shape_text(vkt_shape s, char buf[80]); /* "(128,1,28,28)" */
+const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)" */
+const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
-const char *vkt_dtype_name(vkt_dtype d); /* "f32" */
+const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
+uint32_t vkt_element_bytes(const vkt_value *v);   /* as stored */
+const char *vkt_element_name(const vkt_value *v); /* "f32", or "f16" where it is stored so */
 
 /* A value as its shaders see it: dimensions from slow to fast, strides in elements. BATCH_LAST (N,C,H,W) has dim
  * {C,H,W,N} and stride {H W N', W N', N', 1}; logical[i] tells which logical dimension physical dimension i is. A value
@@ -173,7 +185,8 @@ static inline uint32_t vkt_root(const vkt_graph *g, vkt_tensor t)
     while (g->values[id].alias) id = g->values[id].alias;
     return id;
 }
-/* Copies between logical row-major host memory and the physical layout. Padding of the physical side is zeroed. */
+/* Copies between logical row-major host memory, of the value's dtype, and the physical layout, of its storage. Padding
+ * of the physical side is zeroed. */
 void vkt_pack_value(const vkt_value *v, const void *logical, void *physical);
 void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
 
@@ -243,6 +256,7 @@ typedef struct vkt_dispatch {
     uint8_t n_bind, n_spec, push_bytes;
     vkt_bind bind[VKT_MAX_BINDINGS]; /* entry i is binding i; t.id 0: binding unused by this variant */
     uint32_t spec[VKT_MAX_SPECS];    /* entry i is constant_id i; entry 0 the work-group size in x */
+    uint32_t storage;                /* the bindings' vkt_precision, two bits each: abi/storage.abi.h */
     uint32_t groups[3];
     _Alignas(8) unsigned char push[VKT_EMIT_PUSH];
 } vkt_dispatch;
@@ -258,6 +272,8 @@ struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
     const vkt_graph *g;
+    vkt_value *values; /* the graph's, as this lowering stores them */
+    bool scaled;       /* the loss is scaled: the optimizer looks for overflow and takes the scale out again */
     vkt_result status;
     vkt_dispatch *list;
     size_t n, cap;
@@ -295,13 +311,18 @@ static inline const vkt_value *vkt_node_out(const vkt_node *n, uint32_t i)
     return &n->g->values[n->out[i].id];
 }
 
+/* What is stored in 16 bits, and as what. */
+typedef struct vkt_storage {
+    vkt_precision precision;
+    const bool *half; /* by value id, an alias as its root; NULL: nothing is */
+} vkt_storage;
 /* Runs emit over the nodes in order, prologue nodes first; `live` (by node number, NULL: all) leaves dead ones out. On
  * VKT_OK the caller frees with vkt_lower_free. */
-vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_emit *out);
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out);
 void vkt_lower_free(vkt_emit *e);
 static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t)
 {
-    return t.id < e->g->n_values ? &e->g->values[t.id] : &e->extra[t.id - e->g->n_values];
+    return t.id < e->g->n_values ? &e->values[t.id] : &e->extra[t.id - e->g->n_values];
 }
 
 /* ---- random cases for tests, fuzzing and the bench runner ---- */

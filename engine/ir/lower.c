@@ -3,6 +3,13 @@
 
 #include <stdio.h>
 
+#include "abi/step.abi.h"
+#include "abi/storage.abi.h"
+
+_Static_assert(STORAGE_F16 == (int)VKT_PRECISION_F16 && STORAGE_BF16 == (int)VKT_PRECISION_BF16 &&
+                   2 * VKT_MAX_BINDINGS <= 32,
+               "the shaders read vkt_precision from two bits a binding");
+
 void vkt_emit_error(vkt_emit *e, vkt_result r)
 {
     if (e->status == VKT_OK) e->status = r;
@@ -36,9 +43,12 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
                          .push_bytes = (uint8_t)push_bytes,
                          .groups = { (uint32_t)VKT_MIN(gx, e->lim->max_groups), gy, gz } };
     memcpy(d->bind, bind, n_bind * sizeof *bind);
-    for (uint32_t i = 0; i < n_bind; i++)
-        if (d->bind[i].t.id && d->bind[i].bytes == 0)
-            d->bind[i].bytes = vkt_lowered_value(e, d->bind[i].t)->bytes - d->bind[i].offset_bytes;
+    for (uint32_t i = 0; i < n_bind; i++) {
+        if (!d->bind[i].t.id) continue;
+        const vkt_value *v = vkt_lowered_value(e, d->bind[i].t);
+        if (d->bind[i].bytes == 0) d->bind[i].bytes = v->bytes - d->bind[i].offset_bytes;
+        d->storage |= (uint32_t)v->storage << 2 * i;
+    }
     if (push_bytes) memcpy(d->push, push, push_bytes);
     if (n_spec) memcpy(d->spec, spec, n_spec * sizeof *spec);
 }
@@ -104,9 +114,31 @@ vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred)
     return v;
 }
 
-vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_emit *out)
+static vkt_result copy_values(vkt_emit *e, vkt_storage s)
+{
+    const vkt_graph *g = e->g;
+    e->values = vkt_alloc_array(&e->host, g->n_values, sizeof *e->values);
+    if (!e->values) return vkt_fail_nomem(&e->host, "a program", g->n_values * sizeof *e->values);
+    memcpy(e->values, g->values, g->n_values * sizeof *e->values);
+    for (size_t i = 0; s.half && i < g->n_values; i++)
+        if (s.half[i]) {
+            e->values[i].storage = s.precision;
+            e->values[i].bytes /= 2;
+        }
+    e->scaled = s.precision == VKT_PRECISION_F16 && g->has_optimizer && g->seed.id;
+    if (e->scaled) { /* the backward pass starts from the step state's scale instead of 1 */
+        vkt_value *seed = &e->values[g->seed.id];
+        seed->role = VKT_ROLE_STEP;
+        seed->arena_offset_bytes = 4 * STEP_SCALE;
+        snprintf(seed->name, sizeof seed->name, "loss_scale");
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)
 {
     *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g };
+    vkt_emit_error(out, copy_values(out, s));
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
             const vkt_op *op = g->nodes[i]->op;
@@ -124,9 +156,11 @@ void vkt_lower_free(vkt_emit *e)
     for (size_t i = 0; i < e->n_extra; i++) vkt_free(&e->host, (void *)(uintptr_t)e->extra[i].data);
     vkt_free(&e->host, e->extra);
     vkt_free(&e->host, e->list);
+    vkt_free(&e->host, e->values);
     vkt_free(&e->host, e->picked);
     e->extra = NULL;
     e->list = NULL;
     e->picked = NULL;
+    e->values = NULL;
     e->n = e->n_extra = e->n_picked = 0;
 }

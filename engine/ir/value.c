@@ -1,4 +1,5 @@
 /* ir/value.c - shapes, element types, and where a logical element lies physically. */
+#include "base/half.h"
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -24,6 +25,16 @@ const char *vkt_shape_text(vkt_shape s, char buf[80])
     return buf;
 }
 
+const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80])
+{
+    uint32_t at[VKT_MAX_RANK];
+    for (uint32_t d = s.rank; d-- > 0; i /= s.dim[d]) at[d] = (uint32_t)(i % s.dim[d]);
+    size_t n = (size_t)snprintf(buf, 80, "[");
+    for (uint32_t d = 0; d < s.rank && n < 70; d++) n += (size_t)snprintf(buf + n, 80 - n, "%s%u", d ? "," : "", at[d]);
+    snprintf(buf + n, 80 - n, "]");
+    return buf;
+}
+
 uint32_t vkt_dtype_bytes(vkt_dtype d)
 {
     return d == VKT_U8 ? 1 : 4;
@@ -33,6 +44,17 @@ const char *vkt_dtype_name(vkt_dtype d)
 {
     static const char *const names[VKT_DTYPE_COUNT] = { [VKT_F32] = "f32", [VKT_U32] = "u32", [VKT_U8] = "u8" };
     return (unsigned)d < VKT_DTYPE_COUNT ? names[d] : "?";
+}
+
+uint32_t vkt_element_bytes(const vkt_value *v)
+{
+    return v->storage == VKT_PRECISION_F32 ? vkt_dtype_bytes(v->dtype) : 2;
+}
+
+const char *vkt_element_name(const vkt_value *v)
+{
+    static const char *const names[] = { [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16" };
+    return v->storage == VKT_PRECISION_F32 ? vkt_dtype_name(v->dtype) : names[v->storage];
 }
 
 static vkt_phys phys_of(vkt_shape s, vkt_layout layout)
@@ -68,11 +90,35 @@ bool vkt_physical_bytes(vkt_shape s, vkt_layout layout, vkt_dtype d, uint64_t *b
     return n <= (uint64_t)INT64_MAX;
 }
 
-/* Calls copy(physical element, logical element) for every logical element, in logical order. */
+static void store_element(const vkt_value *v, const char *from, char *to)
+{
+    if (v->storage == VKT_PRECISION_F32) {
+        memcpy(to, from, vkt_dtype_bytes(v->dtype));
+        return;
+    }
+    float f;
+    memcpy(&f, from, sizeof f);
+    const uint16_t h = v->storage == VKT_PRECISION_F16 ? vkt_half_from_f32(f) : vkt_bf16_from_f32(f);
+    memcpy(to, &h, sizeof h);
+}
+
+static void load_element(const vkt_value *v, const char *from, char *to)
+{
+    if (v->storage == VKT_PRECISION_F32) {
+        memcpy(to, from, vkt_dtype_bytes(v->dtype));
+        return;
+    }
+    uint16_t h;
+    memcpy(&h, from, sizeof h);
+    const float f = v->storage == VKT_PRECISION_F16 ? vkt_f32_from_half(h) : vkt_f32_from_bf16(h);
+    memcpy(to, &f, sizeof f);
+}
+
+/* Copies every element, in logical order. */
 static void walk(const vkt_value *v, const char *from, char *to, bool to_physical)
 {
     const vkt_phys p = vkt_phys_of(v);
-    const uint32_t size = vkt_dtype_bytes(v->dtype);
+    const uint32_t size = vkt_dtype_bytes(v->dtype), stored = vkt_element_bytes(v);
     const uint64_t n = vkt_shape_elements(v->shape);
     uint64_t stride[VKT_MAX_RANK] = { 0 }; /* by logical dimension */
     for (uint32_t i = 0; i < v->shape.rank; i++) stride[p.logical[i]] = p.stride[i];
@@ -80,9 +126,9 @@ static void walk(const vkt_value *v, const char *from, char *to, bool to_physica
     uint64_t e = 0;
     for (uint64_t i = 0; i < n; i++) {
         if (to_physical)
-            memcpy(to + e * size, from + i * size, size);
+            store_element(v, from + i * size, to + e * stored);
         else
-            memcpy(to + i * size, from + e * size, size);
+            load_element(v, from + e * stored, to + i * size);
         for (uint32_t d = v->shape.rank; d-- > 0;) {
             e += stride[d];
             if (++at[d] < v->shape.dim[d]) break;

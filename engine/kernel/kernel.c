@@ -1,8 +1,10 @@
 /* kernel/kernel.c - the rows of shaders/kernels.def as a table, and the pipelines made from them. */
 #include "kernel/kernel.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
+#include "abi/storage.abi.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
@@ -28,7 +30,7 @@ const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 /* ---- the pipelines of a context ---- */
 
 typedef struct key {
-    uint32_t id, texel, n_spec;
+    uint32_t id, texel, storage, n_spec;
     uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
 } key;
 
@@ -165,9 +167,10 @@ static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const k
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = ctx->limits.subgroup_size,
     };
-    VkSpecializationMapEntry map[VKT_MAX_SPECS];
-    for (uint32_t i = 0; i < k->n_spec; i++) map[i] = (VkSpecializationMapEntry){ i, i * 4, 4 };
-    const VkSpecializationInfo spec = { k->n_spec, map, k->n_spec * sizeof k->spec[0], k->spec };
+    VkSpecializationMapEntry map[1 + VKT_MAX_SPECS] = { { STORAGE_SPEC, offsetof(key, storage), 4 } };
+    for (uint32_t i = 0; i < k->n_spec; i++)
+        map[1 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
+    const VkSpecializationInfo spec = { 1 + k->n_spec, map, sizeof *k, k };
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -187,6 +190,7 @@ static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const k
     size_t n = (size_t)snprintf(name, sizeof name, "%s%s", row->name, k->texel ? ".texel" : "");
     for (uint32_t i = 0; i < k->n_spec && n < sizeof name; i++)
         n += (size_t)snprintf(name + n, sizeof name - n, "%c%u", i ? ',' : ' ', k->spec[i]);
+    if (k->storage && n < sizeof name) snprintf(name + n, sizeof name - n, " storage %x", k->storage);
     vkt_name(ctx, VK_OBJECT_TYPE_PIPELINE, (uint64_t)p->handle, name);
     vkt_log(&ctx->host, VKT_LOG_DEBUG, "pipeline %s", name);
     return VKT_OK;
@@ -223,12 +227,12 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
     return VKT_OK;
 }
 
-vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, const uint32_t *spec, uint32_t n_spec,
-                            const vkt_pipeline **out)
+vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
+                            uint32_t n_spec, const vkt_pipeline **out)
 {
     const vkt_kernel_row *row = vkt_kernel_get(id);
     VKT_TRY(check(ctx, id, row, spec, n_spec));
-    key k = { .id = (uint32_t)id, .texel = texel && row->texels, .n_spec = n_spec };
+    key k = { .id = (uint32_t)id, .texel = texel && row->texels, .storage = storage, .n_spec = n_spec };
     memcpy(k.spec, spec, n_spec * sizeof *spec);
 
     cache *c = cache_open(ctx);

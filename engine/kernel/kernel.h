@@ -26,8 +26,9 @@ typedef struct vkt_pipeline {
 
 /* The pipeline for a row, variant and specialisation constants: spec[i] is constant_id i, and constant_id 0 is the
  * work-group size in x. Made on first use, kept by the context; the pointer stays valid as long as the context. `texel`
- * asks for the texel variant (ignored where the row has none). VKT_E_ARG, VKT_E_DRIVER, VKT_E_NOMEM. */
-vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, const uint32_t *spec, uint32_t n_spec,
-                            const vkt_pipeline **out);
+ * asks for the texel variant (ignored where the row has none); `storage` is what abi/storage.abi.h says. VKT_E_ARG,
+ * VKT_E_DRIVER, VKT_E_NOMEM. */
+vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
+                            uint32_t n_spec, const vkt_pipeline **out);
 
 #endif

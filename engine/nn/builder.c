@@ -125,17 +125,5 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     const uint64_t all = vkt_nn_parameters(b);
     vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * all, mem));
     vkt_text_add(&t, ")   outputs: %s\n", vkt_bytes_text(activations, mem));
-    if (t.failed) {
-        vkt_text_free(&t);
-        *text = NULL;
-        return vkt_fail_nomem(&b->g->host, "a summary", 0);
-    }
-    *text = t.s;
-    return VKT_OK;
-}
-
-void vkt_nn_summary_release(const vkt_builder *b, char **text)
-{
-    vkt_free(&b->g->host, *text);
-    *text = NULL;
+    return vkt_text_give(&t, text);
 }

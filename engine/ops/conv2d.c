@@ -146,6 +146,7 @@ const vkt_op vkt_op_conv2d = {
     .attr_bytes = sizeof(vkt_conv2d_attr),
     .infer = infer,
     .emit = emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,
     .rel_tol = 2e-5f,
@@ -191,6 +192,7 @@ const vkt_op vkt_op_conv2d_dx = {
     .attr_bytes = sizeof(dx_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .tested_by = "conv2d",
     .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum of dy[n,o,p,q] w[o,c,r,s] over all (o,p,q,r,s) whose tap is (h,w)",
@@ -229,6 +231,7 @@ const vkt_op vkt_op_conv2d_dw = {
     .attr_bytes = sizeof(dw_attr),
     .infer = dw_infer,
     .emit = dw_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1),
     .tested_by = "conv2d",
     .flops = dw_flops,
     .formula = "dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil]; "

@@ -167,33 +167,33 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
 }
 
 /* The part of w that belongs to p, from its first group, row, channel and tap on. */
-static vkt_bind weights_of(const tile_job *j, const tile_part *p, uint32_t *base)
+static vkt_bind weights_of(const vkt_emit *e, const tile_job *j, const tile_part *p, uint32_t *base)
 {
     const bool back = j->transposed;
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], o_group = back ? j->depth : j->rows;
     const uint64_t o_step = (uint64_t)(back ? j->rows : j->depth) * taps;
     const uint64_t o = (uint64_t)p->group * o_group + (back ? p->k : p->row), c = back ? p->row : p->k;
     const uint64_t n_o = (p->groups - 1ull) * o_group + (back ? p->depth : p->rows), n_c = back ? p->rows : p->depth;
-    return vkt_window(j->w, o * o_step + c * taps, (n_o - 1) * o_step + n_c * taps, base);
+    return vkt_window(e, j->w, o * o_step + c * taps, (n_o - 1) * o_step + n_c * taps, base);
 }
 
 /* Channels of `plane` vec4s of t. */
-static vkt_bind channels_of(vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n, uint32_t *base)
+static vkt_bind channels_of(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n, uint32_t *base)
 {
-    const vkt_bind b = vkt_window(t, 4 * plane * first, 4 * plane * n, base);
+    const vkt_bind b = vkt_window(e, t, 4 * plane * first, 4 * plane * n, base);
     *base /= 4;
     return b;
 }
 
-static vkt_bind source_of(const tile_job *j, const tile_part *p, uint32_t *base)
+static vkt_bind source_of(const vkt_emit *e, const tile_job *j, const tile_part *p, uint32_t *base)
 {
-    return channels_of(j->from, j->src_plane, (uint64_t)p->group * j->depth + p->k,
+    return channels_of(e, j->from, j->src_plane, (uint64_t)p->group * j->depth + p->k,
                        (p->groups - 1ull) * j->depth + p->depth, base);
 }
 
-static vkt_bind destination_of(const tile_job *j, const tile_part *p, uint32_t *base)
+static vkt_bind destination_of(const vkt_emit *e, const tile_job *j, const tile_part *p, uint32_t *base)
 {
-    return channels_of(j->to, j->dst_plane, (uint64_t)p->group * j->rows + p->row,
+    return channels_of(e, j->to, j->dst_plane, (uint64_t)p->group * j->rows + p->row,
                        (p->groups - 1ull) * j->rows + p->rows, base);
 }
 
@@ -219,7 +219,7 @@ static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint3
                                   .w_row = j->transposed ? taps : o_step,
                                   .w_depth = j->transposed ? o_step : taps };
     const vkt_bind packed = { .t = j->packed, .bytes = bytes };
-    const vkt_bind bind[] = { [PACK_W] = weights_of(j, p, &push.w_base), [PACK_A] = packed };
+    const vkt_bind bind[] = { [PACK_W] = weights_of(e, j, p, &push.w_base), [PACK_A] = packed };
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
     vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), tiles * p->groups, 1);
@@ -232,9 +232,10 @@ static bool can_lie(const tile_job *j)
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
 }
 
-static vkt_bind weights_in_place(const tile_job *j, const tile_part *p, uint32_t mb, vkt_conv2d_tile_push *to)
+static vkt_bind weights_in_place(const vkt_emit *e, const tile_job *j, const tile_part *p, uint32_t mb,
+                                 vkt_conv2d_tile_push *to)
 {
-    const vkt_bind b = weights_of(j, p, &to->a_base);
+    const vkt_bind b = weights_of(e, j, p, &to->a_base);
     to->a_base /= 4;
     to->a_pitch = (j->transposed ? j->rows : j->depth) / 4;
     to->a_tile = j->transposed ? mb / 4 : mb * to->a_pitch;
@@ -268,14 +269,14 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
     push.col_ranges = 2 * j->dst[0];
     push.row_sources = push.col_ranges + 2 * j->dst[1];
     push.col_sources = push.row_sources + j->dst[0] * z->kernel[0];
-    const vkt_bind a = j->in_place ? weights_in_place(j, p, mb, &push) : pack_weights(e, j, p, mb, &push);
+    const vkt_bind a = j->in_place ? weights_in_place(e, j, p, mb, &push) : pack_weights(e, j, p, mb, &push);
     const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
     if (!is_short(e, tiles, (uint64_t)z->kernel[0] * z->kernel[1] * (p->depth / unroll + 2))) return;
     const vkt_bind bind[] = { [TILE_A] = a,
-                              [TILE_SRC] = source_of(j, p, &push.src_base),
+                              [TILE_SRC] = source_of(e, j, p, &push.src_base),
                               [TILE_TAPS] = VKT_WHOLE(j->taps),
                               [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
-                              [TILE_DST] = destination_of(j, p, &push.dst_base) };
+                              [TILE_DST] = destination_of(e, j, p, &push.dst_base) };
     const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,   [TILE_SPEC_MB] = mb,
                                         [TILE_SPEC_UNROLL] = unroll, [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
                                         [TILE_SPEC_BIAS] = bias,     [TILE_SPEC_M_MAJOR] = m_major };
@@ -327,10 +328,10 @@ static void emit_direct(vkt_emit *e, const tile_job *j, const tile_part *p)
                                     .w_row = j->transposed ? taps : j->depth * taps,
                                     .w_depth = j->transposed ? j->rows * taps : taps,
                                     .bias_base = p->group * j->rows + p->row };
-    const vkt_bind bind[] = { [DIRECT_W] = weights_of(j, p, &push.w_base),
-                              [DIRECT_X] = source_of(j, p, &push.src_base),
+    const vkt_bind bind[] = { [DIRECT_W] = weights_of(e, j, p, &push.w_base),
+                              [DIRECT_X] = source_of(e, j, p, &push.src_base),
                               [DIRECT_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
-                              [DIRECT_Y] = destination_of(j, p, &push.dst_base) };
+                              [DIRECT_Y] = destination_of(e, j, p, &push.dst_base) };
     const uint32_t spec[DIRECT_SPECS] = {
         [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(p->rows, tiles),
         [DIRECT_SPEC_CHANNELS] = j->depth,     [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
@@ -513,8 +514,8 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                 .part = (uint32_t)j->part_floats,
                                 .pitch = pitch,
                                 .b_base = o };
-    vkt_bind bind[] = { [DW_DY] = channels_of(j->dy, j->dy_plane, o, n_o, &push.dy_base),
-                        [DW_X] = channels_of(j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
+    vkt_bind bind[] = { [DW_DY] = channels_of(e, j->dy, j->dy_plane, o, n_o, &push.dy_base),
+                        [DW_X] = channels_of(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                              (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
                         [DW_W] = VKT_WHOLE(j->part),
                         [DW_B] = VKT_WHOLE(j->part) };
@@ -522,7 +523,7 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
         push.w_base = o * pitch;
         bind[DW_B].offset_bytes = bias ? 4 * j->bias_start : 0;
     } else {
-        bind[DW_W] = vkt_window(j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
+        bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
         bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
     }
     push.w_base += p->channel * taps;

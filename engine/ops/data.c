@@ -25,7 +25,7 @@ static vkt_result check(vkt_infer *f, const vkt_gather_attr *a)
 /* False, and the emission failed, if value `t` is larger than one binding can be. */
 static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
 {
-    const vkt_value *v = vkt_value_of(n->g, t);
+    const vkt_value *v = vkt_lowered_value(e, t);
     if (v->bytes <= e->lim->max_storage_range_bytes) return true;
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s has %llu bytes; this device binds at most %llu",
                                n->op->name, v->name, (unsigned long long)v->bytes,
@@ -158,6 +158,7 @@ const vkt_op vkt_op_gather_rows = {
     .attr_bytes = sizeof(vkt_gather_attr),
     .infer = rows_infer,
     .emit = rows_emit,
+    .half = VKT_HALF_OUT(0),
     .sample = rows_sample,
     .rel_tol = 2e-7f,
     .abs_tol = 2e-7f,

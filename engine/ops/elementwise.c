@@ -24,15 +24,13 @@ static uint64_t flat_groups(const vkt_emit *e, uint64_t elements)
 
 static void emit_flat(const vkt_node *n, vkt_emit *e, uint16_t kernel, bool two)
 {
-    const uint64_t total = vkt_node_out(n, 0)->bytes;
+    const uint64_t total = vkt_node_out(n, 0)->bytes / 4, window = vkt_window_elements(e->lim);
     const uint32_t spec[] = { flat_lanes(e) };
-    const uint64_t window = vkt_window_bytes(e->lim);
     for (uint64_t at = 0; at < total; at += window) {
-        const uint64_t bytes = VKT_MIN(total - at, window);
-        const vkt_elementwise_push pc = { .n = (uint32_t)(bytes / 4) };
-        vkt_bind bind[] = { [ELEMENTWISE_A] = { n->in[0], at, bytes },
-                            [ELEMENTWISE_B] = { two ? n->in[1] : (vkt_tensor){ 0 }, at, bytes },
-                            [ELEMENTWISE_Y] = { n->out[0], at, bytes } };
+        const vkt_elementwise_push pc = { .n = (uint32_t)VKT_MIN(total - at, window) };
+        vkt_bind bind[] = { [ELEMENTWISE_A] = vkt_part(e, n->in[0], at, pc.n),
+                            [ELEMENTWISE_B] = vkt_part(e, two ? n->in[1] : (vkt_tensor){ 0 }, at, pc.n),
+                            [ELEMENTWISE_Y] = vkt_part(e, n->out[0], at, pc.n) };
         vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, flat_groups(e, pc.n), 1, 1);
     }
 }
@@ -88,6 +86,7 @@ const vkt_op vkt_op_relu = { .name = "relu",
                              .in_place = 1u << 0,
                              .infer = infer_same,
                              .emit = relu_emit,
+                             .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
                              .backward = relu_backward,
                              .sample = relu_sample,
                              .tol_why = "exact: a choice between two values",
@@ -105,6 +104,7 @@ const vkt_op vkt_op_relu_dx = { .name = "relu_dx",
                                 .in_place = 3,
                                 .infer = infer_same,
                                 .emit = relu_dx_emit,
+                                .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
                                 .tested_by = "relu",
                                 .flops = vkt_flops_an_output,
                                 .formula = "dx = y <= 0 ? 0 : dy" };
@@ -130,13 +130,12 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernel = !a->planes ? VKT_K_DROPOUT : columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS;
     vkt_dropout_push pc = dropout_push(x, a);
     const uint32_t spec[] = { flat_lanes(e) };
-    const uint64_t window = vkt_window_bytes(e->lim);
-    for (uint64_t at = 0; at < x->bytes; at += window) {
-        const uint64_t bytes = VKT_MIN(x->bytes - at, window);
-        pc.n = (uint32_t)(bytes / 4);
-        pc.begin = (uint32_t)(at / 4);
-        const vkt_bind bind[] = { [DROPOUT_X] = { n->in[0], at, bytes },
-                                  [DROPOUT_Y] = { n->out[0], at, bytes },
+    const uint64_t total = x->bytes / 4, window = vkt_window_elements(e->lim);
+    for (uint64_t at = 0; at < total; at += window) {
+        pc.n = (uint32_t)VKT_MIN(total - at, window);
+        pc.begin = (uint32_t)at;
+        const vkt_bind bind[] = { [DROPOUT_X] = vkt_part(e, n->in[0], at, pc.n),
+                                  [DROPOUT_Y] = vkt_part(e, n->out[0], at, pc.n),
                                   [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
         const uint64_t planes = (uint64_t)pc.channels * pc.columns;
         const uint64_t groups = !a->planes ? flat_groups(e, pc.n) : columns ? vkt_groups(planes, spec[0], 4) : planes;
@@ -212,6 +211,7 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .attr_bytes = sizeof(vkt_dropout_attr),
                                 .infer = dropout_infer,
                                 .emit = dropout_emit,
+                                .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
                                 .backward = dropout_backward,
                                 .sample = dropout_sample,
                                 .rel_tol = 1.2e-7f,
@@ -318,6 +318,8 @@ const vkt_op vkt_op_add = { .name = "add",
                             .diff = 3,
                             .infer = infer_broadcast,
                             .emit = add_emit,
+                            .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                            .half_when = is_flat,
                             .backward = add_backward,
                             .sample = broadcast_sample,
                             .rel_tol = 1.2e-7f,
@@ -334,6 +336,8 @@ const vkt_op vkt_op_mul = { .name = "mul",
                             .diff = 3,
                             .infer = infer_broadcast,
                             .emit = mul_emit,
+                            .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                            .half_when = is_flat,
                             .backward = mul_backward,
                             .sample = broadcast_sample,
                             .rel_tol = 1.2e-7f,

@@ -119,8 +119,8 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const bloc
                                 .dst_base = (uint32_t)(dst_row * width4),
                                 .dst_panel = dst_k * width4,
                                 .dst_batch = (uint32_t)dst_batch };
-    const vkt_bind from =
-        vkt_window(src->t, start(src, b), span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+    const vkt_bind from = vkt_window(e, src->t, start(src, b),
+                                     span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
     const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
@@ -165,7 +165,7 @@ static bool lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const block
            span(src, b->batches, outer, inner) <= room(e);
 }
 
-static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t width)
+static panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, const block *b, uint32_t width)
 {
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
     panels p = { .step = src->ld / 4,
@@ -173,7 +173,7 @@ static panels unpacked(const vkt_gemm_matrix *src, const block *b, uint32_t widt
                  .batch = (uint32_t)(src->batch / 4),
                  .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
                  .rows = src->x_outer };
-    p.bind = vkt_window(src->t, start(src, b), span(src, b->batches, outer, inner), &p.base);
+    p.bind = vkt_window(e, src->t, start(src, b), span(src, b->batches, outer, inner), &p.base);
     p.base /= 4;
     return p;
 }
@@ -184,7 +184,7 @@ static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
                       bool placed, uint64_t bytes, vkt_tensor *scratch)
 {
     const bool is_a = src == &g->a;
-    if (placed && lies_well(e, src, b)) return unpacked(src, b, width);
+    if (placed && lies_well(e, src, b)) return unpacked(e, src, b, width);
     block whole = *b;
     if (src->batch == 0) whole.batches = 1;
     if (!scratch->id) *scratch = vkt_scratch(e, is_a ? "a" : "b", bytes);
@@ -218,7 +218,7 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .b_batch = b->batch,
                                 .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
-    const vkt_bind c = vkt_window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
+    const vkt_bind c = vkt_window(e, g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool last = rows->k0 + rows->kn == g->k, bias = g->bias.id && last;
     const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
     const vkt_bind bind[] = {
@@ -260,11 +260,11 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
     b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
-    b.a = vkt_window(g->a.t, start(&g->a, rows),
+    b.a = vkt_window(e, g->a.t, start(&g->a, rows),
                      span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m), &b.a_base);
-    b.b = vkt_window(g->b.t, start(&g->b, &columns),
+    b.b = vkt_window(e, g->b.t, start(&g->b, &columns),
                      span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n), &b.b_base);
-    b.c = vkt_window(g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
+    b.c = vkt_window(e, g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
     vkt_gemm_shared_emit(e, &b, cut);
 }
 

@@ -34,6 +34,11 @@ static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
+/* The same in elements of 4 or 2 bytes. */
+static inline uint64_t vkt_window_elements(const vkt_limits *lim)
+{
+    return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
+}
 /* The most that a binding read through VKT_IN4 holds: it is a texel buffer where such a one holds more. */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
@@ -46,12 +51,13 @@ static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, u
     if (n <= range_bytes / step_bytes) return n;
     return range_bytes < VKT_ALIGN_BYTES ? 0 : (range_bytes - VKT_ALIGN_BYTES) / step_bytes;
 }
-/* Elements first .. first + count - 1 of the f32 tensor t, from an aligned start; *base: where `first` is in it. */
-static inline vkt_bind vkt_window(vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
+/* Elements first .. first + count - 1 of t, from an aligned start; *base: where `first` is in it. */
+static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
 {
-    const uint64_t start = first * 4 / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
-    *base = (uint32_t)(first - start / 4);
-    return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = first * 4 + count * 4 - start };
+    const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, t));
+    const uint64_t start = first * size / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    *base = (uint32_t)(first - start / size);
+    return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = (first + count) * size - start };
 }
 /* Windows that move by steps of `stride` f32 begin at VKT_ALIGN_BYTES when they move by a multiple of this many steps.
  */
@@ -76,5 +82,11 @@ double vkt_elements_in(const vkt_node *n, uint32_t i);
 double vkt_elements_out(const vkt_node *n, uint32_t i);
 /* A bind of a whole value. */
 #define VKT_WHOLE(tensor) ((vkt_bind){ .t = (tensor) })
+/* A bind of `n` elements from element `at` on; {0} for the null tensor. */
+static inline vkt_bind vkt_part(const vkt_emit *e, vkt_tensor t, uint64_t at, uint64_t n)
+{
+    const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, t));
+    return t.id ? (vkt_bind){ t, at * size, n * size } : (vkt_bind){ .bytes = 0 };
+}
 
 #endif

@@ -2,7 +2,10 @@
  *
  * Arenas are windows of one size: parameter i, its gradient and its moments lie at the same offset, and padding between
  * parameters is zero in all four (zero gradient and zero moments keep it zero), so one elementwise kernel serves any
- * number of parameters. */
+ * number of parameters.
+ *
+ * Where the loss is scaled, two dispatches come first: one looks for gradients that are not finite, one settles the
+ * optimizer's clock and the next scale. The update takes the scale out again, or does nothing. */
 #include "ops/ops.h"
 
 #include <math.h>
@@ -11,6 +14,8 @@
 
 #include "abi/abi.h"
 #include "abi/adam.abi.h"
+#include "abi/loss_scale.abi.h"
+#include "abi/overflow.abi.h"
 #include "abi/sgd.abi.h"
 
 /* Both rows: `moments` inputs follow param and grad, all of one shape; param and the moments come out in place. */
@@ -48,11 +53,23 @@ static void emit_windows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bi
                 bind[i].offset_bytes = at;
                 bind[i].bytes = bytes;
             }
-        const uint32_t n4 = (uint32_t)(bytes / 16), spec[] = { lanes };
+        const uint32_t n4 = (uint32_t)(bytes / 16), spec[] = { lanes, e->scaled };
         memcpy(push, &n4, sizeof n4);
         vkt_dispatch_add(e, kernel, bind, n_bind, push, push_bytes, spec, VKT_COUNT(spec),
                          VKT_MIN(vkt_groups(n4, lanes, per_lane), max_groups), 1, 1);
     }
+}
+
+static void settle_step(const vkt_node *n, vkt_emit *e)
+{
+    if (!e->scaled) return;
+    const vkt_tensor grad = n->in[1], step = n->in[n->n_in - 1];
+    vkt_overflow_push push;
+    vkt_bind look[] = { [OVERFLOW_GRAD] = VKT_WHOLE(grad), [OVERFLOW_STEP] = VKT_WHOLE(step) };
+    emit_windows(n, e, VKT_K_OVERFLOW, look, VKT_COUNT(look), 1u << OVERFLOW_GRAD, &push, sizeof push);
+    const vkt_bind bind[] = { [LOSS_SCALE_CLOCK] = VKT_WHOLE(e->g->clock), [LOSS_SCALE_STEP] = VKT_WHOLE(step) };
+    const uint32_t spec[] = { 1 };
+    vkt_dispatch_add(e, VKT_K_LOSS_SCALE, bind, VKT_COUNT(bind), NULL, 0, spec, VKT_COUNT(spec), 1, 1, 1);
 }
 
 /* ---- sgd: param, grad, buf (absent without momentum), step ---- */
@@ -76,6 +93,7 @@ static void sgd_emit(const vkt_node *n, vkt_emit *e)
         [SGD_STEP] = VKT_WHOLE(n->in[3]),  [SGD_PARAM_OUT] = VKT_WHOLE(n->in[0]), [SGD_BUF_OUT] = VKT_WHOLE(n->in[2])
     };
     if (!momentum) bind[SGD_BUF].t = bind[SGD_BUF_OUT].t = (vkt_tensor){ 0 };
+    settle_step(n, e);
     emit_windows(n, e, momentum ? VKT_K_SGD_MOMENTUM : VKT_K_SGD, bind, momentum ? VKT_COUNT(bind) : SGD_BUF_OUT,
                  ~(1u << SGD_STEP), &push, sizeof push);
 }
@@ -146,6 +164,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
                         [ADAM_MOMENT1] = VKT_WHOLE(n->in[2]),     [ADAM_MOMENT2] = VKT_WHOLE(n->in[3]),
                         [ADAM_STEP] = VKT_WHOLE(n->in[4]),        [ADAM_PARAM_OUT] = VKT_WHOLE(n->in[0]),
                         [ADAM_MOMENT1_OUT] = VKT_WHOLE(n->in[2]), [ADAM_MOMENT2_OUT] = VKT_WHOLE(n->in[3]) };
+    settle_step(n, e);
     emit_windows(n, e, VKT_K_ADAM, bind, VKT_COUNT(bind), ~(1u << ADAM_STEP), &push, sizeof push);
 }
 

@@ -66,20 +66,22 @@ typedef struct work {
 
 /* How a work is cut. */
 typedef struct cuts {
-    uint64_t plane[2]; /* bytes of one channel's picture, P x Q and H x W */
+    uint64_t plane[2]; /* elements of one channel's picture, P x Q and H x W */
     uint64_t channels; /* of one dispatch */
     uint64_t parts;    /* groups that a row of work can be shared by */
     uint64_t gy;       /* ... and is */
 } cuts;
 
-static bool cut(const vkt_emit *e, const geometry *o, const work *w, uint32_t lanes, cuts *c)
+static bool cut(const vkt_emit *e, const geometry *o, const work *w, const vkt_bind *bind, uint32_t lanes, cuts *c)
 {
-    c->plane[0] = (uint64_t)o->push.P * o->push.Q * o->n4 * 16;
-    c->plane[1] = (uint64_t)o->push.H * o->push.W * o->n4 * 16;
-    /* Channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 16, as planes are whole vec4s. */
+    uint32_t size = 4; /* bytes of the smallest element */
+    for (uint32_t i = 0; i < w->n_bind; i++) size = VKT_MIN(size, vkt_element_bytes(vkt_lowered_value(e, bind[i].t)));
+    c->plane[0] = (uint64_t)o->push.P * o->push.Q * o->n4 * 4;
+    c->plane[1] = (uint64_t)o->push.H * o->push.W * o->n4 * 4;
+    /* Channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 64 / size, as planes are whole vec4s. */
     uint32_t unit = 1;
-    while (unit * c->plane[0] % VKT_ALIGN_BYTES || unit * c->plane[1] % VKT_ALIGN_BYTES) unit *= 2;
-    const uint64_t fit = e->lim->max_storage_range_bytes / VKT_MAX(c->plane[0], c->plane[1]);
+    while (unit * c->plane[0] * size % VKT_ALIGN_BYTES || unit * c->plane[1] * size % VKT_ALIGN_BYTES) unit *= 2;
+    const uint64_t fit = e->lim->max_storage_range_bytes / 4 / VKT_MAX(c->plane[0], c->plane[1]);
     c->channels = fit >= o->channels ? o->channels : fit / unit * unit;
     if (c->channels == 0) return false;
     const uint64_t rows = w->rows * c->channels;
@@ -98,20 +100,18 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, const geometry *o, con
         lanes, [POOL_SPEC_R] = o->R, [POOL_SPEC_S] = o->S, [POOL_SPEC_N4] = o->n4, [POOL_SPEC_INSIDE] = w->inside
     };
     cuts k;
-    if (!cut(e, o, w, lanes, &k)) {
+    if (!cut(e, o, w, bind, lanes, &k)) {
         const vkt_result r = vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                       "%s: windows of %llu elements in pictures of %llu bytes do not fit this device",
-                                      n->op->name, (unsigned long long)w->taps, (unsigned long long)k.plane[1]);
+                                      n->op->name, (unsigned long long)w->taps, (unsigned long long)k.plane[1] * 4);
         vkt_emit_error(e, r);
         return;
     }
     for (uint64_t c = 0; c < o->channels; c += k.channels) {
         vkt_pool2d_push push = o->push;
         push.channels = (uint32_t)VKT_MIN(k.channels, o->channels - c);
-        for (uint32_t i = 0; i < w->n_bind; i++) {
-            bind[i].offset_bytes = c * k.plane[i == w->big];
-            bind[i].bytes = push.channels * k.plane[i == w->big];
-        }
+        for (uint32_t i = 0; i < w->n_bind; i++)
+            bind[i] = vkt_part(e, bind[i].t, c * k.plane[i == w->big], push.channels * k.plane[i == w->big]);
         vkt_dispatch_add(e, w->kernel, bind, w->n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
                          (uint64_t)push.channels * w->rows, (uint32_t)k.gy, 1);
     }
@@ -256,6 +256,7 @@ const vkt_op vkt_op_pool2d = {
     .attr_bytes = sizeof(vkt_pool2d_attr),
     .infer = pool_infer,
     .emit = pool_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
     .backward = pool_backward,
     .sample = pool_sample,
     .rel_tol = 2e-6f,
@@ -327,6 +328,7 @@ const vkt_op vkt_op_pool2d_dx = {
     .attr_bytes = sizeof(pool2d_dx_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .tested_by = "pool2d",
     .flops = dx_flops,
     .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",

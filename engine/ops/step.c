@@ -35,6 +35,7 @@ static void step_emit(const vkt_node *n, vkt_emit *e)
 {
     const step_attr *a = n->attr;
     const vkt_step_advance_push push = { .update = a->update,
+                                         .scaled = e->scaled,
                                          .beta1_low = (uint32_t)a->beta1,
                                          .beta1_high = (uint32_t)(a->beta1 >> 32),
                                          .beta2_low = (uint32_t)a->beta2,

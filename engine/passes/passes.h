@@ -7,5 +7,8 @@
 /* live[i]: node i has a side effect, writes a parameter, gradient or moment, makes a kept value, or feeds a live node.
  */
 void vkt_find_live(const vkt_graph *g, bool *live);
+/* half[id]: value `id` may be stored in 16 bits: it is f32 with the batch last, an activation or an input, and every
+ * live node that makes or reads it says that its kernels can (vkt_op.half). */
+void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 #endif

@@ -40,12 +40,12 @@ static bool is_free_to_take(const vkt_emit *e, const vkt_node *n, uint32_t i, co
 /* Moves the node's first output into an input's memory, where its row allows it. */
 static void take_place(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
-    const vkt_value *y = vkt_node_out(n, 0);
+    const vkt_value *y = vkt_lowered_value(e, n->out[0]);
     if (!n->op->in_place || y->alias || y->role != VKT_ROLE_ACTIVATION) return;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const vkt_value *x = vkt_node_in(n, i);
-        if ((n->op->in_place >> i & 1) &&
-            (x->dtype != y->dtype || x->layout != y->layout || !vkt_shape_equal(x->shape, y->shape)))
+        const vkt_value *x = vkt_lowered_value(e, n->in[i]);
+        if ((n->op->in_place >> i & 1) && (x->dtype != y->dtype || x->storage != y->storage || x->layout != y->layout ||
+                                           !vkt_shape_equal(x->shape, y->shape)))
             return;
     }
     for (uint32_t i = 0; i < n->n_in; i++)

@@ -8,13 +8,20 @@ static uint32_t kernel_bindings(const vkt_kernel_row *row)
     return row->reads | row->writes;
 }
 
+static vkt_precision storage_of(const vkt_dispatch *d, uint32_t b)
+{
+    return (vkt_precision)(d->storage >> 2 * b & 3);
+}
+
 /* Texel loads where the device wants them and every such window fits into a view. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
     for (uint32_t b = 0; b < d->n_bind; b++)
-        if ((row->texels >> b & 1) && d->bind[b].t.id && vkt_range_of(p, &d->bind[b]).bytes / 16 > most) return false;
+        if ((row->texels >> b & 1) && d->bind[b].t.id &&
+            vkt_range_of(p, &d->bind[b]).bytes / (storage_of(d, b) ? 8 : 16) > most)
+            return false;
     return true;
 }
 
@@ -30,8 +37,8 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
                             row->name, given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
-        const uint64_t most =
-            texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
+        const uint64_t most = texels >> b & 1 ? (storage_of(d, b) ? 8 : 16) * p->ctx->limits.max_texel_elements
+                                              : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
             char a[24], c[24];
             return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound whole, and this device binds at most %s",
@@ -49,7 +56,8 @@ static vkt_result make_pipelines(vkt_program *p)
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
         const bool texel = use_texels(p, d, row);
         VKT_TRY(check_dispatch(p, d, row, texel ? row->texels : 0));
-        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, texel, d->spec, d->n_spec, &p->pipelines[i]));
+        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec,
+                                 &p->pipelines[i]));
     }
     return VKT_OK;
 }
@@ -74,12 +82,14 @@ static vkt_result make_pool(vkt_program *p)
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
 }
 
-static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
+/* The formats that lib/load.glsl declares. */
+static vkt_result make_view(vkt_program *p, vkt_range r, vkt_precision storage, VkBufferView *out)
 {
     vkt_ctx *ctx = p->ctx;
     const VkBufferViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
                                           .buffer = r.buffer->handle,
-                                          .format = VK_FORMAT_R32G32B32A32_SFLOAT,
+                                          .format = storage == VKT_PRECISION_F32 ? VK_FORMAT_R32G32B32A32_SFLOAT
+                                                                                 : VK_FORMAT_R16G16B16A16_UINT,
                                           .offset = r.offset_bytes,
                                           .range = r.bytes };
     VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateBufferView(ctx->device, &info, NULL, out), "vkCreateBufferView"));
@@ -105,7 +115,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
         if (!d->bind[b].t.id) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
         const bool texel = p->pipelines[i]->texels >> b & 1;
-        if (texel) VKT_TRY(make_view(p, r, &views[n]));
+        if (texel) VKT_TRY(make_view(p, r, storage_of(d, b), &views[n]));
         infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.offset_bytes, r.bytes };
         writes[n] = (VkWriteDescriptorSet){ .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                             .dstSet = p->sets[i],

@@ -22,10 +22,10 @@ static void graph_text(const vkt_program *p, vkt_text *t)
         const vkt_node *n = g->nodes[i];
         vkt_text_add(t, "  %3zu %-16s", i, n->op->name);
         for (uint32_t k = 0; k < n->n_in; k++)
-            vkt_text_add(t, "%s%s", k ? ", " : " ", n->in[k].id ? g->values[n->in[k].id].name : "-");
+            vkt_text_add(t, "%s%s", k ? ", " : " ", n->in[k].id ? vkt_lowered_value(&p->lowered, n->in[k])->name : "-");
         for (uint32_t k = 0; k < n->n_out; k++) {
-            const vkt_value *v = &g->values[n->out[k].id];
-            vkt_text_add(t, "%s%s %s %s%s%s", k ? ", " : " -> ", v->name, vkt_dtype_name(v->dtype),
+            const vkt_value *v = vkt_lowered_value(&p->lowered, n->out[k]);
+            vkt_text_add(t, "%s%s %s %s%s%s", k ? ", " : " -> ", v->name, vkt_element_name(v),
                          vkt_shape_text(v->shape, shape), v->layout == VKT_BATCH_LAST ? " batch-last" : "",
                          v->alias ? " (alias)" : "");
         }
@@ -63,19 +63,19 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     }
 }
 
-vkt_result vkt_program_text(const vkt_program *p, vkt_text *t)
+static void program_text(const vkt_program *p, vkt_text *t)
 {
     vkt_text_add(t, "program %s\n", p->name);
     graph_text(p, t);
     vkt_plan_text(&p->plan, &p->lowered, t);
     dispatches_text(p, t);
-    return t->failed ? vkt_fail_nomem(t->h, "a program's text", t->len) : VKT_OK;
 }
 
 void vkt_program_log(const vkt_program *p)
 {
     vkt_text t = { .h = &p->ctx->host };
-    if (vkt_program_text(p, &t) == VKT_OK)
+    program_text(p, &t);
+    if (!t.failed)
         for (char *line = t.s, *end; line && *line; line = end) {
             end = line + strcspn(line, "\n");
             vkt_log(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
@@ -87,16 +87,8 @@ void vkt_program_log(const vkt_program *p)
 vkt_result vkt_program_print(const vkt_program *p, char **text)
 {
     vkt_text t = { .h = &p->ctx->host };
-    const vkt_result r = vkt_program_text(p, &t);
-    if (r != VKT_OK) vkt_text_free(&t);
-    *text = t.s;
-    return r;
-}
-
-void vkt_text_release(const vkt_program *p, char **text)
-{
-    vkt_free(&p->ctx->host, *text);
-    *text = NULL;
+    program_text(p, &t);
+    return vkt_text_give(&t, text);
 }
 
 void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)

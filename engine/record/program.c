@@ -69,11 +69,21 @@ static vkt_result finish_graph(vkt_program *p)
 {
     vkt_graph *g = p->g;
     if (g->step.id && !g->has_advance) {
+        const size_t n_values = g->n_values;
+        const vkt_tensor words = g->words, clock = g->clock;
         vkt_step_advance(g, g->has_optimizer);
-        g->has_advance = true;
+        const vkt_result r = g->status;
+        g->has_advance = r == VKT_OK;
+        if (!g->has_advance) { /* the graph is as it was: the caller may try again */
+            g->n_values = n_values;
+            g->words = words;
+            g->clock = clock;
+            g->status = VKT_OK;
+            return r;
+        }
     }
-    g->finished = g->status == VKT_OK;
-    return g->status;
+    g->finished = true;
+    return VKT_OK;
 }
 
 static vkt_access access_of(uint16_t kernel)
@@ -82,13 +92,15 @@ static vkt_access access_of(uint16_t kernel)
     return (vkt_access){ row->reads, row->writes };
 }
 
-static vkt_result lower_and_plan(vkt_program *p)
+static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
 {
     vkt_graph *g = p->g;
-    bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + 1, sizeof *live);
-    if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes);
+    bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + g->n_values + 1, sizeof *live);
+    if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes + g->n_values);
+    bool *half = live + g->n_nodes;
     vkt_find_live(g, live);
-    vkt_result r = vkt_lower(g, &p->ctx->limits, live, &p->lowered);
+    if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
+    vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
     p->options.access = access_of;
@@ -141,7 +153,7 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 static vkt_result make_inputs(vkt_program *p)
 {
     for (size_t i = 1; i < p->g->n_values; i++) {
-        const vkt_value *v = &p->g->values[i];
+        const vkt_value *v = &p->lowered.values[i];
         if (v->role != VKT_ROLE_INPUT || v->alias) continue;
         VKT_TRY(vkt_buffer_create(p->ctx, VKT_PLACE_DEVICE, VKT_MEM_ACTIVATIONS, v->bytes, v->name, &p->inputs[i]));
         VKT_TRY(vkt_fill(p->ctx, p->inputs[i], 0, vkt_round_up(v->bytes, 4), 0));
@@ -196,9 +208,11 @@ static vkt_result make_memory(vkt_program *p)
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
+    if ((unsigned)params->precision > VKT_PRECISION_BF16)
+        return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
     VKT_TRY(finish_graph(p));
     VKT_TRY(match_store(p));
-    VKT_TRY(lower_and_plan(p));
+    VKT_TRY(lower_and_plan(p, params->precision));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);
@@ -206,9 +220,13 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     if (!p->blocks || !p->inputs || !p->arrays) return vkt_fail_nomem(h, "a program", p->g->n_values * sizeof(void *));
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
-    if (vkt_env_int("VKT_DEBUG", 0) >= 3) vkt_program_log(p);
-    return vkt_record(p, params->profile);
+    if (p->debug.level >= 3) vkt_program_log(p);
+    const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0;
+    VKT_TRY(vkt_record(p, params->profile || measure));
+    return measure ? vkt_debug_start(p) : VKT_OK;
 }
+
+static const vkt_plan_options apart = { .guard_bytes = VKT_ALIGN_BYTES };
 
 static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                          vkt_plan_options options, vkt_program **out)
@@ -218,7 +236,8 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
     const vkt_program_params none = { 0 };
-    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options };
+    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options, .debug.level = vkt_debug_level() };
+    if (p->debug.level >= 4) p->options = apart; /* each value keeps what was written to it */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)
@@ -237,7 +256,7 @@ vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, cons
 vkt_result vkt_program_create_guarded(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out)
 {
-    return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES }, out);
+    return create(ctx, g, store, params, apart, out);
 }
 
 vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
@@ -252,6 +271,7 @@ void vkt_program_destroy(vkt_program **pp)
     if (!p) return;
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
+    vkt_debug_end(p);
     vkt_record_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);

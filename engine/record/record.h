@@ -60,17 +60,32 @@ struct vkt_program {
     vkt_commands commands, profiled; /* profiled.cmd: the same with timestamps, if asked for */
     vkt_timer timer;
 
+    struct {
+        int64_t level; /* VKT_DEBUG when the program was made */
+        uint64_t *ns;  /* GPU time so far by dispatch, then the marks of one run; NULL: not measured */
+        uint64_t runs; /* measured */
+    } debug;
+
     uint64_t runs;                 /* submitted so far */
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
 /* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
+/* All bytes of a value of the graph, rounded up to 4. */
+vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* Pipelines, descriptor sets and the recorded command buffers. */
 vkt_result vkt_record(vkt_program *p, bool profile);
 void vkt_record_free(vkt_program *p);
-vkt_result vkt_program_text(const vkt_program *p, vkt_text *t);
-/* The same, line by line, at VKT_LOG_DEBUG. */
+/* Submits one of the program's command buffers as its next run. */
+vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index);
+/* vkt_program_read of any value that a dispatch touches. */
+vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
+/* debug.c: what VKT_DEBUG asks for, from level 2 on. A run that waits for its end; the times, logged. */
+vkt_result vkt_debug_start(vkt_program *p);
+vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
+void vkt_debug_end(vkt_program *p);
+/* vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
 
 #endif

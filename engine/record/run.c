@@ -1,5 +1,5 @@
 /* record/run.c - what happens per run: a few words of step state, one submission; and reading what it left. */
-#include "record/debug.h"
+#include "record/record.h"
 
 #include "abi/step.abi.h"
 
@@ -11,7 +11,7 @@ static vkt_result wait_run(vkt_program *p, uint64_t r)
     return vkt_wait(p->ctx, p->values[r % VKT_RUN_RING]);
 }
 
-static vkt_result submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index)
+vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index)
 {
     const uint64_t r = p->runs;
     if (run && p->g->batch && run->rows > p->g->batch)
@@ -33,7 +33,8 @@ static vkt_result submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd
 
 vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
 {
-    return submit(p, run, p->commands.cmd, run_index);
+    if (p->debug.level >= 2) return vkt_debug_run(p, run, run_index);
+    return vkt_program_submit(p, run, p->commands.cmd, run_index);
 }
 
 static vkt_result check_run(const vkt_program *p, uint64_t run_index)
@@ -55,6 +56,8 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
     out->rows = m[METRIC_ROWS] == UINT32_MAX ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
     out->t = m[METRIC_T];
+    memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
+    out->skipped = m[METRIC_SKIPPED];
     return VKT_OK;
 }
 
@@ -93,9 +96,9 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     return VKT_OK;
 }
 
-static vkt_range whole(const vkt_program *p, vkt_tensor t)
+vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t)
 {
-    const vkt_bind b = { .t = t, .bytes = p->g->values[t.id].bytes };
+    const vkt_bind b = { .t = t, .bytes = p->lowered.values[t.id].bytes };
     vkt_range r = vkt_range_of(p, &b);
     r.bytes = vkt_round_up(b.bytes, 4);
     return r;
@@ -110,8 +113,8 @@ static bool is_plain(const vkt_value *v)
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)
 {
     VKT_TRY(check_value(p, t, bytes, true));
-    const vkt_value *v = &p->g->values[t.id];
-    const vkt_range at = whole(p, t);
+    const vkt_value *v = &p->lowered.values[t.id];
+    const vkt_range at = vkt_range_of_value(p, t);
     vkt_buffer *buffer = p->inputs[vkt_root(p->g, t)];
     if (is_plain(v)) return vkt_upload(p->ctx, buffer, at.offset_bytes, data, bytes);
     void *physical = vkt_alloc(&p->ctx->host, at.bytes);
@@ -122,18 +125,23 @@ vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uin
     return r;
 }
 
-vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes)
+vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data)
 {
-    VKT_TRY(check_value(p, t, bytes, false));
-    const vkt_value *v = &p->g->values[t.id];
-    const vkt_range at = whole(p, t);
-    if (is_plain(v)) return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, data, bytes);
+    const vkt_value *v = &p->lowered.values[t.id];
+    const vkt_range at = vkt_range_of_value(p, t);
+    if (is_plain(v)) return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, data, v->bytes);
     void *physical = vkt_alloc(&p->ctx->host, at.bytes);
     if (!physical) return vkt_fail_nomem(&p->ctx->host, v->name, at.bytes);
     const vkt_result r = vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, physical, at.bytes);
     if (r == VKT_OK) vkt_unpack_value(v, physical, data);
     vkt_free(&p->ctx->host, physical);
     return r;
+}
+
+vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes)
+{
+    VKT_TRY(check_value(p, t, bytes, false));
+    return vkt_program_fetch(p, t, data);
 }
 
 /* ---- profile ---- */
@@ -146,7 +154,7 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     const size_t n = p->lowered.n;
     uint64_t index = 0, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
-    vkt_result r = submit(p, run, p->profiled.cmd, &index);
+    vkt_result r = vkt_program_submit(p, run, p->profiled.cmd, &index);
     if (r == VKT_OK) r = wait_run(p, index);
     if (r == VKT_OK) r = vkt_timer_read(p->ctx, &p->timer, ns);
     for (size_t i = 0; r == VKT_OK && i < n && i < capacity; i++) {
@@ -160,42 +168,4 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     if (r == VKT_OK) *count = (uint32_t)n;
     vkt_free(&p->ctx->host, ns);
     return r;
-}
-
-/* ---- for tests ---- */
-
-vkt_result vkt_program_poison(vkt_program *p, uint32_t word)
-{
-    for (size_t i = 0; i < p->plan.n_blocks; i++)
-        VKT_TRY(vkt_fill(p->ctx, p->blocks[i], 0, p->plan.block_bytes[i], word));
-    return VKT_OK;
-}
-
-vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact, const char **bad)
-{
-    *intact = true;
-    *bad = NULL;
-    for (uint32_t i = 1; i < p->plan.n && *intact; i++) {
-        const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
-        const bool packed = v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_SCRATCH;
-        if (!packed || v->alias || p->plan.life[i].first > p->plan.life[i].last) continue;
-        const vkt_place at = p->plan.place[i];
-        const uint64_t from = at.offset_bytes + vkt_round_up(v->bytes, 4);
-        const uint64_t to = at.offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) + p->options.guard_bytes;
-        uint32_t words[2 * VKT_ALIGN_BYTES / 4];
-        VKT_TRY(vkt_readback(p->ctx, p->blocks[at.index], from, words, to - from));
-        for (uint64_t k = 0; k < (to - from) / 4; k++)
-            if (words[k] != word) *intact = false;
-        if (!*intact) *bad = v->name;
-    }
-    return VKT_OK;
-}
-
-vkt_result vkt_program_read_raw(vkt_program *p, vkt_tensor t, void *physical, uint64_t bytes)
-{
-    const vkt_value *v = &p->g->values[t.id];
-    if (t.id == 0 || t.id >= p->g->n_values || bytes != v->bytes || bytes % 4)
-        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want the physical size of a value of this graph");
-    const vkt_range at = whole(p, t);
-    return vkt_readback(p->ctx, (vkt_buffer *)(uintptr_t)at.buffer, at.offset_bytes, physical, bytes);
 }

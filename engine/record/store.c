@@ -1,6 +1,7 @@
 /* record/store.c - parameters, gradients, moments and the optimizer's clock on the device. */
 #include "record/record.h"
 
+#include "abi/loss_scale.abi.h"
 #include "abi/step.abi.h"
 #include "base/fixed.h"
 
@@ -48,6 +49,7 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
         if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
     if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
     if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);
+    if (r == VKT_OK) r = vkt_store_set_loss_scale(s, &(vkt_loss_scale){ .scale = 0 });
     if (r == VKT_OK)
         *out = s;
     else
@@ -120,7 +122,7 @@ vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)
 {
     if (t > UINT32_MAX) return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: the clock stops at 2^32 - 1 steps");
     const uint64_t q1 = vkt_fixed_pow(s->beta1, t), q2 = vkt_fixed_pow(s->beta2, t);
-    uint32_t w[CLOCK_WORDS] = { 0 };
+    uint32_t w[CLOCK_SCALE] = { 0 };
     w[CLOCK_T] = (uint32_t)t;
     w[CLOCK_KEY0] = (uint32_t)seed;
     w[CLOCK_KEY1] = (uint32_t)(seed >> 32);
@@ -137,5 +139,26 @@ vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
     VKT_TRY(vkt_readback(s->ctx, s->clock, 0, w, sizeof w));
     *t = w[CLOCK_T];
     *seed = w[CLOCK_KEY0] | (uint64_t)w[CLOCK_KEY1] << 32;
+    return VKT_OK;
+}
+
+vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l)
+{
+    const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;
+    uint32_t w[] = { 0, l->good_steps, l->skipped };
+    memcpy(w, &scale, sizeof scale);
+    if (w[0] & 0x7fffff || w[0] < LOSS_SCALE_LEAST || w[0] > LOSS_SCALE_MOST || l->good_steps >= LOSS_SCALE_INTERVAL)
+        return vkt_fail(&s->ctx->host, VKT_E_ARG,
+                        "store: want a loss scale that is a power of two, and fewer than %d good steps, got %g and %u",
+                        LOSS_SCALE_INTERVAL, (double)scale, l->good_steps);
+    return vkt_upload(s->ctx, s->clock, 4 * CLOCK_SCALE, w, sizeof w);
+}
+
+vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l)
+{
+    uint32_t w[3];
+    VKT_TRY(vkt_readback(s->ctx, s->clock, 4 * CLOCK_SCALE, w, sizeof w));
+    *l = (vkt_loss_scale){ .good_steps = w[1], .skipped = w[2] };
+    memcpy(&l->scale, w, sizeof l->scale);
     return VKT_OK;
 }

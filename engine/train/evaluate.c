@@ -19,7 +19,9 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     VKT_TRY(vkt_graph_status(e->g));
     vkt_binding arrays[3];
     vkt_feed_bind(&e->feed, v, arrays);
-    const vkt_program_params pp = { .name = "evaluate", .arrays = arrays, .n_arrays = 3 };
+    const vkt_program_params pp = {
+        .name = "evaluate", .arrays = arrays, .n_arrays = 3, .precision = t->params.precision
+    };
     return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
 }
 

@@ -6,7 +6,8 @@
  *   vktrain.best.<name>     those of the best epoch           F32, once there is one
  *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
- *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact) */
+ *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact),
+ * and in half precision vktrain.loss_scale: scale, good steps, skipped steps */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -28,6 +29,7 @@ typedef struct state {
     float *part[4]; /* by vkt_store_part; [1], the gradient, is no state */
     double *history;
     uint32_t n_history;
+    vkt_loss_scale scale;
 } state;
 
 static const char *const prefixes[4] = { "", NULL, "vktrain.moment1.", "vktrain.moment2." };
@@ -98,13 +100,14 @@ static void numbers_end(numbers n)
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
+    static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
     const numbers locale = numbers_begin();
     snprintf(out, TEXT_ROOM,
              "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
-             "%a beta2 %a eps %a",
+             "%a beta2 %a eps %a%s",
              t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
              (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
-             (double)o->eps);
+             (double)o->eps, precisions[t->params.precision]);
     numbers_end(locale);
 }
 
@@ -116,6 +119,27 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
              p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
              p->best_epoch, p->since_best, p->stopped);
     numbers_end(locale);
+}
+
+static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    vkt_loss_scale l;
+    VKT_TRY(vkt_store_get_loss_scale(t->store, &l));
+    const numbers locale = numbers_begin();
+    snprintf(out, TEXT_ROOM, "%a %u %u", (double)l.scale, l.good_steps, l.skipped);
+    numbers_end(locale);
+    return VKT_OK;
+}
+
+/* Of a run that has none, what a new one has. */
+static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
+{
+    *l = (vkt_loss_scale){ .scale = 0 };
+    if (t->params.precision != VKT_PRECISION_F16) return true;
+    const numbers locale = numbers_begin();
+    const int n = text ? sscanf(text, "%a %" SCNu32 " %" SCNu32, &l->scale, &l->good_steps, &l->skipped) : 0;
+    numbers_end(locale);
+    return n == 3;
 }
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
@@ -156,11 +180,15 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
         add_parts(&s, prefixes[i], s.part[i]);
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
-    char run[TEXT_ROOM], position[TEXT_ROOM];
+    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM];
     run_text(t, run);
     position_text(t, position);
-    const vkt_meta meta[] = { { "vktrain.run", run }, { "vktrain.position", position } };
-    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, meta, 2);
+    if (r == VKT_OK) r = loss_scale_text(t, scale);
+    const vkt_meta meta[] = { { "vktrain.run", run },
+                              { "vktrain.position", position },
+                              { "vktrain.loss_scale", scale } };
+    const size_t n_meta = t->params.precision == VKT_PRECISION_F16 ? 3 : 2;
+    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, meta, n_meta);
     state_free(&s);
     return r;
 }
@@ -212,8 +240,9 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
         e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
-        at->epoch != s->n_history + 1)
-        return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position or history is malformed", path);
+        at->epoch != s->n_history + 1 ||
+        !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale))
+        return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position, history or loss scale is malformed", path);
     VKT_TRY(vkt_safetensors_read_raw(st, e, s->history, e->bytes));
     for (int i = 0; i < 4; i++)
         if (s->part[i]) VKT_TRY(read_all(t, st, path, prefixes[i], s->part[i]));
@@ -241,6 +270,7 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
 static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best, const vkt_position *at, uint64_t seed)
 {
     vkt_history history;
+    VKT_TRY(vkt_store_set_loss_scale(t->store, &s->scale)); /* which may refuse it */
     VKT_TRY(history_from_columns(t, s, &history));
     vkt_history_free(&t->history);
     t->history = history;

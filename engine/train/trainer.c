@@ -57,7 +57,7 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
                  layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
                  plan.dispatches, plan.barriers);
-    vkt_nn_summary_release(t->builder, &layers);
+    vkt_text_release(&layers);
     t->summary = text.s;
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
 }
@@ -71,7 +71,9 @@ static vkt_result build(vkt_trainer *t)
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
     vkt_binding arrays[3];
     vkt_feed_bind(&t->feed, v, arrays);
-    const vkt_program_params pp = { .name = "train", .arrays = arrays, .n_arrays = 3, .profile = p->profile };
+    const vkt_program_params pp = {
+        .name = "train", .arrays = arrays, .n_arrays = 3, .profile = p->profile, .precision = p->precision
+    };
     VKT_TRY(vkt_program_create(t->ctx, t->g, t->store, &pp, &t->program));
     VKT_TRY(make_summary(t));
     if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, &t->validation));

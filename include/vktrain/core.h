@@ -30,24 +30,25 @@ extern "C" {
 #define VKT_VERSION_PATCH 0
 
 /* Every status the library can return, with the sentence that vkt_result_text() gives. */
-#define VKT_RESULTS(X)                                                \
-    X(VKT_OK, "success")                                              \
-    X(VKT_E_ARG, "an argument is wrong")                              \
-    X(VKT_E_SHAPE, "tensor shapes do not fit together")               \
-    X(VKT_E_DTYPE, "a tensor has the wrong element type")             \
-    X(VKT_E_NOMEM, "out of host memory")                              \
-    X(VKT_E_DEVICE_MEMORY, "the device is out of memory")             \
-    X(VKT_E_MEMORY_CAP, "the memory cap would be exceeded")           \
-    X(VKT_E_NO_LOADER, "no Vulkan loader (libvulkan.so.1) was found") \
-    X(VKT_E_NO_DEVICE, "no usable Vulkan device was found")           \
-    X(VKT_E_FEATURE, "the device lacks a required feature")           \
-    X(VKT_E_DEVICE_LOST, "the device was lost")                       \
-    X(VKT_E_DRIVER, "the Vulkan driver reported an error")            \
-    X(VKT_E_IO, "reading or writing a file failed")                   \
-    X(VKT_E_FORMAT, "a file is malformed or of another kind")         \
-    X(VKT_E_NOT_FOUND, "a named thing does not exist")                \
-    X(VKT_E_STATE, "the call does not fit the object's state")        \
-    X(VKT_E_UNSUPPORTED, "not supported on this device or in this build")
+#define VKT_RESULTS(X)                                                    \
+    X(VKT_OK, "success")                                                  \
+    X(VKT_E_ARG, "an argument is wrong")                                  \
+    X(VKT_E_SHAPE, "tensor shapes do not fit together")                   \
+    X(VKT_E_DTYPE, "a tensor has the wrong element type")                 \
+    X(VKT_E_NOMEM, "out of host memory")                                  \
+    X(VKT_E_DEVICE_MEMORY, "the device is out of memory")                 \
+    X(VKT_E_MEMORY_CAP, "the memory cap would be exceeded")               \
+    X(VKT_E_NO_LOADER, "no Vulkan loader (libvulkan.so.1) was found")     \
+    X(VKT_E_NO_DEVICE, "no usable Vulkan device was found")               \
+    X(VKT_E_FEATURE, "the device lacks a required feature")               \
+    X(VKT_E_DEVICE_LOST, "the device was lost")                           \
+    X(VKT_E_DRIVER, "the Vulkan driver reported an error")                \
+    X(VKT_E_IO, "reading or writing a file failed")                       \
+    X(VKT_E_FORMAT, "a file is malformed or of another kind")             \
+    X(VKT_E_NOT_FOUND, "a named thing does not exist")                    \
+    X(VKT_E_STATE, "the call does not fit the object's state")            \
+    X(VKT_E_UNSUPPORTED, "not supported on this device or in this build") \
+    X(VKT_E_NAN, "a computed value is not a number")
 
 typedef enum vkt_result {
 #define VKT_RESULT_ENUM(name, text) name,
@@ -70,6 +71,14 @@ typedef enum vkt_log_level {
     VKT_LOG_DEBUG        /* plans, allocations, pipelines */
 } vkt_log_level;
 
+/* VKT_DEBUG=N in the environment, when a context or a program is made: each level does what those below it do, in lines
+ * of VKT_LOG_DEBUG, which it lets through whatever log_level says.
+ *   1  the device, each buffer, the most memory in use; Vulkan objects get names
+ *   2  GPU time per kernel when a program is destroyed; a run returns when it is done
+ *   3  graph, memory plan, dispatches and barriers of a program
+ *   4  values share no memory, and vkt_program_run returns VKT_E_NAN if the run made one: the first op in the order of
+ *      the graph that wrote a NaN is named, with value and index */
+
 /* Called with one line without a newline. May be called from worker threads, one call at a time per context. */
 typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 
@@ -87,6 +96,10 @@ typedef struct vkt_host {
     void *log_user;          /* handed to `log` */
     vkt_log_level log_level; /* lines above this level are dropped */
 } vkt_host;
+
+/* Frees a text that the library made and sets it to NULL; NULL already is fine. The text may outlive what made it, but
+ * not the allocator. */
+VKT_API void vkt_text_release(char **text);
 
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
 

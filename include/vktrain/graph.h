@@ -192,7 +192,8 @@ VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor or
                                    const float *scale, const float *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
 
-/* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. */
+/* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
+ * vkt_update, or it tells of the step what it was before. */
 VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
 
 /* ---- differentiation and update ---------------------------------------------------------------------------------- */
@@ -268,6 +269,19 @@ VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
+/* How the loss is scaled in VKT_PRECISION_F16, so that small gradients are not lost in 16 bits: vkt_backward starts
+ * from `scale` instead of 1, and vkt_update divides by it (VKT_PART_GRADIENT holds scaled gradients). A step whose
+ * gradients are not all finite is skipped, without the host: parameters, moments and t stay as they are, the scale is
+ * halved. It is doubled after every 2000 steps in a row without that. (torch.amp.GradScaler with its defaults.) */
+typedef struct vkt_loss_scale {
+    float scale;         /* a power of two from 2^-126 to 2^126; 0: 65536 */
+    uint32_t good_steps; /* since the scale changed; below 2000 */
+    uint32_t skipped;    /* steps, in all */
+} vkt_loss_scale;
+/* Part of the training state, as the clock is; programs of other precisions leave it alone. */
+VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l);
+VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 typedef struct vkt_binding {
@@ -275,12 +289,22 @@ typedef struct vkt_binding {
     vkt_array *array;
 } vkt_binding;
 
+/* How a program stores activations and their gradients. All arithmetic is f32; parameters, their gradients, moments and
+ * losses are stored as f32 whatever is asked for, and so is every value that some op cannot read or write in 16 bits:
+ * vkt_program_print tells. */
+typedef enum vkt_precision {
+    VKT_PRECISION_F32 = 0,
+    VKT_PRECISION_F16, /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
+    VKT_PRECISION_BF16 /* the upper half of a f32: its range, 8 significant bits */
+} vkt_precision;
+
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;
     uint64_t max_bytes; /* refuse a plan above this; 0: only the context's cap counts */
     bool profile;       /* record a second command buffer with a timestamp around every dispatch */
+    vkt_precision precision;
 } vkt_program_params;
 
 /* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is
@@ -305,8 +329,10 @@ VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t 
 typedef struct vkt_metrics {
     float loss;
     float correct;
-    uint32_t rows; /* real rows; 0: all, in a graph without a gather, which knows no batch */
-    uint32_t t;    /* the optimizer's step after the run */
+    uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which knows no batch */
+    uint32_t t;       /* the optimizer's step after the run */
+    float loss_scale; /* of the run; 1 where the loss is not scaled */
+    uint32_t skipped; /* steps that were skipped so far, this one included: see vkt_loss_scale */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */
@@ -325,9 +351,8 @@ typedef struct vkt_plan_info {
     uint32_t dispatches, barriers;
 } vkt_plan_info;
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
-/* Graph, memory plan, dispatches and barriers as text. *text is malloc'ed by the host allocator: vkt_text_release. */
+/* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
-VKT_API void vkt_text_release(const vkt_program *p, char **text);
 
 /* GPU time of each dispatch of the last profiled run. `profile` must have been set. */
 typedef struct vkt_kernel_time {

@@ -89,10 +89,9 @@ VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
  * on every machine, whatever else draws. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
-/* The table of layers: name, output shape, parameters, bytes of parameters and of output. Text of the graph's
- * allocator: free with vkt_nn_summary_release. */
+/* The table of layers: name, output shape, parameters, bytes of parameters and of output:
+ * vkt_text_release. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
-VKT_API void vkt_nn_summary_release(const vkt_builder *b, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b);
 
 #ifdef __cplusplus

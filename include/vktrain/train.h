@@ -68,6 +68,7 @@ typedef struct vkt_trainer_params {
     bool no_shuffle;               /* rows in the order of the data set, every epoch */
     uint32_t workers;              /* threads that fill batches when streaming; 0: 2 */
     bool profile;                  /* allow vkt_trainer_profile */
+    vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
 } vkt_trainer_params;
 
 typedef struct vkt_trainer vkt_trainer;

@@ -14,6 +14,7 @@ enum {
     OPT_BATCH,
     OPT_LR,
     OPT_OPTIMIZER,
+    OPT_PRECISION,
     OPT_SEED,
     OPT_PATIENCE,
     OPT_CHECKPOINT,
@@ -40,6 +41,8 @@ static const struct argp_option table[] = {
     { "batch", OPT_BATCH, "N", 0, "samples per step (128)", 2 },
     { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 2 },
     { "optimizer", OPT_OPTIMIZER, "NAME", 0, "adam (default), keras-adam, sgd, momentum or nesterov (0.9)", 2 },
+    { "precision", OPT_PRECISION, "NAME", 0,
+      "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
     { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout (1)", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs without a better validation accuracy (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
@@ -66,6 +69,14 @@ static const struct {
     { "momentum", { .kind = VKT_SGD, .momentum = 0.9f } },
     { "nesterov", { .kind = VKT_SGD, .momentum = 0.9f, .nesterov = true } },
 };
+
+const char *precision_name(vkt_precision p)
+{
+    static const char *const names[] = {
+        [VKT_PRECISION_F32] = "f32", [VKT_PRECISION_F16] = "f16", [VKT_PRECISION_BF16] = "bf16"
+    };
+    return names[p];
+}
 
 /* ---- values: each ends the program with a message when `text` is none ---- */
 
@@ -117,6 +128,14 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
     return optimizers[0].value;
 }
 
+static vkt_precision precision(struct argp_state *state, const char *text)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, precision_name((vkt_precision)i)) == 0) return (vkt_precision)i;
+    argp_error(state, "--precision: want f32, f16 or bf16, got '%s'", text);
+    return VKT_PRECISION_F32;
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     train_options *o = state->input;
@@ -131,6 +150,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_BATCH: o->batch = integer32(state, "batch", text, 1); break;
     case OPT_LR: o->lr = rate(state, text); break;
     case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
+    case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_SEED: o->seed = integer(state, "seed", text, 0, UINT64_MAX); break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;

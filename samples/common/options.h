@@ -11,11 +11,14 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
+    vkt_precision precision;
     uint64_t seed, memory_limit_bytes;
     const char *checkpoint, *resume, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
 } train_options;
+
+const char *precision_name(vkt_precision p); /* as --precision has it */
 
 /* Reads the command line over the defaults that *o comes with. `doc` is the first paragraph of --help. Prints a message
  * and exits with status 2 when an option is wrong, with 0 after --help. */

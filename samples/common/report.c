@@ -28,23 +28,25 @@ static json_t *epochs(const vkt_trainer *t)
     return list;
 }
 
-static json_t *report(const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_ns)
+static json_t *report(const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns)
 {
     const vkt_device_info *device = vkt_ctx_device(ctx);
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I}", "device", device->name, "driver", device->driver,
-                     "parameters", (json_int_t)vkt_trainer_parameters(t), "epochs", epochs(t), "best_val_acc",
-                     number(vkt_trainer_best_accuracy(t)), "ms_per_step", number(vkt_trainer_ms_per_step(t)),
-                     "host_us_per_step", number(vkt_trainer_host_us_per_step(t)), "first_step_ms",
-                     number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN), "peak_device_bytes",
-                     (json_int_t)memory.reserved_peak_bytes);
+    vkt_loss_scale scale;
+    if (vkt_store_get_loss_scale(vkt_trainer_store(t), &scale) != VKT_OK) return NULL;
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "device", device->name, "driver",
+                     device->driver, "precision", precision, "parameters", (json_int_t)vkt_trainer_parameters(t),
+                     "epochs", epochs(t), "best_val_acc", number(vkt_trainer_best_accuracy(t)), "ms_per_step",
+                     number(vkt_trainer_ms_per_step(t)), "host_us_per_step", number(vkt_trainer_host_us_per_step(t)),
+                     "first_step_ms", number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN), "skipped_steps",
+                     (json_int_t)scale.skipped, "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
 }
 
-bool write_report(const char *path, const vkt_ctx *ctx, const vkt_trainer *t, uint64_t start_ns)
+bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns)
 {
-    json_t *object = report(ctx, t, start_ns);
+    json_t *object = report(ctx, t, precision, start_ns);
     const size_t room = strlen(path) + sizeof ".tmp";
     char *temp = malloc(room);
     bool ok = object && temp;

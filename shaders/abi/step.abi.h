@@ -12,7 +12,12 @@
 #define STEP_C1    7   /* f32: 1 - beta1^t, exact to the last bit for any t */
 #define STEP_C2    8   /* f32: 1 - beta2^t */
 #define STEP_NEXT  9   /* number of the next run; zero in a new buffer */
-#define STEP_WORDS 16
+#define STEP_FOUND 10  /* not 0: this run's gradients are not all finite */
+#define STEP_SKIPPED 11 /* steps that were skipped for that so far */
+#define STEP_Q1    12  /* where the loss is scaled: beta1^t and beta2^t of this run, which the clock takes over if all is well */
+#define STEP_Q2    14
+#define STEP_SCALE 64  /* f32: what the loss, and with it every gradient, is multiplied by. Bound as a scalar: 256 bytes in */
+#define STEP_WORDS 68
 
 /* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. */
 #define RING_SLOTS 8
@@ -26,7 +31,9 @@
 #define METRIC_CORRECT 1 /* f32 */
 #define METRIC_ROWS    2
 #define METRIC_T       3
-#define METRIC_WORDS   4
+#define METRIC_SCALE   4 /* f32 */
+#define METRIC_SKIPPED 5
+#define METRIC_WORDS   6
 
 /* The store's clock (VKT_ROLE_CLOCK). Powers of beta are 0.64 fixed point, low word first: exact on every device. */
 #define CLOCK_T    0
@@ -34,4 +41,7 @@
 #define CLOCK_KEY1 2
 #define CLOCK_Q1   4  /* beta1^t, two words; 2^64 - 1 stands for 1 at t = 0 */
 #define CLOCK_Q2   6
+#define CLOCK_SCALE   8  /* f32, a power of two: see loss_scale.comp */
+#define CLOCK_GOOD    9  /* steps since the scale changed or a step was skipped */
+#define CLOCK_SKIPPED 10 /* steps, in all */
 #define CLOCK_WORDS 16

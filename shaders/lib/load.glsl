@@ -1,11 +1,79 @@
-// load.glsl - vec4 loads from a read-only binding: a texel buffer in a kernel's texel variant, else a storage buffer.
-// On CPU drivers the texel load is the only one without a per-lane loop; on GPUs the storage buffer is as fast.
-// VKT_IN4(binding, name) declares; LOAD4(name, i) reads floats 4i .. 4i+3. The index must be inside the binding: what an
-// index outside gives differs between the two.
+// load.glsl - four neighbouring floats of a binding, which stores them as f32 or in 16 bits: abi/storage.abi.h. One vec4 is then
+// one uvec2 of the same binding; the constant that says so is known when the pipeline is made, so only one way is left of each.
+// Widening is exact; narrowing rounds to nearest, ties to even, as base/half.c does: packHalf2x16 may round as it likes.
+//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3: from a texel buffer in a kernel's texel variant, else from a
+//                              storage buffer. On CPU drivers the texel load is the only one without a per-lane loop; on GPUs the
+//                              storage buffer is as fast. The index must be inside the binding: what an index outside gives
+//                              differs between the two.
+//   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
+//   VKT_INOUT4(binding, name)  both
+#include "abi/storage.abi.h"
+layout(constant_id = STORAGE_SPEC) const uint STORAGE = 0;
+#define STORED_AS(slot) (STORAGE >> (2 * (slot)) & 3u)
+
+vec4 widen(uvec2 h, uint kind)
+{
+    return kind == STORAGE_F16 ? vec4(unpackHalf2x16(h.x), unpackHalf2x16(h.y))
+                               : uintBitsToFloat(uvec4(h.x << 16, h.x & 0xffff0000u, h.y << 16, h.y & 0xffff0000u));
+}
+
+uvec2 narrow(vec4 v, uint kind)
+{
+    const uvec4 u = floatBitsToUint(v), m = u & 0x7fffffffu;
+    const bvec4 nan = greaterThan(m, uvec4(0x7f800000u));
+    uvec4 h;
+    if (kind == STORAGE_F16) {
+        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 15 for 127; a carry is right, up to infinity
+        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats from 0.5 on are 2^-24 apart
+        h = mix(h, tiny, lessThan(m, uvec4(113u << 23)));
+        h = mix(h, uvec4(0x7c00u), greaterThanEqual(m, uvec4(143u << 23)));
+        h = mix(h, 0x7e00u | (m >> 13 & 0x3ffu), nan) | (u >> 16 & 0x8000u);
+    } else h = mix(u + 0x7fffu + (u >> 16 & 1u) >> 16, u >> 16 | 0x40u, nan);
+    return h.xz | h.yw << 16;
+}
+
 #ifdef VKT_TEXEL
-#define VKT_IN4(slot, name) layout(binding = slot, rgba32f) uniform readonly imageBuffer name
-#define LOAD4(name, i) imageLoad(name, int(i))
+#define VKT_IN4(slot, name)                                                         \
+    layout(binding = slot, rgba32f) uniform readonly imageBuffer name;              \
+    layout(binding = slot, rgba16ui) uniform readonly uimageBuffer name##_half;     \
+    vec4 name##_load(uint i)                                                        \
+    {                                                                               \
+        if (STORED_AS(slot) == STORAGE_F32) return imageLoad(name, int(i));         \
+        const uvec4 h = imageLoad(name##_half, int(i));                             \
+        return widen(h.xz | h.yw << 16, STORED_AS(slot));                           \
+    }
 #else
-#define VKT_IN4(slot, name) layout(binding = slot, std430) readonly buffer name##_block { vec4 name[]; }
-#define LOAD4(name, i) name[i]
+#define VKT_IN4(slot, name)                                                         \
+    layout(binding = slot, std430) readonly buffer name##_block { vec4 name[]; };   \
+    layout(binding = slot, std430) readonly buffer name##_block2 { uvec2 name##_half[]; }; \
+    vec4 name##_load(uint i)                                                        \
+    {                                                                               \
+        if (STORED_AS(slot) == STORAGE_F32) return name[i];                         \
+        return widen(name##_half[i], STORED_AS(slot));                              \
+    }
 #endif
+#define LOAD4(name, i) name##_load(i)
+
+#define VKT_OUT4(slot, name)                                                        \
+    layout(binding = slot, std430) writeonly buffer name##_block { vec4 name[]; };  \
+    layout(binding = slot, std430) writeonly buffer name##_block2 { uvec2 name##_half[]; }; \
+    void name##_store(uint i, vec4 v)                                               \
+    {                                                                               \
+        if (STORED_AS(slot) == STORAGE_F32) name[i] = v;                            \
+        else name##_half[i] = narrow(v, STORED_AS(slot));                           \
+    }
+#define STORE4(name, i, v) name##_store(i, v)
+
+#define VKT_INOUT4(slot, name)                                                      \
+    layout(binding = slot, std430) buffer name##_block { vec4 name[]; };            \
+    layout(binding = slot, std430) buffer name##_block2 { uvec2 name##_half[]; };   \
+    vec4 name##_load(uint i)                                                        \
+    {                                                                               \
+        if (STORED_AS(slot) == STORAGE_F32) return name[i];                         \
+        return widen(name##_half[i], STORED_AS(slot));                              \
+    }                                                                               \
+    void name##_store(uint i, vec4 v)                                               \
+    {                                                                               \
+        if (STORED_AS(slot) == STORAGE_F32) name[i] = v;                            \
+        else name##_half[i] = narrow(v, STORED_AS(slot));                           \
+    }

@@ -34,8 +34,8 @@ static void device_and_host_draw_the_same_numbers(void **state)
     const uint32_t lanes[] = { 1, 32, 128 };
     for (size_t i = 0; i < VKT_COUNT(lanes); i++) {
         const vkt_pipeline *p, *again;
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, true, &lanes[i], 1, &p), VKT_OK);
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, &lanes[i], 1, &again), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, true, 0, &lanes[i], 1, &p), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &lanes[i], 1, &again), VKT_OK);
         assert_ptr_equal(p, again); /* the row has no texel variant */
         assert_int_equal(p->texels, 0);
         const VkDescriptorSetAllocateInfo set_info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
@@ -84,12 +84,12 @@ static void pipelines_are_made_once(void **state)
     const uint32_t n = VKT_MIN(100u, ctx->limits.max_workgroup_lanes);
     for (uint32_t i = 0; i < n; i++) { /* the table grows on the way */
         const uint32_t spec[] = { i + 1 };
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &first[i]), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &first[i]), VKT_OK);
     }
     const uint64_t allocs = ctx->counters.host_allocs;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t spec[] = { i + 1 };
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         assert_ptr_equal(p, first[i]);
         assert_true(i == 0 || p->handle != first[i - 1]->handle);
         assert_true(p->layout == first[0]->layout);
@@ -105,18 +105,18 @@ static void pipelines_refuse_nonsense(void **state)
     const vkt_pipeline *p = NULL;
     const uint32_t spec[VKT_MAX_SPECS + 1] = { 8 }, zero = 0, many = ctx->limits.max_workgroup_lanes + 1;
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_NONE, false, spec, 1, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_COUNT, false, spec, 1, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 0, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, VKT_MAX_SPECS + 1, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, &zero, 1, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, &many, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_NONE, false, 0, spec, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_COUNT, false, 0, spec, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 0, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, VKT_MAX_SPECS + 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &zero, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &many, 1, &p), VKT_E_ARG);
     vkt_test_error_says("PHILOX_TEST");
     assert_null(p);
     for (int id = 1; id < VKT_K_COUNT; id++) {
         if (!(vkt_kernel_get((vkt_kernel_id)id)->flags & VKT_KF_SUBGROUP)) continue;
         const uint32_t wrong[] = { ctx->limits.subgroup_size * 2 };
-        assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)id, false, wrong, 1, &p), VKT_E_ARG);
+        assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)id, false, 0, wrong, 1, &p), VKT_E_ARG);
     }
     vkt_ctx_destroy(&ctx);
 }
@@ -132,22 +132,22 @@ static void pipelines_survive_every_failure(void **state)
         fake_reset();
         vkt_ctx *ctx = rig_open(NULL, fake_loader());
         vkt_test_fail_allocation(n);
-        const vkt_result r = vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p);
+        const vkt_result r = vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p);
         failed = vkt_test_allocation_failed();
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
         vkt_test_fail_allocation(0);
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         vkt_ctx_destroy(&ctx);
     }
     for (int32_t n = 1;; n++) {
         fake_reset();
         vkt_ctx *ctx = rig_open(NULL, fake_loader());
         fake.fail_call = n;
-        const vkt_result r = vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p);
+        const vkt_result r = vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p);
         const bool failed = fake.failed != NULL;
         fake.fail_call = 0;
         assert_int_equal(r, failed ? VKT_E_DEVICE_MEMORY : VKT_OK);
-        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p), VKT_OK);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
         vkt_ctx_destroy(&ctx);
         if (failed) continue;
         assert_int_equal(n, 5); /* set layout, layout, module, pipeline */

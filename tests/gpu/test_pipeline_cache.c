@@ -37,7 +37,7 @@ static void run(bool no_cache)
 #endif
     assert_int_equal(r, VKT_OK);
     snprintf(opening, sizeof opening, "%s", said);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, spec, 1, &p), VKT_OK);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
     said[0] = 0;
     vkt_ctx_destroy(&ctx);
 }

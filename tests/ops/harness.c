@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/half.h"
 #include "ops/harness.h"
 #include "support/host.h"
 
-#define POISON 0x7fc5a5a5u /* a quiet NaN */
+#define POISON 0x7fff7fffu /* a quiet NaN, as are its halves in f16 and bf16 */
 
 bool harness_open(vkt_ctx **ctx)
 {
@@ -88,6 +89,10 @@ const harness_view harness_views[] = {
     { "as GPU for CPU or CPU for GPU", other_kind },
 };
 const size_t harness_n_views = VKT_COUNT(harness_views);
+const harness_view harness_half_views[2] = {
+    { "stored as bf16", as_it_is, .precision = VKT_PRECISION_BF16 },
+    { "stored as f16", as_it_is, .precision = VKT_PRECISION_F16 },
+};
 
 /* ---- one program of a subject ---- */
 
@@ -125,7 +130,7 @@ static void complain(rig *r, const char *fmt, ...)
 
 static const vkt_value *value_of(const rig *r, vkt_tensor t)
 {
-    return vkt_value_of(r->s->g, t);
+    return vkt_lowered_value(&r->p->lowered, t);
 }
 
 static side *input_at(subject *s, size_t i)
@@ -138,20 +143,43 @@ static side *result_at(subject *s, size_t i)
     return i < VKT_MAX_OUT ? &s->out[i] : &s->din[i - VKT_MAX_OUT];
 }
 
-/* Calls fn for each physical element of `raw` that is padding of the batch. */
-static void each_padding(const vkt_value *v, void (*fn)(uint32_t *word, void *user), void *raw, void *user)
+/* A number as a value of that storage holds it, from and to memory. */
+static float get_element(vkt_precision storage, const void *at)
+{
+    uint16_t h;
+    float f;
+    memcpy(&h, at, sizeof h);
+    if (storage == VKT_PRECISION_F32)
+        memcpy(&f, at, sizeof f);
+    else
+        f = storage == VKT_PRECISION_F16 ? vkt_f32_from_half(h) : vkt_f32_from_bf16(h);
+    return f;
+}
+
+static void put_element(vkt_precision storage, void *at, float f)
+{
+    const uint16_t h = storage == VKT_PRECISION_F16 ? vkt_half_from_f32(f) : vkt_bf16_from_f32(f);
+    if (storage == VKT_PRECISION_F32)
+        memcpy(at, &f, sizeof f);
+    else
+        memcpy(at, &h, sizeof h);
+}
+
+/* Calls fn for each physical element of `raw`, of a f32 value, that is padding of the batch. */
+static void each_padding(const vkt_value *v, void (*fn)(vkt_precision storage, void *at, void *user), void *raw,
+                         void *user)
 {
     const vkt_phys phys = vkt_phys_of(v);
     const uint32_t n = phys.dim[phys.rank - 1];
-    if (v->layout != VKT_BATCH_LAST || v->dtype == VKT_U8) return;
+    if (v->layout != VKT_BATCH_LAST || v->dtype != VKT_F32) return;
     for (uint64_t i = 0; i < phys.elements; i++)
-        if (i % phys.pitch >= n) fn((uint32_t *)raw + i, user);
+        if (i % phys.pitch >= n) fn(v->storage, (char *)raw + i * vkt_element_bytes(v), user);
 }
 
-static void put_garbage(uint32_t *word, void *user)
+static void put_garbage(vkt_precision storage, void *at, void *user)
 {
     float *next = user;
-    memcpy(word, next, sizeof *word);
+    put_element(storage, at, *next);
     *next = -*next;
 }
 
@@ -161,11 +189,11 @@ static void pack_inputs(rig *r)
         const side *v = input_at(r->s, i);
         if (!v->t.id) continue;
         const vkt_value *value = value_of(r, v->t);
-        float garbage = 777.0f;
+        float garbage = 77.0f; /* a product of two is a f16 */
         r->in[i] = calloc(1, vkt_round_up(value->bytes, 4));
         assert_non_null(r->in[i]);
         vkt_pack_value(value, v->data, r->in[i]);
-        if (i < VKT_MAX_IN && value->dtype == VKT_F32) each_padding(value, put_garbage, r->in[i], &garbage);
+        if (i < VKT_MAX_IN) each_padding(value, put_garbage, r->in[i], &garbage);
     }
 }
 
@@ -244,11 +272,10 @@ typedef struct padding {
     uint64_t bad;
 } padding;
 
-static void check_word(uint32_t *word, void *user)
+static void check_element(vkt_precision storage, void *at, void *user)
 {
     padding *p = user;
-    float f;
-    memcpy(&f, word, sizeof f);
+    const float f = get_element(storage, at);
     p->bad += p->zero ? f != 0 : !isfinite(f);
 }
 
@@ -256,21 +283,10 @@ static void check_padding(rig *r, const side *v, void *raw, bool gradient)
 {
     const vkt_value *value = value_of(r, v->t);
     padding p = { .zero = gradient };
-    if (value->dtype == VKT_F32) each_padding(value, check_word, raw, &p);
+    each_padding(value, check_element, raw, &p);
     if (p.bad)
         complain(r, "%llu padding lanes of %s are not %s", (unsigned long long)p.bad, value->name,
                  gradient ? "zero" : "finite");
-}
-
-/* "[1,0,3]" for element i. */
-static const char *index_text(vkt_shape s, size_t i, char buf[80])
-{
-    uint32_t at[VKT_MAX_RANK];
-    size_t n = 0;
-    for (uint32_t d = s.rank; d-- > 0; i /= s.dim[d]) at[d] = (uint32_t)(i % s.dim[d]);
-    for (uint32_t d = 0; d < s.rank && n < 70; d++) n += (size_t)snprintf(buf + n, 80 - n, "%s%u", d ? "," : "", at[d]);
-    buf[n] = 0;
-    return buf;
 }
 
 bool harness_close(const char *what, const float *got, const double *ref, size_t n, double rel_tol, double abs_tol)
@@ -282,14 +298,24 @@ bool harness_close(const char *what, const float *got, const double *ref, size_t
     return false;
 }
 
+static double scale_of(const double *ref, size_t n)
+{
+    double scale = 0;
+    for (size_t i = 0; i < n; i++) scale = fmax(scale, fabs(ref[i]));
+    return scale > 0 ? scale : 1;
+}
+
 static void check_floats(rig *r, const side *v, const float *got)
 {
     char index[80];
-    const vkt_worst w =
-        vkt_worst_of(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol, (double)r->s->op->abs_tol);
+    const vkt_precision storage = value_of(r, v->t)->storage;
+    const double half_ulp = storage == VKT_PRECISION_F16 ? 0x1p-11 : storage == VKT_PRECISION_BF16 ? 0x1p-8 : 0;
+    const double least = storage == VKT_PRECISION_F16 ? 0x1p-25 : 0; /* below 2^-14, f16 are 2^-24 apart */
+    const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), (double)r->s->op->rel_tol + half_ulp,
+                                     (double)r->s->op->abs_tol + least / scale_of(v->ref.f, side_count(v)));
     if (!(w.excess <= 1))
-        complain(r, "%s[%s] is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
-                 index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);
+        complain(r, "%s%s is %.9g, the reference %.9g; allowed: %.3g", value_of(r, v->t)->name,
+                 vkt_index_text(v->ref.shape, w.at, index), (double)got[w.at], v->ref.f[w.at], w.allowed);
 }
 
 static void check_integers(rig *r, const side *v, const uint32_t *got)
@@ -297,7 +323,7 @@ static void check_integers(rig *r, const side *v, const uint32_t *got)
     char index[80];
     for (size_t i = 0; i < side_count(v); i++)
         if (got[i] != v->ref.u[i]) {
-            complain(r, "%s[%s] is %u, the reference %u", value_of(r, v->t)->name, index_text(v->ref.shape, i, index),
+            complain(r, "%s%s is %u, the reference %u", value_of(r, v->t)->name, vkt_index_text(v->ref.shape, i, index),
                      got[i], v->ref.u[i]);
             return;
         }
@@ -380,11 +406,39 @@ static vkt_result create(rig *r)
     r->view->change(&r->ctx->limits);
     r->ctx->limits.choices.force = r->view->force;
     vkt_test_expect_errors(r->view->may_refuse);
-    status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, NULL, &r->p);
+    const vkt_program_params params = { .precision = r->view->precision };
+    status = vkt_program_create_guarded(r->ctx, r->s->g, r->store, &params, &r->p);
     vkt_test_expect_errors(false);
     if (status == VKT_OK) check_bindings(r, &r->ctx->limits);
     r->ctx->limits = real;
     return status;
+}
+
+/* Whether one of the subject's values is stored in 16 bits. */
+static bool is_half(const rig *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->s->g->n_values; i++) any |= r->p->lowered.values[i].storage != VKT_PRECISION_F32;
+    return any;
+}
+
+/* Makes the inputs what their storage makes of them, and the reference what follows. */
+static void round_inputs(rig *r)
+{
+    for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
+        side *v = input_at(r->s, i);
+        const vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
+        if (storage == VKT_PRECISION_F32) continue;
+        float *data = v->data;
+        for (size_t k = 0; k < side_count(v); k++) {
+            uint16_t h;
+            put_element(storage, &h, data[k]);
+            data[k] = get_element(storage, &h);
+            v->ref.f[k] = (double)data[k];
+        }
+    }
+    subject_forward(r->s);
+    subject_backward(r->s);
 }
 
 /* Runs the subject in one view; `first` is view 0's result, filled in by it and read by the others. */
@@ -393,7 +447,11 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     rig r = { .s = s, .view = view, .ctx = ctx, .report = report };
     const unsigned messages = vkt_test_messages();
     const vkt_result status = create(&r);
-    if (status == VKT_OK) {
+    if (status == VKT_OK && view->precision != VKT_PRECISION_F32 && is_half(&r)) {
+        report->halves++;
+        round_inputs(&r);
+    }
+    if (status == VKT_OK && (view->precision == VKT_PRECISION_F32 || is_half(&r))) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
         run(&r, &one);
@@ -409,7 +467,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
             *first = one;
         else
             result_free(&one);
-    } else if (!(view->may_refuse && status == VKT_E_UNSUPPORTED)) {
+    } else if (status != VKT_OK && !(view->may_refuse && status == VKT_E_UNSUPPORTED)) {
         complain(&r, "the program could not be made: %s", vkt_result_name(status));
     }
     vkt_program_destroy(&r.p);
@@ -432,6 +490,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
+    if (report->faults == before) check_view(ctx, s, &harness_half_views[s->seed % 2], &first, report);
     result_free(&first);
 }
 

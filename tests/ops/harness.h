@@ -31,18 +31,23 @@ typedef struct harness_view {
     bool may_refuse; /* VKT_E_UNSUPPORTED is an answer */
     bool same_bits;  /* results are those of the first view, bit by bit */
     uint64_t force;  /* variants */
+    vkt_precision precision;
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
+/* The device as it is, with what can be stored in 16 bits stored so: as f16, and as bf16. A value that is may be off by
+ * half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored. */
+extern const harness_view harness_half_views[2];
 
 /* What is wrong, one entry per fault, each with a line that reproduces it. */
 typedef struct harness_report {
     char text[4000]; /* "" at first; cut at its end */
     unsigned faults;
+    unsigned halves; /* subjects of which something was stored in 16 bits */
 } harness_report;
 
-/* Runs the subject in view 0 and, if that was right, in one of the others and, where ops had a choice, by a variant
- * that they did not take; both by its seed. Adds to the report. */
+/* Runs the subject in view 0 and, if that was right, in one of the others, where ops had a choice by a variant that
+ * they did not take, and in 16 bits; all by its seed. Adds to the report. The last run rounds the subject's inputs. */
 void harness_check(vkt_ctx *ctx, subject *s, harness_report *report);
 /* Runs the subject in `view` alone. */
 void harness_check_in(vkt_ctx *ctx, subject *s, const harness_view *view, harness_report *report);

@@ -157,6 +157,44 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* A graph without memory to make a program of it is as good as before. */
+static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_graph *g = graph();
+    vkt_program *p;
+    vkt_metrics m;
+    uint64_t run;
+    char *text;
+    const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(3, 5));
+    const vkt_tensor t = vkt_input(g, "t", VKT_F32, VKT_ROWS, vkt_shape2(3, 5));
+    vkt_report(g, vkt_mse(g, y, t), (vkt_tensor){ 0 });
+    for (unsigned n = 1;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
+        const bool failed = vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
+        OK(vkt_graph_status(g));
+        if (failed) continue;
+        assert_true(n > 20); /* there is something to fail */
+        break;
+    }
+    const float ones[15] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    OK(vkt_program_write(p, y, ones, sizeof ones));
+    OK(vkt_program_run(p, NULL, &run));
+    OK(vkt_program_metrics(p, run, &m));
+    assert_true(m.loss == 1);
+    OK(vkt_program_print(p, &text));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    assert_non_null(strstr(text, "step_advance")); /* a text outlives what it tells of */
+    vkt_text_release(&text);
+    assert_null(text);
+    vkt_text_release(&text);
+}
+
 static void gradients_are_made_once(void **state)
 {
     (void)state;
@@ -175,6 +213,7 @@ int main(void)
         cmocka_unit_test(stores_and_arrays_of_another_context_are_refused),
         cmocka_unit_test(a_store_is_laid_out_by_its_own_graph),
         cmocka_unit_test(rows_are_those_of_the_batch),
+        cmocka_unit_test(a_program_may_be_made_again_after_a_failed_allocation),
         cmocka_unit_test(gradients_are_made_once),
     };
     return cmocka_run_group_tests_name("program", tests, harness_setup, harness_teardown);

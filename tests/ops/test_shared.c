@@ -76,7 +76,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     lim.subgroup_size = 8;
     lim.max_storage_range_bytes = 1u << 30;
     lim.choices.force = view->force;
-    assert_int_equal(vkt_lower(s->g, &lim, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     for (size_t i = 0; i < e.n && !rows; i++)
         for (size_t k = 0; k < e.n_picked; k++)
             if (e.picked[k].node == e.list[i].node &&

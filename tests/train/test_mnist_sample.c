@@ -220,6 +220,21 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     EXPECT(r, 1, "none", SMALL, "--resume", "none");
 }
 
+static void activations_are_stored_as_asked_for(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    static const char *const names[] = { "f32", "f16", "bf16" };
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--precision", names[i], "--json", "report");
+        json_t *report = json_of(r, "report");
+        check_report(report, 1, 0);
+        assert_string_equal(json_string_value(json_object_get(report, "precision")), names[i]);
+        assert_true(number(report, "skipped_steps") >= 0);
+        json_decref(report);
+    }
+}
+
 static void an_interrupted_run_leaves_a_checkpoint(void **state)
 {
     rig *r = rig_of(state);
@@ -245,6 +260,7 @@ static void wrong_options_end_with_2_and_say_why(void **state)
     EXPECT(r, 2, "--lr", "--lr", "0");
     EXPECT(r, 2, "--lr", "--lr", "nan");
     EXPECT(r, 2, "--optimizer", "--optimizer", "lion");
+    EXPECT(r, 2, "f32, f16 or bf16", "--precision", "half");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "12Q");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "99999999999T");
     EXPECT(r, 2, "--checkpoint FILE", "--checkpoint-every", "5");
@@ -277,7 +293,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
                                            "lr",    "optimizer",    "seed",         "patience", "checkpoint",
                                            "save",  "memory-limit", "stream",       "json",     "checkpoint-every",
                                            "quiet", "profile",      "history",      "plot",     "resume",
-                                           "help" };
+                                           "help",  "precision" };
     for (size_t i = 0; i < VKT_COUNT(options); i++) {
         char option[32];
         snprintf(option, sizeof option, "--%s", options[i]);
@@ -384,6 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(a_run_writes_what_it_was_asked_for),
         rig_test(a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes),
+        rig_test(activations_are_stored_as_asked_for),
         rig_test(an_interrupted_run_leaves_a_checkpoint),
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),

@@ -56,7 +56,7 @@ static void the_recorded_mnist_step_is_the_pinned_one(void **state)
     const bool same = strcmp(text, pinned) == 0;
     if (!same) tell_difference(pinned, text);
     vkt_free(&r->h, pinned);
-    vkt_text_release(vkt_trainer_program(t), &text);
+    vkt_text_release(&text);
     vkt_trainer_destroy(&t);
     vkt_dataset_destroy(&digits);
     assert_true(same);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/storage.abi.h"
 #include "base/base.h"
 #include "kernel/kernel.h"
 
@@ -209,7 +210,8 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
-        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS) snprintf(why, WHY, "specialisation id %u", t->spec);
+        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && t->spec != STORAGE_SPEC)
+            snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
         if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, row, texel, why);

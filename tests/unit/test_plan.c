@@ -263,7 +263,7 @@ static void values_alive_together_never_share_bytes(void **state)
                                      .access = fake_access };
         vkt_emit e;
         vkt_plan p;
-        assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+        assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
         check_places(&p, &e, &o);
         check_contents(&p, &e);
@@ -295,7 +295,7 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     vkt_keep(g, vkt_apply(g, &cell, y, 2, NULL, NULL));
     vkt_emit e;
     vkt_plan p;
-    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.emitted_barriers, 5); /* the second chain's start waits for nobody */
     assert_int_equal(p.n_barriers, 3);
@@ -317,7 +317,7 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     for (int i = 0; i < 10; i++) x = vkt_apply(g, &fake, &x, 1, NULL, NULL);
     vkt_emit e;
     vkt_plan p;
-    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
@@ -337,7 +337,7 @@ static void a_value_larger_than_a_block_is_refused(void **state)
     vkt_tensor_set_name(g, vkt_apply(g, &fake, &x, 1, NULL, NULL), "giant");
     vkt_emit e;
     vkt_plan p;
-    assert_int_equal(vkt_lower(g, &limits, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_plan_make(&e, &(vkt_plan_options){ .max_block_bytes = 8192, .access = fake_access }, &p),
                      VKT_E_DEVICE_MEMORY);
@@ -358,7 +358,7 @@ static vkt_result build_all(const vkt_host *h)
     for (int i = 0; i < 20; i++) x = vkt_apply(g, &fake, (vkt_tensor[]){ x, w }, 2, NULL, NULL);
     r = vkt_graph_status(g);
     vkt_emit e;
-    if (r == VKT_OK) r = vkt_lower(g, &limits, NULL, &e);
+    if (r == VKT_OK) r = vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e);
     if (r == VKT_OK) {
         vkt_plan p;
         r = vkt_plan_make(&e, &plain, &p);

@@ -145,7 +145,7 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     const vkt_tuned tuned[] = { { vkt_node_key(b), VKT_V(DIRECT) } };
     const vkt_limits lim = { .max_groups = 65535, .choices = { .tuned = tuned, .n_tuned = 1 } };
     vkt_emit e;
-    assert_int_equal(vkt_lower(g, &lim, NULL, &e), VKT_OK);
+    assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     assert_int_equal(e.n_picked, 2);
     assert_int_equal(e.picked[0].node, a->index);
     assert_int_equal(e.picked[0].variant, VKT_V_TILE);
@@ -166,7 +166,7 @@ static void a_choice_without_memory_is_an_error(void **state)
     const vkt_limits lim = { .max_groups = 65535 };
     vkt_emit e;
     vkt_test_fail_allocation(1);
-    assert_int_equal(vkt_lower(g, &lim, NULL, &e), VKT_E_NOMEM);
+    assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_E_NOMEM);
     assert_true(vkt_test_allocation_failed());
     vkt_test_fail_allocation(0);
     vkt_graph_destroy(&g);

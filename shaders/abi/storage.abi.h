@@ -1,0 +1,6 @@
+/* storage.abi.h - how a binding that is declared by VKT_IN4, VKT_OUT4 or VKT_INOUT4 (lib/load.glsl) stores its numbers: two bits
+ * for each binding of one specialisation constant, which every pipeline gets beside those of its kernel. */
+#define STORAGE_SPEC 31
+#define STORAGE_F32  0
+#define STORAGE_F16  1
+#define STORAGE_BF16 2

@@ -1,0 +1,37 @@
+// loss_scale.comp - between a step's gradients and its update. Are they finite, the clock takes over what step_advance made of
+// it, and the scale is doubled after every LOSS_SCALE_INTERVAL such steps; else the clock stays as it was and the scale is halved.
+// The optimizer then does nothing: the next run is this step once more, with other samples.
+// A factor of two is 1 in the exponent.
+// grid: one invocation.
+// source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/loss_scale.abi.h"
+layout(local_size_x_id = 0) in;
+layout(binding = LOSS_SCALE_CLOCK, std430) buffer Clock { uint clock[]; };
+layout(binding = LOSS_SCALE_STEP, std430) buffer Step { uint state[]; };
+const uint DOUBLE = 1u << 23;
+
+void main()
+{
+    if (gl_GlobalInvocationID.x != 0u) return;
+    const uint scale = clock[CLOCK_SCALE];
+    if (state[STEP_FOUND] != 0u) {
+        clock[CLOCK_SCALE] = max(scale - DOUBLE, LOSS_SCALE_LEAST);
+        clock[CLOCK_GOOD] = 0u;
+        clock[CLOCK_SKIPPED]++;
+        state[STEP_SKIPPED]++;
+        state[STEP_T] = clock[CLOCK_T];
+        return;
+    }
+    const uint good = clock[CLOCK_GOOD] + 1u;
+    clock[CLOCK_SCALE] = good == LOSS_SCALE_INTERVAL ? min(scale + DOUBLE, LOSS_SCALE_MOST) : scale;
+    clock[CLOCK_GOOD] = good == LOSS_SCALE_INTERVAL ? 0u : good;
+    clock[CLOCK_T] = state[STEP_T];
+    for (uint i = 0u; i < 2u; i++) {
+        clock[CLOCK_Q1 + i] = state[STEP_Q1 + i];
+        clock[CLOCK_Q2 + i] = state[STEP_Q2 + i];
+    }
+}

@@ -1,0 +1,217 @@
+/* VKT_DEBUG: what each level says and does (vktrain/core.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static char said[1 << 16];
+static size_t said_n;
+
+static void keep_line(void *user, vkt_log_level level, const char *line)
+{
+    (void)user, (void)level;
+    const size_t n = strlen(line);
+    if (said_n + n + 2 > sizeof said) return;
+    memcpy(said + said_n, line, n);
+    said_n += n;
+    memcpy(said + said_n++, "\n", 2);
+}
+
+static bool was_said(const char *part)
+{
+    return strstr(said, part) != NULL;
+}
+
+static void must_be_said(const char *part)
+{
+    if (!was_said(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, said);
+}
+
+/* A context at a debug level whose lines are kept, from here on. */
+static vkt_ctx *context(const char *level)
+{
+    vkt_ctx *ctx;
+    vkt_host h = vkt_test_host();
+    h.log = keep_line;
+    setenv("VKT_DEBUG", level, 1);
+    said_n = 0;
+    said[0] = 0;
+    OK(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &h, &ctx));
+    return ctx;
+}
+
+static vkt_graph *graph(void)
+{
+    vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    h.log = keep_line;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+static void end(vkt_ctx *ctx)
+{
+    vkt_ctx_destroy(&ctx);
+    unsetenv("VKT_DEBUG");
+}
+
+/* relu(x) + relu(x), run three times. */
+static void run_three_times(vkt_ctx *ctx)
+{
+    vkt_graph *g = graph();
+    vkt_program *p;
+    const vkt_tensor y = vkt_relu(g, vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(100)));
+    vkt_keep(g, vkt_add(g, y, y));
+    OK(vkt_program_create(ctx, g, NULL, &(vkt_program_params){ .name = "sums" }, &p));
+    for (int i = 0; i < 3; i++) OK(vkt_program_run(p, NULL, NULL));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+static void level_0_says_nothing(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_ctx *ctx = context("0");
+    run_three_times(ctx);
+    end(ctx);
+    assert_string_equal(said, "");
+}
+
+static void level_1_tells_device_and_memory(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_ctx *ctx = context("1");
+    vkt_array *array;
+    const vkt_array_params params = { .dtype = VKT_U32, .shape = vkt_shape1(1000), .name = "numbers" };
+    OK(vkt_array_create(ctx, &params, &array));
+    must_be_said(vkt_ctx_device(ctx)->name);
+    must_be_said("memory: 4.00 KiB for \"numbers\" (data set), ");
+    vkt_array_destroy(&array);
+    run_three_times(ctx);
+    end(ctx);
+    must_be_said("memory: at most 4.00 KiB of data set");
+    assert_false(was_said("of GPU time"));
+    assert_false(was_said("graph: "));
+}
+
+static void level_2_tells_the_time_of_each_kernel(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    if (harness_ctx->timestamp_period_ns == 0) {
+        puts("SKIPPED: GPU times: this device has no timestamps");
+        skip();
+    }
+    vkt_ctx *ctx = context("2");
+    run_three_times(ctx);
+    end(ctx);
+    must_be_said("ms of GPU time a run, over 3 runs");
+    must_be_said(" RELU x 1");
+    must_be_said(" ADD x 1");
+    double all, one, sum = 0;
+    const char *line = strstr(said, "sums: ");
+    for (; line && sscanf(line, "sums: %lf ms of GPU", &all) != 1; line = strstr(line + 1, "sums: ")) continue;
+    assert_non_null(line);
+    while ((line = strstr(line + 1, "sums: ")) && sscanf(line, "sums: %lf ms", &one) == 1) sum += one;
+    assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* three numbers with three places */
+    assert_false(was_said("graph: "));
+}
+
+static void level_3_tells_graph_plan_and_commands(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_ctx *ctx = context("3");
+    run_three_times(ctx);
+    end(ctx);
+    must_be_said("graph: 2 nodes");
+    must_be_said("memory: 1 block(s)");
+    must_be_said("commands: 2 dispatches, 1 barriers between them");
+    must_be_said("---- barrier: 1 reads relu.0 (after 0)");
+}
+
+/* a = b x, c = a 0, d = c + x: infinity at a, so NaN at c and d, where x is large. */
+static void level_4_names_the_first_nan(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        vkt_ctx *ctx = context("4");
+        vkt_graph *g = graph();
+        vkt_program *p;
+        const float large = 1e30f, zero = 0;
+        float in[15] = { 0 }, out[15];
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape2(5, 3));
+        const vkt_tensor a = vkt_mul(g, x, vkt_graph_const(g, "large", VKT_F32, vkt_shape0(), &large));
+        const vkt_tensor c = vkt_mul(g, a, vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &zero));
+        const vkt_tensor d = vkt_add(g, c, x);
+        vkt_keep(g, d);
+        OK(vkt_program_create(ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, x, in, sizeof in));
+        OK(vkt_program_run(p, NULL, NULL));
+        in[3 * 3 + 1] = in[4 * 3 + 2] = 1e30f;
+        OK(vkt_program_write(p, x, in, sizeof in));
+        assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_E_NAN);
+        char want[160];
+        snprintf(want, sizeof want, "run 1: the first NaN was written by node %u, mul, to '%s'[3,1]",
+                 vkt_value_of(g, c)->producer - 1, vkt_value_of(g, c)->name);
+        must_be_said(want);
+        OK(vkt_program_read(p, d, out, sizeof out)); /* the run itself was whole */
+        for (int i = 0; i < 15; i++) assert_true(isnan(out[i]) == (in[i] > 0));
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+        end(ctx);
+    }
+}
+
+/* An infinite element decays by infinity: the update makes the NaN, in the second of two parameters. */
+static void level_4_names_the_parameter_of_an_update(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int level = 0; level <= 4; level += 4) {
+        vkt_ctx *ctx = context(level ? "4" : "0");
+        vkt_graph *g = graph();
+        vkt_store *store;
+        vkt_program *p;
+        const vkt_tensor a = vkt_param(g, "a", vkt_shape1(70)), b = vkt_param(g, "b", vkt_shape2(2, 3));
+        OK(vkt_backward(g, vkt_add(g, vkt_sum(g, a), vkt_sum(g, b))));
+        OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD, .weight_decay = 1 }));
+        OK(vkt_store_create(ctx, g, &store));
+        const float values[6] = { 1, 2, 3, 4, INFINITY, 6 };
+        OK(vkt_store_write(store, 1, VKT_PART_VALUE, values));
+        OK(vkt_program_create(ctx, g, store, NULL, &p));
+        const vkt_result r = vkt_program_run(p, &(vkt_run){ .lr = 1 }, NULL);
+        assert_int_equal(r, level ? VKT_E_NAN : VKT_OK);
+        OK(vkt_program_wait(p));
+        if (level) must_be_said(" of b[1,1]");
+        vkt_program_destroy(&p);
+        vkt_store_destroy(&store);
+        vkt_graph_destroy(&g);
+        end(ctx);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(level_0_says_nothing),
+        cmocka_unit_test(level_1_tells_device_and_memory),
+        cmocka_unit_test(level_2_tells_the_time_of_each_kernel),
+        cmocka_unit_test(level_3_tells_graph_plan_and_commands),
+        cmocka_unit_test(level_4_names_the_first_nan),
+        cmocka_unit_test(level_4_names_the_parameter_of_an_update),
+    };
+    return cmocka_run_group_tests_name("debug", tests, harness_setup, harness_teardown);
+}

@@ -1,0 +1,119 @@
+/* Training in 16 bits: as exact as it must be, the same bits again, also after steps that overflowed. */
+#include "train/rig.h"
+
+enum { EPOCHS = 3, ROWS = 2560, CHECK = 640 };
+
+/* ---- the same bits ---- */
+
+static bool after_six_batches(void *user)
+{
+    return ++*(uint32_t *)user == 6;
+}
+
+/* In f16 it starts with a scale that is far too large. */
+static vkt_trainer *start(rig *r, vkt_precision precision)
+{
+    vkt_trainer_params p = rig_params(r);
+    p.precision = precision;
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_store_set_loss_scale(t->store, &(vkt_loss_scale){ .scale = 0x1p30f }), VKT_OK);
+    return t;
+}
+
+static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
+{
+    rig *r = rig_of(state);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
+    for (int precision = VKT_PRECISION_F16; precision <= VKT_PRECISION_BF16; precision++) {
+        vkt_trainer *all = start(r, (vkt_precision)precision), *first = start(r, (vkt_precision)precision);
+        rig_fit(all, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = whole });
+        vkt_loss_scale l;
+        uint64_t t, seed;
+        assert_int_equal(vkt_store_get_loss_scale(all->store, &l), VKT_OK);
+        assert_int_equal(vkt_store_get_clock(all->store, &t, &seed), VKT_OK);
+        assert_int_equal(l.skipped + t, EPOCHS * RIG_STEPS);
+        assert_true(precision == VKT_PRECISION_F16 ? l.skipped > 3 && t > 3 : l.skipped == 0);
+
+        uint32_t asked = 0;
+        const vkt_fit_callbacks stop = { .user = &asked, .stop = after_six_batches };
+        rig_fit(first, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part, .callbacks = stop });
+        const vkt_trainer_params p = first->params;
+        vkt_trainer *second = rig_trainer(r, &p);
+        assert_int_equal(vkt_trainer_resume(second, part), VKT_OK);
+        rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part, .checkpoint_every = 2 });
+        rig_same_file(whole, part);
+    }
+}
+
+static void a_profiled_step_leaves_the_scale_as_it_was(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.precision = VKT_PRECISION_F16;
+    p.profile = true;
+    vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
+    vkt_loss_scale l = { .scale = 0x1p60f, .skipped = 3 };
+    assert_int_equal(vkt_store_set_loss_scale(t->store, &l), VKT_OK);
+    assert_int_equal(vkt_trainer_profile(t, vkt_temp_dir_file(&r->dir, "trace")), VKT_OK);
+    assert_int_equal(vkt_store_get_loss_scale(t->store, &l), VKT_OK);
+    assert_true(l.scale == 0x1p60f && l.good_steps == 0 && l.skipped == 3);
+    for (int part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++)
+        if (part != VKT_PART_GRADIENT) rig_same(t, untouched, (vkt_store_part)part);
+}
+
+/* Checkpoints of other precisions are other runs; those of f32 are as they were before there was a choice. */
+static void a_checkpoint_of_another_precision_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    static const char *const says[] = { "eps 0x0p+0'", "precision f16'", "precision bf16'" };
+    for (int written = VKT_PRECISION_F32; written <= VKT_PRECISION_BF16; written++) {
+        rig_fit(start(r, (vkt_precision)written), &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+        vkt_trainer *other = start(r, (vkt_precision)((written + 1) % 3));
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_resume(other, path), VKT_E_STATE);
+        vkt_test_error_says(says[written]);
+        vkt_test_expect_errors(false);
+    }
+}
+
+/* ---- accuracy ---- */
+
+static void half_the_bits_learn_as_well(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *digits, *check;
+    assert_int_equal(vkt_dataset_digits(&r->h, ROWS, 1, &digits), VKT_OK);
+    assert_int_equal(vkt_dataset_digits(&r->h, CHECK, 2, &check), VKT_OK);
+    double accuracy[3];
+    for (int precision = VKT_PRECISION_F32; precision <= VKT_PRECISION_BF16; precision++) {
+        float dropout = 0.1f;
+        vkt_trainer_params p = rig_params(r);
+        p.model = (vkt_model){ .forward = rig_mnist_forward, .user = &dropout };
+        p.train = digits;
+        p.validation = check;
+        p.batch = 64;
+        p.precision = (vkt_precision)precision;
+        vkt_trainer *t = NULL;
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+        rig_fit(t, &(vkt_fit_params){ .epochs = 3 });
+        accuracy[precision] = vkt_trainer_best_accuracy(t);
+        vkt_trainer_destroy(&t);
+    }
+    print_message("f32 %.4f, f16 %.4f, bf16 %.4f\n", accuracy[0], accuracy[1], accuracy[2]);
+    for (int i = 0; i < 3; i++) assert_true(accuracy[i] > 0.9);
+    for (int i = 1; i < 3; i++) assert_true(accuracy[i] > accuracy[0] - 0.03);
+    vkt_dataset_destroy(&check);
+    vkt_dataset_destroy(&digits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_resumed_run_ends_like_one_that_never_stopped),
+        rig_test(a_profiled_step_leaves_the_scale_as_it_was),
+        rig_test(a_checkpoint_of_another_precision_is_refused),
+        rig_test(half_the_bits_learn_as_well),
+    };
+    return cmocka_run_group_tests_name("trainer precision", tests, NULL, NULL);
+}
