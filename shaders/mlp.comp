@@ -43,6 +43,7 @@ SCRATCH(MLP_PART, vec4, part);
 #endif
 #ifdef MSE
 layout(binding = MLP_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
 layout(binding = MLP_OUT, std430) writeonly buffer Result { VEC result[]; };
 
@@ -147,7 +148,8 @@ void main()
     uint rows = pc.batch;
 #ifdef MSE
     rows = min(step[STEP_ROWS], pc.batch);
-    scale = 2.0 / (float(rows) * float(width(LAYERS)));
+    const float n = float(rows) * float(width(LAYERS));
+    scale = 2.0 * dloss[0] / n;
     loss = VEC(0);
 #endif
     bool first = true;
@@ -186,6 +188,6 @@ void main()
         block++;
     } while (block < end);
 #ifdef MSE
-    part_out[gl_WorkGroupID.x * pc.part + pc.part - LANES + lane] = 0.5 * scale * vec4_of(loss);
+    part_out[gl_WorkGroupID.x * pc.part + pc.part - LANES + lane] = vec4_of(loss) / n;
 #endif
 }

@@ -1,5 +1,5 @@
 // mlp_line.comp - one narrow layer under a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  dw = 2/n sum d x^T,  db = 2/n sum d,  n = rows M
+//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  dw = 2/n dloss sum d x^T,  db likewise,  n = rows M
 // A lane takes four samples a turn and keeps all sums, of each of the four apart; two turns at once, for on llvmpipe every sum
 // that lives longer than a turn costs a blend.
 // grid: x over per_group vec4s of samples. mlp_sum adds the groups' parts.
@@ -23,6 +23,7 @@ VKT_IN4(MLP_LINE_T, t4);
 layout(binding = MLP_LINE_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = MLP_LINE_W, std430) readonly buffer W { float w_in[]; };
 layout(binding = MLP_LINE_B, std430) readonly buffer B { float b_in[]; };
+layout(binding = MLP_LINE_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 layout(binding = MLP_LINE_PART, std430) writeonly buffer Part { vec4 part[]; };
 
 const uint TURNS = 2, COLUMNS = K + 1;
@@ -76,7 +77,7 @@ void main()
         i += TURNS * LANES;
     } while (i < end);
 
-    const float scale = 2.0 / (float(rows) * float(M));
+    const float n = float(rows) * float(M), scale = 2.0 * dloss[0] / n;
     const bool b_is_output = MLP_B_IS_OUTPUT(K, M, LANES);
     const uint A = b_is_output ? COLUMNS : M, B = b_is_output ? M : COLUMNS; // B <= 4 LANES
     const uint at = gl_WorkGroupID.x * pc.part + lane;
@@ -88,5 +89,5 @@ void main()
         }
         part[at + a * LANES] = c;
     }
-    part[at + A * LANES] = 0.5 * scale * loss;
+    part[at + A * LANES] = loss / n;
 }

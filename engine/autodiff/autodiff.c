@@ -81,22 +81,17 @@ static void close_walk(walk *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets rows that lead to the loss make one node of several, now that all gradients that are wanted are known. */
-static vkt_result fuse(vkt_graph *g, vkt_tensor loss, const vkt_tensor *wrt, uint32_t n_wrt)
+/* Lets the node of the loss become one with those before it, now that all gradients that are wanted are known. */
+static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     walk w;
-    vkt_result r = open_walk(&w, g, wrt, n_wrt);
-    if (r == VKT_OK) w.grad[loss.id] = loss; /* here: a mark on what leads to the loss */
-    for (size_t i = w.n_nodes; r == VKT_OK && i-- > 0;) {
-        vkt_node *n = g->nodes[i];
-        bool leads = false;
-        for (uint32_t k = 0; k < n->n_out; k++) leads |= w.grad[n->out[k].id].id != 0;
-        for (uint32_t k = 0; leads && k < n->n_in; k++) w.grad[n->in[k].id] = loss;
-        if (leads && n->op->fuse) n->op->fuse(g, n);
-        r = g->status;
-    }
+    const uint32_t producer = g->values[loss.id].producer;
+    vkt_node *n = producer ? g->nodes[producer - 1] : NULL;
+    if (!n || !n->op->fuse || n->out[0].id != loss.id) return VKT_OK;
+    const vkt_result r = open_walk(&w, g, wrt, n_wrt);
+    if (r == VKT_OK) n->op->fuse(g, n, seed);
     close_walk(&w);
-    return r;
+    return r == VKT_OK ? g->status : r;
 }
 
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
@@ -154,7 +149,7 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     vkt_result r = wrt && grads ? g->status : vkt_fail_nomem(&g->host, "backward", g->n_params * sizeof *wrt);
     if (r == VKT_OK) {
         for (size_t i = 0; i < g->n_params; i++) wrt[i].id = g->params[i];
-        r = fuse(g, loss, wrt, (uint32_t)g->n_params);
+        r = fuse(g, loss, seed, wrt, (uint32_t)g->n_params);
     }
     if (r == VKT_OK) r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
     for (size_t i = 0; r == VKT_OK && i < g->n_params; i++) {

@@ -87,7 +87,8 @@ struct vkt_graph {
 typedef enum vkt_stage {
     VKT_STAGE_NONE = 0,
     VKT_STAGE_AFFINE, /* inputs x, w, bias or null: x w^T + bias */
-    VKT_STAGE_RELU    /* input x: max(x, 0) */
+    VKT_STAGE_RELU,   /* input x: max(x, 0) */
+    VKT_STAGE_NETWORK /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
 } vkt_stage;
 
 /* One member of an op's attributes, for shapes files and names of benchmarks ("stride=2,2"). */
@@ -127,9 +128,10 @@ struct vkt_op {
     /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
      * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
-    /* Called by vkt_backward before the walk, with all gradients that are wanted known: may make n, with the chain that
-     * leads to it, one node (vkt_node_become). NULL: stays as it is. */
-    void (*fuse)(vkt_graph *g, vkt_node *n);
+    /* Called by vkt_backward for the node whose output 0 is the loss, before the walk and with what is wanted known:
+     * may make it, with the chain that leads to it, one node (vkt_node_become). `dloss` is what the walk will start
+     * from. */
+    void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Draws a legal random case; NULL: the op is tested through the one that it is the gradient of (tested_by). */
     void (*sample)(vkt_rng *r, vkt_case *c);
     const char *tested_by;

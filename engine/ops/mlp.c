@@ -2,7 +2,7 @@
  *   h[0] = x (B, width 0),  h[l] = relu(h[l-1] w[l]^T + b[l]),  y = h[L-1] w[L]^T + b[L];  w[l] (width l, width l-1)
  *   mlp      x, parameters          -> y
  *   mlp_dx   x, dy, parameters      -> gradients of what attr.grads names
- *   mlp_mse  x, target, parameters  -> loss, and the same gradients for dloss = 1
+ *   mlp_mse  x, target, dloss, parameters  -> loss, and the same gradients for this dloss
  * Nothing is saved in between: the gradients make the hidden layers again. */
 #include "ops/mlp.h"
 
@@ -49,11 +49,11 @@ static vkt_result check_network(vkt_infer *f, const char *second, uint32_t *out_
         *out_width = vkt_in(f, a->params + 2 * l)->shape.dim[0];
     }
     if (!second) return VKT_OK;
-    VKT_REQUIRE(f,
-                t->dtype == VKT_F32 && t->layout == VKT_BATCH_LAST &&
-                    vkt_shape_equal(t->shape, vkt_shape2(x->shape.dim[0], *out_width)),
-                VKT_E_SHAPE, "%s: want %s f32 (%u,%u) batch last, got %s", f->n->op->name, second, x->shape.dim[0],
-                *out_width, vkt_shape_text(t->shape, tt));
+    VKT_REQUIRE(f, t->dtype == VKT_F32, VKT_E_DTYPE, "%s: want %s as f32, got %s", f->n->op->name, second,
+                vkt_dtype_name(t->dtype));
+    VKT_REQUIRE(f, t->layout == VKT_BATCH_LAST && vkt_shape_equal(t->shape, vkt_shape2(x->shape.dim[0], *out_width)),
+                VKT_E_SHAPE, "%s: want %s (%u,%u) batch last, got %s%s", f->n->op->name, second, x->shape.dim[0],
+                *out_width, vkt_shape_text(t->shape, tt), t->layout == VKT_ROWS ? " by rows" : "");
     return VKT_OK;
 }
 
@@ -84,6 +84,9 @@ static vkt_result mse_infer(vkt_infer *f)
 {
     uint32_t out;
     VKT_TRY(check_network(f, "target", &out));
+    const vkt_value *dloss = vkt_in(f, VKT_MLP_IN_DLOSS);
+    VKT_REQUIRE(f, dloss->dtype == VKT_F32 && vkt_shape_elements(dloss->shape) == 1,
+                dloss->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "mlp_mse: want dloss as one f32");
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
     state_gradients(f);
     return VKT_OK;
@@ -128,43 +131,37 @@ static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     for (uint32_t i = 0; i < 2 * a->layers; i++) dx[a->params + i] = vkt_mlp_grad(made, 0, 2 + i);
 }
 
-static bool is_one(const vkt_graph *g, vkt_tensor t)
-{
-    const vkt_value *v = vkt_value_of(g, t);
-    const float one = 1.0f;
-    return v->role == VKT_ROLE_CONST && v->bytes == sizeof one && memcmp(v->data, &one, sizeof one) == 0;
-}
-
-/* The node has the gradients already, for dloss = 1; not all, if it was made for others than are asked for now. */
+/* The node has the gradients already, unless it was made for another dloss, or for fewer of them. */
 static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
     const uint32_t n_in = a->params + 2 * a->layers;
-    if (wanted.grads & ~a->grads) {
-        if (!vkt_apply(g, &vkt_op_mlp_mse, n->in, n_in, &wanted, NULL).id) return;
+    if ((wanted.grads & ~a->grads) || dy[0].id != n->in[VKT_MLP_IN_DLOSS].id) {
+        vkt_tensor in[VKT_MAX_IN];
+        memcpy(in, n->in, sizeof in);
+        in[VKT_MLP_IN_DLOSS] = dy[0];
+        if (!vkt_apply(g, &vkt_op_mlp_mse, in, n_in, &wanted, NULL).id) return;
         n = g->nodes[g->n_nodes - 1];
     }
-    for (uint32_t i = 0; i < n_in; i++) {
-        if (!(wanted.grads >> i & 1)) continue;
-        const vkt_tensor d = vkt_mlp_grad(n, 1, i);
-        dx[i] = is_one(g, dy[0]) ? d : vkt_mul(g, d, dy[0]);
-    }
+    for (uint32_t i = 0; i < n_in; i++)
+        if (wanted.grads >> i & 1) dx[i] = vkt_mlp_grad(n, 1, i);
 }
 
 /* ---- random cases ---- */
 
 /* Few wide ones: a kernel is unrolled, and compiled, for each. */
-static void sample(vkt_rng *r, vkt_case *c, bool second)
+static void sample(vkt_rng *r, vkt_case *c, bool mse)
 {
-    const uint32_t kind = vkt_rng_range(r, 0, 11), most = kind == 0 ? 100 : kind == 1 ? 33 : kind < 5 ? 4 : 9;
+    const uint32_t kind = vkt_rng_range(r, 0, 23), most = kind == 0 ? 100 : kind == 1 ? 33 : kind < 8 ? 4 : 9;
     const uint32_t batch = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, 70) : vkt_rng_range(r, 200, 900);
-    const bool narrow = kind >= 2 && kind < 5; /* one layer, as mlp_line takes it */
-    vkt_mlp_attr a = { .params = 1u + second };
+    const bool narrow = kind >= 2 && kind < 8; /* one layer, as mlp_line takes it */
+    vkt_mlp_attr a = { .params = mse ? 3 : 1 };
     a.layers = narrow ? 1 : vkt_rng_range(r, 1, kind < 2 ? 2 : VKT_MLP_MAX_LAYERS);
     uint32_t width[VKT_MLP_MAX_LAYERS + 1];
     for (uint32_t l = 0; l <= a.layers; l++) width[l] = vkt_rng_range(r, 1, l < 2 ? most : VKT_MIN(most, 9u));
     vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape2(batch, width[0]), -1, 1);
-    if (second) vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape2(batch, width[a.layers]), -1, 1);
+    if (mse) vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape2(batch, width[a.layers]), -1, 1);
+    if (mse) vkt_case_f32(c, VKT_ROWS, vkt_shape0(), -1, 1);
     for (uint32_t l = 0; l < a.layers; l++) {
         const float bound = 1 / sqrtf((float)width[l]);
         vkt_case_f32(c, VKT_ROWS, vkt_shape2(width[l + 1], width[l]), -2 * bound, 2 * bound);
@@ -176,9 +173,9 @@ static void sample(vkt_rng *r, vkt_case *c, bool second)
             a.grads |= 2u << (a.params + 2 * l);
         }
     }
-    if (second && !narrow) a.grads |= vkt_rng_range(r, 0, 1);
-    c->rows = second ? vkt_rng_range(r, 0, batch) : 0;
-    if (!second) a.grads = 0;
+    if (!narrow) a.grads |= vkt_rng_range(r, 0, 1);
+    if (mse) c->rows = vkt_rng_range(r, 0, batch);
+    if (!mse) a.grads = 0;
     vkt_case_attr(c, &a, sizeof a);
 }
 
@@ -226,6 +223,7 @@ const vkt_op vkt_op_mlp = {
     .name = "mlp",
     .min_in = 2,
     .max_in = 1 + 2 * VKT_MLP_MAX_LAYERS,
+    .stage = VKT_STAGE_NETWORK,
     .diff = 0x1ff,
     .attr_bytes = sizeof(vkt_mlp_attr),
     .infer = mlp_infer,
@@ -255,10 +253,10 @@ const vkt_op vkt_op_mlp_dx = {
 
 const vkt_op vkt_op_mlp_mse = {
     .name = "mlp_mse",
-    .min_in = 3,
-    .max_in = 2 + 2 * VKT_MLP_MAX_LAYERS,
+    .min_in = 4,
+    .max_in = 3 + 2 * VKT_MLP_MAX_LAYERS,
     .uses_step = true,
-    .diff = 0x3fd,
+    .diff = 0x7f9,
     .attr_bytes = sizeof(vkt_mlp_attr),
     .infer = mse_infer,
     .emit = mse_emit,
@@ -318,7 +316,9 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
 /* All layers that lead to y without a fork; false where there is none. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
-    const vkt_node *affine = stage_before(g, y, VKT_STAGE_AFFINE);
+    const vkt_node *affine = stage_before(g, y, VKT_STAGE_AFFINE), *n = stage_before(g, y, VKT_STAGE_NETWORK);
+    for (uint32_t l = n ? ((const vkt_mlp_attr *)n->attr)->layers : 0; l-- > 0;)
+        put_layer(g, c, n->in[0], vkt_mlp_weight(n, l), vkt_mlp_bias(n, l));
     while (affine && put_layer(g, c, affine->in[0], affine->in[1], affine->in[2])) {
         const vkt_node *relu = stage_before(g, c->x, VKT_STAGE_RELU);
         affine = relu ? stage_before(g, relu->in[0], VKT_STAGE_AFFINE) : NULL;
@@ -326,13 +326,13 @@ static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
     return c->layers > 0;
 }
 
-void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse)
+void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss)
 {
     chain c = { .layers = 0 };
     if (vkt_env_int("VKT_NO_FUSE", 0) || !find_chain(g, mse->in[0], &c)) return;
-    vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { c.x, mse->in[1] };
-    memcpy(in + 2, c.in + 2 * (VKT_MLP_MAX_LAYERS - c.layers), 2 * c.layers * sizeof *in);
-    vkt_mlp_attr a = { .layers = c.layers, .params = 2 };
+    vkt_tensor in[3 + 2 * VKT_MLP_MAX_LAYERS] = { c.x, mse->in[1], dloss };
+    memcpy(in + 3, c.in + 2 * (VKT_MLP_MAX_LAYERS - c.layers), 2 * c.layers * sizeof *in);
+    vkt_mlp_attr a = { .layers = c.layers, .params = 3 };
     a.grads = wanted_grads(g, in, &a);
-    if (a.grads) vkt_node_become(g, mse, &vkt_op_mlp_mse, in, 2 + 2 * c.layers, &a);
+    if (a.grads) vkt_node_become(g, mse, &vkt_op_mlp_mse, in, 3 + 2 * c.layers, &a);
 }

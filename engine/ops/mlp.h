@@ -8,7 +8,8 @@
 
 _Static_assert(MLP_LAYERS == VKT_MLP_MAX_LAYERS, "the public header and the shaders agree");
 
-/* What a node does with its network, whose inputs are x, then the target or dy unless FORWARD, then parameters. */
+/* What a node does with its network, whose inputs are x, then dy (GRAD) or target and dloss (MSE), then parameters. */
+enum { VKT_MLP_IN_X = 0, VKT_MLP_IN_DY = 1, VKT_MLP_IN_TARGET = 1, VKT_MLP_IN_DLOSS = 2 };
 typedef enum vkt_mlp_pass {
     VKT_MLP_FORWARD, /* -> y */
     VKT_MLP_MSE,     /* target -> loss, gradients */

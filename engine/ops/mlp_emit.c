@@ -126,6 +126,7 @@ static void emit_network(job *j)
                               [MLP_ACT_OUT] = VKT_WHOLE(act),
                               [MLP_PART] = VKT_WHOLE(j->narrow ? none : j->parts),
                               [MLP_PART_OUT] = VKT_WHOLE(j->parts),
+                              [MLP_DLOSS] = VKT_WHOLE(j->pass == VKT_MLP_MSE ? j->n->in[VKT_MLP_IN_DLOSS] : none),
                               [MLP_OUT] = VKT_WHOLE(forward ? j->n->out[0]
                                                     : dx.id ? dx
                                                             : j->parts) };
@@ -163,6 +164,7 @@ static void emit_line(job *j)
                               [MLP_LINE_STEP] = VKT_WHOLE(j->n->in[j->n->n_in - 1]),
                               [MLP_LINE_W] = VKT_WHOLE(w),
                               [MLP_LINE_B] = VKT_WHOLE(b.id ? b : w),
+                              [MLP_LINE_DLOSS] = VKT_WHOLE(j->n->in[VKT_MLP_IN_DLOSS]),
                               [MLP_LINE_PART] = VKT_WHOLE(j->parts) };
     const vkt_mlp_line_push push = { x->shape.dim[0], n4, j->per_group * j->lanes, j->part };
     const uint32_t spec[MLP_LINE_SPECS] = { [MLP_LINE_SPEC_LANES] = j->lanes,

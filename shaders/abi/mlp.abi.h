@@ -17,6 +17,7 @@ VKT_PUSH(vkt_mlp_push,
 #define MLP_PART     6
 #define MLP_PART_OUT 7
 #define MLP_OUT      8 /* y, or dx where DX; batch last */
+#define MLP_DLOSS    9 /* f32: MSE alone */
 
 #define MLP_SPEC_LANES  0
 #define MLP_SPEC_LAYERS 1

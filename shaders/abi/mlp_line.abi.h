@@ -8,7 +8,8 @@ VKT_PUSH(vkt_mlp_line_push,
 #define MLP_LINE_STEP 2 /* u32 (STEP_WORDS) */
 #define MLP_LINE_W    3 /* f32 (M, K) */
 #define MLP_LINE_B    4 /* f32 (M) */
-#define MLP_LINE_PART 5
+#define MLP_LINE_DLOSS 5 /* f32 */
+#define MLP_LINE_PART 6
 
 #define MLP_LINE_SPEC_LANES 0
 #define MLP_LINE_SPEC_K     1

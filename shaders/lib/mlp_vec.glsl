@@ -38,5 +38,9 @@ vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
 #define SCRATCH(slot, type, name) \
     SCRATCH_IN(slot, name);       \
     layout(binding = slot + 1, std430) coherent writeonly buffer name##_block { type name##_out[]; }
-#define AGAIN(name, i) LOAD4(name##_in, i)
+#ifdef VKT_TEXEL
+#define AGAIN(name, i) imageLoad(name##_in, int(i))
+#else
+#define AGAIN(name, i) name##_in[i]
+#endif
 #endif
