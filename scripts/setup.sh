@@ -1,5 +1,6 @@
 # shellcheck shell=sh disable=SC2034 # used by those who read it
-# setup.sh - read by samples/run.sh and tests/run.sh: the packages, and how missing ones are installed.
+# setup.sh - read by samples/run.sh, samples/bench/run.sh and tests/run.sh: the packages, how missing ones are installed, and
+# how a sample is built.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
     mesa-vulkan-drivers zlib1g-dev libcairo2-dev libjansson-dev curl ca-certificates"
@@ -45,4 +46,19 @@ install_missing() {
         quietly "$apt_log" $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
             -o DPkg::Lock::Timeout=120 $missing || return 1
     rm -f "$apt_log"
+}
+
+# build_sample ROOT TARGET: in ROOT/build, everything that it needs installed before.
+build_sample() {
+    # shellcheck disable=SC2086
+    install_missing $VKT_BUILD_PACKAGES || return 1
+    mkdir -p "$1/build"
+    if [ -f "$1/build/build.ninja" ] || [ -f "$1/build/Makefile" ]; then
+        say "building (build/)"
+    else
+        say "configuring and building (build/; a minute or two the first time)"
+        quietly "$1/build/configure.log" cmake -S "$1" -B "$1/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+            -DVKT_BUILD_TESTS=OFF || return 1
+    fi
+    quietly "$1/build/build.log" cmake --build "$1/build" --target "$2" --parallel
 }

@@ -1,5 +1,6 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
 //   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
+// Scale and shift are sums of two numbers each, so that what they were rounded by is no bias of all pixels.
 // A lane takes four neighbouring samples and every parts-th word of a channel: with U8 a word is a 4x4 transposition in
 // registers. A word that two channels share is read for both. A table larger than a binding comes in windows of rows, one
 // dispatch each. Row numbers outside the table give 0.
@@ -24,14 +25,14 @@ vec4 unpack(uint i) { return vec4(table[i], 0.0, 0.0, 0.0); }
 #endif
 layout(binding = GATHER_ORDER, std430) readonly buffer Order { uint order[]; };
 layout(binding = GATHER_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec2 affine[]; };
+layout(binding = GATHER_AFFINE, std430) readonly buffer Affine { vec4 affine[]; };
 VKT_INOUT4(GATHER_OUT, samples);
 
 void main()
 {
     const uint rows = step[STEP_ROWS], first = step[STEP_FIRST];
     const uint begin = gl_WorkGroupID.y * pc.plane, end = begin + pc.plane; // this channel's elements
-    const vec2 a = affine[gl_WorkGroupID.y];
+    const vec4 a = affine[gl_WorkGroupID.y];
     for (uint i = gl_GlobalInvocationID.x; i < pc.batch4 * pc.parts; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         const uint part = i / pc.batch4, b4 = i % pc.batch4;
         uint base[4]; // first words of the four rows
@@ -48,7 +49,8 @@ void main()
             [[unroll]] for (uint b = 0; b < 4; b++) pixels[b] = unpack(base[b] + word);
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;
-                const vec4 y = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]) * a.x + a.y;
+                const vec4 x = vec4(pixels[0][k], pixels[1][k], pixels[2][k], pixels[3][k]);
+                const vec4 y = (x * a.x + a.z) + (x * a.y + a.w);
                 if (f >= begin && f < end) STORE4(samples, o, mix(KEEP != 0u ? LOAD4(samples, o) : vec4(0.0), y, here));
             }
         }

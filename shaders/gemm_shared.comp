@@ -1,9 +1,7 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) on GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they lie, by vec4s where they can be; a block that lies across (VECTORS, A_BY_K) is transposed in
-// registers. Neighbouring work groups make neighbouring tiles of up to GROUP rows of tiles, so that both operands' lines are
-// still in the cache when the next tile wants them.
+// registers.
 // grid: x over tiles (stride loop), y one per slice of k, z one per batch. Deterministic: see lib/blocks.glsl.
-// source: Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -26,7 +24,6 @@ layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; 
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
-const uint GROUP = 8;
 
 // Elements inner .. inner + 3 of row `outer` of A, else of B; zero outside the matrix.
 vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
@@ -87,11 +84,10 @@ void store_tile(uint m0, uint n0)
 
 void main()
 {
-    const uint rows = (pc.M + BM - 1) / BM, columns = (pc.N + BN - 1) / BN, k = gl_WorkGroupID.y * pc.slice;
-    for (uint id = gl_WorkGroupID.x; id < rows * columns; id += gl_NumWorkGroups.x) {
-        const uint first = id / (GROUP * columns) * GROUP, high = min(rows - first, GROUP), i = id - first * columns;
-        const uint m = (first + i % high) * BM, n = i / high * BN;
-        multiply(m, n, k, min(k + pc.slice, pc.K));
-        store_tile(m, n);
+    const uint k = gl_WorkGroupID.y * pc.slice;
+    for (uint id = gl_WorkGroupID.x; id < tile_count(pc.M, pc.N); id += gl_NumWorkGroups.x) {
+        const uvec2 at = tile_at(id, pc.M, pc.N);
+        multiply(at.x, at.y, k, min(k + pc.slice, pc.K));
+        store_tile(at.x, at.y);
     }
 }

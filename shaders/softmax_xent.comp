@@ -1,4 +1,5 @@
 // softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
+//   Of classes at the maximum only the number counts, and log(1 + rest) is taken: a loss near 0 keeps its digits.
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
 //   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
 // grid: x over blocks with a stride, one subgroup each. Deterministic: the order of additions depends on the shape and the
@@ -11,6 +12,7 @@
 #include "abi/abi.h"
 #include "abi/step.abi.h"
 #include "abi/softmax_xent.abi.h"
+#include "lib/explog.glsl"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(binding = XENT_T, std430) readonly buffer T { uint t[]; };
@@ -33,24 +35,28 @@ float losses(uint vector, uint rows)
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    float m = LOWEST, sum = 0.0;
+    float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; how many z are m
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0)
         for (uint k = lanes / 2; k > 0; k /= 2) m = max(m, subgroupShuffleXor(m, k));
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {
         const uint end = min(c + SPAN * hop, pc.classes);
         float span = 0.0;
-        for (uint k = c + begin; k < end; k += hop) span += exp(z[base + k] - m);
-        sum += span;
+        for (uint k = c + begin; k < end; k += hop) {
+            const float v = z[base + k];
+            span += v == m ? v - m : exp_1ulp(v - m); // not 0: of infinity it is NaN
+            top += v == m ? 1.0 : 0.0;
+        }
+        rest += span;
     }
     if (BY_LANE == 0)
-        for (uint k = lanes / 2; k > 0; k /= 2) sum += subgroupShuffleXor(sum, k);
+        for (uint k = lanes / 2; k > 0; k /= 2) rest += subgroupShuffleXor(rest, k), top += subgroupShuffleXor(top, k);
     if (begin != 0) return 0.0;
     stat[2 * b] = m;
-    stat[2 * b + 1] = 1.0 / sum;
+    stat[2 * b + 1] = 1.0 / (top + rest);
     if (b >= rows) return 0.0;
     const uint label = t[b];
-    return label < pc.classes ? log(sum) + (m - z[base + label]) : NOT_A_NUMBER;
+    return label < pc.classes ? log1p_1ulp(top - 1.0 + rest) + (m - z[base + label]) : NOT_A_NUMBER;
 }
 #else
 VKT_IN4(XENT_Z, z4);
@@ -64,7 +70,7 @@ float losses(uint vector, uint rows)
     uvec4 label;
     for (uint j = 0; j < 4; j++) label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
 
-    vec4 m = vec4(LOWEST), sum = vec4(0.0), hit = vec4(NOT_A_NUMBER);
+    vec4 m = vec4(LOWEST), rest = vec4(0.0), top = vec4(0.0), hit = vec4(NOT_A_NUMBER);
     for (uint k = 0; k < pc.classes; k += 4)
         [[unroll]] for (uint j = 0; j < 4; j++) m = max(m, LOAD4(z4, min(k + j, pc.classes - 1) * pc.pitch4 + column));
     for (uint c = 0; c < pc.classes; c += SPAN) {
@@ -74,14 +80,15 @@ float losses(uint vector, uint rows)
             [[unroll]] for (uint j = 0; j < 4; j++)
                 if (k + j < end) {
                     const vec4 z = LOAD4(z4, (k + j) * pc.pitch4 + column);
-                    span += exp(z - m);
+                    span += mix(exp_1ulp(z - m), z - m, equal(z, m));
+                    top += mix(vec4(0.0), vec4(1.0), equal(z, m));
                     hit = mix(hit, z, equal(label, uvec4(k + j)));
                 }
-        sum += span;
+        rest += span;
     }
     stat4[column] = m;
-    stat4[pc.pitch4 + column] = 1.0 / sum;
-    const vec4 loss = log(sum) + (m - hit);
+    stat4[pc.pitch4 + column] = 1.0 / (top + rest);
+    const vec4 loss = log1p_1ulp(top - 1.0 + rest) + (m - hit);
     float v = 0.0;
     for (uint j = 0; j < 4; j++)
         if (4 * column + j < rows) v += loss[j];

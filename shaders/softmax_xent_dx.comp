@@ -1,4 +1,4 @@
-// softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
+// softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp_1ulp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
 //   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
 // grid: x over what lanes or work groups take, y over chunks of classes, both with a stride. Deterministic: elementwise.
 #version 460
@@ -6,6 +6,7 @@
 #include "abi/abi.h"
 #include "abi/step.abi.h"
 #include "abi/softmax_xent_dx.abi.h"
+#include "lib/explog.glsl"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(binding = XENT_DX_T, std430) readonly buffer T { uint t[]; };
@@ -25,7 +26,7 @@ void gradients(uint rows, float scale, uint first, uint end)
         const uint base = (b - pc.first) * pc.classes, label = t[b];
         const float m = stat[2 * b], inv = stat[2 * b + 1];
         for (uint k = first + begin; k < end; k += hop)
-            dz[base + k] = b < rows ? scale * (exp(z[base + k] - m) * inv - (k == label ? 1.0 : 0.0)) : 0.0;
+            dz[base + k] = b < rows ? scale * (exp_1ulp(z[base + k] - m) * inv - (k == label ? 1.0 : 0.0)) : 0.0;
     }
 }
 #else
@@ -43,7 +44,7 @@ void gradients(uint rows, float scale, uint first, uint end)
         for (uint k = first; k < end; k++) {
             const uint i = k * pc.pitch4 + column;
             const vec4 onehot = mix(vec4(0.0), vec4(1.0), equal(label, uvec4(k)));
-            dz4[i] = mix(vec4(0.0), scale * (exp(LOAD4(z4, i) - m) * inv - onehot), real);
+            dz4[i] = mix(vec4(0.0), scale * (exp_1ulp(LOAD4(z4, i) - m) * inv - onehot), real);
         }
     }
 }

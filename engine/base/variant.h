@@ -13,6 +13,8 @@
 /* X(ID, "name", "what it is"): VKT_V_<ID> in C; the name serves VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant
  * and tuning files. */
 #define VKT_VARIANTS(X)                                                                             \
+    X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
+    X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \
     X(PLACED, "placed", "matrix product: operands are read where they lie")                         \

@@ -14,7 +14,7 @@ typedef struct table {
     size_t row_bytes;
     const uint8_t *features; /* NULL: rows come from the source only */
     const uint32_t *labels;
-    float *norm;  /* C means, then C standard deviations */
+    double *norm; /* C means, then C standard deviations */
     char **names; /* `classes` of them, or NULL */
     bool own_features, own_labels;
 } table;
@@ -90,16 +90,14 @@ static vkt_result set_classes(table *t, const vkt_dataset_params *p)
 }
 
 /* mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
-static vkt_result set_norm(table *t, const float *mean, const float *std)
+static vkt_result set_norm(table *t, const double *mean, const double *std)
 {
     const uint32_t C = t->shape[0];
     for (uint32_t c = 0; c < C; c++) {
         if (mean && !isfinite(mean[c]))
-            return vkt_fail(&t->host, VKT_E_ARG, "data set: mean[%u]: want a finite number, got %g", c,
-                            (double)mean[c]);
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: mean[%u]: want a finite number, got %g", c, mean[c]);
         if (std && !(isfinite(std[c]) && std[c] > 0))
-            return vkt_fail(&t->host, VKT_E_ARG, "data set: std[%u]: want a finite number above 0, got %g", c,
-                            (double)std[c]);
+            return vkt_fail(&t->host, VKT_E_ARG, "data set: std[%u]: want a finite number above 0, got %g", c, std[c]);
     }
     for (uint32_t c = 0; c < C; c++) {
         t->norm[c] = mean ? mean[c] : 0;
@@ -279,12 +277,12 @@ const uint32_t *vkt_dataset_labels(const vkt_dataset *ds)
     return ds->t->labels ? ds->t->labels + ds->first : NULL;
 }
 
-const float *vkt_dataset_mean(const vkt_dataset *ds)
+const double *vkt_dataset_mean(const vkt_dataset *ds)
 {
     return ds->t->norm;
 }
 
-const float *vkt_dataset_std(const vkt_dataset *ds)
+const double *vkt_dataset_std(const vkt_dataset *ds)
 {
     return ds->t->norm + ds->t->shape[0];
 }
@@ -300,7 +298,7 @@ vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
     return vkt_dataset_fetch_as(ds, row, out, 0);
 }
 
-vkt_result vkt_dataset_normalize(vkt_dataset *ds, const float *mean, const float *std)
+vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std)
 {
     if (!mean || !std) return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: mean or std is NULL");
     return set_norm(ds->t, mean, std);

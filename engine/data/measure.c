@@ -49,7 +49,7 @@ static vkt_result measure(const vkt_dataset *ds, moments *all, uint8_t *row)
     return VKT_OK;
 }
 
-vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std)
+vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std)
 {
     const vkt_host *h = vkt_dataset_host(ds);
     uint32_t chw[3];
@@ -60,8 +60,8 @@ vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std)
     const vkt_result r = measure(ds, all, (uint8_t *)(all + chw[0]));
     const double unit = vkt_dataset_type(ds) == VKT_ROW_U8 ? 255 : 1;
     for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
-        mean[c] = (float)(all[c].mean / unit);
-        std[c] = all[c].m2 > 0 ? (float)(sqrt(all[c].m2 / all[c].n) / unit) : 1.0f;
+        mean[c] = all[c].mean / unit;
+        std[c] = all[c].m2 > 0 ? sqrt(all[c].m2 / all[c].n) / unit : 1;
     }
     vkt_free(h, all);
     return r;

@@ -89,6 +89,7 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
         VKT_TRY(vkt_queue_create(ctx, &ctx->transfer, ctx->transfer.family, "transfer"));
     else
         ctx->transfer = ctx->compute;
+    ctx->max_submission_ns = params->max_submission_ns ? params->max_submission_ns : 100000000;
     VKT_TRY(vkt_memory_create(ctx, params->max_device_bytes));
     VKT_TRY(vkt_transfers_create(ctx));
     VKT_TRY(vkt_pipeline_cache_open(ctx, !params->no_pipeline_cache));
@@ -155,6 +156,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
     device_close(ctx);
     if (ctx->owns_device) vkt_instance_close(ctx);
     vkt_vk_close(ctx->loader);
+    vkt_free(&ctx->host, ctx->tuned);
     const vkt_allocator alloc = ctx->host_alloc;
     alloc.resize(alloc.user, ctx, 0);
     *handle = NULL;

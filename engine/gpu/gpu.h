@@ -58,15 +58,19 @@ struct vkt_ctx {
     bool has_transfer_queue;
     bool has_memory_budget;
     bool has_debug_utils;
-    bool subgroup_size_varies; /* pipelines must ask for limits.subgroup_size: the device has more than one */
-    uint64_t uploads_awaited;  /* the transfer timeline's value that compute submissions already wait for */
-    float timestamp_period_ns; /* 0: the queue has no timestamps */
-    uint64_t timestamp_mask;   /* valid bits of a timestamp */
+    bool subgroup_size_varies;  /* pipelines must ask for limits.subgroup_size: the device has more than one */
+    uint64_t uploads_awaited;   /* the transfer timeline's value that compute submissions already wait for */
+    uint64_t max_submission_ns; /* UINT64_MAX: programs are not cut */
+    float timestamp_period_ns;  /* 0: the queue has no timestamps */
+    uint64_t timestamp_mask;    /* valid bits of a timestamp */
     VkPipelineCache pipeline_cache;
     char *pipeline_cache_path;    /* NULL: not kept */
     uint64_t pipeline_cache_hash; /* of the data as loaded: written back only when it changed */
-    vkt_result lost;              /* VKT_OK, or VKT_E_DEVICE_LOST for good */
-    char last_label[96];          /* the last work submitted: logged when the device is lost */
+    bool keeps_cache;             /* files in the cache directory may be read and written */
+    vkt_tuned *tuned;             /* what limits.choices lends (kernel/tuning.h) */
+    bool has_read_tuning;
+    vkt_result lost;     /* VKT_OK, or VKT_E_DEVICE_LOST for good */
+    char last_label[96]; /* the last work submitted: logged when the device is lost */
     vkt_memory *memory;
     vkt_transfer *transfers;
     vkt_gpu_counters counters;
@@ -74,6 +78,12 @@ struct vkt_ctx {
     void *kernels;
     void (*kernels_destroy)(vkt_ctx *ctx);
 };
+
+/* "$XDG_CACHE_HOME/vktrain/<device and driver><suffix>" (else ~/.cache/...); *path, the caller's, is NULL where there
+ * is no home. */
+vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
+/* Makes every directory above `path`, as mkdir -p does; what cannot be made shows when the file is written. */
+void vkt_cache_make_directories(char *path);
 
 /* VkResult -> vkt_result, with a log line "<what>: <VkResult name>". Lost devices become sticky here. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
@@ -121,6 +131,23 @@ vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out
 vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable);
 vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c);
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c);
+
+/* Command buffers that one call submits one after the other, each as a submission of its own. */
+typedef struct vkt_series {
+    VkCommandPool pool;
+    uint32_t n;
+    VkCommandBuffer *cmds;
+    VkCommandBufferSubmitInfo *buffers; /* each and the queue's fence */
+    VkSemaphoreSubmitInfo *signals;
+    VkSubmitInfo2 *infos;
+} vkt_series;
+vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_series *out);
+void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* safe on a zeroed one; not while it is pending */
+/* Recording of command buffer i, once; it may be submitted again while still pending. */
+vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
+vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
+/* vkt_submit for all of them: either all are submitted, or none. *value is the last one's. */
+vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, const char *label, uint64_t *value);
 
 /* ---- transfers: through the staging ring, on the transfer queue where there is one ---- */
 /* Copies `bytes` from host memory (read before the call returns) into `dst` at `offset` (multiple of 4, as is bytes).

@@ -29,8 +29,7 @@ static vkt_host silent(const vkt_ctx *ctx)
     return h;
 }
 
-/* "<cache>/vktrain/<device and driver>.bin"; *path NULL when there is no home. */
-static vkt_result make_path(vkt_ctx *ctx, char **path)
+vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
 {
     VkPhysicalDeviceProperties p;
     ctx->vk.GetPhysicalDeviceProperties(ctx->phys, &p);
@@ -42,10 +41,10 @@ static vkt_result make_path(vkt_ctx *ctx, char **path)
     vkt_text_add(&t, "%s%s/vktrain/%08x-%08x-%08x-", has_xdg ? xdg : home, has_xdg ? "" : "/.cache", p.vendorID,
                  p.deviceID, p.driverVersion);
     for (size_t i = 0; i < VK_UUID_SIZE; i++) vkt_text_add(&t, "%02x", p.pipelineCacheUUID[i]);
-    vkt_text_add(&t, ".bin");
+    vkt_text_add(&t, "%s", suffix);
     if (t.failed) {
         vkt_text_free(&t);
-        return vkt_fail_nomem(&ctx->host, "the pipeline cache's file name", 0);
+        return vkt_fail_nomem(&ctx->host, "the name of a cache file", 0);
     }
     *path = t.s;
     return VKT_OK;
@@ -84,8 +83,9 @@ static vkt_result create(vkt_ctx *ctx, const void *data, size_t n)
 
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep)
 {
+    ctx->keeps_cache = keep;
     if (!keep || vkt_env_disabled("pipeline_cache")) return create(ctx, NULL, 0);
-    VKT_TRY(make_path(ctx, &ctx->pipeline_cache_path));
+    VKT_TRY(vkt_cache_path(ctx, ".bin", &ctx->pipeline_cache_path));
     if (!ctx->pipeline_cache_path) return create(ctx, NULL, 0);
     const vkt_host quiet = silent(ctx);
     void *data = NULL;
@@ -103,8 +103,7 @@ vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep)
     return r;
 }
 
-/* Makes every directory above `path`, as mkdir -p does. */
-static void make_directories(char *path)
+void vkt_cache_make_directories(char *path)
 {
     for (char *c = strchr(path + 1, '/'); c; c = strchr(c + 1, '/')) {
         *c = 0;
@@ -142,7 +141,7 @@ static void save(vkt_ctx *ctx)
     file_header h;
     memcpy(&h, file, sizeof h);
     if (h.hash != ctx->pipeline_cache_hash) {
-        make_directories(ctx->pipeline_cache_path);
+        vkt_cache_make_directories(ctx->pipeline_cache_path);
         const vkt_result r = vkt_file_write(&quiet, ctx->pipeline_cache_path, file, n);
         vkt_log(&ctx->host, VKT_LOG_DEBUG, "pipeline cache \"%s\": %s", ctx->pipeline_cache_path,
                 r == VKT_OK ? "written" : "cannot be written");

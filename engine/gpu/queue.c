@@ -40,7 +40,7 @@ vkt_result vkt_commands_begin(vkt_ctx *ctx, vkt_commands *c, bool reusable)
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
         .flags = reusable ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.ResetCommandPool(ctx->device, c->pool, 0), "vkResetCommandPool"));
+    if (c->pool) VKT_TRY(vkt_vk_check(ctx, ctx->vk.ResetCommandPool(ctx->device, c->pool, 0), "vkResetCommandPool"));
     ctx->counters.recordings++;
     return vkt_vk_check(ctx, ctx->vk.BeginCommandBuffer(c->cmd, &info), "vkBeginCommandBuffer");
 }
@@ -99,6 +99,18 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
     *q = (vkt_queue){ 0 };
 }
 
+/* The infos signal the queue's timeline by one each. */
+static vkt_result submit_all(vkt_ctx *ctx, vkt_queue *q, const VkSubmitInfo2 *infos, uint32_t n, const char *label,
+                             uint64_t *value)
+{
+    snprintf(ctx->last_label, sizeof ctx->last_label, "%s", label);
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.QueueSubmit2(q->handle, n, infos, VK_NULL_HANDLE), "vkQueueSubmit2"));
+    ctx->counters.submits += n;
+    q->submitted += n;
+    if (value) *value = q->submitted;
+    return VKT_OK;
+}
+
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value)
 {
@@ -128,12 +140,7 @@ vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, con
         .signalSemaphoreInfoCount = 1,
         .pSignalSemaphoreInfos = &signal,
     };
-    snprintf(ctx->last_label, sizeof ctx->last_label, "%s", label);
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.QueueSubmit2(q->handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit2"));
-    ctx->counters.submits++;
-    q->submitted++;
-    if (value) *value = q->submitted;
-    return VKT_OK;
+    return submit_all(ctx, q, &info, 1, label, value);
 }
 
 /* Brings q->done up to date without blocking. */
@@ -170,17 +177,116 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
     return VKT_OK;
 }
 
-/* ---- the compute queue, for the floors above ---- */
+/* ---- submitting to the compute queue, for the floors above ---- */
+
+/* Later submissions of one queue are behind the wait of an earlier one, so each upload is awaited once. */
+static bool has_new_uploads(const vkt_ctx *ctx)
+{
+    return ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;
+}
 
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value)
 {
-    /* Later submissions of one queue are behind the wait of an earlier one, so each upload is awaited once. */
-    const bool uploads = ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;
+    const bool uploads = has_new_uploads(ctx);
     const uint64_t upload = ctx->transfer.submitted;
     VKT_TRY(vkt_queue_submit(ctx, &ctx->compute, cmd, uploads ? &ctx->transfer : NULL, upload, label, value));
     if (uploads) ctx->uploads_awaited = upload;
     return VKT_OK;
 }
+
+/* ---- series ---- */
+
+static vkt_result allocate(vkt_ctx *ctx, const char *name, vkt_series *s)
+{
+    const VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                           .queueFamilyIndex = ctx->compute.family };
+    VkResult r = ctx->vk.CreateCommandPool(ctx->device, &pool, NULL, &s->pool);
+    if (r != VK_SUCCESS) s->pool = VK_NULL_HANDLE;
+    VKT_TRY(vkt_vk_check(ctx, r, "vkCreateCommandPool"));
+    const VkCommandBufferAllocateInfo all = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                              .commandPool = s->pool,
+                                              .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                              .commandBufferCount = s->n };
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.AllocateCommandBuffers(ctx->device, &all, s->cmds), "vkAllocateCommandBuffers"));
+    for (uint32_t i = 0; i < s->n; i++)
+        vkt_name(ctx, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)s->cmds[i], name);
+    return VKT_OK;
+}
+
+static void fill_infos(const vkt_ctx *ctx, vkt_series *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        VkCommandBufferSubmitInfo *b = &s->buffers[2 * i];
+        b[0] = b[1] = (VkCommandBufferSubmitInfo){ .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO };
+        b[0].commandBuffer = s->cmds[i];
+        b[1].commandBuffer = ctx->compute.fence.cmd;
+        s->signals[i] = (VkSemaphoreSubmitInfo){ .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+                                                 .semaphore = ctx->compute.timeline,
+                                                 .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
+        s->infos[i] = (VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+                                       .commandBufferInfoCount = 2,
+                                       .pCommandBufferInfos = b,
+                                       .signalSemaphoreInfoCount = 1,
+                                       .pSignalSemaphoreInfos = &s->signals[i] };
+    }
+}
+
+vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_series *out)
+{
+    vkt_series s = { .n = n };
+    s.cmds = vkt_alloc_array(&ctx->host, n, sizeof *s.cmds);
+    s.buffers = vkt_alloc_array(&ctx->host, 2 * (size_t)n, sizeof *s.buffers);
+    s.signals = vkt_alloc_array(&ctx->host, n, sizeof *s.signals);
+    s.infos = vkt_alloc_array(&ctx->host, n, sizeof *s.infos);
+    vkt_result r = s.cmds && s.buffers && s.signals && s.infos
+                       ? allocate(ctx, name, &s)
+                       : vkt_fail_nomem(&ctx->host, "command buffers", n * sizeof *s.infos);
+    if (r == VKT_OK) {
+        fill_infos(ctx, &s);
+        *out = s;
+    } else {
+        vkt_series_destroy(ctx, &s);
+    }
+    return r;
+}
+
+void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s)
+{
+    if (s->pool) ctx->vk.DestroyCommandPool(ctx->device, s->pool, NULL);
+    vkt_free(&ctx->host, s->cmds);
+    vkt_free(&ctx->host, s->buffers);
+    vkt_free(&ctx->host, s->signals);
+    vkt_free(&ctx->host, s->infos);
+    *s = (vkt_series){ 0 };
+}
+
+vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i)
+{
+    return vkt_commands_begin(ctx, &(vkt_commands){ .cmd = s->cmds[i] }, true);
+}
+
+vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i)
+{
+    return vkt_commands_end(ctx, &(vkt_commands){ .cmd = s->cmds[i] });
+}
+
+vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, const char *label, uint64_t *value)
+{
+    VKT_TRY(vkt_lost_check(ctx, label));
+    const bool uploads = has_new_uploads(ctx);
+    const VkSemaphoreSubmitInfo before = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+                                           .semaphore = ctx->transfer.timeline,
+                                           .value = ctx->transfer.submitted,
+                                           .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
+    s->infos[0].waitSemaphoreInfoCount = uploads;
+    s->infos[0].pWaitSemaphoreInfos = &before;
+    for (uint32_t i = 0; i < s->n; i++) s->signals[i].value = ctx->compute.submitted + 1 + i;
+    VKT_TRY(submit_all(ctx, &ctx->compute, s->infos, s->n, label, value));
+    if (uploads) ctx->uploads_awaited = before.value;
+    return VKT_OK;
+}
+
+/* ---- waiting, for the floors above ---- */
 
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 {

@@ -53,7 +53,7 @@ typedef struct vkt_gather_attr {
     uint32_t batch;
     vkt_shape sample;  /* (C,H,W) or (F); rank 0 for labels */
     uint32_t channels; /* C, or 1 */
-    float scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
+    double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
 
 #endif

@@ -47,13 +47,19 @@ static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
     return false;
 }
 
+void vkt_attr_usual(const vkt_op *op, void *attr)
+{
+    for (const vkt_field *f = op->fields; f && f->name; f++)
+        for (uint32_t i = 0; i < f->count; i++) set(f, attr, i, f->usual);
+}
+
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)
 {
     const char *space = "";
     for (const vkt_field *f = op->fields; f && f->name; f++) {
-        bool zero = true;
-        for (uint32_t i = 0; i < f->count; i++) zero = zero && get(f, attr, i) == 0;
-        if (zero) continue;
+        bool usual = true;
+        for (uint32_t i = 0; i < f->count; i++) usual = usual && get(f, attr, i) == f->usual;
+        if (usual) continue;
         const bool whole = f->kind == VKT_FIELD_BOOL || f->kind == VKT_FIELD_U32;
         vkt_text_add(t, "%s%s=", space, f->name);
         for (uint32_t i = 0; i < f->count; i++)

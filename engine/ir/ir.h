@@ -98,10 +98,12 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* of elements */
     uint16_t offset;
+    double usual; /* what its elements are where the text does not say */
 } vkt_field;
-#define VKT_FIELD(type, member, kind_, count_)                                                                    \
-    {                                                                                                             \
-        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member) \
+#define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
+    {                                                                                                              \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
+        .usual = (usual_)                                                                                          \
     }
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
@@ -268,7 +270,16 @@ typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
     uint64_t usable; /* what it chose among */
+    uint64_t key;    /* what a tuned entry is found by: vkt_node_key, and how the node's values are stored */
 } vkt_picked;
+
+#define VKT_KEY_MAX 96
+
+/* See vkt_remember. */
+typedef struct vkt_memory {
+    unsigned char key[VKT_KEY_MAX]; /* zeros behind it */
+    vkt_tensor t;
+} vkt_memory;
 
 struct vkt_emit {
     vkt_host host;
@@ -283,6 +294,8 @@ struct vkt_emit {
     size_t n_extra, cap_extra;
     vkt_picked *picked; /* in the order of the nodes' lowering */
     size_t n_picked, cap_picked;
+    vkt_memory *memory;
+    size_t n_memory, cap_memory;
     const vkt_node *node;
 };
 
@@ -299,10 +312,17 @@ uint64_t vkt_node_key(const vkt_node *n);
  * x. They need not stride over y and z, whose counts above it are VKT_E_UNSUPPORTED. */
 void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
                       size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
-/* Device memory that lives within this node's dispatches. */
+/* Device memory that lives from the first dispatch that it is bound to, to the last: within this node's unless a later
+ * node recalls it. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
 /* Bytes that the program holds from its making on; copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
+/* Scratch that the dispatches so far have filled from values of the graph, for later nodes that would make the same
+ * again. The key says all that its content depends on: ids of values, sizes, a kernel as the family's mark; at most
+ * VKT_KEY_MAX bytes, none of them padding. Whatever is remembered is forgotten behind a node with side effects, which
+ * may have changed values in place. {0}: unknown. */
+vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
+void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
@@ -340,7 +360,7 @@ typedef struct vkt_case_input {
 struct vkt_case {
     uint32_t n_in;
     vkt_case_input in[VKT_MAX_IN];
-    _Alignas(8) unsigned char attr[256];
+    _Alignas(8) unsigned char attr[512];
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the step; 0: all */
     uint32_t first; /* where the step's batch starts in an order of rows */
@@ -351,7 +371,8 @@ vkt_case_input *vkt_case_u32(vkt_case *c, vkt_layout layout, vkt_shape shape, ui
 void vkt_case_absent(vkt_case *c);
 void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 
-/* ---- attributes as text: members that are not zero, "stride=2,2 groups=3" ---- */
+/* ---- attributes as text: members that are not as usual, "stride=2,2 groups=3" ---- */
+void vkt_attr_usual(const vkt_op *op, void *attr); /* attr is zeroed */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
 /* One member, "stride=2,2", into attr. VKT_E_FORMAT, logged with the names that the op knows. */
 vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text, void *attr);

@@ -73,6 +73,33 @@ vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes)
     return extra_value(e, name, VKT_ROLE_SCRATCH, bytes);
 }
 
+vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes)
+{
+    unsigned char padded[VKT_KEY_MAX] = { 0 };
+    memcpy(padded, key, VKT_MIN(bytes, sizeof padded));
+    for (size_t i = 0; i < e->n_memory; i++)
+        if (memcmp(e->memory[i].key, padded, sizeof padded) == 0) return e->memory[i].t;
+    return (vkt_tensor){ 0 };
+}
+
+void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t)
+{
+    if (e->status != VKT_OK) return;
+    if (bytes > VKT_KEY_MAX) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE, "%s: a key of %zu bytes; want %u at most", e->node->op->name,
+                                   bytes, VKT_KEY_MAX));
+        return;
+    }
+    const vkt_result r = vkt_grow(&e->host, &e->memory, e->n_memory, &e->cap_memory, sizeof *e->memory);
+    if (r != VKT_OK) {
+        vkt_emit_error(e, r);
+        return;
+    }
+    vkt_memory *m = &e->memory[e->n_memory++];
+    *m = (vkt_memory){ .t = t };
+    memcpy(m->key, key, bytes);
+}
+
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes)
 {
     const vkt_tensor t = extra_value(e, name, VKT_ROLE_CONST, bytes);
@@ -103,12 +130,25 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
+/* The node's key, told apart by how its values are stored where that is not in 32 bits. */
+static uint64_t key_as_stored(const vkt_emit *e)
+{
+    const vkt_node *n = e->node;
+    uint64_t h = vkt_node_key(n);
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
+        const uint32_t storage = (uint32_t)vkt_lowered_value(e, i < n->n_in ? n->in[i] : n->out[i - n->n_in])->storage;
+        if (storage) h = vkt_hash(h, (const uint32_t[]){ i, storage }, 2 * sizeof storage);
+    }
+    return h;
+}
+
 vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred)
 {
-    const vkt_variant v = vkt_variant_choose(&e->lim->choices, vkt_node_key(e->node), usable, preferred);
+    const uint64_t key = key_as_stored(e);
+    const vkt_variant v = vkt_variant_choose(&e->lim->choices, key, usable, preferred);
     const vkt_result r = vkt_grow(&e->host, &e->picked, e->n_picked, &e->cap_picked, sizeof *e->picked);
     if (r == VKT_OK)
-        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable };
+        e->picked[e->n_picked++] = (vkt_picked){ .node = e->node->index, .variant = v, .usable = usable, .key = key };
     else
         vkt_emit_error(e, r);
     return v;
@@ -145,6 +185,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
             if (op->prologue != (bool)prologue || !op->emit || (live && !live[i])) continue;
             out->node = g->nodes[i];
             op->emit(out->node, out);
+            if (op->side_effect) out->n_memory = 0;
         }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);
@@ -158,9 +199,11 @@ void vkt_lower_free(vkt_emit *e)
     vkt_free(&e->host, e->list);
     vkt_free(&e->host, e->values);
     vkt_free(&e->host, e->picked);
+    vkt_free(&e->host, e->memory);
     e->extra = NULL;
     e->list = NULL;
     e->picked = NULL;
+    e->memory = NULL;
     e->values = NULL;
-    e->n = e->n_extra = e->n_picked = 0;
+    e->n = e->n_extra = e->n_picked = e->n_memory = 0;
 }

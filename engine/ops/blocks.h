@@ -21,4 +21,10 @@ typedef struct vkt_blocks {
 /* Cuts the sums into at most that many slices, 0 and 1: not at all. False where loops would be too long. */
 bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
 
+/* Whether a device takes these tiles of its own accord: a GPU, if at least a quarter of the smallest is wanted. */
+static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)
+{
+    return !lim->cpu && m >= 16 && n >= 16;
+}
+
 #endif

@@ -95,9 +95,38 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
         dx[1] = vkt_conv2d_dw(g, x, dy[0], n->attr, ws.dim + 2, vkt_wants_grad(g, bias), &dx[2]);
 }
 
+/* What products of spectra are open to: vec4s of channels, steps of 1; pictures of one tile of transforms, or several.
+ */
+static void sample_spectra(vkt_rng *r, vkt_case *c)
+{
+    vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };
+    const uint32_t channels = 4 * vkt_rng_range(r, 1, 9), out_channels = 4 * vkt_rng_range(r, 1, 11);
+    uint32_t kernel[2], in[2], n = vkt_rng_range(r, 1, 40);
+    for (int i = 0; i < 2; i++) {
+        a.dilation[i] = vkt_rng_range(r, 1, 4) == 1 ? 2 : 1;
+        kernel[i] = vkt_rng_range(r, 2, a.dilation[i] == 2 ? 3 : 6);
+        const uint32_t reach = a.dilation[i] * (kernel[i] - 1) + 1;
+        a.pad[i] = vkt_rng_range(r, 0, reach - 1);
+        in[i] = reach + vkt_rng_range(r, 0, vkt_rng_range(r, 0, 1) ? 24 : 8);
+    }
+    const uint64_t per_sample = (uint64_t)channels * out_channels * in[0] * in[1] * kernel[0] * kernel[1];
+    while (n > 1 && per_sample * n > 2000000) n /= 2;
+    vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape4(n, channels, in[0], in[1]), -1, 1);
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(out_channels, channels, kernel[0], kernel[1]), -1, 1);
+    if (vkt_rng_range(r, 0, 1) == 0)
+        vkt_case_absent(c);
+    else
+        vkt_case_f32(c, VKT_ROWS, vkt_shape1(out_channels), -1, 1);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33, 64 };
+    if (vkt_rng_range(r, 0, 3) == 0) {
+        sample_spectra(r, c);
+        return;
+    }
     vkt_conv2d_attr a = { .groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read where they lie */
     const uint32_t channels = kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);
@@ -132,10 +161,10 @@ static double flops(const vkt_node *n)
     return product_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
 }
 
-static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, pad, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, dilation, U32, 2),
-                                    VKT_FIELD(vkt_conv2d_attr, groups, U32, 1),
+static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_attr, pad, U32, 2, 0),
+                                    VKT_FIELD(vkt_conv2d_attr, dilation, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_attr, groups, U32, 1, 1),
                                     { .name = NULL } };
 
 const vkt_op vkt_op_conv2d = {

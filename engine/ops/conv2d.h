@@ -20,6 +20,18 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db);
 
+/* The same by Fourier transforms (conv2d_fft.c). */
+typedef enum vkt_conv2d_product { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_product;
+/* The variants of this kind that can compute it; *preferred is set to one that is expected to win on this device. */
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+                                 vkt_variant *preferred);
+bool vkt_conv2d_is_fft(vkt_variant v);
+/* y of x, or `transposed` dx of dy. */
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
+                         vkt_tensor w, vkt_tensor bias, vkt_tensor to);
+void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
+                            vkt_tensor dw, vkt_tensor db);
+
 /* The gradients as nodes: dx (N,C,H,W) for `in` = {H, W}; dw (O,C/G,R,S) for `kernel` = {R, S}, and, with `bias`, db.
  */
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);

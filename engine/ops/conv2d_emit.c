@@ -1,5 +1,5 @@
 /* ops/conv2d_emit.c - how the products of conv2d are cut into tiles: see the headers of shaders/conv2d_*.comp. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_shared.h"
 
 #include "kernel/ids.h"
 
@@ -355,16 +355,32 @@ static void emit_product(vkt_emit *e, tile_job *j)
             return;
         }
     }
+<<<<<<< HEAD
     const bool shallow = is_shallow(j) && most.depth == j->depth;
-    const uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0);
-    const bool direct = vkt_pick(e, usable, shallow ? VKT_V_DIRECT : VKT_V_TILE) == VKT_V_DIRECT;
+    vkt_variant v = shallow ? VKT_V_DIRECT : VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0), v);
+    if (vkt_conv2d_is_fft(v)) {
+        vkt_emit_conv2d_fft(e, j->z, v, j->transposed, j->from, j->w, j->bias, j->to);
+=======
+    const vkt_conv2d_product whole = { j->z, j->transposed, j->from, j->w, j->bias, j->to };
+    vkt_blocks blocks;
+    const bool shallow = is_shallow(j) && most.depth == j->depth, shared = vkt_conv2d_shared_cut(e, &whole, &blocks);
+    const bool for_gpu = shared && vkt_blocks_pay(e->lim, j->rows, blocks.spec[BLOCKS_SPEC_BN]);
+    const uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0) | (shared ? VKT_V(SHARED) : 0);
+    const vkt_variant v = vkt_pick(e, usable, shallow ? VKT_V_DIRECT : for_gpu ? VKT_V_SHARED : VKT_V_TILE);
+    if (v == VKT_V_SHARED) {
+        vkt_conv2d_shared_emit(e, &whole, &blocks);
+>>>>>>> main
+        return;
+    }
     for (p.group = 0; p.group < j->z->a.groups; p.group += most.groups)
         for (p.row = 0; p.row < j->rows; p.row += most.rows)
             for (p.k = 0; p.k < j->depth; p.k += most.depth) {
                 p.groups = VKT_MIN(most.groups, j->z->a.groups - p.group);
                 p.rows = VKT_MIN(most.rows, j->rows - p.row);
                 p.depth = VKT_MIN(most.depth, j->depth - p.k);
-                if (direct)
+                if (v == VKT_V_DIRECT)
                     emit_direct(e, j, &p);
                 else
                     emit_tiles(e, j, &p);
@@ -406,9 +422,8 @@ typedef struct dw_job {
     uint32_t rows, channels;    /* of a group, of dy and x */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    uint32_t slice, slices; /* vec4s of a plane of dy that one work group sums; how many such */
-    vkt_tensor part;        /* the slices, if there are several: of each dw and then db */
-    uint64_t part_floats, bias_start;
+    uint32_t slice; /* vec4s of a plane of dy that one work group sums */
+    vkt_conv2d_slices slices;
 } dw_job;
 
 /* What one dispatch makes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
@@ -457,24 +472,22 @@ static void cut_slices(vkt_emit *e, dw_job *j, const dw_part *p)
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16, longest = MAX_ROUNDS / 8;
     const uint64_t tiles = (uint64_t)t.row_tiles * t.col_tiles * p->groups, wanted = e->lim->cpu ? 32 : 1024;
     const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
-    j->bias_start = vkt_round_up(vkt_lowered_value(e, j->dw)->bytes, VKT_ALIGN_BYTES) / 4;
-    j->part_floats = j->bias_start + (j->db.id ? vkt_round_up(j->z->out_channels, VKT_ALIGN_BYTES / 4) : 0);
-    const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->part_floats), 1);
+    j->slices = vkt_conv2d_slices_of(e, j->dw, j->db);
+    const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->slices.floats), 1);
     j->slice = vkt_div_up(plane, (uint32_t)VKT_MIN(VKT_MAX(spread, vkt_div_up(plane, longest)), room));
-    j->slices = vkt_div_up(plane, j->slice);
-    if (j->slices > 1) j->part = vkt_scratch(e, "slices", 4 * j->part_floats * j->slices);
+    j->slices.n = vkt_div_up(plane, j->slice);
+    if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-static void sum_slices(vkt_emit *e, const dw_job *j)
+void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db)
 {
-    const vkt_tensor dw = j->dw, db = j->db;
     const vkt_conv2d_dw_sum_push push = { .weights = (uint32_t)(vkt_lowered_value(e, dw)->bytes / 4),
-                                          .biases = db.id ? j->z->out_channels : 0,
-                                          .bias_start = (uint32_t)j->bias_start,
-                                          .part = (uint32_t)j->part_floats,
-                                          .slices = j->slices };
+                                          .biases = db.id ? (uint32_t)(vkt_lowered_value(e, db)->bytes / 4) : 0,
+                                          .bias_start = (uint32_t)s->bias_start,
+                                          .part = (uint32_t)s->floats,
+                                          .slices = s->n };
     const vkt_bind bind[] = {
-        [DW_SUM_PART] = VKT_WHOLE(j->part), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
+        [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
     };
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
@@ -485,7 +498,7 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
 {
     const vkt_conv2d_size *z = j->z;
     const dw_tiles t = dw_tiles_of(e, j, p);
-    const uint64_t works = (uint64_t)t.row_tiles * t.col_tiles * j->slices;
+    const uint64_t works = (uint64_t)t.row_tiles * t.col_tiles * j->slices.n;
     const uint32_t taps = z->kernel[0] * z->kernel[1], pitch = j->channels * taps, o = p->group * j->rows + p->row;
     const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
     const bool bias = j->db.id && p->channel == 0;
@@ -510,18 +523,18 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                 .dilation_w = z->a.dilation[1],
                                 .row_tiles = t.row_tiles,
                                 .col_tiles = t.col_tiles,
-                                .slices = j->slices,
-                                .part = (uint32_t)j->part_floats,
+                                .slices = j->slices.n,
+                                .part = (uint32_t)j->slices.floats,
                                 .pitch = pitch,
                                 .b_base = o };
     vkt_bind bind[] = { [DW_DY] = channels_of(e, j->dy, j->dy_plane, o, n_o, &push.dy_base),
                         [DW_X] = channels_of(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                              (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
-                        [DW_W] = VKT_WHOLE(j->part),
-                        [DW_B] = VKT_WHOLE(j->part) };
-    if (j->part.id) {
+                        [DW_W] = VKT_WHOLE(j->slices.t),
+                        [DW_B] = VKT_WHOLE(j->slices.t) };
+    if (j->slices.t.id) {
         push.w_base = o * pitch;
-        bind[DW_B].offset_bytes = bias ? 4 * j->bias_start : 0;
+        bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
     } else {
         bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
         bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
@@ -536,8 +549,8 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                      p->groups);
 }
 
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
-                        vkt_tensor db)
+static void emit_dw_tiles(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                          vkt_tensor db)
 {
     dw_job j = { .z = z,
                  .rows = z->out_channels / z->a.groups,
@@ -549,6 +562,7 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                  .dw = dw,
                  .db = db };
     dw_part most, p;
+    if (vkt_conv2d_dw_shared(e, &(vkt_conv2d_dw_product){ z, x, dy, dw, db })) return;
     if (!cut_dw(e, &j, &most)) {
         too_large(e, z);
         return;
@@ -562,5 +576,17 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                 p.channels = VKT_MIN(most.channels, j.channels - p.channel);
                 emit_dw(e, &j, &p);
             }
-    if (j.part.id) sum_slices(e, &j);
+    if (j.slices.t.id) vkt_conv2d_sum_slices(e, &j.slices, dw, db);
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
+                        vkt_tensor db)
+{
+    vkt_variant v = VKT_V_TILE;
+    const uint64_t fft = vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
+    v = vkt_pick(e, fft | VKT_V(TILE), v);
+    if (vkt_conv2d_is_fft(v))
+        vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
+    else
+        emit_dw_tiles(e, z, x, dy, dw, db);
 }

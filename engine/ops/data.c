@@ -2,6 +2,8 @@
  * rows). */
 #include "ops/ops.h"
 
+#include <math.h>
+
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
@@ -67,6 +69,17 @@ static vkt_result rows_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* Each number as the sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
+static void split(double scale, double shift, float out[4])
+{
+    int exponent;
+    frexp(scale, &exponent);
+    out[0] = (float)ldexp(nearbyint(ldexp(scale, 16 - exponent)), exponent - 16);
+    out[1] = (float)(scale - (double)out[0]);
+    out[2] = (float)shift;
+    out[3] = (float)(shift - (double)out[2]);
+}
+
 static void rows_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_gather_attr *a = n->attr;
@@ -82,11 +95,8 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                                    (unsigned long long)row_bytes));
         return;
     }
-    float affine[2 * VKT_GATHER_CHANNELS];
-    for (uint32_t c = 0; c < a->channels; c++) {
-        affine[2 * c] = a->scale[c];
-        affine[2 * c + 1] = a->shift[c];
-    }
+    float affine[4 * VKT_GATHER_CHANNELS];
+    for (uint32_t c = 0; c < a->channels; c++) split(a->scale[c], a->shift[c], affine + 4 * c);
     vkt_gather_rows_push push = { .batch4 = vkt_div_up(a->batch, 4),
                                   .words = words,
                                   .plane = elements / a->channels,
@@ -94,7 +104,7 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
     vkt_bind bind[] = { [GATHER_TABLE] = VKT_WHOLE(n->in[TABLE]),
                         [GATHER_ORDER] = VKT_WHOLE(n->in[ORDER]),
                         [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
-                        [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 8u * a->channels)),
+                        [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 16u * a->channels)),
                         [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128,
                    channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
@@ -123,8 +133,8 @@ static void rows_sample(vkt_rng *r, vkt_case *c)
     a.sample = image ? vkt_shape3(a.channels, vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 9))
                      : vkt_shape1(vkt_rng_range(r, 1, 100));
     for (uint32_t i = 0; i < a.channels; i++) {
-        a.scale[i] = vkt_rng_uniform(r, -2, 2) / (u8 ? 255.0f : 1.0f);
-        a.shift[i] = vkt_rng_uniform(r, -1, 1);
+        a.scale[i] = (double)vkt_rng_uniform(r, -2, 2) / (u8 ? 255 : 1);
+        a.shift[i] = (double)vkt_rng_uniform(r, -1, 1) / 3;
     }
     const uint32_t n = (uint32_t)vkt_shape_elements(a.sample), rows = vkt_rng_range(r, 1, 90);
     if (u8)
@@ -150,6 +160,13 @@ static double rows_bytes(const vkt_node *n)
     return vkt_elements_out(n, 0) * (vkt_dtype_bytes(vkt_node_in(n, TABLE)->dtype) + 4.0) + 4.0 * a->batch;
 }
 
+static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32, 1, 0),
+                                           VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
+                                                     0), /* rank first */
+                                           VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
+                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* of the first channel */
+                                           { .name = NULL } };
+
 const vkt_op vkt_op_gather_rows = {
     .name = "gather_rows",
     .min_in = 2,
@@ -162,14 +179,17 @@ const vkt_op vkt_op_gather_rows = {
     .sample = rows_sample,
     .rel_tol = 2e-7f,
     .abs_tol = 2e-7f,
-    .tol_why = "a product and a sum: two roundings, 2 * 2^-24 of the larger term",
+    .tol_why =
+        "of bytes, a sum rounds once and its small second part adds as little; of f32 a product rounds too: less than "
+        "3 * 2^-24 of the larger term",
     .flops = rows_flops,
     .bytes = rows_bytes,
+    .fields = gather_fields,
     .formula = "out[b] = scale[c] table[order[first + b]] + shift[c], b < rows, else 0",
 };
 
 vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
-                           const float *scale, const float *shift)
+                           const double *scale, const double *shift)
 {
     vkt_gather_attr a = { .batch = batch, .sample = sample, .channels = sample.rank == 3 ? sample.dim[0] : 1 };
     for (uint32_t c = 0; c < a.channels && c < VKT_GATHER_CHANNELS; c++) {
@@ -242,6 +262,7 @@ const vkt_op vkt_op_gather_labels = {
     .tol_why = "integers are copied",
     .flops = vkt_flops_none,
     .bytes = labels_bytes,
+    .fields = gather_fields,
     .formula = "out[b] = table[order[first + b]], b < rows, else 0",
 };
 

@@ -141,8 +141,8 @@ static double flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0) * a.dim[a.rank - (t->trans_a ? 2 : 1)];
 }
 
-static const vkt_field fields[] = { VKT_FIELD(vkt_matmul_attr, trans_a, BOOL, 1),
-                                    VKT_FIELD(vkt_matmul_attr, trans_b, BOOL, 1),
+static const vkt_field fields[] = { VKT_FIELD(vkt_matmul_attr, trans_a, BOOL, 1, 0),
+                                    VKT_FIELD(vkt_matmul_attr, trans_b, BOOL, 1, 0),
                                     { .name = NULL } };
 
 const vkt_op vkt_op_matmul = {

@@ -119,10 +119,10 @@ static double sgd_flops(const vkt_node *n)
     return vkt_elements_in(n, 0) * (2 + 2 * (o->weight_decay != 0) + 3 * (o->momentum != 0) + 2 * o->nesterov);
 }
 
-static const vkt_field sgd_fields[] = { VKT_FIELD(vkt_optimizer, weight_decay, F32, 1),
-                                        VKT_FIELD(vkt_optimizer, momentum, F32, 1),
-                                        VKT_FIELD(vkt_optimizer, dampening, F32, 1),
-                                        VKT_FIELD(vkt_optimizer, nesterov, BOOL, 1),
+static const vkt_field sgd_fields[] = { VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0),
+                                        VKT_FIELD(vkt_optimizer, momentum, F32, 1, 0),
+                                        VKT_FIELD(vkt_optimizer, dampening, F32, 1, 0),
+                                        VKT_FIELD(vkt_optimizer, nesterov, BOOL, 1, 0),
                                         { .name = NULL } };
 
 const vkt_op vkt_op_sgd = {
@@ -191,12 +191,12 @@ static double adam_flops(const vkt_node *n)
     return vkt_elements_in(n, 0) * (13 + 2 * (o->weight_decay != 0));
 }
 
-static const vkt_field adam_fields[] = { VKT_FIELD(vkt_optimizer, kind, U32, 1),
-                                         VKT_FIELD(vkt_optimizer, weight_decay, F32, 1),
-                                         VKT_FIELD(vkt_optimizer, beta1, F64, 1),
-                                         VKT_FIELD(vkt_optimizer, beta2, F64, 1),
-                                         VKT_FIELD(vkt_optimizer, eps, F32, 1),
-                                         VKT_FIELD(vkt_optimizer, keras, BOOL, 1),
+static const vkt_field adam_fields[] = { VKT_FIELD(vkt_optimizer, kind, U32, 1, VKT_ADAM),
+                                         VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0),
+                                         VKT_FIELD(vkt_optimizer, beta1, F64, 1, 0.9),
+                                         VKT_FIELD(vkt_optimizer, beta2, F64, 1, 0.999),
+                                         VKT_FIELD(vkt_optimizer, eps, F32, 1, 1e-8f),
+                                         VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),
                                          { .name = NULL } };
 
 const vkt_op vkt_op_adam = {

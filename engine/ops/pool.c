@@ -238,14 +238,14 @@ static double pool_flops(const vkt_node *n)
     return vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
 }
 
-static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1),
-                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1),
-                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2),
-                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2),
-                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2),
-                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1),
-                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1),
-                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2),
+static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),
                                          { .name = NULL } };
 
 const vkt_op vkt_op_pool2d = {

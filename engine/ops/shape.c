@@ -149,7 +149,7 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-static const vkt_field layout_fields[] = { VKT_FIELD(vkt_layout_attr, layout, U32, 1), { .name = NULL } };
+static const vkt_field layout_fields[] = { VKT_FIELD(vkt_layout_attr, layout, U32, 1, 0), { .name = NULL } };
 
 const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .min_in = 1,

@@ -68,6 +68,11 @@ void vkt_plan_free(vkt_plan *p);
 /* Appends a readable table. */
 void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 
+/* Cuts a list of n dispatches that take ns[i] into parts of at most limit_ns, unless one dispatch alone takes longer;
+ * at the end of a stage where the part holds one. ends[k]: number of part k's last dispatch + 1. Returns how many
+ * parts. */
+uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends);
+
 /* ---- shared by the files of plan/ ---- */
 
 static inline bool vkt_is_packed(const vkt_value *v)

@@ -248,3 +248,16 @@ vkt_result vkt_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn mask
     vkt_free(&e->host, s.alive);
     return r;
 }
+
+uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends)
+{
+    uint32_t parts = 0;
+    for (uint32_t first = 0; first < n; first = ends[parts++]) {
+        uint32_t end = first + 1;
+        for (uint64_t sum = ns[first]; end < n && sum + ns[end] <= limit_ns; end++) sum += ns[end];
+        uint32_t at = end;
+        while (at > first && at < n && stage[at] == stage[at - 1]) at--;
+        ends[parts] = at > first ? at : end;
+    }
+    return parts;
+}

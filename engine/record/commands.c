@@ -1,4 +1,4 @@
-/* record/commands.c - pipelines, descriptor sets, and the one command buffer of a program. */
+/* record/commands.c - pipelines, descriptor sets, and the commands that run dispatches. */
 #include "record/record.h"
 
 #include <stdio.h>
@@ -8,20 +8,13 @@ static uint32_t kernel_bindings(const vkt_kernel_row *row)
     return row->reads | row->writes;
 }
 
-static vkt_precision storage_of(const vkt_dispatch *d, uint32_t b)
-{
-    return (vkt_precision)(d->storage >> 2 * b & 3);
-}
-
 /* Texel loads where the device wants them and every such window fits into a view. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
     for (uint32_t b = 0; b < d->n_bind; b++)
-        if ((row->texels >> b & 1) && d->bind[b].t.id &&
-            vkt_range_of(p, &d->bind[b]).bytes / (storage_of(d, b) ? 8 : 16) > most)
-            return false;
+        if ((row->texels >> b & 1) && d->bind[b].t.id && vkt_range_of(p, &d->bind[b]).bytes / 16 > most) return false;
     return true;
 }
 
@@ -37,8 +30,8 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
                             row->name, given ? "bound but not declared" : "declared but not bound");
         if (!given) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
-        const uint64_t most = texels >> b & 1 ? (storage_of(d, b) ? 8 : 16) * p->ctx->limits.max_texel_elements
-                                              : p->ctx->limits.max_storage_range_bytes;
+        const uint64_t most =
+            texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
             char a[24], c[24];
             return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound whole, and this device binds at most %s",
@@ -82,14 +75,13 @@ static vkt_result make_pool(vkt_program *p)
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
 }
 
-/* The formats that lib/load.glsl declares. */
-static vkt_result make_view(vkt_program *p, vkt_range r, vkt_precision storage, VkBufferView *out)
+/* Of the format that lib/load.glsl declares. */
+static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
 {
     vkt_ctx *ctx = p->ctx;
     const VkBufferViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
                                           .buffer = r.buffer->handle,
-                                          .format = storage == VKT_PRECISION_F32 ? VK_FORMAT_R32G32B32A32_SFLOAT
-                                                                                 : VK_FORMAT_R16G16B16A16_UINT,
+                                          .format = VK_FORMAT_R32G32B32A32_UINT,
                                           .offset = r.offset_bytes,
                                           .range = r.bytes };
     VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateBufferView(ctx->device, &info, NULL, out), "vkCreateBufferView"));
@@ -115,7 +107,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
         if (!d->bind[b].t.id) continue;
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
         const bool texel = p->pipelines[i]->texels >> b & 1;
-        if (texel) VKT_TRY(make_view(p, r, storage_of(d, b), &views[n]));
+        if (texel) VKT_TRY(make_view(p, r, &views[n]));
         infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.offset_bytes, r.bytes };
         writes[n] = (VkWriteDescriptorSet){ .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                             .dstSet = p->sets[i],
@@ -162,27 +154,23 @@ static void record_dispatch(vkt_program *p, VkCommandBuffer cmd, size_t i)
     vkt_label_end(ctx, cmd);
 }
 
-/* Only the barriers between its own dispatches: order with what is submitted before and after, with transfers and with
- * the host is vkt_submit's. */
-static vkt_result record_into(vkt_program *p, vkt_commands *c, vkt_timer *timer)
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer)
 {
-    vkt_ctx *ctx = p->ctx;
-    VKT_TRY(vkt_commands_begin(ctx, c, true));
-    if (timer) vkt_timer_reset(ctx, c->cmd, timer);
+    const vkt_plan *plan = &p->plan;
     size_t next = 0;
-    for (size_t i = 0; i < p->lowered.n; i++) {
-        if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
-            barrier(ctx, c->cmd);
+    while (next < plan->n_barriers && plan->barriers[next].before <= first) next++;
+    for (uint32_t i = first; i < end; i++) {
+        if (next < plan->n_barriers && plan->barriers[next].before == i) {
+            barrier(p->ctx, cmd);
             next++;
         }
-        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i));
-        record_dispatch(p, c->cmd, i);
-        if (timer) vkt_timer_mark(ctx, c->cmd, timer, (uint32_t)(2 * i + 1));
+        if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i);
+        record_dispatch(p, cmd, i);
+        if (timer) vkt_timer_mark(p->ctx, cmd, timer, 2 * i + 1);
     }
-    return vkt_commands_end(ctx, c);
 }
 
-vkt_result vkt_record(vkt_program *p, bool profile)
+vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
@@ -193,20 +181,12 @@ vkt_result vkt_record(vkt_program *p, bool profile)
     VKT_TRY(make_pipelines(p));
     VKT_TRY(make_pool(p));
     for (size_t i = 0; i < n; i++) VKT_TRY(write_set(p, i));
-    VKT_TRY(vkt_commands_create(ctx, p->name, &p->commands));
-    VKT_TRY(record_into(p, &p->commands, NULL));
-    if (!profile) return VKT_OK;
-    VKT_TRY(vkt_timer_create(ctx, (uint32_t)(2 * n), &p->timer));
-    VKT_TRY(vkt_commands_create(ctx, p->name, &p->profiled));
-    return record_into(p, &p->profiled, &p->timer);
+    return VKT_OK;
 }
 
-void vkt_record_free(vkt_program *p)
+void vkt_bind_free(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
-    vkt_commands_destroy(ctx, &p->commands);
-    vkt_commands_destroy(ctx, &p->profiled);
-    if (p->timer.pool) vkt_timer_destroy(ctx, &p->timer);
     for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], NULL);
     if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, NULL);
     vkt_free(&ctx->host, p->views);

@@ -45,11 +45,15 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     vkt_text_add(t, "commands: %zu dispatches, %zu barriers between them (%zu in the order of the graph)\n",
                  p->lowered.n, p->plan.n_barriers, p->plan.emitted_barriers);
     size_t next = 0;
+    uint32_t part = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
+        const bool starts = part < p->parts.n && p->ends[part] == i; /* a submission orders as a barrier does */
+        if (starts) vkt_text_add(t, "      ==== submission %u of %u\n", ++part + 1, p->parts.n);
         if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
             const vkt_barrier *b = &p->plan.barriers[next++];
-            vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard],
-                         value_name(p, b->value), b->other);
+            if (!starts)
+                vkt_text_add(t, "      ---- barrier: %zu %s %s (after %u)\n", i, hazards[b->hazard],
+                             value_name(p, b->value), b->other);
         }
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
@@ -96,7 +100,8 @@ void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
     *out = (vkt_plan_info){ .total_bytes = p->plan.packed_bytes,
                             .lower_bound_bytes = p->plan.lower_bound_bytes,
                             .dispatches = (uint32_t)p->lowered.n,
-                            .barriers = (uint32_t)p->plan.n_barriers };
+                            .barriers = (uint32_t)p->plan.n_barriers,
+                            .submissions = p->parts.n };
     out->bytes[VKT_MEM_ACTIVATIONS] = p->plan.packed_bytes + p->plan.input_bytes;
     out->bytes[VKT_MEM_SCRATCH] = p->plan.const_bytes;
     for (size_t i = 0; i < p->plan.n_blocks; i++)

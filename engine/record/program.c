@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "abi/step.abi.h"
+#include "kernel/tuning.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
 
@@ -95,6 +96,7 @@ static vkt_access access_of(uint16_t kernel)
 static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
 {
     vkt_graph *g = p->g;
+    VKT_TRY(vkt_tuning_use(p->ctx));
     bool *live = vkt_alloc_array(&p->ctx->host, g->n_nodes + g->n_values + 1, sizeof *live);
     if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes + g->n_values);
     bool *half = live + g->n_nodes;
@@ -222,7 +224,9 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
     const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0;
-    VKT_TRY(vkt_record(p, params->profile || measure));
+    p->profile = params->profile || measure;
+    VKT_TRY(vkt_bind_all(p));
+    VKT_TRY(vkt_parts_create(p));
     return measure ? vkt_debug_start(p) : VKT_OK;
 }
 
@@ -272,7 +276,8 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
     vkt_debug_end(p);
-    vkt_record_free(p);
+    vkt_parts_free(p);
+    vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
     for (size_t i = 0; p->inputs && i < p->g->n_values; i++) vkt_buffer_destroy(ctx, &p->inputs[i]);
     vkt_buffer_destroy(ctx, &p->consts);

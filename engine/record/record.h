@@ -57,8 +57,13 @@ struct vkt_program {
     const vkt_pipeline **pipelines; /* by dispatch */
     VkBufferView *views;
     size_t n_views;
-    vkt_commands commands, profiled; /* profiled.cmd: the same with timestamps, if asked for */
-    vkt_timer timer;
+    /* parts.c: a run is the submissions of `parts`, or of `pieces` as long as that has none. */
+    vkt_series pieces;   /* one for every dispatch, with timestamps, to measure; none once the parts are there */
+    vkt_series parts;    /* for good */
+    vkt_series profiled; /* the parts with timestamps, if asked for */
+    uint32_t *ends;      /* by part: number of its last dispatch + 1 */
+    bool profile;
+    vkt_timer timer; /* start and end of every dispatch */
 
     struct {
         int64_t level; /* VKT_DEBUG when the program was made */
@@ -74,11 +79,19 @@ struct vkt_program {
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
 /* All bytes of a value of the graph, rounded up to 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
-/* Pipelines, descriptor sets and the recorded command buffers. */
-vkt_result vkt_record(vkt_program *p, bool profile);
-void vkt_record_free(vkt_program *p);
-/* Submits one of the program's command buffers as its next run. */
-vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index);
+/* Pipelines and descriptor sets. */
+vkt_result vkt_bind_all(vkt_program *p);
+void vkt_bind_free(vkt_program *p);
+/* Records dispatches first to end - 1, with the barriers between them and, if asked for, marks 2 i and 2 i + 1 around
+ * dispatch i. Order with what is submitted before and after, with transfers and with the host is vkt_submit's. */
+void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint32_t end, vkt_timer *timer);
+/* parts.c: the first command buffers of a program whose sets are there. */
+vkt_result vkt_parts_create(vkt_program *p);
+void vkt_parts_free(vkt_program *p);
+/* Before a run: cuts and records the parts as soon as it is known how long each dispatch takes. */
+vkt_result vkt_parts_prepare(vkt_program *p);
+/* Submits the program's commands, or those with timestamps, as its next run. */
+vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, bool profiled, uint64_t *run_index);
 /* vkt_program_read of any value that a dispatch touches. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 /* debug.c: what VKT_DEBUG asks for, from level 2 on. A run that waits for its end; the times, logged. */

@@ -11,13 +11,14 @@ static vkt_result wait_run(vkt_program *p, uint64_t r)
     return vkt_wait(p->ctx, p->values[r % VKT_RUN_RING]);
 }
 
-vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffer cmd, uint64_t *run_index)
+vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, bool profiled, uint64_t *run_index)
 {
     const uint64_t r = p->runs;
     if (run && p->g->batch && run->rows > p->g->batch)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->g->batch,
                         run->rows);
     if (r >= VKT_RUN_RING) VKT_TRY(wait_run(p, r - VKT_RUN_RING)); /* its slots are about to be used again */
+    VKT_TRY(vkt_parts_prepare(p));
     if (p->words) {
         uint32_t *w = (uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS;
         w[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : UINT32_MAX;
@@ -25,7 +26,8 @@ vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffe
         const float lr = run ? run->lr : 0.0f;
         memcpy(&w[RING_LR], &lr, sizeof lr);
     }
-    VKT_TRY(vkt_submit(p->ctx, cmd, p->name, &p->values[r % VKT_RUN_RING]));
+    vkt_series *s = !p->parts.n ? &p->pieces : profiled ? &p->profiled : &p->parts;
+    VKT_TRY(vkt_series_submit(p->ctx, s, p->name, &p->values[r % VKT_RUN_RING]));
     if (run_index) *run_index = r;
     p->runs++;
     return VKT_OK;
@@ -34,7 +36,7 @@ vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, VkCommandBuffe
 vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
 {
     if (p->debug.level >= 2) return vkt_debug_run(p, run, run_index);
-    return vkt_program_submit(p, run, p->commands.cmd, run_index);
+    return vkt_program_submit(p, run, false, run_index);
 }
 
 static vkt_result check_run(const vkt_program *p, uint64_t run_index)
@@ -150,11 +152,11 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
                                uint32_t *count)
 {
     *count = 0;
-    if (!p->timer.pool) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
+    if (!p->profile) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
     const size_t n = p->lowered.n;
     uint64_t index = 0, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
-    vkt_result r = vkt_program_submit(p, run, p->profiled.cmd, &index);
+    vkt_result r = vkt_program_submit(p, run, true, &index);
     if (r == VKT_OK) r = wait_run(p, index);
     if (r == VKT_OK) r = vkt_timer_read(p->ctx, &p->timer, ns);
     for (size_t i = 0; r == VKT_OK && i < n && i < capacity; i++) {

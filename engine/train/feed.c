@@ -136,13 +136,13 @@ void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3])
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
 {
     uint32_t chw[3];
-    float scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
+    double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
     vkt_dataset_sample_shape(f->data, chw);
-    const float *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
+    const double *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
     const double unit = vkt_dataset_type(f->data) == VKT_ROW_U8 ? 255.0 : 1.0;
     for (uint32_t c = 0; c < chw[0]; c++) {
-        scale[c] = (float)(1.0 / (unit * (double)std[c]));
-        shift[c] = (float)(-(double)mean[c] / (double)std[c]);
+        scale[c] = 1 / (unit * std[c]);
+        shift[c] = -mean[c] / std[c];
     }
     *x = vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
     *t = vkt_gather_labels(g, v.labels, v.order, f->batch);

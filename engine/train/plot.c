@@ -1,26 +1,18 @@
-/* train/plot.c - two panels drawn with cairo.
- *
- * Why cairo and not PLplot, the plotting library at hand: PLplot keeps its streams in process-global state and ends the
- * process on some errors (plexit). Cairo reports every error as a status and shares nothing but its font cache. Its
- * memory does not come from the host's allocator. */
+/* train/plot.c - two panels. */
 #include "train/plot.h"
 
-#include <cairo.h>
-#include <cairo-svg.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <strings.h>
 
-#include "base/file.h"
+#include "train/page.h"
 
-/* The page, in units that are pixels of an SVG; a PNG has PNG_SCALE^2 pixels per unit, for sharp text. */
+/* The page, in its units. */
 #define WIDTH 1120.0
 #define HEIGHT 460.0
 #define MARGIN 28.0
 #define PLOT_TOP 136.0
 #define PLOT_BOTTOM (HEIGHT - 62.0)
-#define PNG_SCALE 2.0
 
 #define TITLE_SIZE 20.0
 #define HEADER_SIZE 15.0
@@ -28,14 +20,8 @@
 #define MIN_MARKER_STEP 16.0 /* closer points get no markers */
 #define MAX_VALUE 1e30       /* values beyond are gaps, like NaN: axis arithmetic stays finite */
 
-typedef struct rgb {
-    double r, g, b;
-} rgb;
-
-/* Blue and vermillion of Okabe & Ito, "Color Universal Design" (2002): told apart with every kind of colour vision. */
-static const rgb train_color = { 0, 0x72 / 255.0, 0xb2 / 255.0 }, val_color = { 0xd5 / 255.0, 0x5e / 255.0, 0 };
-static const rgb ink = { .13, .13, .15 }, soft_ink = { .38, .38, .42 }, axis_color = { .62, .62, .66 },
-                 grid_color = { .91, .91, .93 }, white = { 1, 1, 1 };
+#define TRAIN_COLOR vkt_series_color[0]
+#define VAL_COLOR vkt_series_color[1]
 
 typedef struct axis {
     double lo, hi, step; /* values; ticks at multiples of step */
@@ -53,6 +39,7 @@ typedef struct chart {
     cairo_t *cr;
     const vkt_epoch_record *records;
     size_t n, best;
+    const char *title; /* NULL: "Training" */
 } chart;
 
 /* ---- numbers ---- */
@@ -121,43 +108,7 @@ static void tick_text(double value, double step, char out[32])
         snprintf(out, 32, "%.*f", (int)fmax(0, ceil(-log10(step) - 1e-9)), value);
 }
 
-/* ---- strokes and text ---- */
-
-static void set_color(cairo_t *cr, rgb color)
-{
-    cairo_set_source_rgb(cr, color.r, color.g, color.b);
-}
-
-static void set_font(cairo_t *cr, double size, bool bold)
-{
-    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
-                           bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(cr, size);
-}
-
-static double text_width(cairo_t *cr, const char *text)
-{
-    cairo_text_extents_t e;
-    cairo_text_extents(cr, text, &e);
-    return e.x_advance;
-}
-
-/* `anchor`: which part of the text stands at x; 0 its start, 0.5 its middle, 1 its end. y is the base line. */
-static void draw_text(cairo_t *cr, double x, double y, double anchor, rgb color, const char *text)
-{
-    set_color(cr, color);
-    cairo_move_to(cr, x - anchor * text_width(cr, text), y);
-    cairo_show_text(cr, text);
-}
-
-static void draw_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, rgb color)
-{
-    set_color(cr, color);
-    cairo_set_line_width(cr, width);
-    cairo_move_to(cr, x0, y0);
-    cairo_line_to(cr, x1, y1);
-    cairo_stroke(cr);
-}
+/* ---- parts of a panel ---- */
 
 /* Circles for training, diamonds for validation: told apart in black and white too. */
 static void draw_marker(cairo_t *cr, double x, double y, bool val)
@@ -173,32 +124,30 @@ static void draw_marker(cairo_t *cr, double x, double y, bool val)
     } else {
         cairo_arc(cr, x, y, 4.1, 0, 2 * acos(-1.0));
     }
-    set_color(cr, val ? val_color : train_color);
+    vkt_page_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
     cairo_fill_preserve(cr);
-    set_color(cr, white);
+    vkt_page_color(cr, vkt_white);
     cairo_set_line_width(cr, 1.3);
     cairo_stroke(cr);
 }
 
-/* ---- parts of a panel ---- */
-
 static void draw_grid(cairo_t *cr, const axis *x, const axis *y)
 {
     char text[32];
-    set_font(cr, TEXT_SIZE, false);
+    vkt_page_font(cr, TEXT_SIZE, false);
     for (double k = ceil(x->lo / x->step - 1e-9); k * x->step <= x->hi + x->step * 1e-9; k++) {
         const double at = place(x, k * x->step);
-        draw_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, grid_color);
+        vkt_page_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, vkt_grid_color);
         tick_text(k * x->step, x->step, text);
-        draw_text(cr, at, PLOT_BOTTOM + 21, 0.5, soft_ink, text);
+        vkt_page_text(cr, at, PLOT_BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(y->lo / y->step); k <= round(y->hi / y->step); k++) {
         const double at = place(y, k * y->step);
-        draw_line(cr, x->from - 16, at, x->to + 16, at, 1, grid_color);
+        vkt_page_line(cr, x->from - 16, at, x->to + 16, at, 1, vkt_grid_color);
         tick_text(k * y->step, y->step, text);
-        draw_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, soft_ink, text);
+        vkt_page_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
     }
-    draw_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, axis_color);
+    vkt_page_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, vkt_axis_color);
 }
 
 static void draw_series(const chart *c, const axis *x, const axis *y, size_t offset, bool val)
@@ -215,7 +164,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
         }
         inside = !isnan(v);
     }
-    set_color(cr, val ? val_color : train_color);
+    vkt_page_color(cr, val ? VAL_COLOR : TRAIN_COLOR);
     cairo_set_line_width(cr, 2.2);
     cairo_stroke(cr);
     if (c->n > 1 && (x->to - x->from) / (double)(c->n - 1) < MIN_MARKER_STEP) return;
@@ -232,16 +181,16 @@ static void draw_best(const chart *c, const panel *p, const axis *x, const axis 
     cairo_t *cr = c->cr;
     const double at = place(x, c->records[c->best].epoch), dashes[] = { 5, 4 };
     cairo_set_dash(cr, dashes, 2, 0);
-    draw_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, axis_color);
+    vkt_page_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, vkt_axis_color);
     cairo_set_dash(cr, NULL, 0, 0);
-    set_font(cr, TEXT_SIZE - 1, false);
-    draw_text(cr, at, PLOT_TOP - 10, 0.5, soft_ink, "best");
+    vkt_page_font(cr, TEXT_SIZE - 1, false);
+    vkt_page_text(cr, at, PLOT_TOP - 10, 0.5, vkt_soft_ink, "best");
     double v = field(&c->records[c->best], p->val);
     if (isnan(v)) v = field(&c->records[c->best], p->train);
     if (isnan(v)) return;
     cairo_new_path(cr);
     cairo_arc(cr, at, place(y, v), 9, 0, 2 * acos(-1.0));
-    set_color(cr, ink);
+    vkt_page_color(cr, vkt_ink);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);
 }
@@ -259,13 +208,13 @@ static void draw_legend(const chart *c, const panel *p)
 {
     static const char *const names[] = { "train", "validation" };
     double x = p->right;
-    set_font(c->cr, TEXT_SIZE, false);
+    vkt_page_font(c->cr, TEXT_SIZE, false);
     for (int i = 1; i >= 0; i--) {
         if (!has_values(c, i ? p->val : p->train)) continue;
         const double y = PLOT_TOP - 32;
-        draw_text(c->cr, x, y, 1, ink, names[i]);
-        x -= text_width(c->cr, names[i]) + 9;
-        draw_line(c->cr, x - 30, y - 4.5, x, y - 4.5, 2.2, i ? val_color : train_color);
+        vkt_page_text(c->cr, x, y, 1, vkt_ink, names[i]);
+        x -= vkt_page_text_width(c->cr, names[i]) + 9;
+        vkt_page_line(c->cr, x - 30, y - 4.5, x, y - 4.5, 2.2, i ? VAL_COLOR : TRAIN_COLOR);
         draw_marker(c->cr, x - 15, y - 4.5, i);
         x -= 30 + 20;
     }
@@ -275,19 +224,19 @@ static void draw_panel(const chart *c, const panel *p)
 {
     cairo_t *cr = c->cr;
     axis x = fit_epochs(c), y = { .from = PLOT_BOTTOM, .to = PLOT_TOP };
-    set_font(cr, HEADER_SIZE, true);
-    draw_text(cr, p->left, PLOT_TOP - 32, 0, ink, p->header);
+    vkt_page_font(cr, HEADER_SIZE, true);
+    vkt_page_text(cr, p->left, PLOT_TOP - 32, 0, vkt_ink, p->header);
     if (!fit_values(c, p, &y)) {
-        set_font(cr, TEXT_SIZE, false);
-        draw_text(cr, (p->left + p->right) / 2, (PLOT_TOP + PLOT_BOTTOM) / 2, 0.5, soft_ink, "not measured");
+        vkt_page_font(cr, TEXT_SIZE, false);
+        vkt_page_text(cr, (p->left + p->right) / 2, (PLOT_TOP + PLOT_BOTTOM) / 2, 0.5, vkt_soft_ink, "not measured");
         return;
     }
     double label_width = 0;
-    set_font(cr, TEXT_SIZE, false);
+    vkt_page_font(cr, TEXT_SIZE, false);
     for (double k = round(y.lo / y.step); k <= round(y.hi / y.step); k++) {
         char text[32];
         tick_text(k * y.step, y.step, text);
-        label_width = fmax(label_width, text_width(cr, text));
+        label_width = fmax(label_width, vkt_page_text_width(cr, text));
     }
     x.from = p->left + label_width + 26;
     x.to = p->right - 16;
@@ -296,8 +245,8 @@ static void draw_panel(const chart *c, const panel *p)
     draw_best(c, p, &x, &y);
     draw_series(c, &x, &y, p->train, false);
     draw_series(c, &x, &y, p->val, true);
-    set_font(cr, TEXT_SIZE, false);
-    draw_text(cr, (x.from + x.to) / 2, PLOT_BOTTOM + 44, 0.5, ink, "epoch");
+    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_page_text(cr, (x.from + x.to) / 2, PLOT_BOTTOM + 44, 0.5, vkt_ink, "epoch");
 }
 
 /* ---- the page ---- */
@@ -323,23 +272,19 @@ static void best_text(const chart *c, char *out, size_t size)
     if (c->best == c->n) *out = 0;
 }
 
-static void draw_page(const chart *c, const char *title)
+static void draw_page(cairo_t *cr, const void *user)
 {
-    cairo_t *cr = c->cr;
-    set_color(cr, white);
-    cairo_paint(cr);
-    cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
-    cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
-
-    if (!title) title = "Training";
-    set_font(cr, TITLE_SIZE, true);
-    const double width = text_width(cr, title), room = WIDTH - 2 * MARGIN;
-    if (width > room) set_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
-    draw_text(cr, MARGIN, MARGIN + 18, 0, ink, title);
+    chart c = *(const chart *)user;
+    c.cr = cr;
+    const char *title = c.title ? c.title : "Training";
+    vkt_page_font(cr, TITLE_SIZE, true);
+    const double width = vkt_page_text_width(cr, title), room = WIDTH - 2 * MARGIN;
+    if (width > room) vkt_page_font(cr, fmax(TITLE_SIZE * room / width, 6), true);
+    vkt_page_text(cr, MARGIN, MARGIN + 18, 0, vkt_ink, title);
     char subtitle[160];
-    best_text(c, subtitle, sizeof subtitle);
-    set_font(cr, TEXT_SIZE, false);
-    draw_text(cr, MARGIN, MARGIN + 42, 0, soft_ink, subtitle);
+    best_text(&c, subtitle, sizeof subtitle);
+    vkt_page_font(cr, TEXT_SIZE, false);
+    vkt_page_text(cr, MARGIN, MARGIN + 42, 0, vkt_soft_ink, subtitle);
 
     const double middle = WIDTH / 2;
     const panel loss = {
@@ -350,51 +295,14 @@ static void draw_page(const chart *c, const char *title)
         "Accuracy",    offsetof(vkt_epoch_record, train_acc), offsetof(vkt_epoch_record, val_acc), 1, middle + MARGIN,
         WIDTH - MARGIN
     };
-    draw_panel(c, &loss);
-    draw_panel(c, &accuracy);
-}
-
-/* A cairo stream into the file. */
-static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
-{
-    return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
-}
-
-static cairo_status_t render(const chart *lent, const char *title, bool png, vkt_file_writer *w)
-{
-    cairo_surface_t *surface =
-        png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(WIDTH * PNG_SCALE), (int)(HEIGHT * PNG_SCALE))
-            : cairo_svg_surface_create_for_stream(write_chunk, w, WIDTH, HEIGHT);
-    if (!png) cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
-    chart c = *lent;
-    c.cr = cairo_create(surface);
-    if (png) cairo_scale(c.cr, PNG_SCALE, PNG_SCALE);
-    draw_page(&c, title);
-    cairo_status_t status = cairo_status(c.cr); /* sticky: the first error of all calls above */
-    cairo_destroy(c.cr);
-    if (png && status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(surface, write_chunk, w);
-    cairo_surface_finish(surface); /* an SVG is written here */
-    if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
-    cairo_surface_destroy(surface);
-    return status;
+    draw_panel(&c, &loss);
+    draw_panel(&c, &accuracy);
 }
 
 vkt_result vkt_history_plot(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *title,
                             const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    const bool png = dot && strcasecmp(dot, ".png") == 0, svg = dot && strcasecmp(dot, ".svg") == 0;
-    if (!png && !svg) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want a name that ends in .svg or .png", path);
     if (n == 0) return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want one epoch or more, got none", path);
-    vkt_file_writer w;
-    VKT_TRY(vkt_file_writer_begin(h, path, &w));
-    const chart c = { .records = records, .n = n, .best = vkt_history_best(records, n) };
-    const cairo_status_t status = render(&c, title, png, &w);
-    if (status == CAIRO_STATUS_SUCCESS) return vkt_file_writer_commit(&w);
-    vkt_file_writer_abort(&w);
-    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* the writer said why */
-    const vkt_result r = status == CAIRO_STATUS_NO_MEMORY        ? VKT_E_NOMEM
-                         : status == CAIRO_STATUS_INVALID_STRING ? VKT_E_ARG
-                                                                 : VKT_E_IO;
-    return vkt_fail(h, r, "plot \"%s\": %s", path, cairo_status_to_string(status));
+    const chart c = { .records = records, .n = n, .best = vkt_history_best(records, n), .title = title };
+    return vkt_page_write(h, path, WIDTH, HEIGHT, draw_page, &c);
 }

@@ -31,7 +31,7 @@ typedef struct vkt_dataset_params {
     const uint32_t *labels;         /* N class numbers; NULL: the rows have no labels */
     uint32_t classes;               /* every label is below this; 0: the largest label + 1 */
     const char *const *class_names; /* NULL, or one text for each of `classes` (which must then be given); copied */
-    const float *mean, *std;        /* NULL, or C numbers each, std > 0; default 0 and 1; copied */
+    const double *mean, *std;       /* NULL, or C numbers each, std > 0; default 0 and 1; copied */
     bool borrow;                    /* keep the caller's feature and label arrays instead of copies; they must outlive
                                      * the data set and all its slices, unchanged */
 } vkt_dataset_params;
@@ -95,8 +95,8 @@ VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                    
 VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: not named */
 VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                    /* (N,C,H,W); NULL: not in memory */
 VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */
-VKT_API const float *vkt_dataset_mean(const vkt_dataset *ds);                       /* (C) */
-VKT_API const float *vkt_dataset_std(const vkt_dataset *ds);                        /* (C) */
+VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                      /* (C) */
+VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
 
 /* Writes row `row` (row_bytes) to `out`, as worker 0 of a source: one call at a time where the source keeps scratch per
  * worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then. */
@@ -104,11 +104,11 @@ VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *
 
 /* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.
  * Not while another thread reads it. */
-VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const float *mean, const float *std);
+VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
 /* Mean and standard deviation (the biased one) per channel over all rows of `ds`, as vkt_dataset_normalize takes them:
  * of x / 255 for u8, of x for f32; a channel that never varies gets the deviation 1. Reads every row once. Returns also
  * a source's error. */
-VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, float *mean, float *std);
+VKT_API vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std);
 
 /* ---- orders ---- */
 

@@ -189,7 +189,7 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
  * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
-                                   const float *scale, const float *shift);
+                                   const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
@@ -322,7 +322,9 @@ typedef struct vkt_run {
     uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
 } vkt_run;
 /* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
- * NULL) counts this program's runs from 0. */
+ * NULL) counts this program's runs from 0. The first two runs are submitted kernel by kernel and measured; the third
+ * waits for the second and records the commands for good, cut so that no submission is longer than the context's
+ * max_submission_ns. The bits do not depend on the cuts. */
 #define VKT_RUN_RING 8
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
@@ -349,6 +351,7 @@ typedef struct vkt_plan_info {
     uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
     uint64_t largest_buffer_bytes;
     uint32_t dispatches, barriers;
+    uint32_t submissions; /* of a run; 0: not known before the third */
 } vkt_plan_info;
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
 /* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */

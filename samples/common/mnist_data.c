@@ -73,13 +73,13 @@ static vkt_result draw(const vkt_host *host, FILE *notes, mnist_data *d)
 static vkt_result normalize(mnist_data *d)
 {
     uint32_t chw[3];
-    float mean[MAX_CHANNELS], std[MAX_CHANNELS];
+    double mean[MAX_CHANNELS], std[MAX_CHANNELS];
     vkt_dataset_sample_shape(d->train, chw);
     if (chw[0] > MAX_CHANNELS) return VKT_OK; /* the trainer refuses it with a message */
     vkt_result r = vkt_dataset_measure(d->train, mean, std);
     for (uint32_t c = 0; r == VKT_OK && c < chw[0]; c++) {
-        mean[c] = roundf(mean[c] * 1e4f) / 1e4f;
-        std[c] = fmaxf(roundf(std[c] * 1e4f), 1) / 1e4f;
+        mean[c] = round(mean[c] * 1e4) / 1e4;
+        std[c] = fmax(round(std[c] * 1e4), 1) / 1e4;
     }
     if (r == VKT_OK) r = vkt_dataset_normalize(d->train, mean, std);
     vkt_dataset_sample_shape(d->test, chw);

@@ -5,15 +5,17 @@
 //   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3: column j is k + j; zero past the operand's end
 //   mat4 load_b(uint n, uint k)
 // and calls multiply(m, n, k, end), which leaves the sums over k .. end in acc: each lane has TM rows and TN columns in groups
-// of four, tile_row(i) and tile_column(j) of the tile.
+// of four, tile_row(i) and tile_column(j) of the tile. tile_at(id, M, N) is the first element of tile id of tile_count(M, N).
 //
 // An element of A serves BN columns, one of B BM rows for one read of global memory, TN and TM for one of shared memory. The
 // next tile is on its way to registers while the present one is multiplied, then goes to the other half of shared memory:
 // one barrier for BLOCKS_K products. A lane's groups lie BM / TM apart, so that lanes that read at once read neighbours; the
 // rows of a block go to columns turned by its k (`place`), without which the stores of four lanes with one m would meet in
-// one bank. No subgroup operations: any subgroup size. k ascends in every element: deterministic.
+// one bank. Work groups that run together make neighbouring tiles, of up to BAND rows of tiles, so that both operands' lines
+// are still in the cache when the next tile wants them. No subgroup operations: any subgroup size. k ascends in every element: deterministic.
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
-//         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers)
+//         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
+//         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
 layout(local_size_x_id = BLOCKS_SPEC_LANES) in;
 layout(constant_id = BLOCKS_SPEC_BM) const uint BM = 64;
 layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
@@ -21,6 +23,7 @@ layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // of 4 x 4 elements
+const uint BAND = 8;
 const uint TURNS = (BLOCKS + LANES - 1) / LANES;
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
 shared vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
@@ -29,6 +32,14 @@ mat4 staged[TURNS];
 
 uint tile_row(uint i) { return 4 * (i / 4 * LANES_M + gl_LocalInvocationID.x / LANES_N) + i % 4; }
 uint tile_column(uint j) { return 4 * (j / 4 * LANES_N + gl_LocalInvocationID.x % LANES_N) + j % 4; }
+
+uint tile_count(uint M, uint N) { return (M + BM - 1) / BM * ((N + BN - 1) / BN); }
+uvec2 tile_at(uint id, uint M, uint N)
+{
+    const uint rows = (M + BM - 1) / BM, columns = (N + BN - 1) / BN, first = id / (BAND * columns) * BAND;
+    const uint high = min(rows - first, BAND), i = id - first * columns;
+    return uvec2((first + i % high) * BM, i / high * BN);
+}
 
 // Row k4 of blocks and group x4 of four columns, in a part that is `width` groups wide: of its first k.
 uint place(uint k4, uint x4, uint width)

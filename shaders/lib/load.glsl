@@ -32,15 +32,15 @@ uvec2 narrow(vec4 v, uint kind)
     return h.xz | h.yw << 16;
 }
 
+// A texel is 16 bytes of bits, whatever is stored: one view of a buffer, one variable, and no float that a load may change.
 #ifdef VKT_TEXEL
 #define VKT_IN4(slot, name)                                                         \
-    layout(binding = slot, rgba32f) uniform readonly imageBuffer name;              \
-    layout(binding = slot, rgba16ui) uniform readonly uimageBuffer name##_half;     \
+    layout(binding = slot, rgba32ui) uniform readonly uimageBuffer name;            \
     vec4 name##_load(uint i)                                                        \
     {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) return imageLoad(name, int(i));         \
-        const uvec4 h = imageLoad(name##_half, int(i));                             \
-        return widen(h.xz | h.yw << 16, STORED_AS(slot));                           \
+        if (STORED_AS(slot) == STORAGE_F32) return uintBitsToFloat(imageLoad(name, int(i))); \
+        const uvec4 two = imageLoad(name, int(i >> 1));                             \
+        return widen((i & 1u) != 0u ? two.zw : two.xy, STORED_AS(slot));            \
     }
 #else
 #define VKT_IN4(slot, name)                                                         \

@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
-"""Times the MNIST network in PyTorch on the CPU and in vkt-mnist, in turns on one machine, and prints a table.
+"""Times the reference networks and matrix products in PyTorch and in vktrain, in turns on one machine, and prints a table.
 
-  python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-mnist] [--data DIR] [--channels-last]
+  python3 tests/bench/compare_torch.py [--rounds 3] [--vkt build/samples/vkt-bench] [--filter mnist] [--device cuda]
 
-A round is one epoch of PyTorch, then `vkt-mnist --epochs 1`. Both train on the same IDX files at batch 128 with Adam 0.01,
-dropout on, from their own random weights: this compares time, not numbers (tests/golden does). PyTorch is given its best
-case: the images lie normalised in memory, the loss is never read, and its epoch is the training steps alone. Ours is what
-vkt-mnist reports. Where vkt-mnist is missing, PyTorch is measured alone.
+A round is, for each row of the table, PyTorch with its defaults, PyTorch with its best settings, then vkt-bench. Both sides
+compute the same network over made-up data of the same shapes, from weights of their own: this compares time, not numbers
+(tests/golden and the op tests do). PyTorch is given its best case: its data lie in memory as float32, normalised, and its
+loss is never read; ours are gathered from 8-bit rows, and loss and accuracy are reported, as training does.
+
+Best settings of PyTorch on the CPU: one thread per core, pinned; channels-last memory format for convolutions; fused or
+foreach optimizers; zero_grad(set_to_none=True). On CUDA: channels-last and foreach. Where a setting does not exist in this version of PyTorch, it is left out.
+Only public, eager PyTorch is used. Where vkt-bench is missing, PyTorch is measured alone.
 """
 import argparse
 import datetime
-import gzip
+import inspect
 import json
 import os
 import platform
+import re
 import shlex
 import statistics
 import subprocess
@@ -21,128 +26,206 @@ import sys
 import tempfile
 import time
 
-import numpy as np
 import torch
 import torch.nn as nn
 
-BATCH, LR, WARMUP_STEPS = 128, 0.01, 5
+WARMUP = 3
 
 
-def open_idx(folder, name):
-    for opener, path in ((open, name), (gzip.open, name + ".gz")):
-        path = os.path.join(folder, path)
-        if os.path.exists(path):
-            return opener(path, "rb")
-    raise FileNotFoundError(os.path.join(folder, name) + "[.gz]")
+# ---- what is timed: each returns (step, sync-free); a call of `step` is one training step or product
 
 
-def read_idx(folder, name):
-    with open_idx(folder, name) as f:
-        data = f.read()
-    rank = data[3]
-    shape = np.frombuffer(data, ">u4", rank, 4)
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * rank).reshape(shape)
+def optimizer_of(kind, parameters, lr, best, **options):
+    """`best`: the fastest implementation that this PyTorch has."""
+    known = inspect.signature(kind).parameters
+    if best and "foreach" in known:
+        options["foreach"] = True
+    return kind(parameters, lr=lr, **options)
 
 
-def load_train(given):
-    """Returns (folder, x (N,1,28,28) f32 normalised, t (N) i64)."""
-    root = os.environ.get("VKT_DATA")
-    folders = [given] if given else ([os.path.join(root, "mnist")] if root else []) + ["data/mnist", "../shared/data/mnist"]
-    for folder in folders:
-        try:
-            pixels = torch.tensor(read_idx(folder, "train-images-idx3-ubyte"))
-            labels = torch.tensor(read_idx(folder, "train-labels-idx1-ubyte"), dtype=torch.int64)
-            return folder, ((pixels.float() / 255 - 0.1307) / 0.3081).unsqueeze(1), labels
-        except FileNotFoundError:
-            continue
-    sys.exit("MNIST's IDX files were found in none of: " + ", ".join(folders))
+def train_step(model, loss_of, optimizer, best, x, t):
+    set_to_none = {"set_to_none": True} if best else {}
 
-
-def network():
-    return nn.Sequential(nn.Conv2d(1, 32, 3), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.MaxPool2d(2), nn.Dropout2d(0.1),
-                         nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-
-
-def torch_epoch(x, t, channels_last, max_steps):
-    """One epoch from new weights. Returns (ms of each step after the warm-up, seconds per epoch)."""
-    layout = torch.channels_last if channels_last else torch.contiguous_format
-    model = network().to(memory_format=layout).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR)
-    loss_of = nn.CrossEntropyLoss()
-    ms, order = [], torch.randperm(len(x)).split(BATCH)
-    for rows in order[:max_steps]:
-        start = time.perf_counter()
-        optimizer.zero_grad()
-        loss_of(model(x[rows].contiguous(memory_format=layout)), t[rows]).backward()
+    def step():
+        optimizer.zero_grad(**set_to_none)
+        loss_of(model(x), t).backward()
         optimizer.step()
-        ms.append((time.perf_counter() - start) * 1e3)
-    seconds = sum(ms) / 1e3 * len(order) / len(ms)
-    return ms[WARMUP_STEPS:], seconds
+
+    return step
 
 
-def vkt_epoch(command):
-    """Runs vkt-mnist; returns its JSON object."""
+def classifier(model, device, best, batch, sample, classes, kind, lr, **options):
+    layout = torch.channels_last if best else torch.contiguous_format
+    model = model.to(device=device, memory_format=layout).train()
+    x = torch.randn(batch, *sample, device=device).contiguous(memory_format=layout)
+    t = torch.randint(classes, (batch,), device=device)
+    return train_step(model, nn.CrossEntropyLoss(), optimizer_of(kind, model.parameters(), lr, best, **options), best, x, t)
+
+
+def regression(model, device, best, batch, inputs, targets, lr):
+    model = model.to(device).train()
+    x = torch.randn(batch, inputs, device=device)
+    t = torch.randn(batch, targets, device=device)
+    return train_step(model, nn.MSELoss(), optimizer_of(torch.optim.Adam, model.parameters(), lr, best), best, x, t)
+
+
+def linreg(device, best):
+    return regression(nn.Linear(2, 1), device, best, 1000000, 2, 1, 0.1)
+
+
+def mnist(device, best):
+    model = nn.Sequential(nn.Conv2d(1, 32, 3), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.MaxPool2d(2), nn.Dropout2d(0.1),
+                          nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    return classifier(model, device, best, 128, (1, 28, 28), 10, torch.optim.Adam, 0.01)
+
+
+def image(device, best):
+    model = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Linear(2304, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 101))
+    return classifier(model, device, best, 32, (3, 32, 32), 101, torch.optim.SGD, 0.001, momentum=0.9, dampening=0.1)
+
+
+def mlp(batch):
+    def make(device, best):
+        model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3))
+        return regression(model, device, best, batch, 32, 3, 0.001)
+    return make
+
+
+def gemm(n):
+    def make(device, best):
+        a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
+        return (lambda out=torch.empty(n, n, device=device): torch.matmul(a, b, out=out)) if best else (lambda: torch.matmul(a, b))
+    return make
+
+
+# name, PyTorch, the name of vkt-bench's result, and what it is asked for
+CASES = [
+    ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 ", "net"),
+    ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 ", "net"),
+    ("image CNN, batch 32, SGD", image, "step image-b32 ", "net"),
+    ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 ", "net"),
+    ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 ", "net"),
+    ("GEMM 512", gemm(512), "matmul forward (512,512) (512,512)", "large"),
+    ("GEMM 1024", gemm(1024), "matmul forward (1024,1024) (1024,1024)", "large"),
+    ("GEMM 2048", gemm(2048), "matmul forward (2048,2048) (2048,2048)", "large"),
+]
+
+
+# ---- timing
+
+
+def set_threads(best, threads):
+    """Defaults: as PyTorch starts. Best: one thread per core, each at home on one."""
+    if best and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    torch.set_num_threads(threads)
+
+
+def torch_ms(make, device, best, seconds):
+    """ms of each call, for about `seconds`, at least five."""
+    torch.manual_seed(1)
+    step = make(device, best)
+    sync = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+    ms, end = [], time.perf_counter() + seconds
+    for k in range(1000000):
+        start = time.perf_counter()
+        step()
+        sync()
+        if k >= WARMUP:
+            ms.append((time.perf_counter() - start) * 1e3)
+        if len(ms) >= 5 and time.perf_counter() > end:
+            return ms
+
+
+def vkt_result(command, name, sizes, seconds):
+    """Runs vkt-bench for the one experiment; returns its result, of the variant that the engine takes."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
-        subprocess.run(command + ["--json", path], check=True, stdout=subprocess.DEVNULL)
+        run = command + ["--sizes", sizes, "--filter", "^" + re.escape(name), "--min-time", str(int(seconds * 1e3)), "--json", path]
+        subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(path) as f:
-            return json.load(f)
+            document = json.load(f)
+    fitting = [r for r in document["results"] if r["name"].startswith(name) and r["preferred"] and "trans_" not in r["name"]]
+    return document, fitting[0]
+
+
+def vkt_ms(result):
+    """Wall time from submission to the end, as PyTorch is timed; of steps, back to back."""
+    return result["wall_ns"]["median"] / 1e6
+
+
+# ---- the table
+
+
+def text(ms):
+    return "-" if ms is None else "%.3g" % ms if ms < 100 else "%.0f" % ms
+
+
+def print_table(rows):
+    print("| median ms | PyTorch, defaults | PyTorch, best settings | vktrain | vktrain / defaults | vktrain / best |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, plain, best, ours in rows:
+        med = [statistics.median(v) if v else None for v in (plain, best, ours)]
+        ratio = ["%.2f" % (med[2] / m) if med[2] and m else "-" for m in med[:2]]
+        print("| %s | %s | %s | %s | %s | %s |" % (name, text(med[0]), text(med[1]), text(med[2]), *ratio))
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", help="folder of the IDX files; else $VKT_DATA/mnist, data/mnist, ../shared/data/mnist")
-    p.add_argument("--vkt", default="build/samples/vkt-mnist", help="our program (%(default)s)")
+    p.add_argument("--vkt", default="build/samples/vkt-bench", help="our program (%(default)s)")
     p.add_argument("--vkt-args", default="", help="more options for it, e.g. '--device 1'")
-    p.add_argument("--rounds", type=int, default=3, help="epochs of each (%(default)s)")
-    p.add_argument("--threads", type=int, default=os.cpu_count(), help="PyTorch's threads (%(default)s)")
-    p.add_argument("--steps", type=int, default=None, help="cut PyTorch's epochs after so many steps, and scale the seconds")
-    p.add_argument("--channels-last", action="store_true", help="PyTorch in its channels-last memory format")
+    p.add_argument("--rounds", type=int, default=3, help="turns of each (%(default)s)")
+    p.add_argument("--seconds", type=float, default=1.0, help="per measurement (%(default)s)")
+    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="PyTorch's threads (%(default)s)")
+    p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="PyTorch's device (%(default)s)")
+    p.add_argument("--filter", default="", help="regular expression: only rows whose name matches")
+    p.add_argument("--json", help="write all samples to this file")
     a = p.parse_args()
-    if a.rounds < 1 or (a.steps is not None and a.steps <= WARMUP_STEPS):
-        p.error("want --rounds >= 1 and --steps > %d" % WARMUP_STEPS)
+    if a.rounds < 1 or a.seconds <= 0:
+        p.error("want --rounds >= 1 and --seconds > 0")
     return a
 
 
-def print_table(torch_ms, torch_s, vkt):
-    med = statistics.median
-    ours = [med(v["ms_per_step"] for v in vkt), med(e["seconds"] for v in vkt for e in v["epochs"])] if vkt else [None] * 2
-    print("| median | PyTorch | vktrain | vktrain / PyTorch |\n| --- | --- | --- | --- |")
-    for name, theirs, mine in zip(("ms per step", "s per epoch"), (med(torch_ms), med(torch_s)), ours):
-        print("| %s | %.2f | " % (name, theirs) + ("%.2f | %.2f |" % (mine, mine / theirs) if vkt else "- | - |"))
-    if vkt:
-        print("| ms to the first step | - | %.0f | - |" % med(v["first_step_ms"] for v in vkt))
-        print("| peak device MiB | - | %.1f | - |" % (max(v["peak_device_bytes"] for v in vkt) / 2**20))
+def measure(a, command, rows):
+    """One round. Returns vkt-bench's last document."""
+    document, cores = None, os.sched_getaffinity(0)
+    for name, make, ours, sizes in CASES:
+        if not re.search(a.filter, name):
+            continue
+        row = rows.setdefault(name, ([], [], []))
+        for best in (False, True):
+            set_threads(best, a.threads)
+            row[best].append(statistics.median(torch_ms(make, a.device, best, a.seconds)))
+            os.sched_setaffinity(0, cores)
+        if command:
+            document, result = vkt_result(command, ours, sizes, a.seconds)
+            row[2].append(vkt_ms(result))
+        print("%s: PyTorch %s, best %s, vktrain %s" % (name, *(text(v[-1] if v else None) for v in row)), file=sys.stderr)
+    return document
 
 
 def main():
     a = arguments()
-    torch.set_num_threads(a.threads)
-    folder, x, t = load_train(a.data)
-    command = [a.vkt, "--epochs", "1", "--quiet", "--data", folder] + shlex.split(a.vkt_args)
-    have_vkt = os.access(a.vkt, os.X_OK)
-    if not have_vkt:
+    command = [a.vkt] + shlex.split(a.vkt_args)
+    if not os.access(a.vkt, os.X_OK):
         print("no program %s: measuring PyTorch alone" % a.vkt, file=sys.stderr)
-
-    torch_ms, torch_s, vkt = [], [], []
+        command = None
+    rows, document = {}, None
     for k in range(a.rounds):
-        ms, seconds = torch_epoch(x, t, a.channels_last, a.steps)
-        torch_ms += ms
-        torch_s.append(seconds)
-        if have_vkt:
-            vkt.append(vkt_epoch(command))
-        ours = ", vktrain %.2f" % vkt[-1]["ms_per_step"] if vkt else ""
-        print("round %d: PyTorch %.2f ms per step%s" % (k + 1, statistics.median(ms), ours), file=sys.stderr)
-
-    print("%s: MNIST network, %d rows, batch %d, %d rounds of one epoch in turns.  "
-          % (datetime.date.today(), len(x), BATCH, a.rounds))
-    print("PyTorch %s, %d threads%s%s, %s.  " % (torch.__version__, a.threads, ", channels last" if a.channels_last else "",
-          ", %d steps a round" % a.steps if a.steps else "", platform.machine()))
-    if vkt:
-        print("vktrain on %s, %s, %d parameters: `%s`.  " % (vkt[0]["device"], vkt[0]["driver"], vkt[0]["parameters"],
-              shlex.join(command)))
+        print("round %d of %d" % (k + 1, a.rounds), file=sys.stderr)
+        document = measure(a, command, rows)
+    print("%s: %d rounds in turns, medians of medians.  " % (datetime.date.today(), a.rounds))
+    print("PyTorch %s on %s, %d threads, %s.  " % (torch.__version__,
+          torch.cuda.get_device_name() if a.device == "cuda" else "the CPU", a.threads, platform.machine()))
+    if document:
+        print("vktrain on %s, %s; ceilings %.0f GFLOP/s, %.1f GB/s.  " % (document["device"]["name"], document["device"]["driver"],
+              document["roofline"]["gflops"], document["roofline"]["gbps"]))
     print("Command: `%s`\n" % shlex.join(["python3"] + sys.argv))
-    print_table(torch_ms, torch_s, vkt)
+    print_table([(name, *row) for name, row in rows.items()])
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump({"ms": {name: dict(zip(("torch", "torch_best", "vktrain"), row)) for name, row in rows.items()}}, f, indent=1)
 
 
 if __name__ == "__main__":

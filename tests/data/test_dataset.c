@@ -56,8 +56,8 @@ static void what_was_described_is_told_back(void **state)
     t->p.type = VKT_ROW_F32;
     t->p.classes = 3;
     t->p.class_names = names;
-    t->p.mean = (const float[]){ 0.5f, -1 };
-    t->p.std = (const float[]){ 2, 0.25f };
+    t->p.mean = (const double[]){ 0.5, -1 };
+    t->p.std = (const double[]){ 2, 0.25 };
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->f32, &ds), VKT_OK);
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);
@@ -69,7 +69,7 @@ static void what_was_described_is_told_back(void **state)
     assert_string_equal(vkt_dataset_class_name(ds, 2), "cat");
     assert_null(vkt_dataset_class_name(ds, 3));
     assert_memory_equal(vkt_dataset_features(ds), t->f32, sizeof t->f32);
-    assert_true(vkt_dataset_mean(ds)[1] == -1 && vkt_dataset_std(ds)[1] == 0.25f);
+    assert_true(vkt_dataset_mean(ds)[1] == -1 && vkt_dataset_std(ds)[1] == 0.25);
     vkt_dataset_destroy(&ds);
 
     t->p = (vkt_dataset_params){ .rows = N, .width = ROW };
@@ -120,10 +120,10 @@ static void wrong_descriptions_are_refused(void **state)
     t->p.classes = 3;
     refuse(t, "class name 1 is NULL");
     t->p = good;
-    t->p.std = (const float[]){ 1, 0 };
+    t->p.std = (const double[]){ 1, 0 };
     refuse(t, "std[1]: want a finite number above 0, got 0");
     t->p = good;
-    t->p.mean = (const float[]){ NAN, 0 };
+    t->p.mean = (const double[]){ NAN, 0 };
     refuse(t, "mean[0]: want a finite number, got");
     vkt_dataset *ds;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &good, NULL, &ds), VKT_E_ARG);
@@ -140,7 +140,7 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     assert_int_equal(vkt_dataset_slice(ds, 2, 4, &tail), VKT_OK);
     assert_int_equal(vkt_dataset_slice(tail, 1, 2, &middle), VKT_OK); /* rows 3 and 4 */
     assert_ptr_equal((const uint8_t *)vkt_dataset_features(ds) + 3 * ROW, vkt_dataset_features(middle));
-    assert_int_equal(vkt_dataset_normalize(tail, (const float[]){ 3, 4 }, (const float[]){ 5, 6 }), VKT_OK);
+    assert_int_equal(vkt_dataset_normalize(tail, (const double[]){ 3, 4 }, (const double[]){ 5, 6 }), VKT_OK);
     assert_true(vkt_dataset_mean(ds)[1] == 4 && vkt_dataset_std(middle)[0] == 5);
     vkt_dataset_destroy(&ds);
     vkt_dataset_destroy(&tail);
@@ -159,8 +159,8 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
         assert_int_equal(vkt_dataset_slice(middle, bad[i][0], bad[i][1], &tail), VKT_E_ARG);
         assert_null(tail);
     }
-    assert_int_equal(vkt_dataset_normalize(middle, NULL, (const float[]){ 1, 1 }), VKT_E_ARG);
-    assert_int_equal(vkt_dataset_normalize(middle, (const float[]){ 1, 1 }, (const float[]){ 1, -1 }), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_normalize(middle, NULL, (const double[]){ 1, 1 }), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_normalize(middle, (const double[]){ 1, 1 }, (const double[]){ 1, -1 }), VKT_E_ARG);
     assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6); /* untouched */
     vkt_dataset_destroy(&middle);
 }
@@ -198,7 +198,7 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     assert_int_equal(vkt_dataset_fetch(slice, 1, row), VKT_OK);
     assert_true(row[0] == 4 && row[ROW - 1] == 4 && c.fetched == 1 && c.last_worker == 0);
     assert_int_equal(vkt_dataset_fetch(slice, 2, row), VKT_E_IO);
-    float mean[C], std[C];
+    double mean[C], std[C];
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_E_IO);
     vkt_dataset_destroy(&ds);
     assert_int_equal(c.destroyed, 0);
@@ -216,7 +216,7 @@ static void measured_statistics_are_exact(void **state)
 {
     fixture *t = *state;
     vkt_dataset *ds;
-    float mean[C], std[C];
+    double mean[C], std[C];
     for (int i = 0; i < N; i++)
         for (int k = 0; k < ROW; k++) {
             t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;                          /* mean 1/2, std 1/2; constant 1/5 */
@@ -224,13 +224,13 @@ static void measured_statistics_are_exact(void **state)
         }
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);
-    assert_true(mean[0] == 0.5f && std[0] == 0.5f && mean[1] == 0.2f && std[1] == 1);
+    assert_true(mean[0] == 0.5 && std[0] == 0.5 && mean[1] == 0.2 && std[1] == 1);
     vkt_dataset_destroy(&ds);
     t->p.type = VKT_ROW_F32;
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->f32, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);
-    assert_true(mean[0] == 1000000.5f && fabsf(std[0] - 0.5f) < 1e-6f);
-    assert_true(fabsf(mean[1]) < 1e-6f && fabsf(std[1] - sqrtf(6)) < 1e-6f);
+    assert_true(mean[0] == 1000000.5 && fabs(std[0] - 0.5) < 1e-9);
+    assert_true(fabs(mean[1]) < 1e-6 && fabs(std[1] - sqrt(6)) < 1e-6);
     vkt_dataset_destroy(&ds);
 }
 
@@ -244,7 +244,7 @@ static void every_failed_allocation_is_a_status(void **state)
     for (int kind = 0; kind < 2; kind++)
         for (unsigned n = 1;; n++) {
             vkt_dataset *ds, *slice = NULL;
-            float mean[C], std[C];
+            double mean[C], std[C];
             vkt_test_fail_allocation(n);
             vkt_result r = kind ? vkt_dataset_from_source(&t->h, &t->p, &source, &ds)
                                 : vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds);

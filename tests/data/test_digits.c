@@ -88,7 +88,7 @@ static void pixels_are_ink_on_a_dark_ground(void **state)
         for (uint32_t k = 0; k < 28; k++) border += x[k] + x[27 * 28 + k];
     }
     assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: noise alone, whose mean is 4 */
-    float mean, std;
+    double mean, std;
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
     assert_true(mean > 0.09f && mean < 0.13f && std > 0.20f && std < 0.26f);
     vkt_dataset_destroy(&ds);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Records mnist_cnn.safetensors: 50 steps of the MNIST network in PyTorch, in float64 and in float32. Format: README.md.
 
-    python3 tests/golden/make_mnist_golden.py        (minutes: PyTorch's float64 convolutions are slow)
+    python3 tests/golden/make_mnist_golden.py            (minutes: PyTorch's float64 convolutions are slow)
+    python3 tests/golden/make_mnist_golden.py partial    (seconds: mnist_partial.safetensors, four steps of fewer rows)
 
 Everything starts from float32 weights that PyTorch drew (its defaults, from SEED), and sees the same batches, dropout off.
 The pictures are integer arithmetic (see `samples`), so that nothing need be stored of them. How SEED was chosen and what the
 runs besides the default one are for: README.md.
 """
 import os
+import sys
 
 import numpy as np
 import torch
@@ -18,7 +20,9 @@ import safetensors_file
 
 SEED, LR, STEPS, BATCH, SIDE = 102, 0.01, 50, 128, 28
 FULL = [(BATCH * s, BATCH) for s in range(STEPS)]  # (first sample, rows) of each step
-PARTIAL = [(0, 128), (128, 128), (256, 96), (352, 128)]
+# Of all starts that are multiples of 60, the one whose poolings are farthest from a tie: in float64 the largest element of a
+# window and the next are never closer than 1.4e-6 of the largest of the tensor, so that rounding decides nothing.
+PARTIAL = [(3780, 16), (3796, 16), (3812, 12), (3824, 16)]
 PARTIAL_ROWS = 8  # output channels of conv2.weight that are kept of the partial run
 # Float32 runs besides the default: how far float32 strays by accident (README.md).
 VARIANTS = ("no_mkldnn", "reversed_rows", "shuffled_rows", "scale_and_shift")
@@ -115,9 +119,6 @@ def main():
     loss64, final64, grad64 = train(torch.float64, FULL)
     loss32, final32, grad32 = train(torch.float32, FULL)
     others = [train(torch.float32, FULL, v) for v in VARIANTS]
-    part_loss64, part64, _ = train(torch.float64, PARTIAL)
-    part_loss32, part32, _ = train(torch.float32, PARTIAL)
-    part64, part32 = cut(part64), cut(part32)
 
     t = {}
     for name in init:
@@ -125,18 +126,33 @@ def main():
         t["grad64/" + name] = grad64[name]
         t["final64/" + name] = final64[name]
         t["final32/" + name] = final32[name].astype(np.float32)
-        t["partial/final64/" + name] = np.ascontiguousarray(part64[name])
-    t.update({"loss64": loss64, "loss32": loss32, "partial/loss64": part_loss64, "partial/loss32": part_loss32})
-    t.update({"grad32_dev": deviation(grad32, grad64), "final32_dev": deviation(final32, final64),
-              "partial/final32_dev": deviation(part32, part64)})
+    t.update({"loss64": loss64, "loss32": loss32})
+    t.update({"grad32_dev": deviation(grad32, grad64), "final32_dev": deviation(final32, final64)})
     t["others/loss_dev"] = np.stack([np.abs(loss - loss64) for loss, _, _ in others])
     t["others/final_dev"] = np.stack([deviation(final, final64) for _, final, _ in others])
     t["others/grad_dev"] = np.stack([deviation(grad, grad64) for _, _, grad in others])
     metadata = {"parameters": " ".join(init), "others": " ".join(VARIANTS), "seed": str(SEED), "torch": torch.__version__,
                 "numpy": np.__version__}
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mnist_cnn.safetensors")
-    print(path, safetensors_file.write(path, t, metadata), "bytes")
+    write("mnist_cnn.safetensors", t, metadata)
     report(t)
+
+
+def main_partial():
+    torch.set_num_threads(2)
+    loss64, final64, _ = train(torch.float64, PARTIAL)
+    runs = [train(torch.float32, PARTIAL, v) for v in (None,) + VARIANTS]
+    t = {"final64/" + name: np.ascontiguousarray(value) for name, value in cut(final64).items()}
+    t["loss64"] = loss64
+    t["loss_dev"] = np.stack([np.abs(loss - loss64) for loss, _, _ in runs])
+    t["final_dev"] = np.stack([deviation(cut(final), cut(final64)) for _, final, _ in runs])
+    write("mnist_partial.safetensors", t, {"runs": " ".join(("default",) + VARIANTS), "seed": str(SEED),
+                                           "torch": torch.__version__, "numpy": np.__version__})
+    print(t["loss_dev"], t["final_dev"], sep="\n")
+
+
+def write(name, t, metadata):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    print(path, safetensors_file.write(path, t, metadata), "bytes")
 
 
 def report(t):
@@ -152,4 +168,4 @@ def report(t):
 
 
 if __name__ == "__main__":
-    main()
+    main_partial() if sys.argv[1:] == ["partial"] else main()

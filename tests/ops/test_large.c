@@ -453,7 +453,7 @@ static void a_table_larger_than_a_binding(void **state)
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
     const vkt_binding arrays[] = { { vkt_external(g, "table", VKT_U8, tp.shape), table },
                                    { vkt_external(g, "order", VKT_U32, cp.shape), chosen } };
-    const float scale = 2, shift = -1;
+    const double scale = 2, shift = -1;
     const vkt_tensor y =
         vkt_gather_rows(g, arrays[0].tensor, arrays[1].tensor, BATCH, vkt_shape3(1, 28, 28), &scale, &shift);
     vkt_keep(g, y);

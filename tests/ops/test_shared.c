@@ -118,7 +118,8 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     static const uint32_t tiles[][3] = {
         { 126, 125, 128128 }, { 61, 63, 64064 }, { 30, 59, 32064 }, { 29, 31, 32032 }
     };
-    for (uint32_t i = 0; i < VKT_COUNT(tiles); i++) {
+    const uint32_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 1 : 0;
+    for (uint32_t i = first; i < VKT_COUNT(tiles); i++) {
         /* ragged, then whole vec4s; in each orientation of A and B at least once */
         check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, 3 - i, VKT_V(SHARED), tiles[i][2]);
@@ -133,6 +134,45 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
+/* ---- convolutions ---- */
+
+typedef struct conv {
+    vkt_shape x, w;
+    vkt_conv2d_params p;
+    uint32_t tile; /* of the convolution itself */
+} conv;
+
+/* y = conv2d(x, w, bias) and all gradients. */
+static void check_conv(const conv *c)
+{
+    subject s;
+    subject_begin(&s, 1);
+    subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
+    subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
+    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
+    subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
+    check(&s, VKT_V(SHARED), c->tile);
+    subject_free(&s);
+}
+
+static void every_tile_convolves(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const conv cases[] = {
+        { vkt_shape4(63, 6, 16, 17), vkt_shape4(126, 6, 3, 2), { .pad = { 1, 1 } }, 128128 },
+        { vkt_shape4(34, 125, 22, 23), vkt_shape4(3, 125, 1, 1), { .stride = { 1, 1 } }, 32064 }, /* dx: 128 x 128 */
+        { vkt_shape4(67, 7, 23, 22), vkt_shape4(64, 7, 3, 3), { .stride = { 2, 2 }, .pad = { 1, 0 } }, 64064 },
+        { vkt_shape4(17, 10, 13, 19),
+          vkt_shape4(40, 5, 3, 5),
+          { .dilation = { 2, 1 }, .pad = { 2, 2 }, .groups = 2 },
+          32064 },
+        { vkt_shape4(200, 16, 1, 1), vkt_shape4(24, 16, 1, 1), { .stride = { 1, 1 } }, 32032 },
+    };
+    const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
+    for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +180,7 @@ int main(void)
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(slices_of_long_sums_add_up),
+        cmocka_unit_test(every_tile_convolves),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -287,7 +287,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
                                         { .dtype = VKT_U32, .shape = vkt_shape1(ROWS), .data = labels } };
     vkt_array *array[3] = { NULL };
     for (int i = 0; i < 3; i++) OK(vkt_array_create(ctx, &params[i], &array[i]));
-    const float scale[] = { 0.5f, 1, 2 }, shift[] = { 0, -1, 10 };
+    const double scale[] = { 0.5, 1, 2 }, shift[] = { 0, -1, 10 };
     vkt_graph *g = new_graph();
     vkt_program *p = NULL;
     const vkt_tensor rows = vkt_external(g, "rows", VKT_U8, params[0].shape);
@@ -311,7 +311,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
             const uint32_t row = b < run.rows ? order[first + b] : 0;
             assert_int_equal(got_labels[b], b < run.rows ? row % 7 : 0);
             for (uint32_t k = 0; k < F; k++) {
-                const float want = scale[k / 5] * (float)table[row * PITCH + k] + shift[k / 5];
+                const float want = (float)(scale[k / 5] * table[row * PITCH + k] + shift[k / 5]);
                 assert_true(got[b * F + k] == (b < run.rows ? want : 0));
             }
         }

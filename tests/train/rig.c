@@ -72,7 +72,7 @@ vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows)
             pixels[i * AREA + p] = (unsigned char)((inside ? 120 : 0) + vkt_rng_range(&noise, 0, 120));
         }
     }
-    const float mean = 0.3f, std = 0.2f;
+    const double mean = 0.3, std = 0.2;
     const vkt_dataset_params p = { .rows = rows,
                                    .height = RIG_SIDE,
                                    .width = RIG_SIDE,

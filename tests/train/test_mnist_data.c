@@ -49,7 +49,7 @@ static net build(const vkt_host *h)
     n.table = vkt_external(n.g, "table", VKT_U8, vkt_shape2(IMAGES, AREA));
     n.labels = vkt_external(n.g, "labels", VKT_U32, vkt_shape1(IMAGES));
     n.order = vkt_external(n.g, "order", VKT_U32, vkt_shape1(IMAGES));
-    const float scale = 1.0f / (255.0f * 0.3081f), shift = -0.1307f / 0.3081f;
+    const double scale = 1 / (255 * 0.3081), shift = -0.1307 / 0.3081;
     vkt_tensor x = vkt_gather_rows(n.g, n.table, n.order, BATCH, vkt_shape3(1, 28, 28), &scale, &shift);
     const vkt_tensor t = vkt_gather_labels(n.g, n.labels, n.order, BATCH);
     x = conv(n.g, x, "conv1", 1, 8);

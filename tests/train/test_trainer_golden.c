@@ -1,12 +1,13 @@
 /* Training steps of the MNIST network against runs that PyTorch recorded in float64 and float32: golden/README.md says
  * what the file holds and how far a float32 engine may be off.
  *
- * The yardstick is PyTorch's own float32 run: we stay within four times its deviation from float64, tensor by tensor
- * and loss by loss. A single loss can fall on the float64 value by luck, so a step is measured by the largest deviation
- * of itself and its neighbours, and by half a unit in the last place of its loss at least. */
+ * The yardstick is PyTorch's own float32: we stay within four times its deviation from float64, tensor by tensor and
+ * loss by loss. One run of it can fall on a float64 value by luck, so its deviation is the largest of five runs: of its
+ * default, without oneDNN, with the rows of a batch in two other orders, with another form of the normalisation. Even
+ * so all five can meet at a loss (they are float32 numbers), so a loss is measured by those of its step and the two
+ * beside it. */
 #include "train/rig.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -47,7 +48,7 @@ static vkt_dataset *samples(const vkt_host *h)
     unsigned char *pixels = test_malloc((size_t)ROWS * AREA);
     uint32_t *labels = test_malloc(ROWS * sizeof *labels);
     for (uint32_t i = 0; i < ROWS; i++) draw_sample(i, pixels + (size_t)i * AREA, &labels[i]);
-    const float mean = 0.1307f, std = 0.3081f;
+    const double mean = 0.1307, std = 0.3081;
     const vkt_dataset_params p = {
         .rows = ROWS, .height = 28, .width = 28, .labels = labels, .classes = 10, .mean = &mean, .std = &std
     };
@@ -60,10 +61,12 @@ static vkt_dataset *samples(const vkt_host *h)
 
 /* ---- the file ---- */
 
-static vkt_safetensors *open_golden(const vkt_host *h)
+static vkt_safetensors *open_golden(const vkt_host *h, const char *name)
 {
     vkt_safetensors *st;
-    assert_int_equal(vkt_safetensors_open(h, VKT_TEST_DIR "/golden/mnist_cnn.safetensors", &st), VKT_OK);
+    char path[512];
+    snprintf(path, sizeof path, VKT_TEST_DIR "/golden/%s.safetensors", name);
+    assert_int_equal(vkt_safetensors_open(h, path, &st), VKT_OK);
     return st;
 }
 
@@ -120,13 +123,27 @@ static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_par
     return worst;
 }
 
-static void check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
-                          const char *theirs)
+/* theirs[i] = the largest of the deviations of PyTorch's runs, `n` numbers each: `runs` names arrays of the file, of
+ * one run or several. test_free. */
+static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
 {
-    uint64_t n;
-    double *limit = numbers(st, theirs, &n), worst = 0;
+    double *theirs = test_malloc(n * sizeof *theirs);
+    for (uint64_t i = 0; i < n; i++) theirs[i] = 0;
+    for (; *runs; runs++) {
+        uint64_t all;
+        double *d = numbers(st, *runs, &all);
+        assert_true(all > 0 && all % n == 0);
+        for (uint64_t i = 0; i < all; i++) theirs[i % n] = fmax(theirs[i % n], d[i]);
+        test_free(d);
+    }
+    return theirs;
+}
+
+static void check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
+                          const char *const *runs)
+{
+    double *limit = deviations(st, runs, PARAMS), worst = 0;
     int bad = 0;
-    assert_int_equal(n, PARAMS);
     for (uint32_t i = 0; i < PARAMS; i++) {
         const double d = deviation(st, t, part, prefix, i), times = d / limit[i];
         worst = fmax(worst, times);
@@ -139,28 +156,25 @@ static void check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_p
     assert_int_equal(bad, 0);
 }
 
-static void check_losses(const vkt_safetensors *st, const char *prefix, const double *got, uint32_t steps)
+static void check_losses(const vkt_safetensors *st, const double *got, const char *const *runs, uint32_t steps)
 {
-    char name[2][64];
-    uint64_t n, m;
-    for (int i = 0; i < 2; i++) snprintf(name[i], sizeof name[i], "%s%s", prefix, i ? "loss32" : "loss64");
-    double *want = numbers(st, name[0], &n), *theirs = numbers(st, name[1], &m), worst = 0;
+    uint64_t n;
+    double *want = numbers(st, "loss64", &n), *limit = deviations(st, runs, steps), worst = 0;
     int bad = 0;
-    assert_true(n == steps && m == steps);
+    assert_int_equal(n, steps);
     for (uint32_t i = 0; i < steps; i++) {
-        int exponent;
-        frexp(want[i], &exponent);
-        double limit = ldexp(FLT_EPSILON, exponent - 2); /* half a unit in the last place */
-        for (uint32_t k = i ? i - 1 : 0; k <= i + 1 && k < steps; k++) limit = fmax(limit, fabs(theirs[k] - want[k]));
+        double near = limit[i];
+        if (i > 0) near = fmax(near, limit[i - 1]);
+        if (i + 1 < steps) near = fmax(near, limit[i + 1]);
         const double d = fabs(got[i] - want[i]);
-        worst = fmax(worst, d / limit);
-        if (d <= TIMES * limit) continue;
-        print_error("%sloss of step %u: off by %.3g, PyTorch's float32 by %.3g\n", prefix, i, d, limit);
+        worst = fmax(worst, d / near);
+        if (d <= TIMES * near) continue;
+        print_error("loss of step %u: off by %.3g, PyTorch's float32 by %.3g\n", i, d, near);
         bad++;
     }
-    print_message("%-16s at most %.2f times PyTorch's float32 deviation\n", name[0], worst);
+    print_message("%-16s at most %.2f times PyTorch's float32 deviation\n", "losses", worst);
     test_free(want);
-    test_free(theirs);
+    test_free(limit);
     assert_int_equal(bad, 0);
 }
 
@@ -194,44 +208,47 @@ static double step(vkt_trainer *t, uint32_t first, uint32_t rows)
 
 static void fifty_steps_follow_the_float64_run(void **state)
 {
+    static const char *const gradients[] = { "grad32_dev", "others/grad_dev", NULL };
+    static const char *const finals[] = { "final32_dev", "others/final_dev", NULL };
     rig *r = rig_of(state);
-    vkt_safetensors *st = open_golden(&r->h);
+    vkt_safetensors *st = open_golden(&r->h, "mnist_cnn");
     vkt_dataset *data = samples(&r->h);
     vkt_trainer *t = network(r, data);
     start_from_init(st, t);
     double losses[STEPS];
     losses[0] = step(t, 0, BATCH);
-    check_tensors(st, t, VKT_PART_GRADIENT, "grad64/", "grad32_dev");
+    check_tensors(st, t, VKT_PART_GRADIENT, "grad64/", gradients);
     for (uint32_t s = 1; s < STEPS; s++) losses[s] = step(t, s * BATCH, BATCH);
-    check_losses(st, "", losses, STEPS);
-    check_tensors(st, t, VKT_PART_VALUE, "final64/", "final32_dev");
+    check_losses(st, losses, (const char *const[]){ "others/loss_dev", NULL }, STEPS);
+    check_tensors(st, t, VKT_PART_VALUE, "final64/", finals);
     vkt_trainer_destroy(&t);
     vkt_dataset_destroy(&data);
     vkt_safetensors_close(&st);
 }
 
-static void a_partial_batch_follows_the_float64_run(void **state)
+static void partial_batches_follow_the_float64_run(void **state)
 {
+    static const uint32_t rows[4] = { 16, 16, 12, 16 };
     rig *r = rig_of(state);
-    static const uint32_t rows[4] = { 128, 128, 96, 128 };
-    vkt_safetensors *st = open_golden(&r->h);
+    vkt_safetensors *init = open_golden(&r->h, "mnist_cnn"), *st = open_golden(&r->h, "mnist_partial");
     vkt_dataset *data = samples(&r->h);
     vkt_trainer *t = network(r, data);
-    start_from_init(st, t);
+    start_from_init(init, t);
     double losses[4];
-    for (uint32_t s = 0, first = 0; s < 4; first += rows[s++]) losses[s] = step(t, first, rows[s]);
-    check_losses(st, "partial/", losses, 4);
-    check_tensors(st, t, VKT_PART_VALUE, "partial/final64/", "partial/final32_dev");
+    for (uint32_t s = 0, first = 3780; s < 4; first += rows[s++]) losses[s] = step(t, first, rows[s]);
+    check_losses(st, losses, (const char *const[]){ "loss_dev", NULL }, 4);
+    check_tensors(st, t, VKT_PART_VALUE, "final64/", (const char *const[]){ "final_dev", NULL });
     vkt_trainer_destroy(&t);
     vkt_dataset_destroy(&data);
     vkt_safetensors_close(&st);
+    vkt_safetensors_close(&init);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(fifty_steps_follow_the_float64_run),
-        rig_test(a_partial_batch_follows_the_float64_run),
+        rig_test(partial_batches_follow_the_float64_run),
     };
     return cmocka_run_group_tests_name("training against PyTorch", tests, NULL, NULL);
 }

@@ -327,6 +327,34 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
+static void parts_end_in_time(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+        uint64_t ns[60];
+        uint32_t stage[60], ends[60];
+        const uint32_t n = vkt_rng_range(&r, 1, 60);
+        const uint64_t limit = seed % 7 ? vkt_rng_range(&r, 1, 3000) : UINT64_MAX;
+        for (uint32_t i = 0; i < n; i++) {
+            ns[i] = vkt_rng_range(&r, 0, 1000);
+            stage[i] = i ? stage[i - 1] + vkt_rng_range(&r, 0, 1) : 0;
+        }
+        const uint32_t parts = vkt_cut(ns, stage, n, limit, ends);
+        assert_int_equal(ends[parts - 1], n);
+        for (uint32_t k = 0, first = 0; k < parts; first = ends[k++]) {
+            uint64_t sum = 0;
+            assert_true(ends[k] > first);
+            for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
+            assert_true(sum <= limit || ends[k] == first + 1);
+            if (k + 1 < parts &&
+                stage[ends[k]] == stage[ends[k] - 1]) /* within a stage only where no stage ends in it */
+                assert_int_equal(stage[first], stage[ends[k]]);
+        }
+        if (limit == UINT64_MAX) assert_int_equal(parts, 1);
+    }
+}
+
 static void a_value_larger_than_a_block_is_refused(void **state)
 {
     (void)state;
@@ -401,6 +429,7 @@ int main(void)
         TEST(values_alive_together_never_share_bytes),
         TEST(independent_branches_stand_between_the_same_barriers),
         TEST(a_chain_is_packed_into_its_lower_bound),
+        TEST(parts_end_in_time),
         TEST(a_value_larger_than_a_block_is_refused),
         TEST(every_allocation_may_fail),
     };

@@ -1,0 +1,48 @@
+/* ops/conv2d_shared.h - convolutions for GPUs, by tiles in shared memory (shaders/conv2d_shared.comp and
+ * conv2d_dw_shared.comp). For conv2d_emit.c, which chooses. */
+#ifndef VKT_CONV2D_SHARED_H
+#define VKT_CONV2D_SHARED_H
+
+#include "ops/blocks.h"
+#include "ops/conv2d.h"
+
+/* y of x, or, `transposed`, dx of dy; bias may be {0}. */
+typedef struct vkt_conv2d_product {
+    const vkt_conv2d_size *z;
+    bool transposed;
+    vkt_tensor src, w, bias, dst;
+} vkt_conv2d_product;
+
+/* False where a tensor is larger than a binding or loops would be too long. */
+bool vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c, vkt_blocks *cut);
+void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut);
+
+/* dw and db of x and dy; db may be {0}. */
+typedef struct vkt_conv2d_dw_product {
+    const vkt_conv2d_size *z;
+    vkt_tensor x, dy, dw, db;
+} vkt_conv2d_dw_product;
+
+/* Chooses among the tiles of conv2d_emit.c and those in shared memory; emits the latter and returns true. */
+bool vkt_conv2d_dw_shared(vkt_emit *e, const vkt_conv2d_dw_product *c);
+
+/* Partial sums of dw, and then of db from float bias_start on: n of them, each `floats` long, in t if there are
+ * several.
+ */
+typedef struct vkt_conv2d_slices {
+    vkt_tensor t;
+    uint32_t n;
+    uint64_t floats, bias_start;
+} vkt_conv2d_slices;
+
+/* All but t and n. */
+static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tensor dw, vkt_tensor db)
+{
+    const uint64_t start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES);
+    const uint64_t end = start + (db.id ? vkt_round_up(vkt_lowered_value(e, db)->bytes, VKT_ALIGN_BYTES) : 0);
+    return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
+}
+/* In conv2d_emit.c. */
+void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
+
+#endif

@@ -1,0 +1,92 @@
+/* record/parts.c - the command buffers of a program: a step cut into submissions that end in time.
+ *
+ * A device's watchdog ends a submission that takes too long, and how long a kernel takes is not known before it ran. So
+ * the first two runs go dispatch by dispatch, with timestamps: the first warms up (drivers compile late), the second is
+ * measured. Then the step is recorded for good, in as few parts as the limit allows. */
+#include "record/record.h"
+
+static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
+{
+    vkt_series s;
+    VKT_TRY(vkt_series_create(p->ctx, p->name, n, &s));
+    vkt_result r = VKT_OK;
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
+        r = vkt_series_begin(p->ctx, &s, i);
+        if (r != VKT_OK) break;
+        if (timer && i == 0) vkt_timer_reset(p->ctx, s.cmds[0], timer);
+        vkt_record_range(p, s.cmds[i], i ? ends[i - 1] : 0, ends[i], timer);
+        r = vkt_series_end(p->ctx, &s, i);
+    }
+    if (r == VKT_OK)
+        *out = s;
+    else
+        vkt_series_destroy(p->ctx, &s);
+    return r;
+}
+
+/* Records the parts; the pieces have served. */
+static vkt_result record_parts(vkt_program *p, uint32_t n)
+{
+    vkt_series parts;
+    if (p->profile && !p->profiled.n) VKT_TRY(record_series(p, p->ends, n, &p->timer, &p->profiled));
+    VKT_TRY(record_series(p, p->ends, n, NULL, &parts));
+    p->parts = parts;
+    vkt_series_destroy(p->ctx, &p->pieces);
+    return VKT_OK;
+}
+
+vkt_result vkt_parts_create(vkt_program *p)
+{
+    vkt_ctx *ctx = p->ctx;
+    const uint32_t n = (uint32_t)p->lowered.n;
+    const bool cut = ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
+    p->ends = vkt_alloc_array(&ctx->host, n, sizeof *p->ends);
+    if (!p->ends) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->ends);
+    if (cut || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
+    if (!cut) {
+        p->ends[0] = n;
+        return record_parts(p, 1);
+    }
+    for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
+    return record_series(p, p->ends, n, &p->timer, &p->pieces);
+}
+
+static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
+{
+    uint32_t longest = 0, n = 0;
+    for (uint32_t i = 0; i < p->lowered.n; i++) {
+        n += ns[i] > p->ctx->max_submission_ns;
+        if (ns[i] > ns[longest]) longest = i;
+    }
+    if (n)
+        vkt_log(&p->ctx->host, p->ctx->limits.cpu ? VKT_LOG_DEBUG : VKT_LOG_WARN,
+                "%s: %u kernels take longer than a submission should (%.1f ms); dispatch %u, %s, takes %.1f ms",
+                p->name, n, (double)p->ctx->max_submission_ns * 1e-6, longest,
+                vkt_kernel_get((vkt_kernel_id)p->lowered.list[longest].kernel)->name, (double)ns[longest] * 1e-6);
+}
+
+vkt_result vkt_parts_prepare(vkt_program *p)
+{
+    if (p->parts.n || p->runs < 2) return VKT_OK;
+    const uint32_t n = (uint32_t)p->lowered.n;
+    VKT_TRY(vkt_wait(p->ctx, p->values[(p->runs - 1) % VKT_RUN_RING]));
+    uint64_t *ns = vkt_alloc_array(&p->ctx->host, 2 * (size_t)n, sizeof *ns);
+    if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
+    vkt_result r = vkt_timer_read(p->ctx, &p->timer, ns);
+    if (r == VKT_OK) {
+        for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
+        warn_of_long_kernels(p, ns);
+        r = record_parts(p, vkt_cut(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
+    }
+    vkt_free(&p->ctx->host, ns);
+    return r;
+}
+
+void vkt_parts_free(vkt_program *p)
+{
+    vkt_series_destroy(p->ctx, &p->pieces);
+    vkt_series_destroy(p->ctx, &p->parts);
+    vkt_series_destroy(p->ctx, &p->profiled);
+    if (p->timer.pool) vkt_timer_destroy(p->ctx, &p->timer);
+    vkt_free(&p->ctx->host, p->ends);
+}

@@ -1,0 +1,118 @@
+/* bench/main.c - vkt-bench: what every kernel of vktrain is worth on a device. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/json.h"
+#include "bench/micro.h"
+#include "bench/nets.h"
+#include "bench/plot.h"
+#include "bench/steps.h"
+#include "bench/table.h"
+#include "bench/tune.h"
+
+enum { OK = 0, FAILED = 1, SLOWER = 3 };
+
+bool bench_wanted(const bench *b, const char *name)
+{
+    return !b->o->filter || regexec(b->o->filter, name, 0, NULL, 0) == 0;
+}
+
+void bench_progress(const bench *b, const char *name)
+{
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%4u  %.100s", b->done + 1, name);
+}
+
+vkt_result bench_report(bench *b, const bench_result *r)
+{
+    char name[320], time[16];
+    const bench_stat *t = bench_time(r);
+    b->done++;
+    b->failed += r->check == BENCH_WRONG;
+    if (!isatty(STDERR_FILENO))
+        fprintf(stderr, "%4u  %s  %s\n", b->done, bench_name(r, name),
+                r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
+    return bench_add(&b->results, r) ? VKT_OK : VKT_E_NOMEM;
+}
+
+static int list(void)
+{
+    puts("ops (--sizes small, --shapes; measured as op forward, d0 = gradient of input 0, ...)");
+    for (size_t i = 0; vkt_ops[i]; i++)
+        printf("  %-16s %s%s%s\n", vkt_ops[i]->name, vkt_ops[i]->formula, vkt_ops[i]->sample ? "" : "; within ",
+               vkt_ops[i]->sample      ? ""
+               : vkt_ops[i]->tested_by ? vkt_ops[i]->tested_by
+                                       : "steps");
+    puts("\nvariants (--variant; VKT_NO_<NAME>=1 switches one off)");
+    for (int v = 0; v < VKT_V_COUNT; v++)
+        printf("  %-16s %s\n", vkt_variant_name((vkt_variant)v), vkt_variant_what((vkt_variant)v));
+    puts("\nsteps (--sizes net; --tune)");
+    for (const bench_net *net = bench_nets; net->name; net++) printf("  %-16s %s\n", net->name, net->what);
+    puts("\nmicro\n  fma copy submit dispatch barrier upload readback pipeline first-step");
+    return OK;
+}
+
+static vkt_result measure_all(bench *b)
+{
+    VKT_TRY(bench_run_roofline(b));
+    if (!b->o->shapes && b->o->sizes == BENCH_SIZES_NET) {
+        VKT_TRY(bench_run_micro(b));
+        VKT_TRY(bench_run_steps(b));
+    }
+    return bench_run_ops(b);
+}
+
+static void print_device(const bench *b)
+{
+    char flops[16], bytes[16];
+    printf("%s, %s; at most %sFLOP/s and %sB/s here and now\n\n", b->ctx->info.name, b->ctx->info.driver,
+           bench_rate_text(b->results.roof.flops_per_s, flops), bench_rate_text(b->results.roof.bytes_per_s, bytes));
+}
+
+/* Files and the table. */
+static vkt_result write_all(bench *b, int *slower)
+{
+    const vkt_host *h = &b->ctx->host;
+    size_t matched;
+    char date[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    if (b->o->compare) VKT_TRY(bench_compare_with(h, b->o->compare, &b->results, &matched));
+    for (size_t i = 0; i < b->results.n; i++) *slower += b->results.list[i].change.real > 0;
+    if (b->o->json) VKT_TRY(bench_write_json(h, b->o->json, &b->results, b->o, &b->ctx->info, date));
+    if (b->o->csv) VKT_TRY(bench_write_csv(h, b->o->csv, &b->results));
+    if (b->o->plot) VKT_TRY(bench_plot(h, b->o->plot, &b->results, b->ctx->info.name));
+    print_device(b);
+    bench_print(stdout, &b->results);
+    if (b->o->compare)
+        printf("\n%zu of %zu were in %s; %d are slower\n", matched, b->results.n, b->o->compare, *slower);
+    return VKT_OK;
+}
+
+static vkt_result run(bench *b, int *slower)
+{
+    if (b->o->tune) return bench_tune(b);
+    VKT_TRY(measure_all(b));
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    return write_all(b, slower);
+}
+
+int main(int argc, char **argv)
+{
+    bench_options o;
+    int slower = 0;
+    setlocale(LC_CTYPE, "");
+    bench_options_parse(&o, argc, argv);
+    if (o.list) return list();
+    bench b = { .o = &o };
+    vkt_result r = vkt_ctx_create(&(vkt_ctx_params){ .device = o.device }, NULL, &b.ctx);
+    if (r == VKT_OK) r = run(&b, &slower);
+    if (r != VKT_OK) fprintf(stderr, "vkt-bench: %s\n", vkt_result_text(r));
+    if (b.failed) fprintf(stderr, "vkt-bench: %u experiments failed\n", b.failed);
+    bench_results_free(&b.results);
+    vkt_ctx_destroy(&b.ctx);
+    return r != VKT_OK || b.failed ? FAILED : slower ? SLOWER : OK;
+}

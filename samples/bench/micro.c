@@ -1,0 +1,348 @@
+/* bench/micro.c - see micro.h. */
+#include "bench/micro.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/measure.h"
+#include "bench/nets.h"
+
+#include "abi/abi.h"
+#include "abi/bench.abi.h"
+
+/* ---- rows of our own over the two kernels ---- */
+
+typedef struct fma_attr {
+    uint32_t lanes, groups, rounds, sums;
+} fma_attr;
+
+static vkt_result fma_infer(vkt_infer *f)
+{
+    const fma_attr *a = f->n->attr;
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(4 * a->lanes * a->groups));
+    return VKT_OK;
+}
+
+static void fma_emit(const vkt_node *n, vkt_emit *e)
+{
+    const fma_attr *a = n->attr;
+    const vkt_bench_push push = { .n = a->lanes * a->groups, .rounds = a->rounds, .factor = 0.999f, .addend = 0.001f };
+    const vkt_bind bind[] = { [BENCH_Y] = VKT_WHOLE(n->out[0]) };
+    const uint32_t spec[] = { a->lanes, [BENCH_SPEC_SUMS] = a->sums };
+    vkt_dispatch_add(e, VKT_K_BENCH_FMA, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), a->groups, 1,
+                     1);
+}
+
+static double fma_flops(const vkt_node *n)
+{
+    const fma_attr *a = n->attr;
+    return 2.0 * 4 * BENCH_UNROLL * a->sums * a->rounds * a->lanes * a->groups;
+}
+
+static const vkt_op fma_op = {
+    .name = "fma", .attr_bytes = sizeof(fma_attr), .infer = fma_infer, .emit = fma_emit, .flops = fma_flops
+};
+
+static vkt_result copy_infer(vkt_infer *f)
+{
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_in(f, 0)->shape);
+    return VKT_OK;
+}
+
+static void copy_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_bench_push push = { .n = (uint32_t)(vkt_node_in(n, 0)->bytes / 16) };
+    const vkt_bind bind[] = { [BENCH_X] = VKT_WHOLE(n->in[0]), [BENCH_Y] = VKT_WHOLE(n->out[0]) };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 256 };
+    vkt_dispatch_add(e, VKT_K_BENCH_COPY, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     VKT_MIN(vkt_groups(push.n, spec[0], 4), e->lim->cpu ? 256 : 8192), 1, 1);
+}
+
+static const vkt_op copy_op = {
+    .name = "copy", .min_in = 1, .max_in = 1, .infer = copy_infer, .emit = copy_emit, .flops = vkt_flops_none
+};
+
+/* ---- programs of them ---- */
+
+#define LEAST_NS 20000000u /* everything else is held against these numbers */
+
+typedef struct rig {
+    vkt_graph *g;
+    vkt_tensor x;
+    bench_job job;
+} rig;
+
+static vkt_result rig_open(bench *b, rig *t)
+{
+    *t = (rig){ .job = { .min_ns = VKT_MAX(b->o->min_ns, LEAST_NS) } };
+    return vkt_graph_create(&b->ctx->host, &t->g);
+}
+
+static vkt_result rig_programs(bench *b, rig *t, uint32_t copies)
+{
+    const vkt_program_params params = { .name = "bench", .profile = b->ctx->timestamp_period_ns != 0 };
+    for (; t->job.n < copies; t->job.n++)
+        VKT_TRY(vkt_program_create(b->ctx, t->g, NULL, &params, &t->job.programs[t->job.n]));
+    return VKT_OK;
+}
+
+static void rig_close(rig *t)
+{
+    for (uint32_t i = 0; i < t->job.n; i++) vkt_program_destroy(&t->job.programs[i]);
+    vkt_graph_destroy(&t->g);
+}
+
+static bench_result micro(const char *op, const char *what)
+{
+    bench_result r = { .kind = BENCH_MICRO };
+    snprintf(r.op, sizeof r.op, "%s", op);
+    snprintf(r.shape, sizeof r.shape, "%s", what);
+    return r;
+}
+
+static vkt_result report(bench *b, const bench_result *r)
+{
+    char name[320];
+    return bench_wanted(b, bench_name(r, name)) ? bench_report(b, r) : VKT_OK;
+}
+
+static bool wanted(const bench *b, const bench_result *r)
+{
+    char name[320];
+    return bench_wanted(b, bench_name(r, name));
+}
+
+/* ---- ceilings ---- */
+
+/* A ceiling is what was reached once: others only make a machine slower. */
+static double best_rate(double amount, const bench_result *r)
+{
+    const bench_stat *t = bench_time(r);
+    return t->n && t->min > 0 ? amount / t->min * 1e9 : 0;
+}
+
+static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
+{
+    rig t;
+    vkt_result status = rig_open(b, &t);
+    if (status == VKT_OK) {
+        const vkt_tensor y = vkt_apply(t.g, &fma_op, NULL, 0, a, NULL);
+        vkt_keep(t.g, y);
+        status = vkt_graph_status(t.g);
+        if (status == VKT_OK) r->flops = fma_flops(t.g->nodes[0]);
+    }
+    if (status == VKT_OK) status = rig_programs(b, &t, 1);
+    if (status == VKT_OK) status = bench_measure(&t.job, &r->gpu, &r->wall);
+    rig_close(&t);
+    return status;
+}
+
+/* The best number of chains: few do not hide the latency, many leave the registers. */
+static vkt_result fma_ceiling(bench *b)
+{
+    static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };
+    bench_result best = { 0 };
+    for (size_t i = 0; i < VKT_COUNT(sums); i++) {
+        bench_result r = micro("fma", "multiply-adds of registers");
+        const fma_attr a = { .lanes = b->ctx->limits.cpu ? b->ctx->limits.subgroup_size : 128,
+                             .groups = b->ctx->limits.cpu ? 64 : 4096,
+                             .rounds = b->ctx->limits.cpu ? 1000 : 256,
+                             .sums = sums[i] };
+        bench_progress(b, "micro fma");
+        VKT_TRY(time_fma(b, &a, &r));
+        if (best_rate(r.flops, &r) > best_rate(best.flops, &best)) best = r;
+    }
+    b->results.roof.flops_per_s = best_rate(best.flops, &best);
+    return report(b, &best);
+}
+
+/* 32 MiB to 32 MiB, in as many places as are more than the caches. */
+static vkt_result copy_ceiling(bench *b)
+{
+    enum { FLOATS = 8 << 20 };
+    bench_result r = micro("copy", "32 MiB by a kernel, read and written");
+    rig t;
+    bench_progress(b, "micro copy");
+    r.bytes = 8.0 * FLOATS;
+    r.working_bytes = 8ull * FLOATS;
+    float *data = malloc(4ull * FLOATS);
+    if (!data) return VKT_E_NOMEM;
+    vkt_rng rng = vkt_rng_make(1, VKT_STREAM_TEST, 4, 0);
+    for (size_t i = 0; i < FLOATS; i++) data[i] = vkt_rng_unit(&rng);
+    vkt_result status = rig_open(b, &t);
+    if (status == VKT_OK) {
+        t.x = vkt_input(t.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(FLOATS));
+        vkt_keep(t.g, vkt_apply(t.g, &copy_op, &t.x, 1, NULL, NULL));
+        status = vkt_graph_status(t.g);
+    }
+    r.copies = bench_copies(b->ctx, r.working_bytes);
+    if (status == VKT_OK) status = rig_programs(b, &t, r.copies);
+    for (uint32_t i = 0; i < t.job.n && status == VKT_OK; i++)
+        status = vkt_program_write(t.job.programs[i], t.x, data, 4ull * FLOATS);
+    if (status == VKT_OK) status = bench_measure(&t.job, &r.gpu, &r.wall);
+    rig_close(&t);
+    free(data);
+    b->results.roof.bytes_per_s = best_rate(r.bytes, &r);
+    return status == VKT_OK ? report(b, &r) : status;
+}
+
+vkt_result bench_run_roofline(bench *b)
+{
+    VKT_TRY(fma_ceiling(b));
+    return copy_ceiling(b);
+}
+
+/* ---- what commands cost: slopes over many of them ---- */
+
+enum { MANY = 256 };
+
+/* A program of n small copies, each of the one before or all of one source: wall time. */
+static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
+{
+    rig t;
+    bench_stat gpu;
+    vkt_result status = rig_open(b, &t);
+    if (status == VKT_OK) {
+        vkt_tensor x = vkt_input(t.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(64)), y = x;
+        for (uint32_t i = 0; i < n; i++) {
+            y = vkt_apply(t.g, &copy_op, chained ? &y : &x, 1, NULL, NULL);
+            vkt_keep(t.g, y);
+        }
+        status = vkt_graph_status(t.g);
+    }
+    if (status == VKT_OK) status = rig_programs(b, &t, 1);
+    if (status == VKT_OK) status = bench_measure(&t.job, &gpu, wall);
+    rig_close(&t);
+    return status;
+}
+
+static bench_stat slope(const bench_stat *few, const bench_stat *many, double n)
+{
+    return (bench_stat){ .median = (many->median - few->median) / n,
+                         .q1 = (many->q1 - few->median) / n,
+                         .q3 = (many->q3 - few->median) / n,
+                         .min = (many->min - few->min) / n,
+                         .n = many->n };
+}
+
+static vkt_result command_costs(bench *b)
+{
+    bench_result submit = micro("submit", "one small dispatch, from submission to its end");
+    bench_result dispatch = micro("dispatch", "one more in a submission, without a barrier");
+    bench_result barrier = micro("barrier", "one between two dispatches");
+    bench_stat many, chained;
+    if (!wanted(b, &submit) && !wanted(b, &dispatch) && !wanted(b, &barrier)) return VKT_OK;
+    bench_progress(b, "micro dispatch");
+    VKT_TRY(time_copies(b, 1, false, &submit.wall));
+    VKT_TRY(time_copies(b, 1 + MANY, false, &many));
+    VKT_TRY(time_copies(b, 1 + MANY, true, &chained));
+    dispatch.wall = slope(&submit.wall, &many, MANY);
+    barrier.wall = slope(&many, &chained, MANY);
+    VKT_TRY(report(b, &submit));
+    VKT_TRY(report(b, &dispatch));
+    return report(b, &barrier);
+}
+
+/* ---- transfers ---- */
+
+static vkt_result transfers(bench *b)
+{
+    enum { BYTES = 32 << 20, ROUNDS = 9 };
+    bench_result up = micro("upload", "32 MiB to the device"), down = micro("readback", "32 MiB to the host");
+    double up_ns[ROUNDS], down_ns[ROUNDS];
+    vkt_buffer *buffer = NULL;
+    if (!wanted(b, &up) && !wanted(b, &down)) return VKT_OK;
+    bench_progress(b, "micro upload");
+    uint32_t *host = malloc(BYTES);
+    if (!host) return VKT_E_NOMEM;
+    vkt_rng rng = vkt_rng_make(1, VKT_STREAM_TEST, 5, 0);
+    for (size_t i = 0; i < BYTES / 4; i++) host[i] = vkt_rng_u32(&rng);
+    vkt_result r = vkt_buffer_create(b->ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, BYTES, "transfer", &buffer);
+    for (int i = 0; i < ROUNDS && r == VKT_OK; i++) {
+        const uint64_t start = vkt_now_ns();
+        r = vkt_upload(b->ctx, buffer, 0, host, BYTES);
+        if (r == VKT_OK) r = vkt_ctx_wait_idle(b->ctx);
+        const uint64_t between = vkt_now_ns();
+        if (r == VKT_OK) r = vkt_readback(b->ctx, buffer, 0, host, BYTES);
+        up_ns[i] = (double)(between - start);
+        down_ns[i] = (double)(vkt_now_ns() - between);
+    }
+    vkt_buffer_destroy(b->ctx, &buffer);
+    free(host);
+    if (r != VKT_OK) return r;
+    up.bytes = down.bytes = BYTES;
+    up.wall = bench_stat_of(up_ns, ROUNDS);
+    down.wall = bench_stat_of(down_ns, ROUNDS);
+    VKT_TRY(report(b, &up));
+    return report(b, &down);
+}
+
+/* ---- from nothing ---- */
+
+/* Another context on the same device. */
+static vkt_result open_again(const bench *b, bool cache, vkt_ctx **out)
+{
+    char index[16];
+    snprintf(index, sizeof index, "%u", b->ctx->info.index);
+    return vkt_ctx_create(&(vkt_ctx_params){ .device = index, .no_pipeline_cache = !cache }, NULL, out);
+}
+
+static vkt_result pipelines(bench *b)
+{
+    enum { ROUNDS = 7 };
+    bench_result r = micro("pipeline", "creation of a small one, no cache");
+    double ns[ROUNDS];
+    vkt_ctx *ctx;
+    if (!wanted(b, &r)) return VKT_OK;
+    VKT_TRY(open_again(b, false, &ctx));
+    vkt_result status = VKT_OK;
+    for (uint32_t i = 0; i < ROUNDS && status == VKT_OK; i++) {
+        const uint32_t spec[] = { ctx->limits.subgroup_size, [BENCH_SPEC_SUMS] = i + 1 };
+        const vkt_pipeline *p;
+        const uint64_t start = vkt_now_ns();
+        status = vkt_pipeline_get(ctx, VKT_K_BENCH_FMA, false, 0, spec, VKT_COUNT(spec), &p);
+        ns[i] = (double)(vkt_now_ns() - start);
+    }
+    vkt_ctx_destroy(&ctx);
+    r.wall = bench_stat_of(ns, ROUNDS);
+    return status == VKT_OK ? report(b, &r) : status;
+}
+
+static vkt_result first_step_once(const bench *b, bool cache, double *ns)
+{
+    const bench_net *net = bench_nets;
+    while (net->name && strncmp(net->name, "mnist", 5) != 0) net++;
+    const uint64_t start = vkt_now_ns();
+    vkt_ctx *ctx;
+    bench_step s = { .g = NULL };
+    VKT_TRY(open_again(b, cache, &ctx));
+    vkt_result r = bench_step_create(ctx, net, VKT_PRECISION_F32, false, &s);
+    if (r == VKT_OK) r = vkt_program_run(s.program, &s.run, NULL);
+    if (r == VKT_OK) r = vkt_program_wait(s.program);
+    *ns = (double)(vkt_now_ns() - start);
+    bench_step_destroy(&s);
+    vkt_ctx_destroy(&ctx); /* writes the cache */
+    return r;
+}
+
+static vkt_result first_step(bench *b, bool cache, const char *what)
+{
+    enum { ROUNDS = 3 };
+    bench_result r = micro("first-step", what);
+    double ns[ROUNDS], ignored;
+    if (!wanted(b, &r)) return VKT_OK;
+    bench_progress(b, "micro first-step");
+    if (cache) VKT_TRY(first_step_once(b, true, &ignored));
+    for (int i = 0; i < ROUNDS; i++) VKT_TRY(first_step_once(b, cache, &ns[i]));
+    r.wall = bench_stat_of(ns, ROUNDS);
+    return report(b, &r);
+}
+
+vkt_result bench_run_micro(bench *b)
+{
+    VKT_TRY(command_costs(b));
+    VKT_TRY(transfers(b));
+    VKT_TRY(pipelines(b));
+    VKT_TRY(first_step(b, false, "MNIST network, from opening the device, no pipeline cache"));
+    return first_step(b, true, "MNIST network, from opening the device, warm pipeline cache");
+}

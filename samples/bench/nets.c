@@ -1,0 +1,200 @@
+/* bench/nets.c - see nets.h. */
+#include "bench/nets.h"
+
+#include <stdlib.h>
+
+#include "base/philox.h"
+
+enum { TABLE_ROWS = 1024, SEED = 1 };
+
+static vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t out)
+{
+    return vkt_nn_linear(b, name, x, &(vkt_nn_linear_params){ .out_features = out });
+}
+
+static vkt_tensor conv(vkt_builder *b, const char *name, vkt_tensor x, uint32_t out, uint32_t kernel)
+{
+    return vkt_nn_conv2d(b, name, x, &(vkt_nn_conv2d_params){ .out_channels = out, .kernel = { kernel } });
+}
+
+static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    return linear(b, "fc", x, 1);
+}
+
+static vkt_tensor mnist(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_max_pool2d(b, conv(b, "conv1", x, 32, 3), 2);
+    x = vkt_nn_max_pool2d(b, conv(b, "conv2", x, 64, 5), 2);
+    x = vkt_nn_flatten(b, vkt_nn_adaptive_max_pool2d(b, vkt_nn_dropout2d(b, x, 0.1f), 1, 1));
+    return linear(b, "fc2", vkt_nn_relu(b, linear(b, "fc1", x, 32)), 10);
+}
+
+static vkt_tensor image(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_max_pool2d(b, vkt_nn_relu(b, conv(b, "conv1", x, 32, 3)), 2);
+    x = vkt_nn_max_pool2d(b, vkt_nn_relu(b, conv(b, "conv2", x, 64, 3)), 2);
+    x = vkt_nn_relu(b, linear(b, "fc1", vkt_nn_flatten(b, x), 256));
+    return linear(b, "fc3", vkt_nn_relu(b, linear(b, "fc2", x, 128)), 101);
+}
+
+static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_relu(b, linear(b, "fc1", x, 64));
+    x = vkt_nn_relu(b, linear(b, "fc2", x, 64));
+    return linear(b, "fc3", x, 3);
+}
+
+const bench_net bench_nets[] = {
+    { .name = "linreg-1e6",
+      .what = "w x + b over 1,000,000 rows of 2, full batch, MSE, Adam",
+      .batch = 1000000,
+      .sample = { 1, { 2 } },
+      .targets = 1,
+      .range = 5,
+      .optimizer = { .kind = VKT_ADAM },
+      .lr = 0.1f,
+      .forward = line },
+    { .name = "mnist-b128",
+      .what = "MNIST network of vkt-mnist, batch 128, Adam",
+      .batch = 128,
+      .sample = { 3, { 1, 28, 28 } },
+      .classes = 10,
+      .optimizer = { .kind = VKT_ADAM },
+      .lr = 0.01f,
+      .forward = mnist },
+    { .name = "image-b32",
+      .what = "3x32x32, two convolutions, 2304-256-128-101, batch 32, SGD 0.9/0.1",
+      .batch = 32,
+      .sample = { 3, { 3, 32, 32 } },
+      .classes = 101,
+      .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .dampening = 0.1f },
+      .lr = 0.001f,
+      .forward = image },
+    { .name = "mlp-b16384",
+      .what = "32-64-64-3 ReLU, batch 16384, MSE, Adam",
+      .batch = 16384,
+      .sample = { 1, { 32 } },
+      .targets = 3,
+      .range = 1,
+      .optimizer = { .kind = VKT_ADAM },
+      .lr = 0.001f,
+      .forward = mlp },
+    { .name = "mlp-b65536",
+      .what = "32-64-64-3 ReLU, batch 65536, MSE, Adam",
+      .batch = 65536,
+      .sample = { 1, { 32 } },
+      .targets = 3,
+      .range = 1,
+      .optimizer = { .kind = VKT_ADAM },
+      .lr = 0.001f,
+      .forward = mlp },
+    { .name = NULL },
+};
+
+/* ---- data ---- */
+
+static vkt_result make_array(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, uint32_t bound, const char *name,
+                             vkt_array **out)
+{
+    vkt_rng r = vkt_rng_make(SEED, VKT_STREAM_TEST, 2, dtype + bound);
+    const size_t n = (size_t)shape.dim[0] * (shape.rank > 1 ? shape.dim[1] : 1);
+    uint32_t *data = malloc(n * 4);
+    if (!data) return VKT_E_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t x = vkt_rng_range(&r, 0, bound - 1);
+        if (dtype == VKT_U8)
+            ((uint8_t *)data)[i] = (uint8_t)x;
+        else
+            data[i] = x;
+    }
+    const vkt_array_params params = { .dtype = dtype, .shape = shape, .data = data, .name = name };
+    const vkt_result status = vkt_array_create(ctx, &params, out);
+    free(data);
+    return status;
+}
+
+/* The batch and its labels, gathered. */
+static vkt_result gathered(vkt_ctx *ctx, const bench_net *net, bench_step *s, vkt_binding bound[3], vkt_tensor *x,
+                           vkt_tensor *t)
+{
+    static const float scale[3] = { 1 / 128.0f, 1 / 128.0f, 1 / 128.0f }, shift[3] = { -1, -1, -1 };
+    const uint32_t elements = net->sample.dim[0] * net->sample.dim[1] * net->sample.dim[2];
+    const vkt_shape table = vkt_shape2(TABLE_ROWS, elements), rows = vkt_shape1(TABLE_ROWS);
+    VKT_TRY(make_array(ctx, VKT_U8, table, 256, "features", &s->arrays[0]));
+    VKT_TRY(make_array(ctx, VKT_U32, rows, net->classes, "labels", &s->arrays[1]));
+    VKT_TRY(make_array(ctx, VKT_U32, rows, TABLE_ROWS, "order", &s->arrays[2]));
+    const vkt_tensor features = vkt_external(s->g, "features", VKT_U8, table);
+    const vkt_tensor labels = vkt_external(s->g, "labels", VKT_U32, rows);
+    const vkt_tensor order = vkt_external(s->g, "order", VKT_U32, rows);
+    *x = vkt_gather_rows(s->g, features, order, net->batch, net->sample, scale, shift);
+    *t = vkt_gather_labels(s->g, labels, order, net->batch);
+    bound[0] = (vkt_binding){ features, s->arrays[0] };
+    bound[1] = (vkt_binding){ labels, s->arrays[1] };
+    bound[2] = (vkt_binding){ order, s->arrays[2] };
+    return VKT_OK;
+}
+
+static vkt_result write_floats(vkt_program *p, vkt_tensor t, size_t n, float range, uint32_t stream)
+{
+    vkt_rng r = vkt_rng_make(SEED, VKT_STREAM_TEST, 3, stream);
+    float *data = malloc(n * sizeof *data);
+    if (!data) return VKT_E_NOMEM;
+    for (size_t i = 0; i < n; i++) data[i] = vkt_rng_uniform(&r, -range, range);
+    const vkt_result status = vkt_program_write(p, t, data, n * sizeof *data);
+    free(data);
+    return status;
+}
+
+/* ---- the step ---- */
+
+static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, vkt_binding bound[3], vkt_tensor *x,
+                             vkt_tensor *t)
+{
+    const vkt_host h = vkt_ctx_host(ctx);
+    VKT_TRY(vkt_graph_create(&h, &s->g));
+    VKT_TRY(vkt_builder_create(s->g, true, &s->builder));
+    if (net->classes) {
+        VKT_TRY(gathered(ctx, net, s, bound, x, t));
+    } else {
+        *x = vkt_input(s->g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(net->batch, net->sample.dim[0]));
+        *t = vkt_input(s->g, "t", VKT_F32, VKT_BATCH_LAST, vkt_shape2(net->batch, net->targets));
+    }
+    const vkt_tensor y = net->forward(s->builder, *x, NULL);
+    const vkt_tensor loss = net->classes ? vkt_softmax_cross_entropy(s->g, y, *t) : vkt_mse(s->g, y, *t);
+    const vkt_tensor correct = net->classes ? vkt_count_correct(s->g, y, *t) : (vkt_tensor){ 0 };
+    VKT_TRY(vkt_backward(s->g, loss));
+    VKT_TRY(vkt_update(s->g, &net->optimizer));
+    vkt_report(s->g, loss, correct);
+    return vkt_graph_status(s->g);
+}
+
+vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile, bench_step *s)
+{
+    vkt_binding bound[3];
+    vkt_tensor x, t;
+    *s = (bench_step){ .run = { .lr = net->lr } };
+    VKT_TRY(make_graph(ctx, net, s, bound, &x, &t));
+    VKT_TRY(vkt_store_create(ctx, s->g, &s->store));
+    VKT_TRY(vkt_nn_init(s->builder, s->store, SEED));
+    const vkt_program_params params = {
+        .name = net->name, .arrays = bound, .n_arrays = net->classes ? 3 : 0, .profile = profile, .precision = precision
+    };
+    VKT_TRY(vkt_program_create(ctx, s->g, s->store, &params, &s->program));
+    if (net->classes) return VKT_OK;
+    VKT_TRY(write_floats(s->program, x, (size_t)net->batch * net->sample.dim[0], net->range, 0));
+    return write_floats(s->program, t, (size_t)net->batch * net->targets, net->range, 1);
+}
+
+void bench_step_destroy(bench_step *s)
+{
+    vkt_program_destroy(&s->program);
+    vkt_store_destroy(&s->store);
+    for (int i = 0; i < 3; i++) vkt_array_destroy(&s->arrays[i]);
+    vkt_builder_destroy(&s->builder);
+    vkt_graph_destroy(&s->g);
+}

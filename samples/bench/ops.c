@@ -1,0 +1,302 @@
+/* bench/ops.c - see ops.h. */
+#include "bench/ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "bench/case.h"
+#include "bench/measure.h"
+#include "bench/verify.h"
+#include "passes/passes.h"
+
+enum { MAX_PHASES = 1 + VKT_MAX_IN };
+
+/* ---- phases: forward, and gradients by what makes them ---- */
+
+static void phase_name(bench_phase *p)
+{
+    size_t n = (size_t)snprintf(p->name, sizeof p->name, "%s", p->forward ? "forward" : "");
+    for (uint32_t i = 0; i < VKT_MAX_IN; i++)
+        if (p->grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
+}
+
+/* Marks the nodes whose time is the phase's. */
+static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
+{
+    vkt_find_live(s->g, timed);
+    for (size_t i = 0; i < s->g->n_nodes; i++)
+        timed[i] = timed[i] && (i < s->n_forward) == p->forward && !s->g->nodes[i]->op->prologue &&
+                   !bench_is_free(s->g->nodes[i]);
+}
+
+/* Gradients that the same nodes make (weight and bias of a convolution) are one phase. */
+static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
+{
+    const size_t nodes = s->g->n_nodes;
+    bool *sets = calloc(MAX_PHASES * nodes, sizeof *sets);
+    if (!sets) return VKT_E_NOMEM;
+    list[0] = (bench_phase){ .forward = true };
+    *n = 1;
+    for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
+        if (!s->din[i].t.id) continue;
+        const bench_phase p = { .grads = 1u << i };
+        bench_phase_apply(s, &p);
+        find_timed(s, &p, sets + *n * nodes);
+        uint32_t same = 1;
+        while (same < *n && memcmp(sets + same * nodes, sets + *n * nodes, nodes * sizeof *sets) != 0) same++;
+        if (same < *n)
+            list[same].grads |= p.grads;
+        else
+            list[(*n)++] = p;
+    }
+    free(sets);
+    for (uint32_t i = 0; i < *n; i++) phase_name(&list[i]);
+    return VKT_OK;
+}
+
+/* ---- one phase by one variant ---- */
+
+typedef struct experiment {
+    bench *b;
+    const vkt_op *op;
+    const vkt_case *c;
+    vkt_subject *s;
+    const bench_phase *phase;
+    bool *timed;
+    vkt_store *store;
+    bench_job job;
+} experiment;
+
+static void describe_kernels(const experiment *x, bench_result *r)
+{
+    const vkt_program *p = x->job.programs[0];
+    size_t n = 0;
+    for (size_t i = 0; i < p->lowered.n && n < sizeof r->kernels; i++) {
+        if (!x->timed[p->lowered.list[i].node]) continue;
+        const char *name = vkt_kernel_get((vkt_kernel_id)p->lowered.list[i].kernel)->name;
+        if (!strstr(r->kernels, name))
+            n += (size_t)snprintf(r->kernels + n, sizeof r->kernels - n, "%s%s", n ? " " : "", name);
+    }
+}
+
+/* What the timed nodes picked, and among what; a product of tiles in several nodes is named once. */
+static void describe_picks(const experiment *x, bench_result *r, uint64_t *usable, uint64_t *taken)
+{
+    const vkt_emit *e = &x->job.programs[0]->lowered;
+    size_t n = 0;
+    *usable = *taken = 0;
+    for (size_t i = 0; i < e->n_picked; i++) {
+        if (!x->timed[e->picked[i].node]) continue;
+        *usable |= e->picked[i].usable;
+        *taken |= (uint64_t)1 << e->picked[i].variant;
+    }
+    for (int v = 0; v < VKT_V_COUNT && n < sizeof r->variant; v++)
+        if (*taken >> v & 1)
+            n += (size_t)snprintf(r->variant + n, sizeof r->variant - n, "%s%s", n ? "+" : "",
+                                  vkt_variant_name((vkt_variant)v));
+}
+
+static void destroy_programs(experiment *x)
+{
+    for (uint32_t i = 0; i < x->job.n; i++) vkt_program_destroy(&x->job.programs[i]);
+    x->job.n = 0;
+}
+
+static vkt_result add_program(experiment *x)
+{
+    vkt_ctx *ctx = x->b->ctx;
+    const vkt_program_params params = { .name = x->op->name, .profile = ctx->timestamp_period_ns != 0 };
+    VKT_TRY(vkt_program_create(ctx, x->s->g, x->store, &params, &x->job.programs[x->job.n]));
+    x->job.n++;
+    return VKT_OK;
+}
+
+static vkt_result make_copies(experiment *x, bench_result *r)
+{
+    const vkt_plan *plan = &x->job.programs[0]->plan;
+    r->working_bytes = plan->packed_bytes + plan->const_bytes + plan->input_bytes;
+    r->copies = bench_copies(x->b->ctx, r->working_bytes);
+    while (x->job.n < r->copies) VKT_TRY(add_program(x));
+    for (uint32_t i = 0; i < x->job.n; i++) VKT_TRY(bench_write_inputs(x->job.programs[i], x->s));
+    return VKT_OK;
+}
+
+static void count_cost(const experiment *x, bench_result *r)
+{
+    for (size_t i = 0; i < x->s->g->n_nodes; i++) {
+        if (!x->timed[i]) continue;
+        const vkt_cost cost = vkt_node_cost(x->s->g->nodes[i]);
+        r->flops += cost.flops;
+        r->bytes += cost.bytes;
+    }
+}
+
+/* Programs are there. */
+static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
+{
+    char name[320];
+    if (!bench_wanted(x->b, bench_name(r, name))) return VKT_OK;
+    bench_progress(x->b, name);
+    describe_kernels(x, r);
+    count_cost(x, r);
+    const bench_verify_params v = { .op = x->op, .c = x->c, .phase = x->phase, .force = force };
+    VKT_TRY(bench_verify(x->b->ctx, x->s, &v, r));
+    if (r->check != BENCH_WRONG) {
+        VKT_TRY(make_copies(x, r));
+        x->job.run = x->s->run;
+        x->job.timed = x->timed;
+        x->job.min_ns = x->b->o->min_ns;
+        VKT_TRY(bench_measure(&x->job, &r->gpu, &r->wall));
+    }
+    return bench_report(x->b, r);
+}
+
+/* The phase by the variants in `force` (0: what ops prefer). *others: those that could have been taken as well. */
+static vkt_result run_variant(experiment *x, bench_result r, uint64_t force, uint64_t *others)
+{
+    vkt_limits *lim = &x->b->ctx->limits;
+    uint64_t usable, taken;
+    r.preferred = force == 0;
+    lim->choices.force = force;
+    vkt_result status = add_program(x);
+    bool ran = false;
+    if (status == VKT_OK) {
+        for (size_t i = 0; i < x->job.programs[0]->lowered.n; i++)
+            ran |= x->timed[x->job.programs[0]->lowered.list[i].node];
+        describe_picks(x, &r, &usable, &taken);
+        *others = usable & ~taken;
+        if (ran && (taken & force) == force) status = measure(x, &r, force);
+    }
+    destroy_programs(x);
+    lim->choices.force = 0;
+    return status;
+}
+
+static vkt_result run_phase(experiment *x, const bench_result *proto)
+{
+    bench_result r = *proto;
+    uint64_t others = 0, ignored;
+    snprintf(r.phase, sizeof r.phase, "%s", x->phase->name);
+    bench_phase_apply(x->s, x->phase);
+    x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* one for the node that a program may add */
+    if (!x->timed) return VKT_E_NOMEM;
+    find_timed(x->s, x->phase, x->timed);
+    const uint64_t only = x->b->o->variant;
+    vkt_result status = VKT_OK;
+    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* else it is free */
+    for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only; v++)
+        if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);
+    free(x->timed);
+    return status;
+}
+
+/* ---- one case ---- */
+
+static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_subject *s)
+{
+    bench_phase phases[MAX_PHASES];
+    uint32_t n;
+    bench_result r = { .kind = BENCH_OP };
+    snprintf(r.op, sizeof r.op, "%s", op->name);
+    bench_case_text(&b->ctx->host, op, c, r.shape);
+    VKT_TRY(find_phases(s, phases, &n));
+    experiment x = { .b = b, .op = op, .c = c, .s = s };
+    if (s->g->n_params) {
+        VKT_TRY(vkt_store_create(b->ctx, s->g, &x.store));
+        VKT_TRY(vkt_store_set_clock(x.store, s->t, s->key));
+    }
+    vkt_result status = VKT_OK;
+    for (uint32_t i = 0; i < n && status == VKT_OK; i++) {
+        x.phase = &phases[i];
+        status = run_phase(&x, &r);
+    }
+    vkt_store_destroy(&x.store);
+    return status;
+}
+
+/* Out of memory or a lost device end the run, anything else this case. */
+static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64_t seed)
+{
+    char shape[160], name[320];
+    bench_case_text(&b->ctx->host, op, c, shape);
+    snprintf(name, sizeof name, "%s %s", op->name, shape);
+    vkt_subject s;
+    vkt_result r = vkt_subject_of_case(&b->ctx->host, &s, op, c, seed);
+    if (r == VKT_OK) r = run_phases(b, op, c, &s);
+    vkt_subject_free(&s);
+    if (r == VKT_OK || r == VKT_E_NOMEM || r == VKT_E_DEVICE_LOST) return r;
+    fprintf(stderr, "vkt-bench: %s: %s\n", name, vkt_result_text(r));
+    b->failed++;
+    return VKT_OK;
+}
+
+/* Before anything is drawn: whether some phase of the case, by one variant or two, could pass the filter. */
+static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
+{
+    static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };
+    char shape[160], name[480];
+    if (!b->o->filter) return true;
+    bench_case_text(&b->ctx->host, op, c, shape);
+    for (size_t i = 0; i < VKT_COUNT(phases); i++)
+        for (int second = 0; second <= VKT_V_COUNT; second++) /* VKT_V_COUNT: no variant; first == second: only one */
+            for (int first = 0; first <= second; first++) {
+                const bool none = second == VKT_V_COUNT, one = first == second;
+                snprintf(name, sizeof name, "%s %s %s%s%s%s%s%s", op->name, phases[i], shape, none ? "" : " [",
+                         none || one ? "" : vkt_variant_name((vkt_variant)first), none || one ? "" : "+",
+                         none ? "" : vkt_variant_name((vkt_variant)second), none ? "" : "]");
+                if (bench_wanted(b, name)) return true;
+            }
+    return false;
+}
+
+static vkt_result run_samples(bench *b)
+{
+    enum { SAMPLES = 3 };
+    for (size_t i = 0; vkt_ops[i]; i++)
+        for (uint64_t seed = 1; seed <= SAMPLES && vkt_ops[i]->sample; seed++) {
+            vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+            vkt_case c = { .n_in = 0 };
+            vkt_ops[i]->sample(&r, &c);
+            if (could_match(b, vkt_ops[i], &c)) VKT_TRY(run_case(b, vkt_ops[i], &c, seed));
+        }
+    return VKT_OK;
+}
+
+static vkt_result run_line(bench *b, const char *line)
+{
+    const vkt_op *op;
+    vkt_case c;
+    VKT_TRY(bench_case_parse(&b->ctx->host, line, &op, &c));
+    return op && could_match(b, op, &c) ? run_case(b, op, &c, 1) : VKT_OK;
+}
+
+static vkt_result run_file(bench *b, const char *path)
+{
+    void *text;
+    size_t n;
+    vkt_result r = vkt_file_read(&b->ctx->host, path, 1 << 20, &text, &n);
+    if (r != VKT_OK) return r;
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line && r == VKT_OK; line = strtok_r(NULL, "\n", &rest))
+        r = run_line(b, line);
+    vkt_free(&b->ctx->host, text);
+    return r;
+}
+
+vkt_result bench_run_ops(bench *b)
+{
+    static const struct {
+        bench_sizes set;
+        const char *line;
+    } lines[] = {
+#define BENCH_SIZE(set, line) { BENCH_SIZES_##set, line },
+#include "bench/sizes.def"
+#undef BENCH_SIZE
+    };
+    if (b->o->shapes) return run_file(b, b->o->shapes);
+    if (b->o->sizes == BENCH_SIZES_SMALL) return run_samples(b);
+    for (size_t i = 0; i < VKT_COUNT(lines); i++)
+        if (lines[i].set == b->o->sizes) VKT_TRY(run_line(b, lines[i].line));
+    return VKT_OK;
+}

@@ -1,0 +1,31 @@
+/* bench/options.h - the command line of vkt-bench. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vktrain/graph.h"
+
+typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
+
+/* Texts point into argv; NULL: not given. */
+typedef struct bench_options {
+    const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
+    const regex_t *filter; /* of names */
+    bench_sizes sizes;
+    uint64_t min_ns;         /* per clock and experiment */
+    uint64_t variant;        /* one of VKT_V, or 0: what ops prefer, then each other */
+    vkt_precision precision; /* of steps */
+    bool list;
+    int argc;
+    char **argv; /* as given, for the record */
+} bench_options;
+
+/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+void bench_options_parse(bench_options *o, int argc, char **argv);
+const char *bench_sizes_name(bench_sizes s);
+const char *bench_precision_name(vkt_precision p);
+
+#endif

@@ -1,0 +1,152 @@
+/* bench/plot.c - see plot.h. */
+#include "bench/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "train/page.h"
+
+#define WIDTH 1120.0
+#define HEIGHT 640.0
+#define LEFT 92.0
+#define RIGHT 890.0 /* the legend is right of it */
+#define TOP 116.0
+#define BOTTOM 570.0
+#define TEXT_SIZE 13.0
+
+/* Decades from lo to hi, lying between two places of the page. */
+typedef struct axis {
+    int lo, hi;
+    double from, to;
+} axis;
+
+typedef struct chart {
+    const bench_results *all;
+    const char *device;
+    axis x, y; /* FLOP/byte, FLOP/s */
+} chart;
+
+static bool is_point(const bench_result *r)
+{
+    return r->kind == BENCH_OP && bench_flops_per_s(r) > 0 && r->bytes > 0;
+}
+
+static double place(const axis *a, double value)
+{
+    return a->from + (log10(value) - a->lo) / (a->hi - a->lo) * (a->to - a->from);
+}
+
+/* Whole decades around all points and the ridge. */
+static void fit(chart *c)
+{
+    const bench_roofline *roof = &c->all->roof;
+    const double ridge = roof->flops_per_s / roof->bytes_per_s;
+    double x[2] = { ridge, ridge }, y[2] = { roof->flops_per_s / 10, roof->flops_per_s };
+    for (size_t i = 0; i < c->all->n; i++) {
+        const bench_result *r = &c->all->list[i];
+        if (!is_point(r)) continue;
+        x[0] = fmin(x[0], r->flops / r->bytes), x[1] = fmax(x[1], r->flops / r->bytes);
+        y[0] = fmin(y[0], bench_flops_per_s(r)), y[1] = fmax(y[1], bench_flops_per_s(r));
+    }
+    c->x = (axis){ (int)floor(log10(x[0])), (int)floor(log10(x[1])) + 1, LEFT, RIGHT };
+    c->y = (axis){ (int)floor(log10(y[0])), (int)floor(log10(y[1])) + 1, BOTTOM, TOP };
+}
+
+static void draw_grid(cairo_t *cr, const chart *c)
+{
+    static const char *const units[] = { "", "k", "M", "G", "T", "P" };
+    char text[32];
+    vkt_page_font(cr, TEXT_SIZE, false);
+    for (int k = c->x.lo; k <= c->x.hi; k++) {
+        const double at = place(&c->x, pow(10, k));
+        vkt_page_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
+        snprintf(text, sizeof text, "%g", pow(10, k));
+        vkt_page_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
+    }
+    for (int k = c->y.lo; k <= c->y.hi; k++) {
+        const double at = place(&c->y, pow(10, k));
+        const int unit = VKT_MAX(VKT_MIN(k / 3, 5), 0);
+        vkt_page_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
+        snprintf(text, sizeof text, "%g %s", pow(10, k - 3 * unit), units[unit]);
+        vkt_page_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
+    }
+    vkt_page_text(cr, (LEFT + RIGHT) / 2, BOTTOM + 46, 0.5, vkt_ink, "FLOP per byte that must be moved");
+    vkt_page_text(cr, LEFT - 10, TOP - 16, 1, vkt_ink, "FLOP/s");
+}
+
+static void draw_roof(cairo_t *cr, const chart *c)
+{
+    const bench_roofline *roof = &c->all->roof;
+    const double ridge = roof->flops_per_s / roof->bytes_per_s;
+    const double start = fmax(pow(10, c->x.lo), pow(10, c->y.lo) / roof->bytes_per_s);
+    const double rx = place(&c->x, ridge), ry = place(&c->y, roof->flops_per_s);
+    vkt_page_line(cr, place(&c->x, start), place(&c->y, start * roof->bytes_per_s), rx, ry, 2, vkt_ink);
+    vkt_page_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
+}
+
+/* Which op of those with points: its color and place in the legend. */
+static void draw_point(cairo_t *cr, double x, double y, size_t series, bool hollow)
+{
+    const vkt_rgb color = vkt_series_color[series % VKT_SERIES_COLORS];
+    const double r = 4.6;
+    cairo_new_path(cr);
+    if (series / VKT_SERIES_COLORS % 2)
+        cairo_rectangle(cr, x - r * 0.85, y - r * 0.85, 1.7 * r, 1.7 * r);
+    else
+        cairo_arc(cr, x, y, r, 0, 2 * acos(-1.0));
+    vkt_page_color(cr, hollow ? vkt_white : color);
+    cairo_fill_preserve(cr);
+    vkt_page_color(cr, hollow ? color : vkt_white);
+    cairo_set_line_width(cr, 1.4);
+    cairo_stroke(cr);
+}
+
+static void draw_points(cairo_t *cr, const chart *c)
+{
+    size_t series = 0;
+    vkt_page_font(cr, TEXT_SIZE, false);
+    for (size_t op = 0; vkt_ops[op]; op++) {
+        bool any = false;
+        for (size_t i = 0; i < c->all->n; i++) {
+            const bench_result *r = &c->all->list[i];
+            if (!is_point(r) || strcmp(r->op, vkt_ops[op]->name) != 0) continue;
+            draw_point(cr, place(&c->x, r->flops / r->bytes), place(&c->y, bench_flops_per_s(r)), series,
+                       !r->preferred);
+            any = true;
+        }
+        if (!any) continue;
+        const double y = TOP + 22 * (double)series;
+        draw_point(cr, RIGHT + 34, y - 4.5, series, false);
+        vkt_page_text(cr, RIGHT + 50, y, 0, vkt_ink, vkt_ops[op]->name);
+        series++;
+    }
+    draw_point(cr, RIGHT + 34, BOTTOM - 4.5, 0, true);
+    vkt_page_text(cr, RIGHT + 50, BOTTOM, 0, vkt_soft_ink, "not the one taken");
+}
+
+static void draw_page(cairo_t *cr, const void *user)
+{
+    const chart *c = user;
+    char text[160];
+    vkt_page_font(cr, 20, true);
+    snprintf(text, sizeof text, "Roofline of %s", c->device);
+    vkt_page_text(cr, 28, 38, 0, vkt_ink, text);
+    vkt_page_font(cr, TEXT_SIZE, false);
+    snprintf(text, sizeof text, "measured in this run: %.4g GFLOP/s, %.4g GB/s", c->all->roof.flops_per_s / 1e9,
+             c->all->roof.bytes_per_s / 1e9);
+    vkt_page_text(cr, 28, 60, 0, vkt_soft_ink, text);
+    draw_grid(cr, c);
+    draw_roof(cr, c);
+    draw_points(cr, c);
+}
+
+vkt_result bench_plot(const vkt_host *h, const char *path, const bench_results *all, const char *device)
+{
+    size_t points = 0;
+    for (size_t i = 0; i < all->n; i++) points += is_point(&all->list[i]);
+    if (points == 0 || all->roof.flops_per_s <= 0 || all->roof.bytes_per_s <= 0)
+        return vkt_fail(h, VKT_E_ARG, "plot \"%s\": there is no op with a rate to draw", path);
+    chart c = { .all = all, .device = device };
+    fit(&c);
+    return vkt_page_write(h, path, WIDTH, HEIGHT, draw_page, &c);
+}

@@ -1,0 +1,11 @@
+/* bench/plot.h - the roofline picture: rate over arithmetic intensity, both logarithmic. */
+#ifndef BENCH_PLOT_H
+#define BENCH_PLOT_H
+
+#include "bench/results.h"
+
+/* Draws the ops among the results to `path`, .svg or .png, replaced atomically. VKT_E_ARG: another ending, or nothing
+ * to draw. */
+vkt_result bench_plot(const vkt_host *h, const char *path, const bench_results *all, const char *device);
+
+#endif

@@ -1,0 +1,8 @@
+#!/bin/sh
+# run.sh [OPTIONS of vkt-bench] - installs what is missing (Debian, Ubuntu), builds vkt-bench in build/ and runs it with all
+# options passed through. `sh samples/bench/run.sh --help` lists them.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/scripts/setup.sh"
+build_sample "$root" vkt-bench || exit 1
+exec "$root/build/samples/vkt-bench" "$@"

@@ -1,0 +1,179 @@
+/* bench/tune.c - see tune.h. */
+#include "bench/tune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/measure.h"
+#include "bench/nets.h"
+#include "bench/table.h"
+#include "kernel/tuning.h"
+
+/* A variant must be this much faster than what the op prefers, else noise would choose. */
+#define WORTH 0.97
+
+/* A choice between variants that nodes of one key have. */
+typedef struct choice {
+    uint64_t key, usable;
+    vkt_variant preferred;
+    uint32_t nodes; /* of that key, in one step */
+    char what[160];
+    double ns[VKT_V_COUNT]; /* of all of them; 0: not timed */
+} choice;
+
+typedef struct tuning {
+    bench *b;
+    choice *list;
+    size_t n, cap;
+    uint64_t usable; /* by any node */
+} tuning;
+
+/* ---- timing ---- */
+
+/* GPU time of each node of a program: medians of its dispatches, summed. */
+static vkt_result time_nodes(bench *b, const bench_step *s, double *node_ns)
+{
+    enum { ROUNDS = 15 };
+    vkt_program *p = s->program;
+    const uint32_t n = (uint32_t)p->lowered.n;
+    vkt_kernel_time *times = calloc(n, sizeof *times);
+    double *samples = calloc((size_t)n * ROUNDS, sizeof *samples);
+    vkt_result r = times && samples ? VKT_OK : VKT_E_NOMEM;
+    const uint64_t start = vkt_now_ns();
+    uint32_t rounds = 0, got;
+    while (r == VKT_OK && rounds < ROUNDS && (rounds < 4 || vkt_now_ns() - start < 20 * b->o->min_ns)) {
+        r = vkt_program_profile(p, &s->run, times, n, &got);
+        for (uint32_t i = 0; i < n; i++) samples[i * ROUNDS + rounds] = (double)(times[i].end_ns - times[i].start_ns);
+        rounds++;
+    }
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++)
+        node_ns[p->lowered.list[i].node] += bench_stat_of(samples + i * ROUNDS, rounds).median;
+    free(times);
+    free(samples);
+    return r;
+}
+
+static void describe(const vkt_node *n, char out[160])
+{
+    size_t at = (size_t)snprintf(out, 160, "%s", n->op->name);
+    char shape[80];
+    for (uint32_t i = 0; i < n->n_in && at < 160; i++)
+        if (n->in[i].id)
+            at += (size_t)snprintf(out + at, 160 - at, " %s", vkt_shape_text(vkt_node_in(n, i)->shape, shape));
+}
+
+static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->list[i].key == p->key && t->list[i].usable == p->usable) return &t->list[i];
+    if (t->n == t->cap) {
+        const size_t cap = t->cap ? 2 * t->cap : 32;
+        choice *list = realloc(t->list, cap * sizeof *list);
+        if (!list) return NULL;
+        t->list = list;
+        t->cap = cap;
+    }
+    choice *c = &t->list[t->n++];
+    *c = (choice){ .key = p->key, .usable = p->usable, .preferred = p->variant };
+    describe(n, c->what);
+    return c;
+}
+
+/* One step with `force`: the times of the nodes that could choose. Without force, what they prefer is noted too. */
+static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
+{
+    bench_step s;
+    vkt_ctx *ctx = t->b->ctx;
+    ctx->limits.choices.force = force;
+    vkt_result r = bench_step_create(ctx, net, t->b->o->precision, true, &s);
+    ctx->limits.choices.force = 0;
+    double *node_ns = r == VKT_OK ? calloc(s.g->n_nodes, sizeof *node_ns) : NULL;
+    if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;
+    for (size_t i = 0; r == VKT_OK && i < s.program->lowered.n_picked; i++) {
+        const vkt_picked *p = &s.program->lowered.picked[i];
+        const bool counts = !force || (p->usable & force); /* a forced variant says nothing of other choices */
+        choice *c = counts ? find(t, s.g->nodes[p->node], p) : NULL;
+        if (counts && !c) r = VKT_E_NOMEM;
+        if (c) c->ns[p->variant] += node_ns[p->node];
+        if (c && !force) c->nodes++;
+        if (!force) t->usable |= p->usable;
+    }
+    free(node_ns);
+    bench_step_destroy(&s);
+    return r;
+}
+
+/* ---- deciding ---- */
+
+static vkt_variant best_of(const choice *c)
+{
+    vkt_variant best = c->preferred;
+    for (int v = 0; v < VKT_V_COUNT; v++)
+        if (c->ns[v] > 0 && c->ns[v] < WORTH * c->ns[c->preferred] && c->ns[v] < c->ns[best]) best = (vkt_variant)v;
+    return best;
+}
+
+static void print_choice(const choice *c)
+{
+    char a[16];
+    if ((c->usable & (c->usable - 1)) == 0) return; /* there was no choice */
+    printf("%ux %s\n   ", c->nodes, c->what);
+    for (int v = 0; v < VKT_V_COUNT; v++)
+        if (c->ns[v] > 0)
+            printf(" %s %s%s", vkt_variant_name((vkt_variant)v), bench_time_text(c->ns[v], a),
+                   best_of(c) == (vkt_variant)v ? " <-" : "");
+    putchar('\n');
+}
+
+/* A node may choose more than once: its entry names the best of each set. */
+static vkt_result keep(tuning *t)
+{
+    vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);
+    size_t n = 0;
+    if (!entries) return VKT_E_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        size_t k = 0;
+        while (k < n && entries[k].key != t->list[i].key) k++;
+        n += k == n;
+        entries[k].key = t->list[i].key;
+        entries[k].variants |= (uint64_t)1 << best_of(&t->list[i]);
+        print_choice(&t->list[i]);
+    }
+    const vkt_result r = vkt_tuning_add(t->b->ctx, entries, n);
+    free(entries);
+    char *path = NULL;
+    if (r == VKT_OK && vkt_tuning_path(t->b->ctx, &path) == VKT_OK) printf("\n%zu entries written to %s\n", n, path);
+    vkt_free(&t->b->ctx->host, path);
+    return r;
+}
+
+static vkt_result tune_net(bench *b, const bench_net *net)
+{
+    tuning t = { .b = b };
+    printf("%s: %s\n", net->name, net->what);
+    bench_progress(b, net->name);
+    vkt_result r = time_step(&t, net, 0);
+    for (int v = 0; v < VKT_V_COUNT && r == VKT_OK; v++)
+        if (t.usable >> v & 1) r = time_step(&t, net, (uint64_t)1 << v);
+    if (r == VKT_OK) r = keep(&t);
+    free(t.list);
+    return r;
+}
+
+vkt_result bench_tune(bench *b)
+{
+    bool found = false;
+    if (b->ctx->timestamp_period_ns == 0)
+        return vkt_fail(&b->ctx->host, VKT_E_UNSUPPORTED, "tune: this device has no timestamps");
+    for (const bench_net *net = bench_nets; net->name; net++) {
+        if (strcmp(b->o->tune, "all") != 0 && strcmp(b->o->tune, net->name) != 0) continue;
+        found = true;
+        b->ctx->has_read_tuning = true; /* what ops prefer is measured, not what was tuned before */
+        b->ctx->limits.choices.n_tuned = 0;
+        VKT_TRY(tune_net(b, net));
+    }
+    return found ? VKT_OK
+                 : vkt_fail(&b->ctx->host, VKT_E_NOT_FOUND, "tune: there is no network '%s' (vkt-bench --list)",
+                            b->o->tune);
+}

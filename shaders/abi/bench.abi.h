@@ -1,0 +1,7 @@
+/* bench.abi.h - vkt-bench's own kernels: what a device can do at most. bench_copy: y = x, n vec4s. bench_fma: `rounds`
+ * rounds of BENCH_UNROLL multiply-adds of BENCH_SPEC_SUMS vec4s a lane. */
+VKT_PUSH(vkt_bench_push, VKT_U32(n) VKT_U32(rounds) VKT_F32(factor) VKT_F32(addend))
+#define BENCH_X 0
+#define BENCH_Y 1
+#define BENCH_SPEC_SUMS 1
+#define BENCH_UNROLL 16

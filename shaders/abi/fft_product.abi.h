@@ -1,0 +1,18 @@
+/* fft_product.abi.h - see fft_product.comp. A spectrum is [row][f][re, im][column], columns counted in vec4s. */
+VKT_PUSH(vkt_fft_product_push,
+         VKT_U32(rows) VKT_U32(columns)     /* of dst: m, and n / 4 */
+         VKT_U32(row_tiles) VKT_U32(tiles)  /* of a frequency; of all of them */
+         VKT_U32(a_columns) VKT_U32(b_columns)
+         VKT_U32(pitch) VKT_U32(a_pitch) VKT_U32(b_pitch) /* vec4s from row to row */
+         VKT_U32(steps)                     /* k / 4 */
+         VKT_U32(zero))                     /* 0 */
+#define PRODUCT_A   0
+#define PRODUCT_B   1
+#define PRODUCT_DST 2
+
+#define PRODUCT_SPEC_LANES   0
+#define PRODUCT_SPEC_MB      1 /* rows of a tile: a multiple of 4, at most 2 LANES */
+#define PRODUCT_SPEC_M_MAJOR 2 /* A's rows are m and its columns k; else the other way round */
+#define PRODUCT_SPEC_N_MAJOR 3 /* B's rows are n and its columns k */
+#define PRODUCT_SPEC_CONJ    4 /* A is conjugated */
+#define PRODUCT_SPECS        5

@@ -1,0 +1,55 @@
+// fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
+//   dst[c][f][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
+//   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = T+2 + (u-1) T + v
+// The two real columns are the real and imaginary part of one transform, as the rows were.
+// grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/fft.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = FFT_SPEC_LANES) in;
+layout(constant_id = FFT_SPEC_T) const uint T = 16;
+layout(constant_id = FFT_SPEC_FIRST) const uint FIRST = 0;
+layout(constant_id = FFT_SPEC_STEP) const uint STEP = 1;
+layout(constant_id = FFT_SPEC_COUNT) const uint COUNT = 16;
+#include "lib/fft.glsl"
+
+VKT_IN4(FFT_IN, lines);
+layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+
+void main()
+{
+    const uvec2 share = share_of(pc.items);
+    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
+    uint item = share.x + gl_LocalInvocationID.x;
+    while (item < share.y) {
+        const uint line = item / columns, column = item - line * columns;
+        const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
+        vec4 re[T], im[T];
+        [[unroll]] for (uint i = 0; i < T; i++) re[i] = im[i] = vec4(0);
+        uint from = (channel * COUNT * T + 2 * u) * columns + column;
+        [[unroll]] for (uint i = 0; i < COUNT; i++, from += T * columns) {
+            re[FIRST + i * STEP] = LOAD4(lines, from);
+            im[FIRST + i * STEP] = LOAD4(lines, from + columns);
+        }
+        fft(re, im);
+        // Both kinds of column by the same stores, for a branch would cost a CPU driver both: the packed pair has two more
+        const bool pair = u == 0;
+        uint to = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
+            const bool of_b = i > FFT_HALF;
+            const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;
+            const vec4 real = 0.5 * (of_b ? im[v] + im[w] : re[v] + re[w]);
+            const vec4 imaginary = 0.5 * (of_b ? re[w] - re[v] : im[v] - im[w]);
+            if (i < T) {
+                dst[to] = pair ? real : re[i % T], dst[to + columns] = pair ? imaginary : im[i % T];
+            } else if (pair) {
+                dst[to] = real, dst[to + columns] = imaginary;
+            }
+        }
+        item += gl_WorkGroupSize.x;
+    }
+}

@@ -1,0 +1,51 @@
+// fft_inverse_columns.comp - the way back of fft_columns.comp: src[c][f][re, im][column] -> dst[c][row][slot][column],
+// for the COUNT rows that are wanted.
+// grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/fft.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = FFT_SPEC_LANES) in;
+layout(constant_id = FFT_SPEC_T) const uint T = 16;
+layout(constant_id = FFT_SPEC_FIRST) const uint FIRST = 0;
+layout(constant_id = FFT_SPEC_STEP) const uint STEP = 1;
+layout(constant_id = FFT_SPEC_COUNT) const uint COUNT = 16;
+#include "lib/fft.glsl"
+
+VKT_IN4(FFT_IN, spectrum);
+layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+
+void main()
+{
+    const uvec2 share = share_of(pc.items);
+    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
+    uint item = share.x + gl_LocalInvocationID.x;
+    while (item < share.y) {
+        const uint line = item / columns, column = item - line * columns;
+        const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
+        vec4 re[T], im[T];
+        const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B
+        const uint from = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        vec4 in_re[T + 2], in_im[T + 2];
+        [[unroll]] for (uint i = 0; i < T + 2; i++) {
+            const uint at = from + (i < T || pair ? i * plane : 0);
+            in_re[i] = LOAD4(spectrum, at), in_im[i] = LOAD4(spectrum, at + columns);
+        }
+        [[unroll]] for (uint v = 0; v < T; v++) {
+            const uint a = v <= FFT_HALF ? v : T - v, b = a + FFT_HALF + 1;
+            const float back = v <= FFT_HALF ? 1 : -1; // beyond T/2 stand the conjugates of A and B
+            const bool is_real = v % FFT_HALF == 0;    // what stands in the imaginary part is rounding
+            const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
+            re[v] = pair ? in_re[a] - bi : in_re[v];
+            im[v] = pair ? in_re[b] + ai : in_im[v];
+        }
+        fft(im, re);
+        uint to = (channel * COUNT * T + 2 * u) * columns + column;
+        [[unroll]] for (uint i = 0; i < COUNT; i++, to += T * columns)
+            dst[to] = re[FIRST + i * STEP], dst[to + columns] = im[FIRST + i * STEP];
+        item += gl_WorkGroupSize.x;
+    }
+}

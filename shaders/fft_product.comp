@@ -1,0 +1,126 @@
+// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n),  or conj(A)
+// A subgroup makes MB rows x LANES vec4s of columns. Per step of four k a lane loads its vec4s of B, and its share of A, which
+// subgroupShuffle hands round. Where k runs along the columns of an operand, a vec4 is four k of one row: lanes of a CPU
+// driver keep a vec4 as four registers, so that turning it costs nothing.
+// grid: x over tiles, all tiles of a frequency in a row (stride loop).
+// Deterministic: one lane makes an element, in the order of k.
+// `zero` and loops that end with their test: see conv2d_tile.comp.
+// source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/fft_product.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = PRODUCT_SPEC_LANES) in;
+layout(constant_id = PRODUCT_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = PRODUCT_SPEC_MB) const uint MB = 16;
+layout(constant_id = PRODUCT_SPEC_M_MAJOR) const bool M_MAJOR = false;
+layout(constant_id = PRODUCT_SPEC_N_MAJOR) const bool N_MAJOR = false;
+layout(constant_id = PRODUCT_SPEC_CONJ) const bool CONJ = true;
+
+VKT_IN4(PRODUCT_A, a_in);
+VKT_IN4(PRODUCT_B, b_in);
+layout(binding = PRODUCT_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+
+const uint SHARES = (2 * MB + LANES - 1) / LANES; // M_MAJOR: vec4s of A that a lane loads, real parts first
+vec4 acc_re[MB], acc_im[MB];
+vec4 a[4];      // k-major: by k; lanes 0 .. MB/4 - 1 hold the real parts, the next as many the imaginary ones
+vec4 share[SHARES];
+vec4 b_re[4], b_im[4]; // by k
+uint a_at[SHARES], b_at[4];
+uint a_pitch, b_pitch, b_columns; // push constants, read once: each read costs lavapipe a loop over lanes
+
+float a_re(uint m, uint k, uint zero)
+{
+    return M_MAJOR ? subgroupShuffle(share[m / LANES][k], m % LANES + zero) : subgroupShuffle(a[k][m & 3u], (m >> 2) + zero);
+}
+
+float a_im(uint m, uint k, uint zero)
+{
+    const uint i = MB + m;
+    return M_MAJOR ? subgroupShuffle(share[i / LANES][k], i % LANES + zero) : subgroupShuffle(a[k][m & 3u], (i >> 2) + zero);
+}
+
+// Where the operands of this lane start, at k = 0.
+void start(uint f, uint row, uint column)
+{
+    const uint lane = gl_SubgroupInvocationID;
+    const uint a_first = 2 * f * pc.a_columns, b_first = 2 * f * pc.b_columns;
+    if (M_MAJOR)
+        [[unroll]] for (uint i = 0; i < SHARES; i++) {
+            const uint at = i * LANES + lane, part = at < MB ? 0 : 1, m = min(row + at - part * MB, pc.rows - 1);
+            a_at[i] = a_first + m * a_pitch + part * pc.a_columns;
+        }
+    else {
+        const uint part = lane < MB / 4 ? 0 : 1;
+        a_at[0] = a_first + part * pc.a_columns + min(row / 4 + lane - part * (MB / 4), pc.a_columns - 1);
+    }
+    if (N_MAJOR) [[unroll]] for (uint j = 0; j < 4; j++) b_at[j] = b_first + (4 * column + j) * b_pitch;
+    else b_at[0] = b_first + column;
+    [[unroll]] for (uint m = 0; m < MB; m++) acc_re[m] = acc_im[m] = vec4(0);
+}
+
+void load()
+{
+    if (M_MAJOR)
+        [[unroll]] for (uint i = 0; i < SHARES; i++) share[i] = LOAD4(a_in, a_at[i]++);
+    else {
+        [[unroll]] for (uint k = 0; k < 4; k++) a[k] = LOAD4(a_in, a_at[0] + k * a_pitch);
+        a_at[0] += 4 * a_pitch;
+    }
+    if (N_MAJOR)
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const vec4 re = LOAD4(b_in, b_at[j]), im = LOAD4(b_in, b_at[j] + b_columns);
+            [[unroll]] for (uint k = 0; k < 4; k++) b_re[k][j] = re[k], b_im[k][j] = im[k];
+            b_at[j]++;
+        }
+    else {
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            b_re[k] = LOAD4(b_in, b_at[0] + k * b_pitch);
+            b_im[k] = LOAD4(b_in, b_at[0] + k * b_pitch + b_columns);
+        }
+        b_at[0] += 4 * b_pitch;
+    }
+}
+
+void multiply(uint zero)
+{
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        vec4 re = acc_re[m], im = acc_im[m];
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            const float ar = a_re(m, k, zero), ai = a_im(m, k, zero);
+            re += ar * b_re[k];
+            im += ar * b_im[k];
+            if (CONJ) re += ai * b_im[k], im -= ai * b_re[k];
+            else re -= ai * b_im[k], im += ai * b_re[k];
+        }
+        acc_re[m] = re, acc_im[m] = im;
+    }
+}
+
+void main()
+{
+    const uint col_tiles = (pc.columns + LANES - 1) / LANES, per_f = col_tiles * pc.row_tiles;
+    const uint zero = pc.zero;
+    a_pitch = pc.a_pitch, b_pitch = pc.b_pitch, b_columns = pc.b_columns;
+    uint tile = gl_WorkGroupID.x;
+    do {
+        const uint f = tile / per_f, in_f = tile - f * per_f, row_tile = in_f / col_tiles;
+        const uint row = row_tile * MB, column = (in_f - row_tile * col_tiles) * LANES + gl_SubgroupInvocationID;
+        start(f, row, min(column, pc.columns - 1));
+        uint step = pc.steps;
+        do {
+            load();
+            multiply(zero);
+        } while (--step != 0);
+        if (column < pc.columns) {
+            uint to = row * pc.pitch + 2 * f * pc.columns + column;
+            [[unroll]] for (uint m = 0; m < MB; m++, to += pc.pitch)
+                if (row + m < pc.rows) dst[to] = acc_re[m], dst[to + pc.columns] = acc_im[m];
+        }
+        tile += gl_NumWorkGroups.x;
+    } while (tile < pc.tiles);
+}

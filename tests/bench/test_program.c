@@ -1,0 +1,188 @@
+/* The program vkt-bench as its users run it: a short run, its files, its exit codes, and what --tune leaves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "bench/schema.h"
+#include "gpu/gpu.h"
+#include "kernel/tuning.h"
+#include "support/host.h"
+#include "support/temp_dir.h"
+
+enum { MOST_ARGS = 16 };
+
+static vkt_temp_dir dir; /* where it runs */
+static char cache[64];   /* its cache directory */
+static bool has_device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx = NULL;
+    dir = vkt_temp_dir_make();
+    snprintf(cache, sizeof cache, "/tmp/vkt-bench-XXXXXX");
+    if (!mkdtemp(cache) || setenv("XDG_CACHE_HOME", cache, 1)) return -1;
+    const vkt_result r = vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &h, &ctx);
+    has_device = r == VKT_OK;
+#ifndef VKT_REQUIRE_DEVICE
+    if (!has_device) puts("SKIPPED: no Vulkan device");
+#else
+    assert_int_equal(r, VKT_OK);
+#endif
+    if (has_device) vkt_test_ran_on(vkt_ctx_device(ctx)->name, vkt_ctx_device(ctx)->driver);
+    vkt_ctx_destroy(&ctx);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    char command[128];
+    vkt_temp_dir_remove(&dir);
+    snprintf(command, sizeof command, "rm -rf '%s'", cache);
+    return system(command);
+}
+
+static char *text_of(const char *name)
+{
+    const vkt_host h = vkt_test_host();
+    char *text;
+    size_t n;
+    assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(&dir, name), 1 << 24, (void **)&text, &n), VKT_OK);
+    return text;
+}
+
+/* Runs it in the directory; its output is in the files out and err there. Returns the exit code. */
+static int run(const char *const *args)
+{
+    const char *argv[MOST_ARGS + 2] = { VKT_BENCH_PROGRAM };
+    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (chdir(dir.path) != 0) _exit(127);
+        dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
+        dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    const vkt_host h = vkt_test_host();
+    char *err = text_of("err");
+    if (strstr(err, "validation:")) fail_msg("%s", err);
+    vkt_free(&h, err);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+#define RUN(...) run((const char *const[]){ __VA_ARGS__, NULL })
+
+static void says(const char *file, const char *part)
+{
+    const vkt_host h = vkt_test_host();
+    char *text = text_of(file);
+    const bool found = strstr(text, part);
+    if (!found) print_error("want \"%s\" in \"%s\"\n", part, text);
+    vkt_free(&h, text);
+    assert_true(found);
+}
+
+static void a_short_run_measures_and_writes(void **state)
+{
+    (void)state;
+    if (!has_device) skip();
+    char why[256];
+    assert_int_equal(RUN("--filter", "relu|conv2d", "--sizes", "small", "--min-time", "1", "--json", "a.json", "--csv",
+                         "a.csv", "--plot", "a.svg"),
+                     0);
+    says("out", "relu\n");
+    says("out", "checked");
+    says("a.csv", "\"relu forward ");
+    says("a.csv", "[tile]\",conv2d,forward,");
+    says("a.json", "\"conv2d d");
+    says("a.svg", "<svg");
+    if (!schema_fits(vkt_temp_dir_file(&dir, "a.json"), why)) fail_msg("%s", why);
+    const int status = RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--compare", "a.json");
+    assert_true(status == 0 || status == 3); /* a busy machine may be slower the second time */
+    says("out", " were in a.json");
+}
+
+static void steps_and_the_device_are_measured(void **state)
+{
+    (void)state;
+    if (!has_device) skip();
+    assert_int_equal(
+        RUN("--filter", "step linreg|micro (submit|barrier|upload|pipeline)", "--min-time", "1", "--json", "b.json"),
+        0);
+    char why[256];
+    if (!schema_fits(vkt_temp_dir_file(&dir, "b.json"), why)) fail_msg("%s", why);
+    says("b.json", "\"check\": \"checked-step\"");
+    says("b.json", "\"micro pipeline ");
+}
+
+static void shapes_come_from_a_file(void **state)
+{
+    (void)state;
+    if (!has_device) skip();
+    const vkt_host h = vkt_test_host();
+    static const char good[] = "# two cases\nmatmul (24,20) (20,28)\n\nlinear (5,8)b (3,8) -\n", bad[] = "relu (3\n";
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), good, sizeof good - 1), VKT_OK);
+    assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--variant", "packed", "--csv", "c.csv"), 0);
+    says("c.csv", "\"matmul forward (24,20) (20,28) [packed]\"");
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), bad, sizeof bad - 1), VKT_OK);
+    assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1"), 1);
+    says("err", "want an input");
+}
+
+static void tuning_is_used_by_programs_to_come(void **state)
+{
+    (void)state;
+    if (!has_device) skip();
+    assert_int_equal(RUN("--tune", "mlp-b16384", "--min-time", "1"), 0);
+    says("out", "entries written to");
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx;
+    assert_int_equal(vkt_ctx_create(NULL, &h, &ctx), VKT_OK);
+    assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
+    assert_true(ctx->limits.choices.n_tuned > 0);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(RUN("--tune", "warp"), 1);
+    says("err", "no network 'warp'");
+}
+
+static void wrong_options_end_with_2(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--sizes", "huge"), 2);
+    assert_int_equal(RUN("--filter", "("), 2);
+    assert_int_equal(RUN("--variant", "warp"), 2);
+    assert_int_equal(RUN("--min-time", "0"), 2);
+    assert_int_equal(RUN("words"), 2);
+    assert_int_equal(RUN("--help"), 0);
+    says("out", "--compare");
+    assert_int_equal(RUN("--list"), 0);
+    says("out", "tile ");
+    says("out", "mnist-b128 ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_short_run_measures_and_writes, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(steps_and_the_device_are_measured, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(shapes_come_from_a_file, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(tuning_is_used_by_programs_to_come, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(wrong_options_end_with_2, vkt_test_setup, vkt_test_teardown),
+    };
+    return cmocka_run_group_tests_name("vkt-bench", tests, open_device, remove_dir);
+}

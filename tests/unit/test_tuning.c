@@ -1,0 +1,148 @@
+/* The text of a tuning file: round trip, and that nothing but the whole of the right file is believed. No device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "kernel/tuning.h"
+#include "support/host.h"
+
+static const vkt_tuning_id id = { .device = "00010005-00000000-00000001-00ff-8", .shaders = 0x0123456789abcdefull };
+static const vkt_tuned entries[] = { { 1, VKT_V(TILE) },
+                                     { 0x89abcdef01234567ull, VKT_V(DIRECT) | VKT_V(PACKED_A) },
+                                     { UINT64_MAX, VKT_V(PACKED) } };
+
+static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, size_t *bytes)
+{
+    static char text[4096];
+    const vkt_host h = vkt_test_host();
+    vkt_text t = { .h = &h };
+    vkt_tuning_encode(of, list, n, &t);
+    assert_false(t.failed);
+    assert_true(t.len < sizeof text);
+    memcpy(text, t.s, t.len + 1);
+    *bytes = t.len;
+    vkt_text_free(&t);
+    return text;
+}
+
+/* What is wrong with the text; NULL: it gives `want` entries. */
+static const char *fault_of(const char *text, size_t bytes, const vkt_tuned *want, size_t n_want)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_tuned *list;
+    size_t n;
+    const char *fault;
+    assert_int_equal(vkt_tuning_decode(&h, &id, text, bytes, &list, &n, &fault), VKT_OK);
+    if (fault) {
+        assert_null(list);
+        assert_int_equal(n, 0);
+    } else {
+        assert_int_equal(n, n_want);
+        if (n) assert_memory_equal(list, want, n * sizeof *want);
+    }
+    vkt_free(&h, list);
+    return fault;
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+    (void)state;
+    size_t n;
+    char *text = text_of(&id, entries, VKT_COUNT(entries), &n);
+    assert_non_null(strstr(text, "\n89abcdef01234567 direct,packed_a\n"));
+    assert_null(fault_of(text, n, entries, VKT_COUNT(entries)));
+    text = text_of(&id, NULL, 0, &n);
+    assert_null(fault_of(text, n, NULL, 0));
+}
+
+static void a_file_of_another_device_or_build_is_stale(void **state)
+{
+    (void)state;
+    size_t n;
+    vkt_tuning_id other = id;
+    other.device[0] = '1';
+    const char *text = text_of(&other, entries, 3, &n);
+    assert_string_equal(fault_of(text, n, NULL, 0), "of another device or driver");
+    other = id;
+    other.shaders++;
+    text = text_of(&other, entries, 3, &n);
+    assert_string_equal(fault_of(text, n, NULL, 0), "of other shaders");
+}
+
+static void a_truncated_file_is_ignored(void **state)
+{
+    (void)state;
+    size_t n;
+    char *text = text_of(&id, entries, VKT_COUNT(entries), &n);
+    while (n-- > 0) {
+        text[n] = 0;
+        assert_string_equal(fault_of(text, n, NULL, 0), "truncated or damaged");
+    }
+}
+
+static void a_damaged_file_is_ignored(void **state)
+{
+    (void)state;
+    size_t n;
+    char *text = text_of(&id, entries, VKT_COUNT(entries), &n);
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            text[i] = (char)(text[i] ^ 1 << bit);
+            if (!fault_of(text, n, entries, VKT_COUNT(entries))) fail_msg("bit %d of byte %zu does not matter", bit, i);
+            text[i] = (char)(text[i] ^ 1 << bit);
+        }
+}
+
+/* Content that was never written by us, under a check that is right. */
+static void content_that_makes_no_sense_is_ignored(void **state)
+{
+    (void)state;
+    static const char *const lines[] = { "0000000000000001 warp\n",
+                                         "0000000000000001 \n",
+                                         "0000000000000001\n",
+                                         "1 tile\n",
+                                         "0000000000000001 tile,\n\n",
+                                         "000000000000000g tile\n",
+                                         "0000000000000002 tile\n0000000000000001 tile\n",
+                                         "0000000000000001 tile\n0000000000000001 tile\n",
+                                         "0000000000000001 tile" };
+    for (size_t i = 0; i < VKT_COUNT(lines); i++) {
+        char text[512];
+        size_t n = (size_t)snprintf(text, sizeof text, "vktrain tuning 1\ndevice %s\nshaders %016llx\n%s", id.device,
+                                    (unsigned long long)id.shaders, lines[i]);
+        n += (size_t)snprintf(text + n, sizeof text - n, "check %016llx\n",
+                              (unsigned long long)vkt_hash(VKT_HASH_START, text, n));
+        if (!fault_of(text, n, NULL, 0)) fail_msg("\"%s\" is accepted", lines[i]);
+    }
+}
+
+static void decoding_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_tuned *list;
+    size_t n, bytes;
+    const char *fault, *text = text_of(&id, entries, VKT_COUNT(entries), &bytes);
+    vkt_test_fail_allocation(1);
+    assert_int_equal(vkt_tuning_decode(&h, &id, text, bytes, &list, &n, &fault), VKT_E_NOMEM);
+    vkt_test_fail_allocation(0);
+    assert_null(list);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_written_is_read_back),
+        TEST(a_file_of_another_device_or_build_is_stale),
+        TEST(a_truncated_file_is_ignored),
+        TEST(a_damaged_file_is_ignored),
+        TEST(content_that_makes_no_sense_is_ignored),
+        TEST(decoding_without_memory_is_an_error),
+    };
+    return cmocka_run_group_tests_name("tuning text", tests, NULL, NULL);
+}
