@@ -21,9 +21,9 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
                         vkt_tensor db);
 
 /* The same by Fourier transforms (conv2d_fft.c). */
-typedef enum vkt_conv2d_product { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_product;
+typedef enum vkt_conv2d_which { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_which;
 /* The variants of this kind that can compute it; *preferred is set to one that is expected to win on this device. */
-uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
                                  vkt_variant *preferred);
 bool vkt_conv2d_is_fft(vkt_variant v);
 /* y of x, or `transposed` dx of dy. */

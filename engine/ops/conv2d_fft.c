@@ -6,16 +6,13 @@
  * ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3). y = IFFT(X conj(W)), dx =
  * IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a product with the conjugate.
  * A 5x5 kernel over 13x13 pixels takes 520 products per pair of channels in place of 2,025. */
-#include "ops/conv2d.h"
+#include "ops/conv2d_parts.h"
 
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
-
-/* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
-#define MAX_ROUNDS 60000u
 
 /* Where the elements of one axis lie: element i of a tile, i < count, is element first + i step of the transform and
  * tile * advance + origin + i of the picture. */
@@ -32,7 +29,7 @@ typedef struct cut {
 
 typedef struct fft_job {
     const vkt_conv2d_size *z;
-    vkt_conv2d_product product;
+    vkt_conv2d_which product;
     uint32_t t;           /* points of a transform */
     uint32_t frequencies; /* of the half plane, see fft_columns.comp */
     cut cut[2];           /* H, W */
@@ -54,7 +51,7 @@ static uint32_t reach_of(const vkt_conv2d_size *z, int i)
     return (z->kernel[i] - 1) * z->a.dilation[i] + 1;
 }
 
-static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_product product, uint32_t t, int i)
+static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t, int i)
 {
     const uint32_t in = z->in[i], out = z->out[i], pad = z->a.pad[i], reach = reach_of(z, i), room = t - reach + 1;
     const axis weights = { .first = 0, .step = z->a.dilation[i], .count = z->kernel[i], .origin = 0 };
@@ -75,7 +72,7 @@ static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_product product, uint32
     return c;
 }
 
-static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_product product, uint32_t t)
+static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t)
 {
     fft_job j = { .z = z, .product = product, .t = t, .frequencies = 2 * (t / 2 + 1) + (t / 2 - 1) * t };
     for (int i = 0; i < 2; i++) j.cut[i] = cut_axis(z, product, t, i);
@@ -92,10 +89,10 @@ static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t col
 static bool fits(const vkt_emit *e, const fft_job *j)
 {
     const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
-    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * MAX_ROUNDS;
+    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * VKT_MAX_ROUNDS;
     return spectrum_bytes(j, channels, j->columns) <= most &&
            spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&
-           channels * j->columns * j->t < groups_rounds && j->columns < MAX_ROUNDS;
+           channels * j->columns * j->t < groups_rounds && j->columns < VKT_MAX_ROUNDS;
 }
 
 /* Whether this way is open at all: full tiles, and vec4s of channels. */
@@ -305,7 +302,7 @@ static double cost(const fft_job *j)
     return 4 * j->frequencies * pairs * samples + TRANSFORM_COST * j->t * j->t * transforms;
 }
 
-uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_product product,
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
                                  vkt_variant *preferred)
 {
     const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];

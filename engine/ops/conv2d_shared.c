@@ -87,15 +87,18 @@ static vkt_blocks_job dw_job_of(const vkt_conv2d_dw_product *c)
                              .count = z->a.groups };
 }
 
-static bool cut_dw(const vkt_emit *e, const vkt_conv2d_dw_product *c, vkt_blocks *cut)
+bool vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c, vkt_blocks *cut, bool *prefer)
 {
     const vkt_blocks_job job = dw_job_of(c);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
-    return in_one_binding(e, c->x) && in_one_binding(e, c->dy) && in_one_binding(e, c->dw) && job.k <= UINT32_MAX &&
-           vkt_blocks_cut(e->lim, &job, most, cut);
+    *prefer = false;
+    const bool can = in_one_binding(e, c->x) && in_one_binding(e, c->dy) && in_one_binding(e, c->dw) &&
+                     job.k <= UINT32_MAX && vkt_blocks_cut(e->lim, &job, most, cut);
+    *prefer = can && vkt_blocks_pay(e->lim, job.m, job.n);
+    return can;
 }
 
-static void emit_dw(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)
+void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)
 {
     const vkt_conv2d_size *z = c->z;
     const vkt_blocks_job job = dw_job_of(c);
@@ -132,15 +135,4 @@ static void emit_dw(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_block
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      cut->tiles, cut->slices, z->a.groups);
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, c->dw, c->db);
-}
-
-bool vkt_conv2d_dw_shared(vkt_emit *e, const vkt_conv2d_dw_product *c)
-{
-    const vkt_blocks_job job = dw_job_of(c);
-    vkt_blocks cut;
-    const bool can = cut_dw(e, c, &cut), prefer = can && vkt_blocks_pay(e->lim, job.m, job.n);
-    const uint64_t usable = VKT_V(TILE) | (can ? VKT_V(SHARED) : 0);
-    if (vkt_pick(e, usable, prefer ? VKT_V_SHARED : VKT_V_TILE) != VKT_V_SHARED) return false;
-    emit_dw(e, c, &cut);
-    return true;
 }

@@ -1,5 +1,6 @@
 /* ops/conv2d_shared.h - convolutions for GPUs, by tiles in shared memory (shaders/conv2d_shared.comp and
- * conv2d_dw_shared.comp). For conv2d_emit.c, which chooses. */
+ * conv2d_dw_shared.comp). For conv2d_emit.c and
+ * conv2d_dw.c, which choose. */
 #ifndef VKT_CONV2D_SHARED_H
 #define VKT_CONV2D_SHARED_H
 
@@ -23,8 +24,9 @@ typedef struct vkt_conv2d_dw_product {
     vkt_tensor x, dy, dw, db;
 } vkt_conv2d_dw_product;
 
-/* Chooses among the tiles of conv2d_emit.c and those in shared memory; emits the latter and returns true. */
-bool vkt_conv2d_dw_shared(vkt_emit *e, const vkt_conv2d_dw_product *c);
+/* As above; *prefer: whether it is the way for this device. */
+bool vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c, vkt_blocks *cut, bool *prefer);
+void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut);
 
 /* Partial sums of dw, and then of db from float bias_start on: n of them, each `floats` long, in t if there are
  * several.
@@ -42,7 +44,7 @@ static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tens
     const uint64_t end = start + (db.id ? vkt_round_up(vkt_lowered_value(e, db)->bytes, VKT_ALIGN_BYTES) : 0);
     return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
 }
-/* In conv2d_emit.c. */
+/* In conv2d_dw.c. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

@@ -122,7 +122,7 @@ static vkt_result make_array(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, uin
 static vkt_result gathered(vkt_ctx *ctx, const bench_net *net, bench_step *s, vkt_binding bound[3], vkt_tensor *x,
                            vkt_tensor *t)
 {
-    static const float scale[3] = { 1 / 128.0f, 1 / 128.0f, 1 / 128.0f }, shift[3] = { -1, -1, -1 };
+    static const double scale[3] = { 1 / 128.0, 1 / 128.0, 1 / 128.0 }, shift[3] = { -1, -1, -1 };
     const uint32_t elements = net->sample.dim[0] * net->sample.dim[1] * net->sample.dim[2];
     const vkt_shape table = vkt_shape2(TABLE_ROWS, elements), rows = vkt_shape1(TABLE_ROWS);
     VKT_TRY(make_array(ctx, VKT_U8, table, 256, "features", &s->arrays[0]));
