@@ -209,9 +209,9 @@ static double gradient_flops(const vkt_node *n)
     return 3 * forward_flops(n);
 }
 
-static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1),
-                                    VKT_FIELD(vkt_mlp_attr, params, U32, 1),
-                                    VKT_FIELD(vkt_mlp_attr, grads, U32, 1),
+static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1, 0),
+                                    VKT_FIELD(vkt_mlp_attr, params, U32, 1, 0),
+                                    VKT_FIELD(vkt_mlp_attr, grads, U32, 1, 0),
                                     { .name = NULL } };
 
 #define TOLERANCE                                                                                               \

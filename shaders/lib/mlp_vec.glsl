@@ -31,7 +31,7 @@ vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
 #define AGAIN(name, i) name##_out[i]
 #else
 #ifdef VKT_TEXEL
-#define SCRATCH_IN(slot, name) layout(binding = slot, rgba32f) uniform coherent readonly imageBuffer name##_in
+#define SCRATCH_IN(slot, name) layout(binding = slot, rgba32ui) uniform coherent readonly uimageBuffer name##_in
 #else
 #define SCRATCH_IN(slot, name) layout(binding = slot, std430) coherent readonly buffer name##_in_block { vec4 name##_in[]; }
 #endif
@@ -39,7 +39,7 @@ vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
     SCRATCH_IN(slot, name);       \
     layout(binding = slot + 1, std430) coherent writeonly buffer name##_block { type name##_out[]; }
 #ifdef VKT_TEXEL
-#define AGAIN(name, i) imageLoad(name##_in, int(i))
+#define AGAIN(name, i) uintBitsToFloat(imageLoad(name##_in, int(i)))
 #else
 #define AGAIN(name, i) name##_in[i]
 #endif
