@@ -221,7 +221,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1, 0),
 
 const vkt_op vkt_op_mlp = {
     .name = "mlp",
-    .min_in = 2,
+    .min_in = 1, /* that a layer is missing is told by infer */
     .max_in = 1 + 2 * VKT_MLP_MAX_LAYERS,
     .stage = VKT_STAGE_NETWORK,
     .diff = 0x1ff,
