@@ -81,7 +81,9 @@ static vkt_result with_collection(const bench_job *job, vkt_result (*collect)(co
 vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall)
 {
     *gpu = *wall = (bench_stat){ 0 };
-    for (uint32_t i = 0; i < VKT_MAX(job->n, WARM_UP); i++) VKT_TRY(run_once(job, job->programs[i % job->n]));
+    const uint64_t start = vkt_now_ns();
+    for (uint32_t i = 0; i < VKT_MAX(job->n, WARM_UP) && (i < 1 || vkt_now_ns() - start < 10 * job->min_ns); i++)
+        VKT_TRY(run_once(job, job->programs[i % job->n]));
     if (job->programs[0]->timer.pool) VKT_TRY(with_collection(job, collect_gpu, gpu));
     return with_collection(job, collect_wall, wall);
 }

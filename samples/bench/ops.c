@@ -185,7 +185,7 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     const uint64_t only = x->b->o->variant;
     vkt_result status = VKT_OK;
     if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* else it is free */
-    for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only; v++)
+    for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only && !x->b->o->preferred; v++)
         if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);
     free(x->timed);
     return status;

@@ -20,7 +20,8 @@ enum {
     OPT_LIST,
     OPT_VARIANT,
     OPT_TUNE,
-    OPT_PRECISION
+    OPT_PRECISION,
+    OPT_PREFERRED
 };
 
 static const char doc[] =
@@ -37,6 +38,7 @@ static const struct argp_option table[] = {
       "random small cases; the shapes of the reference networks and whole steps of them (default); big shapes", 1 },
     { "shapes", OPT_SHAPES, "FILE", 0, "cases of this file, a line each: see samples/bench/case.h", 1 },
     { "variant", OPT_VARIANT, "NAME", 0, "only by this variant, where there is a choice", 1 },
+    { "preferred", OPT_PREFERRED, 0, 0, "only by the variants that the engine takes on its own", 1 },
     { "precision", OPT_PRECISION, "f32|f16|bf16", 0, "in which steps store activations (f32)", 1 },
     { "min-time", OPT_MIN_TIME, "MS", 0, "to spend on each experiment, per clock (100)", 1 },
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
@@ -111,6 +113,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_LIST: o->list = true; break;
     case OPT_VARIANT: o->variant = variant(state, text); break;
     case OPT_TUNE: o->tune = text; break;
+    case OPT_PREFERRED: o->preferred = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
     default: return ARGP_ERR_UNKNOWN;

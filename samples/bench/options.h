@@ -18,6 +18,7 @@ typedef struct bench_options {
     uint64_t min_ns;         /* per clock and experiment */
     uint64_t variant;        /* one of VKT_V, or 0: what ops prefer, then each other */
     vkt_precision precision; /* of steps */
+    bool preferred;          /* no variant but what ops prefer */
     bool list;
     int argc;
     char **argv; /* as given, for the record */

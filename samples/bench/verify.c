@@ -66,7 +66,7 @@ static vkt_result read_and_compare(vkt_program *p, const vkt_subject *s, const v
 
 static vkt_result run_and_compare(vkt_program *p, vkt_subject *s, const bench_phase *phase, bench_result *r)
 {
-    char what[16];
+    char what[24];
     VKT_TRY(bench_write_inputs(p, s));
     VKT_TRY(vkt_program_run(p, &s->run, NULL));
     if (phase->forward)

@@ -8,9 +8,10 @@ compute the same network over made-up data of the same shapes, from weights of t
 (tests/golden and the op tests do). PyTorch is given its best case: its data lie in memory as float32, normalised, and its
 loss is never read; ours are gathered from 8-bit rows, and loss and accuracy are reported, as training does.
 
-Best settings of PyTorch on the CPU: one thread per core, pinned; channels-last memory format for convolutions; fused or
-foreach optimizers; zero_grad(set_to_none=True). On CUDA: channels-last and foreach. Where a setting does not exist in this version of PyTorch, it is left out.
-Only public, eager PyTorch is used. Where vkt-bench is missing, PyTorch is measured alone.
+Best settings of PyTorch: as many threads as cores, pinned to them; channels-last memory format for convolutions; foreach
+optimizers; zero_grad(set_to_none=True); results of products written in place. A setting that this version of PyTorch does not
+have is left out. Where vkt-bench is missing, PyTorch is measured alone. On a machine that does other work too PyTorch's threads
+wait for each other: compare on an idle one.
 """
 import argparse
 import datetime
@@ -32,7 +33,7 @@ import torch.nn as nn
 WARMUP = 3
 
 
-# ---- what is timed: each returns (step, sync-free); a call of `step` is one training step or product
+# ---- what is timed: each returns a function whose call is one training step or product
 
 
 def optimizer_of(kind, parameters, lr, best, **options):
@@ -101,11 +102,11 @@ def gemm(n):
 
 # name, PyTorch, the name of vkt-bench's result, and what it is asked for
 CASES = [
-    ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 ", "net"),
-    ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 ", "net"),
-    ("image CNN, batch 32, SGD", image, "step image-b32 ", "net"),
-    ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 ", "net"),
-    ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 ", "net"),
+    ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 train", "net"),
+    ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 train", "net"),
+    ("image CNN, batch 32, SGD", image, "step image-b32 train", "net"),
+    ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 train", "net"),
+    ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 train", "net"),
     ("GEMM 512", gemm(512), "matmul forward (512,512) (512,512)", "large"),
     ("GEMM 1024", gemm(1024), "matmul forward (1024,1024) (1024,1024)", "large"),
     ("GEMM 2048", gemm(2048), "matmul forward (2048,2048) (2048,2048)", "large"),
@@ -116,8 +117,8 @@ CASES = [
 
 
 def set_threads(best, threads):
-    """Defaults: as PyTorch starts. Best: one thread per core, each at home on one."""
-    if best and hasattr(os, "sched_setaffinity"):
+    """Defaults: where the system puts them. Best: on as many cores as there are threads, and on no others."""
+    if best:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     torch.set_num_threads(threads)
 
@@ -139,15 +140,16 @@ def torch_ms(make, device, best, seconds):
 
 
 def vkt_result(command, name, sizes, seconds):
-    """Runs vkt-bench for the one experiment; returns its result, of the variant that the engine takes."""
+    """Runs vkt-bench for the one experiment, by the variant that the engine takes; returns its document and result."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vkt.json")
-        run = command + ["--sizes", sizes, "--filter", "^" + re.escape(name), "--min-time", str(int(seconds * 1e3)), "--json", path]
+        pattern = "^%s" % re.sub(r"([()])", r"\\\1", name)  # attributes may follow the shapes
+        run = command + ["--sizes", sizes, "--filter", pattern, "--preferred", "--min-time", str(int(seconds * 1e3)),
+                         "--json", path]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(path) as f:
             document = json.load(f)
-    fitting = [r for r in document["results"] if r["name"].startswith(name) and r["preferred"] and "trans_" not in r["name"]]
-    return document, fitting[0]
+    return document, next(r for r in document["results"] if "trans_" not in r["shape"])
 
 
 def vkt_ms(result):

@@ -57,9 +57,9 @@ static int remove_dir(void **state)
 static char *text_of(const char *name)
 {
     const vkt_host h = vkt_test_host();
-    char *text;
+    void *text;
     size_t n;
-    assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(&dir, name), 1 << 24, (void **)&text, &n), VKT_OK);
+    assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(&dir, name), 1 << 24, &text, &n), VKT_OK);
     return text;
 }
 
@@ -95,6 +95,16 @@ static void says(const char *file, const char *part)
     if (!found) print_error("want \"%s\" in \"%s\"\n", part, text);
     vkt_free(&h, text);
     assert_true(found);
+}
+
+static unsigned count(const char *file, const char *part)
+{
+    const vkt_host h = vkt_test_host();
+    unsigned n = 0;
+    char *text = text_of(file);
+    for (size_t i = 0; text[i]; i++) n += strncmp(text + i, part, strlen(part)) == 0;
+    vkt_free(&h, text);
+    return n;
 }
 
 static void a_short_run_measures_and_writes(void **state)
@@ -139,6 +149,8 @@ static void shapes_come_from_a_file(void **state)
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), good, sizeof good - 1), VKT_OK);
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--variant", "packed", "--csv", "c.csv"), 0);
     says("c.csv", "\"matmul forward (24,20) (20,28) [packed]\"");
+    assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--preferred", "--csv", "d.csv"), 0);
+    assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1); /* of several variants */
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), bad, sizeof bad - 1), VKT_OK);
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1"), 1);
     says("err", "want an input");
