@@ -1,7 +1,7 @@
 // argmax.comp - out[b] = the first k with the largest z[b,k]; NaN counts as largest.
 //   COUNT: out[j] = how many real samples b of block j have it at t[b], as a float: exact below 2^24.
-//   z: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a subgroup.
-// grid: x over blocks with a stride, one subgroup each. Deterministic: a choice, and sums of integers.
+//   z: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
+// grid: x over blocks with a stride, one work group each. Deterministic: a choice, and sums of integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,6 +11,7 @@
 #include "abi/argmax.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
 #ifdef COUNT
 layout(binding = ARGMAX_T, std430) readonly buffer T { uint t[]; };
 layout(binding = ARGMAX_STEP, std430) readonly buffer Step { uint step[]; };
@@ -56,14 +57,7 @@ float samples(uint vector, uint rows)
             at = k;
         }
     }
-    if (BY_LANE == 0)
-        for (uint k = lanes / 2; k > 0; k /= 2) {
-            const uint v = subgroupShuffleXor(best, k), i = subgroupShuffleXor(at, k);
-            if (v > best || (v == best && i < at)) {
-                best = v;
-                at = i;
-            }
-        }
+    if (BY_LANE == 0) at = best_of_lanes(uvec2(best, at)).y;
     return begin == 0 ? state(b, at, rows) : 0.0;
 }
 #else
@@ -100,7 +94,7 @@ void main()
         float n = 0.0;
         for (uint i = first; i < end; i++) n += samples(i, rows);
 #ifdef COUNT
-        for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) n += subgroupShuffleXor(n, k);
+        n = sum_of_lanes(n);
         if (gl_LocalInvocationID.x == 0) part[pc.part + j] = n;
 #endif
     }

@@ -1,7 +1,7 @@
 // mse.comp - part[j] = 1/n sum over the elements of block j in real rows of (y - target)^2, n = rows * elements of a row
 //   A window of vec4s begin4 .. begin4 + vec4s of two tensors of one layout; what lies past the real rows is not counted.
-// grid: x over blocks with a stride, one subgroup each. Deterministic: the order of additions depends on the shape and the
-// subgroup size alone.
+// grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
+// lanes and the subgroup size alone.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -10,6 +10,7 @@
 #include "abi/mse.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
 VKT_IN4(MSE_Y, y4);
 VKT_IN4(MSE_TARGET, target4);
 layout(binding = MSE_STEP, std430) readonly buffer Step { uint step[]; };
@@ -30,7 +31,7 @@ void main()
             column -= column >= pc.period4 ? pc.period4 : 0u;
         }
         float v = (sum.x + sum.y) + (sum.z + sum.w);
-        for (uint k = lanes / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+        v = sum_of_lanes(v);
         if (lane == 0) part[pc.first_block + j] = v / (float(rows) * float(pc.elements_per_row));
     }
 }

@@ -1,11 +1,11 @@
 // reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or partial sums of splits of them
-//   ALONG: the summed run is x's fastest dimension: the lanes of a subgroup walk along it, then add up in a tree; a work group
+//   ALONG: the summed run is x's fastest dimension: the lanes of a work group walk along it, then add up (lib/lanes.glsl); it
 //   takes one output and split at a time. Else neighbouring lanes take neighbouring outputs.
 //   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four; all strides are multiples of 4 then.
 //   A row is summed apart from the sum of rows, so the error grows with rows per split plus turns per row (ops/reduce.c keeps
 //   both small), not with their product.
-// grid: x over outputs, y over splits, both with a stride. Deterministic: the order of additions depends on shape and subgroup
-// size alone.
+// grid: x over outputs, y over splits, both with a stride. Deterministic: the order of additions depends on shape, lanes and
+// subgroup size alone.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -13,6 +13,9 @@
 #include "abi/reduce.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#ifdef ALONG
+#include "lib/lanes.glsl"
+#endif
 #if WIDTH == 4
 #define NUMBER vec4
 VKT_IN4(REDUCE_X, x4);
@@ -95,7 +98,7 @@ void main()
 #else
             float v = sum;
 #endif
-            for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+            v = sum_of_lanes(v);
             if (gl_LocalInvocationID.x == 0) y[to + o] = v;
         }
 #else

@@ -15,7 +15,7 @@ layout(binding = RELAYOUT_X, std430) readonly buffer X { float x[]; };
 VKT_IN4(RELAYOUT_X, x4);
 #endif
 #if defined(TO) || defined(WIDE)
-layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { vec4 y4[]; };
+VKT_OUT4(RELAYOUT_Y, y4);
 #else
 layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { float y[]; };
 #endif
@@ -56,11 +56,11 @@ void move(uint column, uint block)
     [[unroll]] for (uint k = 0; k < 4; k++) {
         const vec4 w = vec4(v[0][k], v[1][k], v[2][k], v[3][k]);
 #ifdef TO
-        if (f + k < pc.features) y4[at + k * pc.pitch4] = w;
+        if (f + k < pc.features) STORE4(y4, at + k * pc.pitch4, w);
 #else
         if (4 * pc.column + n + k < pc.batch) {
 #ifdef WIDE
-            y4[row_at(n + k, f) / 4] = w;
+            STORE4(y4, row_at(n + k, f) / 4, w);
 #else
             for (uint j = 0; j < min(4, pc.features - f); j++) y[row_at(n + k, f + j)] = w[j];
 #endif

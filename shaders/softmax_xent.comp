@@ -2,8 +2,8 @@
 //   Of classes at the maximum only the number counts, and log(1 + rest) is taken: a loss near 0 keeps its digits.
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
 //   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
-// grid: x over blocks with a stride, one subgroup each. Deterministic: the order of additions depends on the shape and the
-// subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+// grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
+// lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -15,6 +15,7 @@
 #include "lib/explog.glsl"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
 layout(binding = XENT_T, std430) readonly buffer T { uint t[]; };
 layout(binding = XENT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = XENT_PART, std430) writeonly buffer Part { float part[]; };
@@ -28,7 +29,7 @@ layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-// The loss of this lane's row; of the subgroup's one row in lane 0. 0 past the real rows.
+// The loss of this lane's row; of the work group's one row in lane 0. 0 past the real rows.
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
@@ -37,8 +38,7 @@ float losses(uint vector, uint rows)
     if (b >= pc.end) return 0.0;
     float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; how many z are m
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
-    if (BY_LANE == 0)
-        for (uint k = lanes / 2; k > 0; k /= 2) m = max(m, subgroupShuffleXor(m, k));
+    if (BY_LANE == 0) m = max_of_lanes(m);
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {
         const uint end = min(c + SPAN * hop, pc.classes);
         float span = 0.0;
@@ -49,8 +49,10 @@ float losses(uint vector, uint rows)
         }
         rest += span;
     }
-    if (BY_LANE == 0)
-        for (uint k = lanes / 2; k > 0; k /= 2) rest += subgroupShuffleXor(rest, k), top += subgroupShuffleXor(top, k);
+    if (BY_LANE == 0) {
+        rest = sum_of_lanes(rest);
+        top = sum_of_lanes(top);
+    }
     if (begin != 0) return 0.0;
     stat[2 * b] = m;
     stat[2 * b + 1] = 1.0 / (top + rest);
@@ -103,7 +105,7 @@ void main()
         const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vectors);
         float v = 0.0;
         for (uint i = first; i < end; i++) v += losses(i, rows);
-        for (uint k = gl_WorkGroupSize.x / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+        v = sum_of_lanes(v);
         if (gl_LocalInvocationID.x == 0) part[pc.part + j] = v / float(rows);
     }
 }

@@ -12,5 +12,7 @@ typedef enum vkt_kernel_id {
 
 /* Flags of a row. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size. */
 #define VKT_KF_SUBGROUP 1u
+/* Full subgroups: spec id 0 is a multiple of that size, and the kernel is told how many there are. */
+#define VKT_KF_SUBGROUPS 2u
 
 #endif

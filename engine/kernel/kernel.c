@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
@@ -30,7 +31,7 @@ const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 /* ---- the pipelines of a context ---- */
 
 typedef struct key {
-    uint32_t id, texel, storage, n_spec;
+    uint32_t id, texel, storage, subgroups, n_spec;
     uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
 } key;
 
@@ -162,15 +163,16 @@ static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texe
 static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
                                 vkt_pipeline *p)
 {
-    const bool full = (row->flags & VKT_KF_SUBGROUP) != 0;
+    const bool full = (row->flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS)) != 0;
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = ctx->limits.subgroup_size,
     };
-    VkSpecializationMapEntry map[1 + VKT_MAX_SPECS] = { { STORAGE_SPEC, offsetof(key, storage), 4 } };
+    VkSpecializationMapEntry map[2 + VKT_MAX_SPECS] = { { STORAGE_SPEC, offsetof(key, storage), 4 },
+                                                        { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 } };
     for (uint32_t i = 0; i < k->n_spec; i++)
-        map[1 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
-    const VkSpecializationInfo spec = { 1 + k->n_spec, map, sizeof *k, k };
+        map[2 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
+    const VkSpecializationInfo spec = { 2 + k->n_spec, map, sizeof *k, k };
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -224,6 +226,11 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
     if ((row->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", row->name,
                         ctx->limits.subgroup_size, spec[0]);
+    const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
+    if ((row->flags & VKT_KF_SUBGROUPS) &&
+        (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MOST))
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u full subgroups of %u lanes, got %u lanes",
+                        row->name, SUBGROUPS_MOST, ctx->limits.subgroup_size, spec[0]);
     return VKT_OK;
 }
 
@@ -233,6 +240,7 @@ vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t
     const vkt_kernel_row *row = vkt_kernel_get(id);
     VKT_TRY(check(ctx, id, row, spec, n_spec));
     key k = { .id = (uint32_t)id, .texel = texel && row->texels, .storage = storage, .n_spec = n_spec };
+    if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = spec[0] / ctx->limits.subgroup_size;
     memcpy(k.spec, spec, n_spec * sizeof *spec);
 
     cache *c = cache_open(ctx);

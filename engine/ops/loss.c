@@ -173,7 +173,7 @@ static void mse_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *y = vkt_node_in(n, 0);
     const columns c = columns_of(y);
-    const uint32_t spec[] = { e->lim->subgroup_size };
+    const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16) };
     const uint64_t window = vkt_window_bytes(e->lim), turns = vkt_groups((y->bytes + 3) / 4, spec[0], 4);
     /* A second dispatch costs as much as 2000 turns of a work group on a CPU; short blocks keep rounding small. */
     const bool one = turns <= (e->lim->cpu ? 1024u : 64u);

@@ -8,7 +8,7 @@
  */
 #define VKT_MAX_CLASSES 100000u
 
-/* A vector is what one subgroup takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
+/* A vector is what one work group takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
  * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. A row-major z that is
  * larger than a binding comes in windows of rows, each with blocks of its own. All this depends on the shape and the
  * device alone, so sums have a fixed order. */

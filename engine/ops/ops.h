@@ -27,6 +27,16 @@ static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
 }
+/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup on a CPU, where several would
+ * only wait for each other; on a GPU up to 256, as long as each has four loads to do: a core runs few work groups at
+ * once (16 to 32), and needs some thousand lanes to hide memory behind. */
+static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
+{
+    const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, 256u);
+    uint32_t lanes = lim->subgroup_size;
+    while (!lim->cpu && 2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
+    return lanes;
+}
 /* The most that one binding holds, as a multiple of VKT_ALIGN_BYTES: what larger tensors are cut into. */
 static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {

@@ -94,10 +94,10 @@ static way way_of(const vkt_emit *e, reduction *r)
     dim *run = &r->reduced[r->n_reduced - 1];
     const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
     way w = { .along = run->stride == 1, .width = 1, .lanes = e->lim->cpu ? e->lim->subgroup_size : 64, .rows = 1 };
-    if (w.along) w.lanes = e->lim->subgroup_size;
     if (w.along ? all_multiples_of_4(r, run)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
+    if (w.along) w.lanes = vkt_lanes_for(e->lim, run->size / w.width);
     const uint32_t turn = w.along ? w.width * w.lanes : 1, chunk = 64 * turn;
     w.last = run->size;
     if (run->size > 2 * chunk) {

@@ -33,7 +33,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *ou
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
     s.columns = z->layout == VKT_BATCH_LAST;
     s.by_lane = !s.columns && K <= 64;
-    s.lanes = e->lim->subgroup_size;
+    s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size : vkt_lanes_for(e->lim, K);
     if (z->bytes > most) s.window = s.columns ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
     if (s.window == 0 || K > VKT_MAX_CLASSES) {
         vkt_emit_error(

@@ -84,12 +84,12 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* How many steps of `stride` elements fit into a window, so that the next one begins at VKT_ALIGN_BYTES and at a vec4.
- */
+/* How many steps of `stride` elements fit into a window, so that the next one begins at VKT_ALIGN_BYTES, also in 16
+ * bits, and at a vec4. */
 static uint64_t steps_in_window(const vkt_emit *e, uint32_t stride, uint32_t all)
 {
     const uint64_t most = vkt_window_bytes(e->lim) / 4 / stride;
-    return most >= all ? all : most - most % VKT_MAX(vkt_window_step(stride), 4u);
+    return most >= all ? all : most - most % VKT_MAX(2 * vkt_window_step(stride), 4u);
 }
 
 static void to_layout_emit(const vkt_node *n, vkt_emit *e)
@@ -122,11 +122,12 @@ static void to_layout_emit(const vkt_node *n, vkt_emit *e)
                                            (uint32_t)f,
                                            (uint32_t)VKT_MIN(features - f, features_most) };
             const uint64_t samples = VKT_MIN(batch - 4 * c, 4 * columns_most);
-            const uint64_t rows_at = c * features * 16, rows_bytes = samples * features * 4;
-            const uint64_t last_at = f * pitch4 * 16, last_bytes = (uint64_t)pc.features * pitch4 * 16;
-            const vkt_bind bind[] = { [RELAYOUT_X] = { n->in[0], to ? rows_at : last_at, to ? rows_bytes : last_bytes },
-                                      [RELAYOUT_Y] = { n->out[0], to ? last_at : rows_at,
-                                                       to ? last_bytes : rows_bytes } };
+            const uint64_t rows_at = c * features * 4, rows_n = samples * features;
+            const uint64_t last_at = f * pitch4 * 4, last_n = (uint64_t)pc.features * pitch4 * 4;
+            const vkt_bind bind[] = { [RELAYOUT_X] =
+                                          vkt_part(e, n->in[0], to ? rows_at : last_at, to ? rows_n : last_n),
+                                      [RELAYOUT_Y] =
+                                          vkt_part(e, n->out[0], to ? last_at : rows_at, to ? last_n : rows_n) };
             vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
                              vkt_groups(pc.columns, spec[0], 1), (uint32_t)vkt_groups(pc.features, 4, RELAYOUT_CHUNK),
                              1);
@@ -158,6 +159,7 @@ const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .attr_bytes = sizeof(vkt_layout_attr),
                                   .infer = to_layout_infer,
                                   .emit = to_layout_emit,
+                                  .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
                                   .backward = to_layout_backward,
                                   .sample = to_layout_sample,
                                   .tol_why = "exact: a copy",

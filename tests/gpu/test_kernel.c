@@ -114,8 +114,9 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_test_error_says("PHILOX_TEST");
     assert_null(p);
     for (int id = 1; id < VKT_K_COUNT; id++) {
-        if (!(vkt_kernel_get((vkt_kernel_id)id)->flags & VKT_KF_SUBGROUP)) continue;
-        const uint32_t wrong[] = { ctx->limits.subgroup_size * 2 };
+        const uint32_t flags = vkt_kernel_get((vkt_kernel_id)id)->flags, size = ctx->limits.subgroup_size;
+        if (!(flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS))) continue;
+        const uint32_t wrong[] = { flags & VKT_KF_SUBGROUP ? size * 2 : size * 3 / 2 };
         assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)id, false, 0, wrong, 1, &p), VKT_E_ARG);
     }
     vkt_ctx_destroy(&ctx);

@@ -35,9 +35,9 @@ typedef struct harness_view {
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
-/* The device as it is, with what can be stored in 16 bits stored so: as f16, and as bf16. A value that is may be off by
- * half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored. */
-extern const harness_view harness_half_views[2];
+/* With what can be stored in 16 bits stored so, on the device as it is and with small bindings. A value that is may be
+ * off by half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored. */
+extern const harness_view harness_half_views[4];
 
 /* What is wrong, one entry per fault, each with a line that reproduces it. */
 typedef struct harness_report {

@@ -86,7 +86,8 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-static void check(subject *s, uint64_t force, uint32_t tile)
+/* `half`: once more with pictures in 16 bits. */
+static void check(subject *s, uint64_t force, uint32_t tile, bool half)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
     harness_report report = { .faults = 0 };
@@ -94,6 +95,12 @@ static void check(subject *s, uint64_t force, uint32_t tile)
     subject_forward(s);
     subject_backward(s);
     harness_check_in(harness_ctx, s, &view, &report);
+    if (half && !report.faults) {
+        harness_view in_half = harness_half_views[s->seed % 2];
+        in_half.force = force;
+        harness_check_in(harness_ctx, s, &in_half, &report);
+        assert_int_equal(report.halves, 1);
+    }
     if (report.faults) fail_msg("%s", report.text);
 }
 
@@ -107,7 +114,7 @@ static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uin
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
     subject_take(&s, vkt_matmul(s.g, s.in[0].t, s.in[1].t, ta, tb));
-    check(&s, force, tile);
+    check(&s, force, tile, false);
     subject_free(&s);
 }
 
@@ -143,15 +150,15 @@ typedef struct conv {
 } conv;
 
 /* y = conv2d(x, w, bias) and all gradients. */
-static void check_conv(const conv *c)
+static void check_conv(const conv *c, uint64_t seed)
 {
     subject s;
-    subject_begin(&s, 1);
+    subject_begin(&s, seed);
     subject_input(&s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
     subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
-    check(&s, VKT_V(SHARED), c->tile);
+    check(&s, VKT_V(SHARED), c->tile, true);
     subject_free(&s);
 }
 
@@ -170,7 +177,7 @@ static void every_tile_convolves(void **state)
         { vkt_shape4(200, 16, 1, 1), vkt_shape4(24, 16, 1, 1), { .stride = { 1, 1 } }, 32032 },
     };
     const size_t first = vkt_env_int("VKT_TEST_SMALL", 0) ? 2 : 0;
-    for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i]);
+    for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
 int main(void)

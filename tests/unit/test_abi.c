@@ -210,7 +210,7 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
-        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && t->spec != STORAGE_SPEC)
+        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && t->spec != STORAGE_SPEC && t->spec != SUBGROUPS_SPEC)
             snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);

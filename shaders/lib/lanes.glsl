@@ -1,0 +1,54 @@
+// lanes.glsl - sums, maxima and choices over all lanes of a work group; every lane gets the result
+// A work group is one full subgroup (on CPUs, where it is as wide as the machine) or several: each adds up by shuffles, then all
+// add the subgroups' results from shared memory, first to last. What is not needed is not there: the number of subgroups is
+// known when the pipeline is made. Deterministic: the order depends on the number of lanes and the size of subgroups alone.
+// All lanes of a work group must come here together.
+// source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles in place of shared memory within a subgroup
+#include "abi/lanes.abi.h"
+layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
+const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;
+shared uvec2 subgroup_result[SUBGROUPS_MOST];
+
+// All lanes see what the first lane of each subgroup brought; barrier() again before the next one.
+void show_subgroups(uvec2 v)
+{
+    if (gl_SubgroupInvocationID == 0) subgroup_result[gl_SubgroupID] = v;
+    barrier();
+}
+
+float sum_of_lanes(float v)
+{
+    for (uint k = SUBGROUP_LANES / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+    if (SUBGROUPS == 1) return v;
+    show_subgroups(uvec2(floatBitsToUint(v), 0));
+    v = 0.0;
+    for (uint s = 0; s < SUBGROUPS; s++) v += uintBitsToFloat(subgroup_result[s].x);
+    barrier();
+    return v;
+}
+
+float max_of_lanes(float v)
+{
+    for (uint k = SUBGROUP_LANES / 2; k > 0; k /= 2) v = max(v, subgroupShuffleXor(v, k));
+    if (SUBGROUPS == 1) return v;
+    show_subgroups(uvec2(floatBitsToUint(v), 0));
+    for (uint s = 0; s < SUBGROUPS; s++) v = max(v, uintBitsToFloat(subgroup_result[s].x));
+    barrier();
+    return v;
+}
+
+// The pair with the largest x, and of those the one with the smallest y.
+uvec2 better_of(uvec2 a, uvec2 b)
+{
+    return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;
+}
+
+uvec2 best_of_lanes(uvec2 v)
+{
+    for (uint k = SUBGROUP_LANES / 2; k > 0; k /= 2) v = better_of(v, subgroupShuffleXor(v, k));
+    if (SUBGROUPS == 1) return v;
+    show_subgroups(v);
+    for (uint s = 0; s < SUBGROUPS; s++) v = better_of(v, subgroup_result[s]);
+    barrier();
+    return v;
+}
