@@ -14,6 +14,7 @@
  * and tuning files. */
 #define VKT_VARIANTS(X)                                                                             \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
+    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \
