@@ -61,6 +61,39 @@ static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *se
     return VKT_OK;
 }
 
+/* For the graph as it is now. The caller frees, in any case. */
+static vkt_result open_walk(walk *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
+{
+    *w = (walk){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
+    w->wanted = vkt_alloc_array(&g->host, w->n_values, sizeof *w->wanted);
+    w->grad = vkt_alloc_array(&g->host, w->n_values, sizeof *w->grad);
+    if (!w->wanted || !w->grad) return vkt_fail_nomem(&g->host, "backward", w->n_values);
+    find_wanted(w, wrt, n_wrt);
+    g->wanted = w->wanted;
+    g->n_wanted = w->n_values;
+    return VKT_OK;
+}
+
+static void close_walk(walk *w)
+{
+    w->g->wanted = NULL;
+    vkt_free(&w->g->host, w->wanted);
+    vkt_free(&w->g->host, w->grad);
+}
+
+/* Lets the node of the loss become one with those before it, now that all gradients that are wanted are known. */
+static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
+{
+    walk w;
+    const uint32_t producer = g->values[loss.id].producer;
+    vkt_node *n = producer ? g->nodes[producer - 1] : NULL;
+    if (!n || !n->op->fuse || n->out[0].id != loss.id) return VKT_OK;
+    const vkt_result r = open_walk(&w, g, wrt, n_wrt);
+    if (r == VKT_OK) n->op->fuse(g, n, seed);
+    close_walk(&w);
+    return r == VKT_OK ? g->status : r;
+}
+
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                          const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads)
 {
@@ -71,20 +104,11 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
         if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
             return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
     }
-    walk w = { .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
-    w.wanted = vkt_alloc_array(&g->host, w.n_values, sizeof *w.wanted);
-    w.grad = vkt_alloc_array(&g->host, w.n_values, sizeof *w.grad);
-    vkt_result r = w.wanted && w.grad ? VKT_OK : vkt_fail_nomem(&g->host, "backward", w.n_values);
-    if (r == VKT_OK) {
-        find_wanted(&w, wrt, n_wrt);
-        g->wanted = w.wanted;
-        g->n_wanted = w.n_values;
-        r = run_walk(&w, outs, seeds, n_outs);
-        g->wanted = NULL;
-    }
+    walk w;
+    vkt_result r = open_walk(&w, g, wrt, n_wrt);
+    if (r == VKT_OK) r = run_walk(&w, outs, seeds, n_outs);
     for (uint32_t i = 0; r == VKT_OK && i < n_wrt; i++) grads[i] = w.grad[wrt[i].id];
-    vkt_free(&g->host, w.wanted);
-    vkt_free(&g->host, w.grad);
+    close_walk(&w);
     vkt_graph_error(g, r);
     return r;
 }
@@ -125,8 +149,9 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     vkt_result r = wrt && grads ? g->status : vkt_fail_nomem(&g->host, "backward", g->n_params * sizeof *wrt);
     if (r == VKT_OK) {
         for (size_t i = 0; i < g->n_params; i++) wrt[i].id = g->params[i];
-        r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
+        r = fuse(g, loss, seed, wrt, (uint32_t)g->n_params);
     }
+    if (r == VKT_OK) r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
     for (size_t i = 0; r == VKT_OK && i < g->n_params; i++) {
         if (grads[i].id)
             move_to_arena(g, g->params[i], grads[i]);

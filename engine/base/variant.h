@@ -14,6 +14,7 @@
  * and tuning files. */
 #define VKT_VARIANTS(X)                                                                             \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
+    X(FFT14, "fft14", "the same, of 14 x 14 points")                                                \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \
@@ -21,6 +22,9 @@
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it lies") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it lies") \
     X(PACKED, "packed", "matrix product: both operands are copied to panels first")                 \
+    X(LINE, "line", "one narrow layer under a loss: every sum in registers")                        \
+    X(WIDE, "wide", "network: eight samples a lane, weights handed round by shuffles")              \
+    X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")        \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")        \
     X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")
 

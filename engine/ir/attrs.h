@@ -29,6 +29,12 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
+/* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
+typedef struct vkt_mlp_attr {
+    uint32_t layers, params;
+    uint32_t grads; /* bit i: the gradient of input i is an output, in the order of the inputs; 0 in `mlp` */
+} vkt_mlp_attr;
+
 typedef struct vkt_shape_attr {
     vkt_shape shape;
 } vkt_shape_attr;

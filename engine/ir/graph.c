@@ -250,10 +250,10 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
     return r == VKT_OK;
 }
 
-/* Adds the values that infer stated. */
+/* Adds the values that infer stated, behind those that the node has already. */
 static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 {
-    for (uint32_t i = 0; i < f->n_out; i++) {
+    for (uint32_t i = n->n_out; i < f->n_out; i++) {
         vkt_value v = f->out[i].proto;
         if (i == 0)
             snprintf(v.name, sizeof v.name, "%.30s.%u", n->op->name, n->index);
@@ -273,31 +273,41 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
     return VKT_OK;
 }
 
+/* Gives n its op, inputs, attributes and outputs. */
+static vkt_result fill_node(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
+                            const void *attr)
+{
+    n->op = op;
+    n->g = g;
+    n->n_in = n_in;
+    n->attr = NULL;
+    memset(n->in, 0, sizeof n->in);
+    memcpy(n->in, in, n_in * sizeof *in);
+    if (op->uses_step) {
+        n->n_in = op->max_in + 1u;
+        n->in[op->max_in] = vkt_graph_step(g);
+    }
+    if (op->attr_bytes && !(n->attr = vkt_graph_copy(g, attr, op->attr_bytes))) return g->status;
+    VKT_TRY(g->status);
+    vkt_infer f = { .g = g, .n = n };
+    VKT_TRY(op->infer(&f));
+    return add_outputs(g, &f, n);
+}
+
 vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
                      vkt_tensor *outs)
 {
     if (outs) memset(outs, 0, VKT_MAX_OUT * sizeof *outs);
     if (!inputs_are_legal(g, op, in, n_in)) return (vkt_tensor){ 0 };
-    vkt_node proto = { .op = op, .g = g, .n_in = n_in };
-    memcpy(proto.in, in, n_in * sizeof *in);
-    if (op->uses_step) {
-        while (proto.n_in < op->max_in) proto.in[proto.n_in++] = (vkt_tensor){ 0 };
-        proto.in[proto.n_in++] = vkt_graph_step(g);
-    }
-    if (op->attr_bytes && !(proto.attr = vkt_graph_copy(g, attr, op->attr_bytes))) return (vkt_tensor){ 0 };
     vkt_node *n = vkt_alloc(&g->host, sizeof *n);
     vkt_result r = n ? vkt_grow(&g->host, &g->nodes, g->n_nodes, &g->cap_nodes, sizeof *g->nodes)
                      : vkt_fail_nomem(&g->host, "a node", sizeof *n);
-    if (r == VKT_OK) r = g->status;
     if (r == VKT_OK) {
-        *n = proto;
-        n->index = (uint32_t)g->n_nodes;
-        vkt_infer f = { .g = g, .n = n };
-        r = op->infer(&f);
-        if (r == VKT_OK) r = add_outputs(g, &f, n);
+        *n = (vkt_node){ .index = (uint32_t)g->n_nodes };
+        r = fill_node(g, n, op, in, n_in, attr);
     }
     if (r != VKT_OK) {
-        vkt_free(&g->host, (void *)(uintptr_t)proto.attr);
+        if (n) vkt_free(&g->host, (void *)(uintptr_t)n->attr);
         vkt_free(&g->host, n);
         vkt_graph_error(g, r);
         return (vkt_tensor){ 0 };
@@ -305,4 +315,18 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
     g->nodes[g->n_nodes++] = n;
     if (outs) memcpy(outs, n->out, sizeof n->out);
     return n->out[0];
+}
+
+void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr)
+{
+    vkt_node next = *n;
+    if (!inputs_are_legal(g, op, in, n_in)) return;
+    const vkt_result r = fill_node(g, &next, op, in, n_in, attr);
+    if (r == VKT_OK) {
+        vkt_free(&g->host, (void *)(uintptr_t)n->attr);
+        *n = next;
+    } else {
+        vkt_free(&g->host, (void *)(uintptr_t)next.attr);
+        vkt_graph_error(g, r);
+    }
 }

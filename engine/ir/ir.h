@@ -10,8 +10,8 @@
 #include "base/philox.h"
 #include "vktrain/graph.h"
 
-#define VKT_MAX_IN 8
-#define VKT_MAX_OUT 4
+#define VKT_MAX_IN 12
+#define VKT_MAX_OUT 10
 #define VKT_NAME_MAX 48
 
 typedef struct vkt_op vkt_op;
@@ -83,6 +83,14 @@ struct vkt_graph {
     size_t n_wanted;
 };
 
+/* What an op is to a row's `fuse`, which knows no other op by name. */
+typedef enum vkt_stage {
+    VKT_STAGE_NONE = 0,
+    VKT_STAGE_AFFINE, /* inputs x, w, bias or null: x w^T + bias */
+    VKT_STAGE_RELU,   /* input x: max(x, 0) */
+    VKT_STAGE_NETWORK /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
+} vkt_stage;
+
 /* One member of an op's attributes, for shapes files and names of benchmarks ("stride=2,2"). */
 typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
 typedef struct vkt_field {
@@ -108,6 +116,7 @@ struct vkt_op {
     uint8_t in_place;  /* bit i: output 0 may take the memory of input i, where all inputs named here have its type,
                         * shape and layout: whoever writes an element has read that of the input, and only he */
     bool prologue;     /* runs before every other node, whenever it was added */
+    vkt_stage stage;   /* what the op is to a chain of nodes that become one */
     uint32_t diff;     /* bit i: input i has a gradient */
     size_t attr_bytes; /* no padding in the struct of an op that picks variants: see vkt_node_key */
     /* Checks inputs and attributes, states outputs. */
@@ -122,6 +131,10 @@ struct vkt_op {
     /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
      * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
+    /* Called by vkt_backward for the node whose output 0 is the loss, before the walk and with what is wanted known:
+     * may make it, with the chain that leads to it, one node (vkt_node_become). `dloss` is what the walk will start
+     * from. */
+    void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Draws a legal random case; NULL: the op is tested through the one that it is the gradient of (tested_by). */
     void (*sample)(vkt_rng *r, vkt_case *c);
     const char *tested_by;
@@ -187,6 +200,10 @@ void vkt_unpack_value(const vkt_value *v, const void *physical, void *logical);
  * error; all outputs are in outs (may be NULL). attr is copied. */
 vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in, const void *attr,
                      vkt_tensor *outs);
+/* Makes n a node of another op over other inputs, which must be there before n. Its outputs stay the same values, and
+ * must be the first that the new op states; further ones are added. On an error n is as it was, and the status set. */
+void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
+                     const void *attr);
 vkt_tensor vkt_value_add(vkt_graph *g,
                          const vkt_value *proto); /* {0}: no memory, overflow, finished; sets the status */
 /* A constant of the graph; bytes are copied. */

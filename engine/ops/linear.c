@@ -104,6 +104,7 @@ const vkt_op vkt_op_linear = {
     .name = "linear",
     .min_in = 2,
     .max_in = 3,
+    .stage = VKT_STAGE_AFFINE,
     .diff = 1u << 0 | 1u << 1 | 1u << 2,
     .infer = infer,
     .emit = emit,

@@ -235,6 +235,7 @@ const vkt_op vkt_op_mse = {
     .infer = mse_infer,
     .emit = mse_emit,
     .backward = mse_backward,
+    .fuse = vkt_fuse_mlp_mse,
     .sample = mse_sample,
     .rel_tol = 8e-6f,
     .abs_tol = 1e-6f,

@@ -17,6 +17,8 @@ extern const vkt_op *const vkt_ops[];
 vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 /* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* The `fuse` of mse: with the layers before it, mlp_mse. */
+void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
 /* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock
  * too. */
 void vkt_step_advance(vkt_graph *g, bool update);

@@ -106,6 +106,17 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
 /* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
+typedef struct vkt_mlp_layer {
+    vkt_tensor weight; /* (O,I) */
+    vkt_tensor bias;   /* (O), or null */
+} vkt_mlp_layer;
+#define VKT_MLP_MAX_LAYERS 4
+#define VKT_MLP_MAX_WIDTH 128
+/* A fully connected network in one dispatch, and its gradient in one too: h = relu(h weight^T + bias), layer by layer,
+ * the last one without relu. x (B,I) -> (B,O of the last layer), BATCH_LAST (an x in ROWS is converted first). The
+ * same as vkt_linear and vkt_relu by turns; no width above VKT_MLP_MAX_WIDTH. */
+VKT_API vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint32_t n_layers);
+
 typedef struct vkt_conv2d_params {
     uint32_t stride[2];   /* along H and W; 0: 1 */
     uint32_t pad[2];      /* zeros on both sides */
@@ -162,7 +173,9 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 /* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of
- * target. */
+ * target. Where 1 to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, lead to y and to
+ * nothing else, vkt_backward makes network, loss and gradients one dispatch (VKT_NO_FUSE=1: leaves them as they are).
+ */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */

@@ -1,0 +1,10 @@
+/* mlp_pack.abi.h - see mlp_pack.comp. What a layer does not have is bound to anything and not read. */
+VKT_PUSH(vkt_mlp_pack_push,
+         VKT_U32(width0) VKT_U32(width1) VKT_U32(width2) VKT_U32(width3) VKT_U32(width4)
+         VKT_U32(rows1) VKT_U32(rows2) VKT_U32(rows3) VKT_U32(rows4)
+         VKT_U32(cols1) VKT_U32(cols2) VKT_U32(cols3) VKT_U32(cols4)
+         VKT_U32(bias1) VKT_U32(bias2) VKT_U32(bias3) VKT_U32(bias4)
+         VKT_U32(biased))    /* bit l-1: layer l has a bias */
+#define MLP_PACK_W   0 /* .. 3: f32 (M, K) of layer 1 to 4 */
+#define MLP_PACK_B   4 /* .. 7: f32 (M) */
+#define MLP_PACK_OUT 8
