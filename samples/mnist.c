@@ -214,6 +214,7 @@ static vkt_result run(vkt_ctx *ctx, const mnist_data *data, const train_options 
                                    .lr = o->lr,
                                    .seed = o->seed,
                                    .stream = o->stream,
+                                   .recompute = o->recompute,
                                    .precision = o->precision,
                                    .profile = o->profile != NULL };
     vkt_trainer *t;

@@ -112,6 +112,7 @@ struct vkt_op {
     uint8_t min_in, max_in; /* inputs beyond min_in are optional */
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
     bool side_effect;       /* kept though nothing reads its outputs (updates, reports) */
+    bool cheap;             /* quick beside what it reads and writes: may be run again where memory is short */
     uint8_t in_place;  /* bit i: output 0 may take the memory of input i, where all inputs named here have its type,
                         * shape and layout: whoever writes an element has read that of the input, and only he */
     bool prologue;     /* runs before every other node, whenever it was added */

@@ -1,8 +1,11 @@
 /* kernel/kernel.c - the rows of shaders/kernels.def as a table, and the pipelines made from them. */
 #include "kernel/kernel.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
@@ -150,18 +153,25 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-static vkt_result make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, VkShaderModule *out)
+/* A pipeline on its way. The Vulkan calls are any thread's; what they answer is looked at by the caller's thread. */
+typedef struct job {
+    const vkt_kernel_row *row;
+    entry *e;
+    VkResult module, pipeline;
+} job;
+
+static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, VkShaderModule *out)
 {
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = texel ? row->spv_texel_bytes : row->spv_bytes,
         .pCode = texel ? row->spv_texel : row->spv,
     };
-    return vkt_vk_check(ctx, ctx->vk.CreateShaderModule(ctx->device, &info, NULL, out), "vkCreateShaderModule");
+    return ctx->vk.CreateShaderModule(ctx->device, &info, NULL, out);
 }
 
-static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
-                                vkt_pipeline *p)
+static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
+                              vkt_pipeline *p)
 {
     const bool full = (row->flags & (VKT_KF_SUBGROUP | VKT_KF_SUBGROUPS)) != 0;
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
@@ -184,32 +194,68 @@ static vkt_result make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const k
                    .pSpecializationInfo = &spec },
         .layout = p->layout,
     };
+    return ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, NULL, &p->handle);
+}
+
+static void run_job(vkt_ctx *ctx, job *j)
+{
+    VkShaderModule module;
+    j->module = make_module(ctx, j->row, j->e->key.texel, &module);
+    if (j->module != VK_SUCCESS) return;
+    j->pipeline = make_pipeline(ctx, j->row, &j->e->key, module, &j->e->pipeline);
+    if (j->pipeline != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
+    ctx->vk.DestroyShaderModule(ctx->device, module, NULL);
+}
+
+/* Names the pipeline, or says what failed. */
+static vkt_result finish_job(vkt_ctx *ctx, const job *j)
+{
+    const key *k = &j->e->key;
+    VKT_TRY(vkt_vk_check(ctx, j->module, "vkCreateShaderModule"));
     char what[96];
-    snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", row->name, k->texel ? " (texel)" : "");
-    VKT_TRY(vkt_vk_check(
-        ctx, ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, NULL, &p->handle), what));
+    snprintf(what, sizeof what, "vkCreateComputePipelines for %s%s", j->row->name, k->texel ? " (texel)" : "");
+    VKT_TRY(vkt_vk_check(ctx, j->pipeline, what));
     char name[96];
-    size_t n = (size_t)snprintf(name, sizeof name, "%s%s", row->name, k->texel ? ".texel" : "");
+    size_t n = (size_t)snprintf(name, sizeof name, "%s%s", j->row->name, k->texel ? ".texel" : "");
     for (uint32_t i = 0; i < k->n_spec && n < sizeof name; i++)
         n += (size_t)snprintf(name + n, sizeof name - n, "%c%u", i ? ',' : ' ', k->spec[i]);
     if (k->storage && n < sizeof name) snprintf(name + n, sizeof name - n, " storage %x", k->storage);
-    vkt_name(ctx, VK_OBJECT_TYPE_PIPELINE, (uint64_t)p->handle, name);
+    vkt_name(ctx, VK_OBJECT_TYPE_PIPELINE, (uint64_t)j->e->pipeline.handle, name);
     vkt_log(&ctx->host, VKT_LOG_DEBUG, "pipeline %s", name);
     return VKT_OK;
 }
 
-static vkt_result make_entry(vkt_ctx *ctx, cache *c, const vkt_kernel_row *row, const key *k, entry *e)
+/* ---- making many: drivers compile here, and a thread each lets them do it at once ---- */
+
+enum { MOST_THREADS = 16 };
+
+typedef struct crew {
+    vkt_ctx *ctx;
+    job *jobs;
+    uint32_t n;
+    atomic_uint next;
+} crew;
+
+static void *work(void *user)
 {
-    variant *v = &c->variants[k->id][k->texel];
-    VKT_TRY(make_layouts(ctx, row, k->texel, v));
-    e->key = *k;
-    e->pipeline =
-        (vkt_pipeline){ .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? row->texels : 0 };
-    VkShaderModule module;
-    VKT_TRY(make_module(ctx, row, k->texel, &module));
-    const vkt_result r = make_pipeline(ctx, row, k, module, &e->pipeline);
-    ctx->vk.DestroyShaderModule(ctx->device, module, NULL);
-    return r;
+    crew *c = user;
+    for (uint32_t i; (i = atomic_fetch_add(&c->next, 1)) < c->n;) run_job(c->ctx, &c->jobs[i]);
+    return NULL;
+}
+
+/* All of them run, whatever fails: the first failure in their order is told, whichever thread was first. */
+static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
+{
+    crew c = { .ctx = ctx, .jobs = jobs, .n = n };
+    pthread_t threads[MOST_THREADS];
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MOST_THREADS + 1u));
+    uint32_t others = 0;
+    while (others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
+    work(&c);
+    while (others) pthread_join(threads[--others], NULL);
+    for (uint32_t i = 0; i < n; i++) VKT_TRY(finish_job(ctx, &jobs[i]));
+    return VKT_OK;
 }
 
 /* What a driver need not check. */
@@ -234,30 +280,81 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
     return VKT_OK;
 }
 
+typedef struct job_list {
+    job *list;
+    size_t n, cap;
+} job_list;
+
+/* Adds a job for `k`. */
+static vkt_result add_job(vkt_ctx *ctx, cache *c, const vkt_kernel_row *row, const key *k, job_list *jobs)
+{
+    variant *v = &c->variants[k->id][k->texel];
+    VKT_TRY(make_layouts(ctx, row, k->texel, v));
+    VKT_TRY(vkt_grow(&ctx->host, &jobs->list, jobs->n, &jobs->cap, sizeof *jobs->list));
+    entry *e = vkt_alloc(&ctx->host, sizeof *e);
+    if (!e) return vkt_fail_nomem(&ctx->host, "a pipeline", sizeof *e);
+    *e = (entry){ .key = *k,
+                  .pipeline = {
+                      .layout = v->layout, .set_layout = v->set_layout, .texels = k->texel ? row->texels : 0 } };
+    jobs->list[jobs->n++] = (job){ .row = row, .e = e };
+    return VKT_OK;
+}
+
+/* Finds the pipeline in the cache or among the jobs, or adds a job. */
+static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_list *jobs, const vkt_pipeline **out)
+{
+    const vkt_kernel_row *row = vkt_kernel_get(w->id);
+    VKT_TRY(check(ctx, w->id, row, w->spec, w->n_spec));
+    key k = { .id = (uint32_t)w->id, .texel = w->texel && row->texels, .storage = w->storage, .n_spec = w->n_spec };
+    if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
+    memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
+    VKT_TRY(make_room(ctx, c));
+    entry *e = *find(c, &k);
+    for (size_t i = 0; i < jobs->n && !e; i++)
+        if (memcmp(&jobs->list[i].e->key, &k, sizeof k) == 0) e = jobs->list[i].e;
+    if (!e) {
+        VKT_TRY(add_job(ctx, c, row, &k, jobs));
+        e = jobs->list[jobs->n - 1].e;
+    }
+    *out = &e->pipeline;
+    return VKT_OK;
+}
+
+/* Takes what was made into the cache. */
+static vkt_result keep(vkt_ctx *ctx, cache *c, job_list *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        VKT_TRY(make_room(ctx, c));
+        *find(c, &jobs->list[i].e->key) = jobs->list[i].e;
+        c->n++;
+        jobs->list[i].e = NULL;
+    }
+    return VKT_OK;
+}
+
+vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint32_t n, const vkt_pipeline **out)
+{
+    cache *c = cache_open(ctx);
+    if (!c) return VKT_E_NOMEM;
+    job_list jobs = { .n = 0 };
+    vkt_result r = VKT_OK;
+    for (uint32_t i = 0; i < n && r == VKT_OK; i++) r = want(ctx, c, &wants[i], &jobs, &out[i]);
+    if (r == VKT_OK) r = run_jobs(ctx, jobs.list, (uint32_t)jobs.n);
+    if (r == VKT_OK) r = keep(ctx, c, &jobs);
+    for (size_t i = 0; i < jobs.n; i++) {
+        entry *e = jobs.list[i].e; /* NULL: kept */
+        if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, NULL);
+        vkt_free(&ctx->host, e);
+    }
+    vkt_free(&ctx->host, jobs.list);
+    return r;
+}
+
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out)
 {
-    const vkt_kernel_row *row = vkt_kernel_get(id);
-    VKT_TRY(check(ctx, id, row, spec, n_spec));
-    key k = { .id = (uint32_t)id, .texel = texel && row->texels, .storage = storage, .n_spec = n_spec };
-    if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = spec[0] / ctx->limits.subgroup_size;
-    memcpy(k.spec, spec, n_spec * sizeof *spec);
-
-    cache *c = cache_open(ctx);
-    if (!c) return VKT_E_NOMEM;
-    VKT_TRY(make_room(ctx, c));
-    entry **place = find(c, &k);
-    if (!*place) {
-        entry *e = vkt_alloc(&ctx->host, sizeof *e);
-        if (!e) return vkt_fail_nomem(&ctx->host, "a pipeline", sizeof *e);
-        const vkt_result r = make_entry(ctx, c, row, &k, e);
-        if (r != VKT_OK) {
-            vkt_free(&ctx->host, e);
-            return r;
-        }
-        *place = e;
-        c->n++;
-    }
-    *out = &(*place)->pipeline;
+    const vkt_pipeline *found;
+    VKT_TRY(vkt_pipelines_get(ctx, &(vkt_pipeline_want){ id, texel, storage, spec, n_spec }, 1, &found));
+    *out = found;
     return VKT_OK;
 }

@@ -30,5 +30,15 @@ typedef struct vkt_pipeline {
  * VKT_E_DRIVER, VKT_E_NOMEM. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
+/* The same for n of them; those that are not there yet are made by as many threads as the machine has cores. Of several
+ * failures the first in the order of `wants` is told. */
+typedef struct vkt_pipeline_want {
+    vkt_kernel_id id;
+    bool texel;
+    uint32_t storage;
+    const uint32_t *spec;
+    uint32_t n_spec;
+} vkt_pipeline_want;
+vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint32_t n, const vkt_pipeline **out);
 
 #endif

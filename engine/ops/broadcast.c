@@ -213,6 +213,7 @@ const vkt_op vkt_op_expand = {
     .name = "expand",
     .min_in = 1,
     .max_in = 1,
+    .cheap = true,
     .diff = 1u << 0,
     .attr_bytes = sizeof(vkt_expand_attr),
     .infer = expand_infer,

@@ -171,6 +171,7 @@ const vkt_op vkt_op_gather_rows = {
     .name = "gather_rows",
     .min_in = 2,
     .max_in = 2,
+    .cheap = true,
     .uses_step = true,
     .attr_bytes = sizeof(vkt_gather_attr),
     .infer = rows_infer,

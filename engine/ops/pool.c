@@ -252,6 +252,7 @@ const vkt_op vkt_op_pool2d = {
     .name = "pool2d",
     .min_in = 1,
     .max_in = 1,
+    .cheap = true,
     .diff = 1,
     .attr_bytes = sizeof(vkt_pool2d_attr),
     .infer = pool_infer,

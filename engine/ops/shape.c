@@ -155,6 +155,7 @@ static const vkt_field layout_fields[] = { VKT_FIELD(vkt_layout_attr, layout, U3
 const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .min_in = 1,
                                   .max_in = 1,
+                                  .cheap = true,
                                   .diff = 1u << 0,
                                   .attr_bytes = sizeof(vkt_layout_attr),
                                   .infer = to_layout_infer,

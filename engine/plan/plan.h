@@ -61,6 +61,11 @@ typedef struct vkt_plan_options {
     vkt_access_fn access;
 } vkt_plan_options;
 
+/* Before the plan: where it lowers the peak of memory, dispatches of `cheap` rows are put into e->list again, so that
+ * their outputs need not be kept. *again: how many dispatches. VKT_E_NOMEM leaves a list that is right, for
+ * vkt_lower_free. */
+vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again);
+
 /* Plans, and puts e->list into the order that the plan is for: the graph's, or one of fewer barriers that takes no more
  * memory. On VKT_OK the caller frees with vkt_plan_free. VKT_E_DEVICE_MEMORY: a value is larger than a block may be. */
 vkt_result vkt_plan_make(vkt_emit *e, const vkt_plan_options *o, vkt_plan *out);

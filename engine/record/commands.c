@@ -42,17 +42,27 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
     return VKT_OK;
 }
 
-static vkt_result make_pipelines(vkt_program *p)
+static vkt_result find_wants(const vkt_program *p, vkt_pipeline_want *wants)
 {
     for (size_t i = 0; i < p->lowered.n; i++) {
         const vkt_dispatch *d = &p->lowered.list[i];
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)d->kernel);
         const bool texel = use_texels(p, d, row);
         VKT_TRY(check_dispatch(p, d, row, texel ? row->texels : 0));
-        VKT_TRY(vkt_pipeline_get(p->ctx, (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec,
-                                 &p->pipelines[i]));
+        wants[i] = (vkt_pipeline_want){ (vkt_kernel_id)d->kernel, texel, d->storage, d->spec, d->n_spec };
     }
     return VKT_OK;
+}
+
+static vkt_result make_pipelines(vkt_program *p)
+{
+    const vkt_host *h = &p->ctx->host;
+    vkt_pipeline_want *wants = vkt_alloc_array(h, p->lowered.n, sizeof *wants);
+    if (!wants) return vkt_fail_nomem(h, "a program", p->lowered.n * sizeof *wants);
+    vkt_result r = find_wants(p, wants);
+    if (r == VKT_OK) r = vkt_pipelines_get(p->ctx, wants, (uint32_t)p->lowered.n, p->pipelines);
+    vkt_free(h, wants);
+    return r;
 }
 
 static vkt_result make_pool(vkt_program *p)

@@ -44,6 +44,7 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     static const char *const hazards[] = { "reads", "overwrites what was read as", "overwrites" };
     vkt_text_add(t, "commands: %zu dispatches, %zu barriers between them (%zu in the order of the graph)\n",
                  p->lowered.n, p->plan.n_barriers, p->plan.emitted_barriers);
+    if (p->again) vkt_text_add(t, "recomputed: %u of these run again instead of keeping what they made\n", p->again);
     size_t next = 0;
     uint32_t part = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
@@ -101,6 +102,7 @@ void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
                             .lower_bound_bytes = p->plan.lower_bound_bytes,
                             .dispatches = (uint32_t)p->lowered.n,
                             .barriers = (uint32_t)p->plan.n_barriers,
+                            .recomputed = p->again,
                             .submissions = p->parts.n };
     out->bytes[VKT_MEM_ACTIVATIONS] = p->plan.packed_bytes + p->plan.input_bytes;
     out->bytes[VKT_MEM_SCRATCH] = p->plan.const_bytes;

@@ -93,7 +93,7 @@ static vkt_access access_of(uint16_t kernel)
     return (vkt_access){ row->reads, row->writes };
 }
 
-static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
+static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool recompute)
 {
     vkt_graph *g = p->g;
     VKT_TRY(vkt_tuning_use(p->ctx));
@@ -106,6 +106,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision)
     vkt_free(&p->ctx->host, live);
     if (r != VKT_OK) return r;
     p->options.access = access_of;
+    if (recompute) VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
@@ -214,7 +215,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
         return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
     VKT_TRY(finish_graph(p));
     VKT_TRY(match_store(p));
-    VKT_TRY(lower_and_plan(p, params->precision));
+    VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);

@@ -44,6 +44,7 @@ struct vkt_program {
     char name[VKT_NAME_MAX];
     vkt_emit lowered;
     vkt_plan plan;
+    uint32_t again; /* dispatches that run again instead of keeping what they made */
     vkt_plan_options options;
 
     vkt_buffer **blocks; /* plan.n_blocks of them */

@@ -71,9 +71,12 @@ static vkt_result build(vkt_trainer *t)
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
     vkt_binding arrays[3];
     vkt_feed_bind(&t->feed, v, arrays);
-    const vkt_program_params pp = {
-        .name = "train", .arrays = arrays, .n_arrays = 3, .profile = p->profile, .precision = p->precision
-    };
+    const vkt_program_params pp = { .name = "train",
+                                    .arrays = arrays,
+                                    .n_arrays = 3,
+                                    .profile = p->profile,
+                                    .recompute = p->recompute,
+                                    .precision = p->precision };
     VKT_TRY(vkt_program_create(t->ctx, t->g, t->store, &pp, &t->program));
     VKT_TRY(make_summary(t));
     if (p->validation) VKT_TRY(vkt_evaluator_create(t, p->validation, &t->validation));

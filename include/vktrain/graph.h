@@ -303,7 +303,8 @@ typedef struct vkt_program_params {
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
     uint32_t n_arrays;
     uint64_t max_bytes; /* refuse a plan above this; 0: only the context's cap counts */
-    bool profile;       /* record a second command buffer with a timestamp around every dispatch */
+    bool recompute; /* make cheap activations again where that lowers the peak of memory: the same bits, more time */
+    bool profile;   /* record a second command buffer with a timestamp around every dispatch */
     vkt_precision precision;
 } vkt_program_params;
 
@@ -351,6 +352,7 @@ typedef struct vkt_plan_info {
     uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
     uint64_t largest_buffer_bytes;
     uint32_t dispatches, barriers;
+    uint32_t recomputed;  /* dispatches that are there for vkt_program_params.recompute */
     uint32_t submissions; /* of a run; 0: not known before the third */
 } vkt_plan_info;
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);

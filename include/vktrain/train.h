@@ -67,6 +67,7 @@ typedef struct vkt_trainer_params {
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit) */
     bool no_shuffle;               /* rows in the order of the data set, every epoch */
     uint32_t workers;              /* threads that fill batches when streaming; 0: 2 */
+    bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
 } vkt_trainer_params;

@@ -14,6 +14,7 @@ enum {
     OPT_BATCH,
     OPT_LR,
     OPT_OPTIMIZER,
+    OPT_RECOMPUTE,
     OPT_PRECISION,
     OPT_SEED,
     OPT_PATIENCE,
@@ -41,6 +42,8 @@ static const struct argp_option table[] = {
     { "batch", OPT_BATCH, "N", 0, "samples per step (128)", 2 },
     { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 2 },
     { "optimizer", OPT_OPTIMIZER, "NAME", 0, "adam (default), keras-adam, sgd, momentum or nesterov (0.9)", 2 },
+    { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
+      2 },
     { "precision", OPT_PRECISION, "NAME", 0,
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
     { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout (1)", 2 },
@@ -150,6 +153,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_BATCH: o->batch = integer32(state, "batch", text, 1); break;
     case OPT_LR: o->lr = rate(state, text); break;
     case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
+    case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_SEED: o->seed = integer(state, "seed", text, 0, UINT64_MAX); break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;

@@ -11,6 +11,7 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
+    bool recompute;
     vkt_precision precision;
     uint64_t seed, memory_limit_bytes;
     const char *checkpoint, *resume, *save;

@@ -122,6 +122,35 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
+static void many_pipelines_are_made_at_once(void **state)
+{
+    (void)state;
+    enum { N = 60, DIFFERENT = 40 };
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    uint32_t lanes[N];
+    vkt_pipeline_want wants[N];
+    const vkt_pipeline *all[N], *one;
+    for (uint32_t i = 0; i < N; i++) {
+        lanes[i] = i % DIFFERENT + 1;
+        wants[i] = (vkt_pipeline_want){ VKT_K_PHILOX_TEST, false, 0, &lanes[i], 1 };
+    }
+    lanes[7] = lanes[9] = 0;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_pipelines_get(ctx, wants, N, all), VKT_E_ARG);
+    vkt_test_error_says("got 0");
+    vkt_test_expect_errors(false);
+    lanes[7] = 8;
+    lanes[9] = 10;
+    assert_int_equal(vkt_pipelines_get(ctx, wants, N, all), VKT_OK);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_true(all[i]->handle != VK_NULL_HANDLE);
+        assert_ptr_equal(all[i], all[i % DIFFERENT]);
+        assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &lanes[i], 1, &one), VKT_OK);
+        assert_ptr_equal(one, all[i]);
+    }
+    vkt_ctx_destroy(&ctx);
+}
+
 /* Host allocations and Vulkan calls, failing one after the other. */
 static void pipelines_survive_every_failure(void **state)
 {
@@ -161,9 +190,8 @@ static void pipelines_survive_every_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(device_and_host_draw_the_same_numbers),
-        TEST(pipelines_are_made_once),
-        TEST(pipelines_refuse_nonsense),
+        TEST(device_and_host_draw_the_same_numbers), TEST(pipelines_are_made_once),
+        TEST(many_pipelines_are_made_at_once),       TEST(pipelines_refuse_nonsense),
         TEST(pipelines_survive_every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

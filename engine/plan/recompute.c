@@ -1,0 +1,249 @@
+/* plan/recompute.c - less memory for more work: cheap values are made again before their late readers instead of being
+ * kept through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
+ *
+ * Where most bytes are alive, the node is taken whose outputs wait there for a later reader and are largest, as long as
+ * its row is `cheap`, what it reads is alive at that reader anyway, and nobody has changed that meanwhile. Its
+ * dispatches are put before the reader once more, with outputs of their own, until nothing helps: every time a first
+ * run loses a reader, so there is an end. Kernels are deterministic and the step state is the step's, so the bits are
+ * the same. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+
+typedef struct span {
+    uint32_t first, last; /* dispatches */
+} span;
+
+typedef struct remaker {
+    vkt_emit *e;
+    vkt_access_fn access;
+    uint32_t first_new;  /* ids from here on are of second runs, which are not repeated */
+    span *lives;         /* by root value, as the list is */
+    size_t n_lives;      /* room in it */
+    uint64_t *alive;     /* by dispatch: bytes */
+    size_t cap_dispatch; /* room in it */
+    uint32_t peak;       /* the first dispatch with the most */
+} remaker;
+
+enum { MOST_ROOTS = 24 }; /* a cheap node binds few values */
+
+/* The dispatches first to end - 1 of one node, and what making them again would do. */
+typedef struct candidate {
+    uint32_t first, end;
+    uint32_t roots[MOST_ROOTS]; /* what they bind */
+    bool made[MOST_ROOTS];      /* written by them */
+    bool late[MOST_ROOTS];      /* made, not touched at the peak, and read behind it */
+    uint32_t n_roots;
+    uint32_t reader; /* the first of those reads */
+    uint64_t gain_bytes;
+} candidate;
+
+static uint32_t root_of(const vkt_emit *e, vkt_tensor t)
+{
+    return t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
+}
+
+static const vkt_value *value_of(const vkt_emit *e, uint32_t root)
+{
+    return vkt_lowered_value(e, (vkt_tensor){ root });
+}
+
+static bool is_packed(const vkt_emit *e, uint32_t root)
+{
+    return vkt_is_packed(value_of(e, root));
+}
+
+static uint64_t bytes_of(const vkt_emit *e, uint32_t root)
+{
+    return vkt_round_up(value_of(e, root)->bytes, VKT_ALIGN_BYTES);
+}
+
+/* ---- what is alive ---- */
+
+static vkt_result make_room(remaker *m)
+{
+    const size_t values = m->e->g->n_values + m->e->n_extra;
+    if (values > m->n_lives) {
+        vkt_free(&m->e->host, m->lives);
+        m->n_lives = 2 * values;
+        m->lives = vkt_alloc_array(&m->e->host, m->n_lives, sizeof *m->lives);
+    }
+    if (m->e->n > m->cap_dispatch) {
+        vkt_free(&m->e->host, m->alive);
+        m->cap_dispatch = 2 * m->e->n;
+        m->alive = vkt_alloc_array(&m->e->host, m->cap_dispatch, sizeof *m->alive);
+    }
+    return m->lives && m->alive ? VKT_OK : vkt_fail_nomem(&m->e->host, "recomputation", values * sizeof *m->lives);
+}
+
+static vkt_result look(remaker *m)
+{
+    const vkt_emit *e = m->e;
+    VKT_TRY(make_room(m));
+    const size_t values = e->g->n_values + e->n_extra;
+    for (size_t i = 0; i < values; i++) m->lives[i] = (span){ UINT32_MAX, 0 };
+    for (uint32_t d = 0; d < e->n; d++)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
+            if (!e->list[d].bind[b].t.id) continue;
+            span *s = &m->lives[root_of(e, e->list[d].bind[b].t)];
+            s->first = VKT_MIN(s->first, d);
+            s->last = VKT_MAX(s->last, d);
+        }
+    for (uint32_t i = 1; i < e->g->n_values; i++)
+        if (e->g->values[i].keep) m->lives[root_of(e, (vkt_tensor){ i })] = (span){ 0, UINT32_MAX };
+    memset(m->alive, 0, e->n * sizeof *m->alive);
+    for (uint32_t i = 1; i < values; i++)
+        for (uint32_t d = m->lives[i].first; is_packed(e, i) && d < e->n && d <= m->lives[i].last; d++)
+            m->alive[d] += bytes_of(e, i);
+    m->peak = 0;
+    for (uint32_t d = 1; d < e->n; d++)
+        if (m->alive[d] > m->alive[m->peak]) m->peak = d;
+    return VKT_OK;
+}
+
+/* ---- who may be made again ---- */
+
+static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
+{
+    for (uint32_t b = 0; b < e->list[d].n_bind; b++)
+        if (e->list[d].bind[b].t.id && root_of(e, e->list[d].bind[b].t) == root) return true;
+    return false;
+}
+
+/* Whether a dispatch of [from, to) writes what `root` may share memory with: itself, or an arena of its role. */
+static bool is_written(const remaker *m, uint32_t root, uint32_t from, uint32_t to)
+{
+    const vkt_emit *e = m->e;
+    const vkt_role role = value_of(e, root)->role;
+    const bool alone = is_packed(e, root) || role == VKT_ROLE_INPUT || role == VKT_ROLE_CONST;
+    for (uint32_t d = from; d < to; d++)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
+            if (!e->list[d].bind[b].t.id || !(m->access(e->list[d].kernel).writes >> b & 1)) continue;
+            const uint32_t other = root_of(e, e->list[d].bind[b].t);
+            if (alone ? other == root : value_of(e, other)->role == role) return true;
+        }
+    return false;
+}
+
+/* False where there are too many. */
+static bool find_roots(const vkt_emit *e, candidate *c)
+{
+    for (uint32_t d = c->first; d < c->end; d++)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
+            if (!e->list[d].bind[b].t.id) continue;
+            const uint32_t root = root_of(e, e->list[d].bind[b].t);
+            uint32_t i = 0;
+            while (i < c->n_roots && c->roots[i] != root) i++;
+            if (i == MOST_ROOTS) return false;
+            if (i == c->n_roots) c->roots[c->n_roots++] = root;
+        }
+    return true;
+}
+
+/* The first reader of `root` behind the peak; 0: none, or the peak is one. */
+static uint32_t late_reader(const remaker *m, uint32_t root)
+{
+    if (touches(m->e, m->peak, root)) return 0;
+    for (uint32_t d = m->peak + 1; d < m->e->n && d <= m->lives[root].last; d++)
+        if (touches(m->e, d, root)) return d;
+    return 0;
+}
+
+/* Whether making the run again helps, and may be done. */
+static bool judge(const remaker *m, candidate *c)
+{
+    if (!find_roots(m->e, c)) return false;
+    uint64_t idle_bytes = 0; /* what the second run makes and nobody reads */
+    c->reader = UINT32_MAX;
+    for (uint32_t i = 0; i < c->n_roots; i++) {
+        const uint32_t root = c->roots[i];
+        c->made[i] = is_written(m, root, c->first, c->end);
+        if (!c->made[i]) continue;
+        if (root >= m->first_new) return false;
+        if (!is_packed(m->e, root) || m->lives[root].first < c->first || m->lives[root].last == UINT32_MAX)
+            return false;
+        const uint32_t reader = late_reader(m, root);
+        c->late[i] = reader != 0;
+        *(reader ? &c->gain_bytes : &idle_bytes) += bytes_of(m->e, root);
+        if (reader) c->reader = VKT_MIN(c->reader, reader);
+    }
+    if (!c->gain_bytes || m->alive[c->reader] + idle_bytes > m->alive[m->peak]) return false;
+    for (uint32_t i = 0; i < c->n_roots; i++) {
+        if (c->made[i]) continue;
+        const bool there = !is_packed(m->e, c->roots[i]) || m->lives[c->roots[i]].last >= c->reader;
+        if (!there || is_written(m, c->roots[i], c->end, c->reader)) return false;
+    }
+    return true;
+}
+
+static bool find_best(const remaker *m, candidate *best)
+{
+    const vkt_emit *e = m->e;
+    best->gain_bytes = 0;
+    for (uint32_t first = 0, end; first < m->peak; first = end) {
+        for (end = first + 1; end < e->n && e->list[end].node == e->list[first].node; end++) {
+        }
+        candidate c = { .first = first, .end = end };
+        const vkt_op *op = e->g->nodes[e->list[first].node]->op;
+        if (op->cheap && end <= m->peak && judge(m, &c) && c.gain_bytes > best->gain_bytes) *best = c;
+    }
+    return best->gain_bytes > 0;
+}
+
+/* ---- making again ---- */
+
+/* A value like `root`, and the new id. */
+static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
+{
+    VKT_TRY(vkt_grow(&e->host, &e->extra, e->n_extra, &e->cap_extra, sizeof *e->extra));
+    vkt_value v = *value_of(e, root);
+    char name[VKT_NAME_MAX];
+    snprintf(name, sizeof name, "%.40s again", v.name);
+    memcpy(v.name, name, sizeof name);
+    *id = (uint32_t)(e->g->n_values + e->n_extra);
+    e->extra[e->n_extra++] = v;
+    return VKT_OK;
+}
+
+/* In dispatches from to end - 1, what is bound as roots[i] is bound as ids[i], where `which` says so. */
+static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
+{
+    for (size_t d = from; d < end; d++)
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++)
+            for (uint32_t i = 0; e->list[d].bind[b].t.id && i < c->n_roots; i++)
+                if (which[i] && root_of(e, e->list[d].bind[b].t) == c->roots[i]) {
+                    e->list[d].bind[b].t.id = ids[i];
+                    break;
+                }
+}
+
+static vkt_result make_again(vkt_emit *e, const candidate *c)
+{
+    const uint32_t n = c->end - c->first;
+    uint32_t ids[MOST_ROOTS] = { 0 };
+    for (uint32_t k = 0; k < n; k++) VKT_TRY(vkt_grow(&e->host, &e->list, e->n + k, &e->cap, sizeof *e->list));
+    for (uint32_t i = 0; i < c->n_roots; i++)
+        if (c->made[i]) VKT_TRY(add_value(e, c->roots[i], &ids[i]));
+    memmove(&e->list[c->reader + n], &e->list[c->reader], (e->n - c->reader) * sizeof *e->list);
+    memcpy(&e->list[c->reader], &e->list[c->first], n * sizeof *e->list);
+    e->n += n;
+    rebind(e, c->reader, c->reader + n, c, c->made, ids);
+    rebind(e, c->reader + n, e->n, c, c->late, ids);
+    return VKT_OK;
+}
+
+vkt_result vkt_recompute(vkt_emit *e, vkt_access_fn access, uint32_t *again)
+{
+    remaker m = { .e = e, .access = access, .first_new = (uint32_t)(e->g->n_values + e->n_extra) };
+    const size_t n = e->n;
+    candidate best;
+    vkt_result r = e->n ? look(&m) : VKT_OK;
+    while (r == VKT_OK && e->n && find_best(&m, &best)) {
+        r = make_again(e, &best);
+        if (r == VKT_OK) r = look(&m);
+    }
+    *again = (uint32_t)(e->n - n);
+    vkt_free(&e->host, m.lives);
+    vkt_free(&e->host, m.alive);
+    return r;
+}
