@@ -2,6 +2,7 @@
  * listed.
  *
  *   VKT_TEST_OPS=relu,pool2d   these rows alone
+ *   VKT_TEST_SHARE=2/3         the second of three parts of the rows, which ctest runs side by side
  *   VKT_TEST_SEEDS=200         cases per row (24; with VKT_TEST_SMALL=1: 6)
  *   VKT_TEST_SEED=17           this case alone */
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ops/harness.h"
@@ -70,6 +72,14 @@ static void nothing_leaks(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
+/* Whether row i is of this process's share: all are where VKT_TEST_SHARE is not set. */
+static bool is_shared_out(size_t i)
+{
+    unsigned part, parts;
+    const char *share = getenv("VKT_TEST_SHARE");
+    return !share || sscanf(share, "%u/%u", &part, &parts) != 2 || parts == 0 || i % parts == part - 1;
+}
+
 /* Whether `name` is in the list VKT_TEST_OPS, or there is none. */
 static bool is_wanted(const char *name)
 {
@@ -90,7 +100,7 @@ int main(void)
     harness_open(&ctx);
     tests[n++] = audit;
     for (size_t i = 0; vkt_ops[i] && n < VKT_COUNT(tests) - 1; i++)
-        if (vkt_ops[i]->sample && is_wanted(vkt_ops[i]->name))
+        if (vkt_ops[i]->sample && is_wanted(vkt_ops[i]->name) && is_shared_out(i))
             tests[n++] = (struct CMUnitTest){ .name = vkt_ops[i]->name,
                                               .test_func = a_row_agrees_with_its_reference,
                                               .initial_state = (void *)(uintptr_t)vkt_ops[i] };
