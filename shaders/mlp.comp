@@ -134,7 +134,7 @@ void forward(const uint l, uint tile)
             }
         o += G;
     } while (o < M);
-    subgroupMemoryBarrier();
+    subgroupBarrier();
 }
 #ifndef FORWARD
 #include "lib/mlp_back.glsl"
@@ -182,7 +182,7 @@ void main()
         if (LAYERS > 1) weights(2, first);
         if (LAYERS > 2) weights(3, first);
         if (LAYERS > 3) weights(4, first);
-        subgroupMemoryBarrier();
+        subgroupBarrier();
 #endif
         first = false;
         block++;

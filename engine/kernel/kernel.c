@@ -243,7 +243,8 @@ static void *work(void *user)
     return NULL;
 }
 
-/* All of them run, whatever fails: the first failure in their order is told, whichever thread was first. */
+/* All of them run, whatever fails: the first failure in their order is told, whichever thread was first. Where the
+ * validation layer may speak, on this thread alone: the host's log is promised one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     crew c = { .ctx = ctx, .jobs = jobs, .n = n };
@@ -251,7 +252,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const uint32_t most = VKT_MIN(n, VKT_MIN((uint32_t)VKT_MAX(cores, 1), MOST_THREADS + 1u));
     uint32_t others = 0;
-    while (others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
+    while (!ctx->messenger && others + 1 < most && pthread_create(&threads[others], NULL, work, &c) == 0) others++;
     work(&c);
     while (others) pthread_join(threads[--others], NULL);
     for (uint32_t i = 0; i < n; i++) VKT_TRY(finish_job(ctx, &jobs[i]));

@@ -164,7 +164,11 @@ static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, si
         fault = "not readable";
     } else {
         const vkt_tuning_id id = id_of(ctx);
-        VKT_TRY(vkt_tuning_decode(&ctx->host, &id, text, n_bytes, list, n, &fault));
+        r = vkt_tuning_decode(&ctx->host, &id, text, n_bytes, list, n, &fault);
+        if (r != VKT_OK) {
+            vkt_free(&ctx->host, text);
+            return r;
+        }
     }
     vkt_free(&ctx->host, text);
     if (fault)

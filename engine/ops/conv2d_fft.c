@@ -80,10 +80,14 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
+/* vec4s of a spectrum from channel to channel. Columns are mostly powers of two: PITCH_GAP spreads the channels of a
+ * frequency over the sets of a cache. */
+#define PITCH_GAP 16u
+
 /* Bytes of a spectrum, or of transformed rows, whichever are more. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
-    return 16 * channels * columns * VKT_MAX(2ull * j->frequencies, (uint64_t)j->t * j->t);
+    return 16 * channels * VKT_MAX(2ull * j->frequencies * columns + PITCH_GAP, (uint64_t)j->t * j->t * columns);
 }
 
 static bool fits(const vkt_emit *e, const fft_job *j)
@@ -136,9 +140,6 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
-/* vec4s of a spectrum from channel to channel. Columns are mostly powers of two: PITCH_GAP spreads the channels of a
- * frequency over the sets of a cache. */
-#define PITCH_GAP 16u
 static uint32_t pitch_of(const fft_job *j, const operand *o)
 {
     return 2 * j->frequencies * o->columns + PITCH_GAP;

@@ -326,10 +326,17 @@ static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
     return c->layers > 0;
 }
 
+/* The kernels bind x, its gradient and the target whole, and no device is known yet: what every device can bind is. */
+static bool fits_everywhere(const vkt_graph *g, vkt_tensor t)
+{
+    return vkt_value_of(g, t)->bytes <= 128u << 20; /* Vulkan 1.3, "Required limits": maxStorageBufferRange */
+}
+
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss)
 {
     chain c = { .layers = 0 };
     if (vkt_env_int("VKT_NO_FUSE", 0) || !find_chain(g, mse->in[0], &c)) return;
+    if (!fits_everywhere(g, c.x) || !fits_everywhere(g, mse->in[1])) return;
     vkt_tensor in[3 + 2 * VKT_MLP_MAX_LAYERS] = { c.x, mse->in[1], dloss };
     memcpy(in + 3, c.in + 2 * (VKT_MLP_MAX_LAYERS - c.layers), 2 * c.layers * sizeof *in);
     vkt_mlp_attr a = { .layers = c.layers, .params = 3 };

@@ -58,9 +58,11 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Deals `units` of work to `groups` groups, or more where one would go too many rounds of a unit. */
-static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds)
+/* Deals `units` of work to `groups` groups: fewer where a binding has no room for `group_bytes` of each, more where one
+ * would go too many rounds of a unit. */
+static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
+    groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
     j->per_group = VKT_MIN(vkt_div_up(units, groups), VKT_MAX(MAX_ROUNDS / rounds, 1u));
     j->groups = vkt_div_up(units, j->per_group);
     if (j->groups <= j->e->lim->max_groups) return true;
@@ -110,14 +112,15 @@ static void emit_network(job *j)
     const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
     j->tiles = j->narrow || forward ? 1 : VKT_MAX(BLOCK / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
-    if (!deal(j, blocks, j->e->lim->cpu ? 32 : 1024, rounds_of_block(j))) return;
-
     uint32_t act_rows = 0;
     for (uint32_t l = 1; l <= j->layers; l++) act_rows += j->width[l] * (l < j->layers ? 2 : 1);
+    const uint64_t act_bytes = 4ull * act_rows * tile * j->tiles, part_bytes = 16ull * j->part;
+    if (!deal(j, blocks, j->e->lim->cpu ? 32 : 1024, rounds_of_block(j), VKT_MAX(act_bytes, part_bytes))) return;
+
     const vkt_tensor packed = pack(j);
-    const vkt_tensor act = vkt_scratch(j->e, "activations", 4ull * act_rows * tile * j->tiles * j->groups);
+    const vkt_tensor act = vkt_scratch(j->e, "activations", act_bytes * j->groups);
     const vkt_tensor dx = vkt_mlp_grad(j->n, j->pass == VKT_MLP_MSE, 0), none = { 0 };
-    if (!forward) j->parts = vkt_scratch(j->e, "parts", 16ull * j->part * j->groups);
+    if (!forward) j->parts = vkt_scratch(j->e, "parts", part_bytes * j->groups);
     const vkt_bind bind[] = { [MLP_X] = VKT_WHOLE(j->n->in[0]),
                               [MLP_T] = VKT_WHOLE(forward ? none : j->n->in[1]),
                               [MLP_STEP] = VKT_WHOLE(j->pass == VKT_MLP_MSE ? j->n->in[j->n->n_in - 1] : none),
@@ -157,7 +160,7 @@ static void emit_line(job *j)
     const vkt_value *x = vkt_node_in(j->n, 0);
     const vkt_tensor w = vkt_mlp_weight(j->n, 0), b = vkt_mlp_bias(j->n, 0);
     const uint32_t n4 = vkt_phys_of(x).pitch / 4;
-    if (!deal(j, vkt_div_up(n4, j->lanes), j->e->lim->cpu ? 64 : 2048, 1)) return;
+    if (!deal(j, vkt_div_up(n4, j->lanes), j->e->lim->cpu ? 64 : 2048, 1, 16ull * j->part)) return;
     j->parts = vkt_scratch(j->e, "parts", 16ull * j->part * j->groups);
     const vkt_bind bind[] = { [MLP_LINE_X] = VKT_WHOLE(j->n->in[0]),
                               [MLP_LINE_T] = VKT_WHOLE(j->n->in[1]),

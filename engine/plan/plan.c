@@ -12,21 +12,26 @@ static const vkt_value *value_at(const vkt_emit *e, size_t id)
 
 /* Who touches a root value. */
 typedef struct touch {
-    uint32_t nodes; /* how many do */
-    uint32_t last;  /* number + 1 of the last one */
+    uint32_t nodes; /* how many runs of nodes do */
+    uint32_t last;  /* number + 1 of the last node */
+    size_t run;     /* which, in the order of the runs */
     bool kept;
 } touch;
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->home[i]].kept |= e->g->values[i].keep;
-    for (size_t d = 0; d < e->n; d++)
+    size_t run = 0; /* a node that is recomputed runs twice, and counts twice */
+    for (size_t d = 0; d < e->n; d++) {
+        if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
             if (!e->list[d].bind[b].t.id) continue;
             touch *x = &t[p->home[e->list[d].bind[b].t.id]];
-            x->nodes += x->last != e->list[d].node + 1;
+            x->nodes += x->last != e->list[d].node + 1 || x->run != run;
             x->last = e->list[d].node + 1;
+            x->run = run;
         }
+    }
 }
 
 /* Whether the node may compute its first output in the memory of input i: only its producer and this node touch that,

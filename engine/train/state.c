@@ -270,8 +270,12 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
 static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best, const vkt_position *at, uint64_t seed)
 {
     vkt_history history;
-    VKT_TRY(vkt_store_set_loss_scale(t->store, &s->scale)); /* which may refuse it */
     VKT_TRY(history_from_columns(t, s, &history));
+    const vkt_result r = vkt_store_set_loss_scale(t->store, &s->scale); /* which may refuse it */
+    if (r != VKT_OK) {
+        vkt_history_free(&history);
+        return r;
+    }
     vkt_history_free(&t->history);
     t->history = history;
     for (int i = 0; i < 4; i++)

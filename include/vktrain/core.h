@@ -137,7 +137,8 @@ typedef struct vkt_ctx_params {
     const char *device;
     uint64_t max_device_bytes; /* hard cap on device memory held by this context; 0: 80 % of what is free at creation */
     /* No submission of a program runs longer than this on the device, as its second run measures it, unless a single
-     * kernel does: a watchdog ends what does not end in time. 0: 100 ms; UINT64_MAX: each run is one submission. */
+     * kernel does: a watchdog ends what does not end in time. 0: 100 ms; UINT64_MAX, or a device without timestamps:
+     * each run is one submission. */
     uint64_t max_submission_ns;
     bool no_pipeline_cache; /* no files in $XDG_CACHE_HOME/vktrain (~/.cache/vktrain): pipelines, tuning */
     bool debug_names; /* name Vulkan objects and label dispatches (needs VK_EXT_debug_utils; also VKT_DEBUG >= 1) */

@@ -323,9 +323,9 @@ typedef struct vkt_run {
     uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
 } vkt_run;
 /* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
- * NULL) counts this program's runs from 0. The first two runs are submitted kernel by kernel and measured; the third
- * waits for the second and records the commands for good, cut so that no submission is longer than the context's
- * max_submission_ns. The bits do not depend on the cuts. */
+ * NULL) counts this program's runs from 0. Where the device has timestamps, the first two runs are submitted kernel by
+ * kernel and measured; the third waits for the second and records the commands for good, cut so that no submission is
+ * longer than the context's max_submission_ns. The bits do not depend on the cuts. */
 #define VKT_RUN_RING 8
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
@@ -353,7 +353,7 @@ typedef struct vkt_plan_info {
     uint64_t largest_buffer_bytes;
     uint32_t dispatches, barriers;
     uint32_t recomputed;  /* dispatches that are there for vkt_program_params.recompute */
-    uint32_t submissions; /* of a run; 0: not known before the third */
+    uint32_t submissions; /* of a run; 0: not known before the third (see vkt_program_run) */
 } vkt_plan_info;
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
 /* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */

@@ -305,8 +305,9 @@ static vkt_result pipelines(bench *b)
         ns[i] = (double)(vkt_now_ns() - start);
     }
     vkt_ctx_destroy(&ctx);
+    if (status != VKT_OK) return status;
     r.wall = bench_stat_of(ns, ROUNDS);
-    return status == VKT_OK ? report(b, &r) : status;
+    return report(b, &r);
 }
 
 static vkt_result first_step_once(const bench *b, bool cache, double *ns)

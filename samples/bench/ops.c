@@ -68,6 +68,15 @@ typedef struct experiment {
     bench_job job;
 } experiment;
 
+/* Whether the word stands in a list with single spaces between. */
+static bool is_listed(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
+    return false;
+}
+
 static void describe_kernels(const experiment *x, bench_result *r)
 {
     const vkt_program *p = x->job.programs[0];
@@ -75,7 +84,7 @@ static void describe_kernels(const experiment *x, bench_result *r)
     for (size_t i = 0; i < p->lowered.n && n < sizeof r->kernels; i++) {
         if (!x->timed[p->lowered.list[i].node]) continue;
         const char *name = vkt_kernel_get((vkt_kernel_id)p->lowered.list[i].kernel)->name;
-        if (!strstr(r->kernels, name))
+        if (!is_listed(r->kernels, name))
             n += (size_t)snprintf(r->kernels + n, sizeof r->kernels - n, "%s%s", n ? " " : "", name);
     }
 }

@@ -22,7 +22,7 @@ static vkt_result train(const bench *b, const bench_net *net, float losses[FEW_S
     for (int i = 0; i < FEW_STEPS && r == VKT_OK; i++) {
         r = vkt_program_run(s.program, &s.run, &run);
         if (r == VKT_OK) r = vkt_program_metrics(s.program, run, &m);
-        losses[i] = m.loss;
+        if (r == VKT_OK) losses[i] = m.loss;
     }
     bench_step_destroy(&s);
     return r;

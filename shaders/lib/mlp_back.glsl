@@ -11,7 +11,7 @@ void take_dy(uint tile)
         keep(tile, dy_row(LAYERS) + o, 0);
         o++;
     } while (o < width(LAYERS));
-    subgroupMemoryBarrier();
+    subgroupBarrier();
 }
 #endif
 
@@ -37,7 +37,7 @@ void back(const uint l, uint tile)
             }
         i += G;
     } while (i < M);
-    subgroupMemoryBarrier();
+    subgroupBarrier();
 }
 
 // VEC n of the block's samples in row r of h[l-1], or (dy) of dy[l].
