@@ -109,7 +109,7 @@ if [ "$mode" != quick ]; then
     for bits in 128 512; do
         phase "kernels at a subgroup size of $((bits / 32)) (LP_NATIVE_VECTOR_WIDTH=$bits)"
         (
-            export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=8
+            export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=6
             check build-tests -L ops
         )
     done
@@ -136,7 +136,7 @@ if [ "$mode" != quick ]; then
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
     build build-asan all -DVKT_SANITIZE=address,undefined
-    export VKT_TEST_SEEDS=8
+    export VKT_TEST_SEEDS=4
     check build-asan -LE lint -E planted_faults
     unset VKT_TEST_SEEDS
 
