@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
+#include "vktrain/optim.h"
 
 enum { POINTS = 100000, STEPS = 300 };
 

@@ -3,7 +3,7 @@
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
 
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
 
 typedef struct vkt_matmul_attr {
     bool trans_a, trans_b;

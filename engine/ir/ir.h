@@ -8,7 +8,8 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "base/philox.h"
-#include "vktrain/graph.h"
+#include "vktrain/optim.h"
+#include "vktrain/ops.h"
 
 #define VKT_MAX_IN 12
 #define VKT_MAX_OUT 10

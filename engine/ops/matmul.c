@@ -1,4 +1,4 @@
-/* ops/matmul.c - C = op(A) op(B) over the last two dimensions: see vktrain/graph.h. */
+/* ops/matmul.c - C = op(A) op(B) over the last two dimensions: see vktrain/ops.h. */
 #include "ops/gemm.h"
 
 /* The operands of a product, by their meaning. */

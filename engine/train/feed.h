@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "data/loader.h"
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
 
 #define VKT_FEED_SLOTS 4
 

@@ -1,15 +1,12 @@
-/* vktrain/graph.h - tensors, ops, automatic differentiation, and programs that run them on a device.
+/* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
- * A graph is built once, on the host, from ops that each say their formula below. A program is a graph compiled for a
- * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
+ * A graph is built once, on the host, from ops that each say their formula in ops.h. A program is a graph compiled for
+ * a context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
  * or allocated again.
  *
  * Errors while building are sticky: an op that does not fit logs what it wanted and what it got, returns the null
  * tensor {0}, and everything built from a null tensor is null without a further message. vkt_graph_status() tells the
- * first status; vkt_program_create() refuses a graph that is not VKT_OK.
- *
- * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and
- * width, M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
+ * first status; vkt_program_create() refuses a graph that is not VKT_OK. */
 #ifndef VKTRAIN_GRAPH_H
 #define VKTRAIN_GRAPH_H
 
@@ -95,108 +92,7 @@ VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
 /* Marks a value to be kept until the program ends, so that vkt_program_read may read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
-/* ---- ops ---- */
-
-/* C = op(A) op(B), op(X) = X or its transpose over the last two dimensions.
- *   a (..,M,K) or (..,K,M) if trans_a;  b (..,K,N) or (..,N,K) if trans_b  ->  (..,M,N)
- *   Leading dimensions must be equal, or absent in one operand, which then serves every batch. ROWS in, ROWS out.
- *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are. True fp32. */
-VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
-
-/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. */
-VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
-
-typedef struct vkt_mlp_layer {
-    vkt_tensor weight; /* (O,I) */
-    vkt_tensor bias;   /* (O), or null */
-} vkt_mlp_layer;
-#define VKT_MLP_MAX_LAYERS 4
-#define VKT_MLP_MAX_WIDTH 128
-/* A fully connected network in one dispatch, and its gradient in one too: h = relu(h weight^T + bias), layer by layer,
- * the last one without relu. x (B,I) -> (B,O of the last layer), BATCH_LAST (an x in ROWS is converted first). The
- * same as vkt_linear and vkt_relu by turns; no width above VKT_MLP_MAX_WIDTH. */
-VKT_API vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint32_t n_layers);
-
-typedef struct vkt_conv2d_params {
-    uint32_t stride[2];   /* along H and W; 0: 1 */
-    uint32_t pad[2];      /* zeros on both sides */
-    uint32_t dilation[2]; /* 0: 1 */
-    uint32_t groups;      /* 0: 1 */
-} vkt_conv2d_params;
-/* Cross-correlation (what torch calls conv2d):
- *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
- *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
- *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
-VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
-
-typedef struct vkt_pool2d_params {
-    uint32_t kernel[2];
-    uint32_t stride[2]; /* 0: the kernel */
-    uint32_t pad[2];    /* at most half the kernel */
-    bool ceil_mode;
-    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
-} vkt_pool2d_params;
-/* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
- * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. */
-VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
-VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
-/* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
-VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
-VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
-
-/* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
-VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
-/* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
- * index): the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation
- * leave the op out of the graph. */
-VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
-VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
-
-/* Same elements in logical order, new shape. Free where the batch stays (or the layout is ROWS), else a copy. */
-VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* (N, ...) -> (N, product of the rest). */
-VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
-/* The same values in another layout. */
-VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
-
-/* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
- * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
-VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-
-/* Over all elements -> scalar. */
-VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
-VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
-
-/* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
- *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
- *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
-VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
-/* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of
- * target. Where 1 to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, lead to y and to
- * nothing else, vkt_backward makes network, loss and gradients one dispatch (VKT_NO_FUSE=1: leaves them as they are).
- */
-VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
-
-/* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
-VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
-/* How many of the real rows have argmax(z[b]) == t[b]: -> scalar f32 (exact below 2^24 rows). */
-VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
-
-/* Rows of a data table chosen by the step: out[b] = scale[c] table[order[first + b]] + shift[c] for b < rows, else 0.
- *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
- *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
- *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
- * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
-VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
-                                   const double *scale, const double *shift);
-VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
-
-/* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
- * vkt_update, or it tells of the step what it was before. */
-VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
-
-/* ---- differentiation and update ---------------------------------------------------------------------------------- */
+/* ---- differentiation --------------------------------------------------------------------------------------------- */
 
 /* Appends the gradients of `loss` (a scalar) with respect to every parameter; once in a graph (else VKT_E_STATE): add
  * losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is logged. */
@@ -204,26 +100,6 @@ VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
-
-typedef enum vkt_optimizer_kind { VKT_SGD = 0, VKT_ADAM } vkt_optimizer_kind;
-/* Zero is torch's default except for lr, which the step carries. */
-typedef struct vkt_optimizer {
-    vkt_optimizer_kind kind;
-    float weight_decay;        /* L2, added to the gradient */
-    float momentum, dampening; /* SGD */
-    bool nesterov;             /* SGD; needs momentum > 0 and dampening 0 */
-    double beta1, beta2;       /* Adam; 0: 0.9 and 0.999 */
-    float eps;                 /* Adam; 0: 1e-8 (torch) or 1e-7 (keras) */
-    bool keras;                /* Adam as Keras writes it: eps is not rescaled by the bias correction */
-} vkt_optimizer;
-/* Appends the update of the whole parameter arena: one dispatch, whatever the number of parameters. After vkt_backward.
- *   torch SGD   g += wd p;  buf = t == 1 ? g : momentum buf + (1 - dampening) g;
- *               p -= lr (nesterov ? g + momentum buf : buf)
- *   torch Adam  g += wd p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;
- *               p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
- *   keras Adam  m and v likewise;  p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
- * (PyTorch documentation of SGD and Adam; Keras documentation of Adam; Kingma & Ba 2015.) */
-VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
 

@@ -16,7 +16,7 @@
 #ifndef VKTRAIN_NN_H
 #define VKTRAIN_NN_H
 
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
 
 #ifdef __cplusplus
 extern "C" {

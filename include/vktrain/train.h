@@ -16,6 +16,7 @@
 
 #include "vktrain/data.h"
 #include "vktrain/nn.h"
+#include "vktrain/optim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,7 +62,7 @@ typedef struct vkt_trainer_params {
     const vkt_dataset *train;      /* must outlive the trainer; labelled */
     const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
-    vkt_optimizer optimizer;       /* zero: SGD; see graph.h */
+    vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit) */

@@ -4,8 +4,10 @@
 
 #include "vktrain/core.h"  /* results, logger, devices, memory */
 #include "vktrain/data.h"  /* data sets */
-#include "vktrain/graph.h" /* tensors, ops, programs */
+#include "vktrain/graph.h" /* tensors, programs */
 #include "vktrain/nn.h"    /* layers */
+#include "vktrain/ops.h"   /* ops */
+#include "vktrain/optim.h" /* optimizers */
 #include "vktrain/train.h" /* fit, evaluate, predict */
 
 #endif

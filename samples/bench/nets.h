@@ -3,6 +3,7 @@
 #define BENCH_NETS_H
 
 #include "vktrain/nn.h"
+#include "vktrain/optim.h"
 
 typedef struct bench_net {
     const char *name; /* "mnist-b128" */

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
+#include "vktrain/optim.h"
 
 typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_LARGE } bench_sizes;
 

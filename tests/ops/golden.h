@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "io/safetensors.h"
-#include "vktrain/graph.h"
+#include "vktrain/ops.h"
 
 typedef struct golden {
     vkt_safetensors *file;

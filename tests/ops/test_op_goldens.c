@@ -1,5 +1,5 @@
 /* Ops at awkward shapes against PyTorch (tests/golden/ops.safetensors, float64): first the references, to the last
- * digits; then, through the public functions of graph.h, the engine, as every other subject of the op tests. */
+ * digits; then, through the public functions of ops.h, the engine, as every other subject of the op tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -206,7 +206,7 @@ static course golden_course(const char *name)
 static void check_reference(const course *want, const vkt_optimizer *o, const char *name)
 {
     course c = *want;
-    vkt_optimizer resolved = *o; /* with the defaults that graph.h states */
+    vkt_optimizer resolved = *o; /* with the defaults that optim.h states */
     if (resolved.beta1 == 0) resolved.beta1 = 0.9;
     if (resolved.beta2 == 0) resolved.beta2 = 0.999;
     if (resolved.eps == 0) resolved.eps = resolved.keras ? 1e-7f : 1e-8f;
