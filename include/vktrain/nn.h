@@ -56,6 +56,9 @@ VKT_API void vkt_nn_pop(vkt_builder *b);
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
+/* Likewise a vkt_state, which counts as no parameter. */
+VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
+
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;
     uint32_t kernel[2];              /* kernel[1] 0: square */
