@@ -104,6 +104,15 @@ def table():
                               ("_many_classes", (3, 129), 3), ("_partial", (8, 11), 5)):
         t["softmax_cross_entropy" + name] = ("softmax_cross_entropy", dict(rows=rows), shape, shape[:1])
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
+    t["permute_heads"] = ("permute", dict(perm=[0, 2, 1, 3]), (2, 5, 3, 4))
+    t["permute_turned"] = ("permute", dict(perm=[2, 0, 3, 1]), (3, 4, 7, 8))
+    t["transpose"] = ("transpose", dict(axis0=-1, axis1=0), (5, 3, 7))
+    t["slice"] = ("slice", dict(axis=1, start=1, stop=6, step=2), (3, 7, 5))
+    t["slice_from_the_end"] = ("slice", dict(axis=-1, start=-5, stop=99, step=3), (3, 2, 7))
+    t["flip"] = ("flip", dict(axis=-2), (2, 5, 3))
+    t["concat"] = ("concat", dict(axis=1), (2, 3, 4), (2, 1, 4), (2, 5, 4))
+    t["pad"] = ("pad", dict(before=[0, 2, 1], after=[1, 0, 3], value=-0.5), (2, 3, 5))
+    t["expand"] = ("expand", dict(shape=[4, 3, 5, 2]), (3, 1, 2))
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
     return t
@@ -132,6 +141,23 @@ def evaluate(op, a, x):
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
+    if op == "permute":
+        return x[0].permute(a["perm"])
+    if op == "transpose":
+        return x[0].transpose(a["axis0"], a["axis1"])
+    if op == "slice":
+        at = [slice(None)] * x[0].dim()
+        at[a["axis"]] = slice(a["start"], a["stop"], a["step"])
+        return x[0][tuple(at)]
+    if op == "flip":
+        return x[0].flip(a["axis"])
+    if op == "concat":
+        return torch.cat(x, a["axis"])
+    if op == "pad":
+        pairs = [n for both in zip(reversed(a["before"]), reversed(a["after"])) for n in both]
+        return F.pad(x[0], pairs, value=a["value"])
+    if op == "expand":
+        return x[0].expand(a["shape"])
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     return getattr(F if op in ("linear", "relu") else torch, op)(*x)  # add, mul, sum, mean
