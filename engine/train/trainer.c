@@ -179,7 +179,7 @@ const char *vkt_trainer_summary(const vkt_trainer *t)
 
 uint64_t vkt_trainer_parameters(const vkt_trainer *t)
 {
-    return vkt_store_elements(t->store);
+    return vkt_nn_parameters(t->builder);
 }
 
 double vkt_trainer_best_accuracy(const vkt_trainer *t)

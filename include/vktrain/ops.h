@@ -47,6 +47,16 @@ typedef struct vkt_conv2d_params {
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
+typedef struct vkt_conv1d_params {
+    uint32_t stride;   /* 0: 1 */
+    uint32_t pad;      /* zeros on both sides */
+    uint32_t dilation; /* 0: 1 */
+    uint32_t groups;   /* 0: 1 */
+} vkt_conv1d_params;
+/* The same of sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over pictures of
+ * height 1, as messages say. */
+VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */
@@ -61,6 +71,23 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 /* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+
+typedef struct vkt_pool1d_params {
+    uint32_t kernel;
+    uint32_t stride; /* 0: the kernel */
+    uint32_t pad;    /* at most half the kernel */
+    bool ceil_mode;
+    bool exclude_pad; /* average: see vkt_pool2d_params */
+} vkt_pool1d_params;
+/* The same of sequences: x (N,C,L) -> (N,C,Q). */
+VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+/* Over all of a picture or sequence: x (N,C,H,W) or (N,C,L) -> (N,C), as Keras' GlobalMaxPooling and
+ * GlobalAveragePooling (torch: an adaptive pool to 1, then flatten). */
+VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
 /* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);

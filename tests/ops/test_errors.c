@@ -117,6 +117,10 @@ static void other_element_types_are_refused(void **state)
     X(mlp_width, VKT_E_UNSUPPORTED, "129", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 129, 4), NONE }, 1)) \
     X(mlp_bias, VKT_E_SHAPE, "bias", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 5, 4), F(1, 4) }, 1)) \
     X(linear_bias, VKT_E_SHAPE, "bias", vkt_linear(g, F(2, 3, 4), F(2, 5, 4), F(1, 4))) \
+    X(conv1d_rank, VKT_E_SHAPE, "conv1d: want x", vkt_conv1d(g, F(2, 2, 3), F(3, 1, 1, 1), NONE, NULL)) \
+    X(conv1d_weights, VKT_E_SHAPE, "conv1d: want w", vkt_conv1d(g, F(3, 2, 3, 4), F(2, 1, 3), NONE, NULL)) \
+    X(max_pool1d_rank, VKT_E_SHAPE, "max_pool1d", vkt_max_pool1d(g, F(2, 2, 3), NULL)) \
+    X(global_avg_pool_rank, VKT_E_SHAPE, "global_avg_pool", vkt_global_avg_pool(g, F(2, 2, 3))) \
     X(conv2d_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, F(3, 1, 2, 3), F(4, 1, 1, 1, 1), NONE, NULL)) \
     X(conv2d_channels, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(4, 2, 4, 3, 3), NONE, NULL)) \
     X(conv2d_weight_rank, VKT_E_SHAPE, "conv2d", vkt_conv2d(g, P(1, 3, 5, 5), F(3, 2, 3, 3), NONE, NULL)) \
