@@ -5,8 +5,14 @@
 #include "base/base.h"
 #include "vktrain/data.h"
 
-/* vkt_dataset_from_arrays for memory from vkt_alloc: `features` and p->labels (may be NULL) become the data set's. On
- * failure both stay the caller's. `h` is resolved. */
+/* Rows of whole numbers, which nothing scales or shifts. */
+static inline bool vkt_is_sequence(vkt_row_type t)
+{
+    return t == VKT_ROW_U16 || t == VKT_ROW_U32;
+}
+
+/* vkt_dataset_from_arrays for memory from vkt_alloc: `features`, p->labels and p->targets (both may be NULL) become the
+ * data set's. On failure all stay the caller's. `h` is resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
 /* The resolved host that the data set was made with; lives as long as the data set. */

@@ -39,7 +39,8 @@ struct vkt_loader {
     vkt_host host;
     const vkt_dataset *dataset;
     const uint32_t *labels;
-    size_t row_bytes, row_pitch;
+    const float *targets;
+    size_t row_bytes, row_pitch, target_width;
     uint32_t batch, chunk_rows, n_slots, n_workers;
     slot *slots;
     worker *workers;
@@ -100,6 +101,8 @@ static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_numb
     const vkt_loader_slot *m = &c->slot->memory;
     uint8_t *dst = (uint8_t *)m->features + c->at * l->row_pitch;
     uint32_t *labels = m->labels && l->labels ? m->labels + c->at : NULL;
+    const size_t width = l->target_width, target_bytes = width * sizeof(float);
+    float *targets = m->targets && l->targets ? m->targets + c->at * width : NULL;
     for (uint32_t i = 0; i < c->n; i++, dst += l->row_pitch) {
         const uint32_t row = l->order ? l->order[c->first + i] : c->first + i;
         const vkt_result r = vkt_dataset_fetch_as(l->dataset, row, l->pass, dst, worker_number);
@@ -109,9 +112,11 @@ static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_numb
         }
         memset(dst + l->row_bytes, 0, l->row_pitch - l->row_bytes);
         if (labels) labels[i] = l->labels[row];
+        if (targets) memcpy(targets + i * width, l->targets + row * width, target_bytes);
     }
     memset(dst, 0, c->clear * l->row_pitch);
     if (labels) memset(labels + c->n, 0, c->clear * sizeof *labels);
+    if (targets) memset(targets + c->n * width, 0, c->clear * target_bytes);
     return VKT_OK;
 }
 
@@ -183,6 +188,8 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
     *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
     l->labels = vkt_dataset_labels(p->dataset);
+    l->targets = vkt_dataset_targets(p->dataset);
+    l->target_width = vkt_dataset_target_width(p->dataset);
     l->row_bytes = vkt_dataset_row_bytes(p->dataset);
     l->row_pitch = p->row_pitch ? p->row_pitch : l->row_bytes;
     l->chunk_rows = (uint32_t)VKT_MAX(1, VKT_MIN(CHUNK_ROWS, CHUNK_BYTES / l->row_bytes));

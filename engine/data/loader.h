@@ -26,6 +26,7 @@ typedef struct vkt_loader vkt_loader;
 typedef struct vkt_loader_slot {
     void *features;   /* batch * row_pitch bytes, aligned for the row's element */
     uint32_t *labels; /* batch of them; NULL: not wanted (and ignored where the data set has none) */
+    float *targets;   /* batch * vkt_dataset_target_width, likewise */
 } vkt_loader_slot;
 
 typedef struct vkt_loader_params {

@@ -17,10 +17,10 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     vkt_keep(e->g, e->classes);
     vkt_report(e->g, vkt_softmax_cross_entropy(e->g, e->logits, labels), vkt_count_correct(e->g, e->logits, labels));
     VKT_TRY(vkt_graph_status(e->g));
-    vkt_binding arrays[3];
-    vkt_feed_bind(&e->feed, v, arrays);
+    vkt_binding arrays[VKT_FEED_BINDINGS];
+    const uint32_t n_arrays = vkt_feed_bind(&e->feed, v, arrays);
     const vkt_program_params pp = {
-        .name = "evaluate", .arrays = arrays, .n_arrays = 3, .precision = t->params.precision
+        .name = "evaluate", .arrays = arrays, .n_arrays = n_arrays, .precision = t->params.precision
     };
     return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
 }

@@ -10,15 +10,29 @@ static uint32_t pitch_of(const vkt_dataset *d)
     return (uint32_t)vkt_round_up(vkt_dataset_row_bytes(d), 4);
 }
 
+/* Rows of the tables on the device. */
+static uint32_t table_rows(const vkt_feed *f)
+{
+    return f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
+}
+
 static vkt_shape table_shape(const vkt_feed *f)
 {
-    const uint32_t rows = f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
-    return vkt_shape2(rows, vkt_dataset_type(f->data) == VKT_ROW_U8 ? pitch_of(f->data) : pitch_of(f->data) / 4);
+    return vkt_shape2(table_rows(f),
+                      vkt_dataset_type(f->data) == VKT_ROW_U8 ? pitch_of(f->data) : pitch_of(f->data) / 4);
+}
+
+static vkt_shape target_shape(const vkt_feed *f)
+{
+    return vkt_shape2(table_rows(f), vkt_dataset_target_width(f->data));
 }
 
 static vkt_dtype table_type(const vkt_feed *f)
 {
-    return vkt_dataset_type(f->data) == VKT_ROW_U8 ? VKT_U8 : VKT_F32;
+    static const vkt_dtype types[] = {
+        [VKT_ROW_U8] = VKT_U8, [VKT_ROW_F32] = VKT_F32, [VKT_ROW_U16] = VKT_U32, [VKT_ROW_U32] = VKT_U32
+    };
+    return types[vkt_dataset_type(f->data)];
 }
 
 static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data,
@@ -70,21 +84,26 @@ static vkt_result make_resident(vkt_feed *f, uint32_t workers)
                        &f->features));
     if (!as_is) VKT_TRY(upload_rows(f, workers));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(f->n), vkt_dataset_labels(f->data), &f->labels));
+    const float *targets = vkt_dataset_targets(f->data);
+    if (targets) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), targets, &f->targets));
     return make_array(f, "data.order", VKT_U32, vkt_shape1(f->n), f->host_order, &f->order);
 }
 
 static vkt_result make_ring(vkt_feed *f, uint32_t workers)
 {
-    const uint32_t rows = VKT_FEED_SLOTS * f->batch;
+    const uint32_t rows = table_rows(f), target_width = vkt_dataset_target_width(f->data);
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), NULL, &f->features));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(rows), NULL, &f->labels));
     VKT_TRY(make_array(f, "data.order", VKT_U32, vkt_shape1(rows), NULL, &f->order));
+    if (target_width) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), NULL, &f->targets));
+    float *targets = target_width ? vkt_array_map(f->targets) : NULL;
     uint32_t *order = vkt_array_map(f->order);
     for (uint32_t i = 0; i < rows; i++) order[i] = i;
     vkt_loader_slot slots[VKT_FEED_SLOTS];
     for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++)
         slots[i] = (vkt_loader_slot){ (char *)vkt_array_map(f->features) + (size_t)i * f->batch * pitch_of(f->data),
-                                      (uint32_t *)vkt_array_map(f->labels) + (size_t)i * f->batch };
+                                      (uint32_t *)vkt_array_map(f->labels) + (size_t)i * f->batch,
+                                      targets ? targets + (size_t)i * f->batch * target_width : NULL };
     const vkt_loader_params p = { .dataset = f->data,
                                   .batch = f->batch,
                                   .slots = slots,
@@ -99,8 +118,10 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
-    const uint64_t bytes = (uint64_t)pitch_of(d) * vkt_dataset_rows(d);
-    return bytes <= vkt_array_max_bytes(ctx) && bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
+    const uint64_t bytes = (uint64_t)pitch_of(d) * vkt_dataset_rows(d),
+                   target_bytes = 4ull * vkt_dataset_target_width(d) * vkt_dataset_rows(d),
+                   max = vkt_array_max_bytes(ctx);
+    return bytes <= max && target_bytes <= max && bytes + target_bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
 }
 
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
@@ -109,9 +130,12 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     *out = (vkt_feed){ .ctx = ctx, .h = h, .data = data, .batch = batch, .n = vkt_dataset_rows(data) };
     uint32_t chw[3];
     vkt_dataset_sample_shape(data, chw);
-    if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4)
-        return vkt_fail(h, VKT_E_ARG, "data set: want batches below 2^30 and rows below 1 GiB, got %u and %zu bytes",
-                        batch, vkt_dataset_row_bytes(data));
+    const uint64_t target_bytes = 4ull * vkt_dataset_target_width(data);
+    if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4 ||
+        target_bytes > UINT32_MAX / 4)
+        return vkt_fail(h, VKT_E_ARG,
+                        "data set: want batches below 2^30, rows and targets below 1 GiB, got %u, %zu and %llu bytes",
+                        batch, vkt_dataset_row_bytes(data), (unsigned long long)target_bytes);
     if (chw[0] > VKT_GATHER_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
@@ -129,6 +153,7 @@ void vkt_feed_destroy(vkt_feed *f)
     vkt_loader_destroy(&f->loader);
     vkt_array_destroy(&f->features);
     vkt_array_destroy(&f->labels);
+    vkt_array_destroy(&f->targets);
     vkt_array_destroy(&f->order);
     vkt_free(f->h, f->host_order);
     f->host_order = NULL;
@@ -136,32 +161,51 @@ void vkt_feed_destroy(vkt_feed *f)
 
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f)
 {
-    const uint32_t rows = f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
-    return (vkt_feed_values){ vkt_external(g, "data.features", table_type(f), table_shape(f)),
-                              vkt_external(g, "data.labels", VKT_U32, vkt_shape1(rows)),
-                              vkt_external(g, "data.order", VKT_U32, vkt_shape1(rows)) };
+    const uint32_t rows = table_rows(f);
+    vkt_feed_values v = { .features = vkt_external(g, "data.features", table_type(f), table_shape(f)),
+                          .labels = vkt_external(g, "data.labels", VKT_U32, vkt_shape1(rows)),
+                          .order = vkt_external(g, "data.order", VKT_U32, vkt_shape1(rows)) };
+    if (f->targets) v.targets = vkt_external(g, "data.targets", VKT_F32, target_shape(f));
+    return v;
 }
 
-void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3])
+uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS])
 {
     out[0] = (vkt_binding){ v.features, f->features };
     out[1] = (vkt_binding){ v.labels, f->labels };
     out[2] = (vkt_binding){ v.order, f->order };
+    out[3] = (vkt_binding){ v.targets, f->targets };
+    return f->targets ? 4 : 3;
 }
 
-void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
+/* The batch with mean 0 and deviation 1 where the data set's normalisation says so. */
+static vkt_tensor gather_numbers(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, const uint32_t chw[3])
 {
-    uint32_t chw[3];
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
-    vkt_dataset_sample_shape(f->data, chw);
     const double *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
     const double unit = vkt_dataset_type(f->data) == VKT_ROW_U8 ? 255.0 : 1.0;
     for (uint32_t c = 0; c < chw[0]; c++) {
         scale[c] = 1 / (unit * std[c]);
         shift[c] = -mean[c] / std[c];
     }
-    *x = vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
+    return vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
+}
+
+void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
+{
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(f->data, chw);
+    const vkt_row_type type = vkt_dataset_type(f->data);
+    *x = type == VKT_ROW_U16 || type == VKT_ROW_U32
+             ? vkt_gather_ids(g, v.features, v.order, f->batch, chw[2], type == VKT_ROW_U16)
+             : gather_numbers(g, f, v, chw);
     *t = vkt_gather_labels(g, v.labels, v.order, f->batch);
+}
+
+vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v)
+{
+    if (!f->targets) return (vkt_tensor){ 0 };
+    return vkt_gather_rows(g, v.targets, v.order, f->batch, vkt_shape1(vkt_dataset_target_width(f->data)), NULL, NULL);
 }
 
 static vkt_result take_back_slots(vkt_feed *f)

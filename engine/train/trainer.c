@@ -70,11 +70,11 @@ static vkt_result build(vkt_trainer *t)
                             &t->feed));
     VKT_TRY(build_graph(t, &v));
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
-    vkt_binding arrays[3];
-    vkt_feed_bind(&t->feed, v, arrays);
+    vkt_binding arrays[VKT_FEED_BINDINGS];
+    const uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
     const vkt_program_params pp = { .name = "train",
                                     .arrays = arrays,
-                                    .n_arrays = 3,
+                                    .n_arrays = n_arrays,
                                     .profile = p->profile,
                                     .recompute = p->recompute,
                                     .precision = p->precision };

@@ -102,7 +102,11 @@ static void wrong_descriptions_are_refused(void **state)
     refuse(t, "want 1 row or more, got 0");
     t->p = good;
     t->p.type = (vkt_row_type)7;
-    refuse(t, "want type u8 (0) or f32 (1), got 7");
+    refuse(t, "want type u8 (0), f32 (1), u16 (2) or u32 (3), got 7");
+    t->p.type = VKT_ROW_U16;
+    refuse(t, "got (2,1,3)");
+    t->p = (vkt_dataset_params){ .rows = N, .width = W, .type = VKT_ROW_U32, .std = (const double[]){ 2 } };
+    refuse(t, "neither channels, height nor mean and std");
     t->p = good;
     t->p.height = t->p.width = UINT32_MAX;
     refuse(t, "do not fit into memory");
@@ -186,6 +190,53 @@ static void counter_destroy(void *self)
     ((counter *)self)->destroyed++;
 }
 
+static void targets_go_with_their_rows(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds, *slice;
+    float mine[N][2];
+    for (int i = 0; i < N; i++) mine[i][0] = (float)i, mine[i][1] = (float)-i;
+    t->p.targets = mine[0];
+    t->p.target_width = 2;
+    for (int borrow = 0; borrow < 2; borrow++) {
+        t->p.borrow = borrow;
+        assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+        assert_true((vkt_dataset_targets(ds) == mine[0]) == borrow);
+        assert_int_equal(vkt_dataset_slice(ds, 4, 2, &slice), VKT_OK);
+        assert_int_equal(vkt_dataset_target_width(slice), 2);
+        assert_memory_equal(vkt_dataset_targets(slice), mine[4], 2 * sizeof mine[4]);
+        vkt_dataset_destroy(&ds);
+        vkt_dataset_destroy(&slice);
+    }
+    t->p.target_width = 0;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_target_width(ds), 1);
+    vkt_dataset_destroy(&ds);
+    t->p.targets = NULL;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_true(vkt_dataset_target_width(ds) == 0 && !vkt_dataset_targets(ds));
+    vkt_dataset_destroy(&ds);
+}
+
+static void whole_numbers_are_kept_as_they_are(void **state)
+{
+    fixture *t = *state;
+    const uint16_t ids[2][3] = { { 1, 65535, 3 }, { 4, 5, 6 } };
+    const vkt_dataset_params p = { .rows = 2, .width = 3, .type = VKT_ROW_U16 };
+    vkt_dataset *ds;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, ids, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_row_bytes(ds), sizeof ids[0]);
+    uint16_t row[3];
+    assert_int_equal(vkt_dataset_fetch(ds, 0, row), VKT_OK);
+    assert_memory_equal(row, ids[0], sizeof row);
+    double mean = 0, std = 1;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_normalize(ds, &mean, &std), VKT_E_ARG);
+    vkt_test_error_says("whole numbers");
+    vkt_dataset_destroy(&ds);
+}
+
 static void sources_are_fetched_and_destroyed_once(void **state)
 {
     fixture *t = *state;
@@ -246,6 +297,7 @@ static void every_failed_allocation_is_a_status(void **state)
     const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
     t->p.classes = 3;
     t->p.class_names = names;
+    t->p.targets = t->f32[0];
     for (int kind = 0; kind < 2; kind++)
         for (unsigned n = 1;; n++) {
             vkt_dataset *ds, *slice = NULL;
@@ -261,7 +313,7 @@ static void every_failed_allocation_is_a_status(void **state)
             assert_int_equal(vkt_test_live_blocks(), 0);
             assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
             if (r == VKT_OK) {
-                assert_int_equal(n, kind ? 11 : 12); /* a source needs no copy of features */
+                assert_int_equal(n, kind ? 12 : 13); /* a source needs no copy of features */
                 break;
             }
         }
@@ -288,6 +340,8 @@ int main(void)
         TEST(what_was_described_is_told_back),
         TEST(wrong_descriptions_are_refused),
         TEST(slices_share_rows_and_outlive_their_parent),
+        TEST(targets_go_with_their_rows),
+        TEST(whole_numbers_are_kept_as_they_are),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),
         TEST(every_failed_allocation_is_a_status),

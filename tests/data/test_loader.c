@@ -67,6 +67,7 @@ typedef struct fixture {
     uint32_t labels[ROWS], order[ROWS];
     uint8_t features[MAX_SLOTS][MAX_BATCH * ROW + 8];
     uint32_t slot_labels[MAX_SLOTS][MAX_BATCH + 1];
+    float targets[ROWS][2], slot_targets[MAX_SLOTS][MAX_BATCH + 1][2];
     vkt_loader_slot slots[MAX_SLOTS];
     vkt_loader *l;
 } fixture;
@@ -76,6 +77,7 @@ static void dirty(fixture *t, uint32_t slot)
 {
     memset(t->features[slot], 0xab, sizeof t->features[slot]);
     memset(t->slot_labels[slot], 0xab, sizeof t->slot_labels[slot]);
+    memset(t->slot_targets[slot], 0xab, sizeof t->slot_targets[slot]);
 }
 
 static void start(fixture *t, uint32_t batch, uint32_t n_slots, uint32_t workers)
@@ -96,9 +98,13 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
         if (i < rows) assert_int_equal(vkt_dataset_fetch_as(t->ds, row, t->pass, want, 0), VKT_OK);
         assert_memory_equal(got, want, ROW);
         assert_int_equal(t->slot_labels[slot][i], i < rows ? t->labels[row] : 0);
+        const float none[2] = { 0 };
+        assert_memory_equal(t->slot_targets[slot][i], i < rows ? t->targets[row] : none, sizeof none);
     }
     assert_int_equal(*got, 0xab);
     assert_int_equal(t->slot_labels[slot][batch], 0xabababab);
+    static const uint32_t guard[2] = { 0xabababab, 0xabababab };
+    assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
 /* A whole epoch, keeping up to `hold` slots unreleased. */
@@ -156,17 +162,21 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     fixture *t = *state;
     static uint8_t rows[ROWS][ROW];
     for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(vkt_dataset_fetch(t->ds, i, rows[i]), VKT_OK);
-    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t->labels };
+    const vkt_dataset_params p = {
+        .rows = ROWS, .width = ROW, .labels = t->labels, .targets = t->targets[0], .target_width = 2
+    };
     vkt_dataset *all;
     vkt_dataset_destroy(&t->ds);
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, rows, &all), VKT_OK);
     assert_int_equal(vkt_dataset_slice(all, 33, 300, &t->ds), VKT_OK);
     vkt_dataset_destroy(&all);
     memmove(t->labels, t->labels + 33, 300 * sizeof *t->labels);
+    memmove(t->targets, t->targets + 33, 300 * sizeof *t->targets);
     vkt_shuffle(t->order, 300, 1, 0);
     start(t, 64, 2, 3);
     check_epoch(t, 64, 2, t->order, 300, 1);
     t->slots[0].labels = t->slots[1].labels = NULL; /* not wanted */
+    t->slots[0].targets = t->slots[1].targets = NULL;
     vkt_loader_destroy(&t->l);
     start(t, 300, 1, 3);
     assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 300, t->pass), VKT_OK);
@@ -174,6 +184,7 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     assert_int_equal(vkt_loader_next(t->l, &slot, &n), VKT_OK);
     assert_memory_equal(t->features[0], rows[33], 300 * ROW);
     assert_int_equal(t->slot_labels[0][0], 0xabababab);
+    assert_int_equal(memcmp(t->slot_targets[0][0], t->slot_labels[0], sizeof t->slot_targets[0][0]), 0);
     vkt_loader_destroy(&t->l);
 }
 
@@ -382,9 +393,16 @@ static int setup(void **state)
     static fixture t;
     vkt_test_setup(state);
     t = (fixture){ .h = vkt_test_host(), .src.bad = { UINT32_MAX, UINT32_MAX } };
-    for (uint32_t i = 0; i < ROWS; i++) t.labels[i] = (i * 7 + 1) % 11;
-    for (uint32_t i = 0; i < MAX_SLOTS; i++) t.slots[i] = (vkt_loader_slot){ t.features[i], t.slot_labels[i] };
-    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t.labels };
+    for (uint32_t i = 0; i < ROWS; i++) {
+        t.labels[i] = (i * 7 + 1) % 11;
+        t.targets[i][0] = (float)i + 0.5f;
+        t.targets[i][1] = -(float)i;
+    }
+    for (uint32_t i = 0; i < MAX_SLOTS; i++)
+        t.slots[i] = (vkt_loader_slot){ t.features[i], t.slot_labels[i], t.slot_targets[i][0] };
+    const vkt_dataset_params p = {
+        .rows = ROWS, .width = ROW, .labels = t.labels, .targets = t.targets[0], .target_width = 2
+    };
     const vkt_data_source src = { .fetch = source_fetch, .self = &t.src, .why = source_why, .varies = true };
     *state = &t;
     return vkt_dataset_from_source(&t.h, &p, &src, &t.ds) == VKT_OK ? 0 : -1;
