@@ -168,6 +168,10 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
+    X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \
+    X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \
+    X(ids_batch, VKT_E_ARG, "batch", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 0, 5, false)) \
     X(report_loss, VKT_E_SHAPE, "report", vkt_report(g, F(1, 2), NONE)) \
     X(input_shape, VKT_E_SHAPE, "dimensions", vkt_relu(g, F(2, 3, 0))) \
     X(input_size, VKT_E_SHAPE, "2^63", vkt_relu(g, F(4, 65536, 65536, 65536, 65536))) \
