@@ -26,8 +26,9 @@ struct vkt_dataset {
     uint32_t first, rows;
 };
 
-static vkt_result fetch_from_memory(void *self, uint32_t row, void *dst, uint32_t worker)
+static vkt_result fetch_from_memory(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
+    (void)pass;
     (void)worker;
     const table *t = self;
     memcpy(dst, t->features + (size_t)row * t->row_bytes, t->row_bytes);
@@ -336,15 +337,29 @@ const double *vkt_dataset_std(const vkt_dataset *ds)
     return ds->t->norm + ds->t->shape[0];
 }
 
-vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, void *out, uint32_t worker)
+bool vkt_dataset_varies(const vkt_dataset *ds)
 {
-    return ds->t->source.fetch(ds->t->source.self, ds->first + row, out, worker);
+    return ds->t->source.varies;
+}
+
+vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker)
+{
+    return ds->t->source.fetch(ds->t->source.self, ds->first + row, pass, out, worker);
+}
+
+const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r)
+{
+    const vkt_data_source *s = &ds->t->source;
+    const char *why = s->why ? s->why(s->self, worker) : NULL;
+    return why ? why : vkt_result_text(r);
 }
 
 vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
 {
     if (row >= ds->rows) return vkt_fail(&ds->t->host, VKT_E_ARG, "fetch: want a row below %u, got %u", ds->rows, row);
-    return vkt_dataset_fetch_as(ds, row, out, 0);
+    const vkt_result r = vkt_dataset_fetch_as(ds, row, (vkt_pass){ 0 }, out, 0);
+    if (r == VKT_OK) return r;
+    return vkt_fail(&ds->t->host, r, "row %u could not be fetched: %s", row, vkt_dataset_why(ds, 0, r));
 }
 
 vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std)

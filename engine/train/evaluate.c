@@ -75,7 +75,7 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
     vkt_sums s = { 0 };
     uint64_t run = 0, arrived = 0, submitted = 0;
     vkt_order_identity(e->feed.host_order, e->feed.n);
-    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
     for (;;) {
         vkt_batch b;
@@ -124,7 +124,7 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     uint32_t *k = (uint32_t *)(void *)(z + (size_t)B * K);
     /* The rows asked for come first in the order; a resident feed has them all, a streamed one is started at them. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
-    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     for (uint32_t done = 0; done < count;) {
         vkt_batch b;
         uint64_t run;

@@ -44,29 +44,45 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Rows whose bytes are no multiple of 4, or that are made on demand, go to the device a chunk at a time. */
-static vkt_result upload_rows(vkt_feed *f)
+/* Moves every batch of a loader's epoch to the device. */
+static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots)
+{
+    const uint64_t pitch = pitch_of(f->data);
+    VKT_TRY(vkt_loader_start_epoch(l, NULL, f->n, (vkt_pass){ 0 }));
+    for (uint64_t first = 0;;) {
+        uint32_t slot, n;
+        VKT_TRY(vkt_loader_next(l, &slot, &n));
+        if (n == 0) return VKT_OK;
+        VKT_TRY(vkt_array_write(f->features, first * pitch, slots[slot].features, n * pitch));
+        VKT_TRY(vkt_loader_release(l, slot));
+        first += n;
+    }
+}
+
+/* Rows whose bytes are no multiple of 4, or that workers make, go to the device a chunk at a time. */
+static vkt_result upload_rows(vkt_feed *f, uint32_t workers)
 {
     const uint32_t pitch = pitch_of(f->data), chunk = VKT_MAX(1u, (4u << 20) / pitch);
-    char *rows = vkt_alloc_array(f->h, chunk, pitch);
-    if (!rows) return vkt_fail_nomem(f->h, "rows of the data set", (size_t)chunk * pitch);
-    vkt_result r = VKT_OK;
-    for (uint32_t first = 0; first < f->n && r == VKT_OK; first += chunk) {
-        const uint32_t n = VKT_MIN(chunk, f->n - first);
-        for (uint32_t i = 0; i < n && r == VKT_OK; i++)
-            r = vkt_dataset_fetch(f->data, first + i, rows + (size_t)i * pitch);
-        if (r == VKT_OK) r = vkt_array_write(f->features, (uint64_t)first * pitch, rows, (uint64_t)n * pitch);
-    }
+    char *rows = vkt_alloc_array(f->h, 2 * (size_t)chunk, pitch);
+    if (!rows) return vkt_fail_nomem(f->h, "rows of the data set", 2 * (size_t)chunk * pitch);
+    const vkt_loader_slot slots[2] = { { rows, NULL }, { rows + (size_t)chunk * pitch, NULL } };
+    const vkt_loader_params p = {
+        .dataset = f->data, .batch = chunk, .slots = slots, .n_slots = 2, .workers = workers, .row_pitch = pitch
+    };
+    vkt_loader *l;
+    vkt_result r = vkt_loader_create(f->h, &p, &l);
+    if (r == VKT_OK) r = upload_batches(f, l, slots);
+    vkt_loader_destroy(&l);
     vkt_free(f->h, rows);
     return r;
 }
 
-static vkt_result make_resident(vkt_feed *f)
+static vkt_result make_resident(vkt_feed *f, uint32_t workers)
 {
     const bool as_is = vkt_dataset_features(f->data) && vkt_dataset_row_bytes(f->data) % 4 == 0;
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), as_is ? vkt_dataset_features(f->data) : NULL,
                        &f->features));
-    if (!as_is) VKT_TRY(upload_rows(f));
+    if (!as_is) VKT_TRY(upload_rows(f, workers));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(f->n), vkt_dataset_labels(f->data), &f->labels));
     const float *targets = vkt_dataset_targets(f->data);
     if (targets) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), targets, &f->targets));
@@ -127,7 +143,7 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
     vkt_result r = out->host_order ? VKT_OK : vkt_fail_nomem(h, "an order of rows", out->n * sizeof *out->host_order);
     if (r == VKT_OK) vkt_order_identity(out->host_order, out->n);
-    if (r == VKT_OK) r = out->streams ? make_ring(out, workers) : make_resident(out);
+    if (r == VKT_OK) r = out->streams ? make_ring(out, workers) : make_resident(out, workers);
     if (r != VKT_OK) vkt_feed_destroy(out);
     return r;
 }
@@ -205,13 +221,13 @@ static vkt_result take_back_slots(vkt_feed *f)
     return VKT_OK;
 }
 
-vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip)
+vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 {
     f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
     VKT_TRY(take_back_slots(f));
     if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
     if (f->at == f->n) return VKT_OK;
-    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at);
+    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);
 }
 
 /* Gives back the slots of finished runs; if none is free, waits for the oldest. */
@@ -244,6 +260,11 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
     }
     f->at += out->rows;
     return VKT_OK;
+}
+
+uint64_t vkt_feed_waited_ns(const vkt_feed *f)
+{
+    return f->loader ? vkt_loader_waited_ns(f->loader) : 0;
 }
 
 void vkt_feed_used(vkt_feed *f, uint64_t run_index)

@@ -50,12 +50,14 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 /* The batch's targets (B,K) f32, BATCH_LAST; the null tensor where the data set has none. */
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins an epoch with batch `skip` of f->host_order, which the caller has filled. What an epoch given up has handed
- * out is taken back, once its runs are done. */
-vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip);
+/* Begins an epoch, of this pass, with batch `skip` of f->host_order, which the caller has filled. What an epoch given
+ * up has handed out is taken back, once its runs are done. */
+vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* The next batch; when all slots are taken, waits for the oldest run of `p`. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Tells which run uses the batch that vkt_feed_next gave. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
+/* How long vkt_feed_next has waited for rows to be made; 0 where the data lie on the device. */
+uint64_t vkt_feed_waited_ns(const vkt_feed *f);
 
 #endif

@@ -47,16 +47,26 @@ typedef struct vkt_dataset_params {
 VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                            vkt_dataset **out);
 
+/* One walk over the rows: what a source may draw its random numbers from. A trainer's has the trainer's seed. */
+typedef struct vkt_pass {
+    uint64_t seed;
+    uint32_t epoch; /* from 1; 0: rows as they are, nothing is random. So rows are evaluated, measured, looked at */
+} vkt_pass;
+
 /* Rows that are made or decoded when asked for. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst` and
- * nothing else; the same row is the same bytes each time. It may run on several threads at once; calls with the same
- * `worker` (below VKT_DATA_MAX_WORKERS) never overlap, so scratch memory can be kept per worker. Another result than
- * VKT_OK stops the epoch of a loader. `destroy` (may be NULL) is called once, with the last handle's destruction; when
- * vkt_dataset_from_source fails, it is not called and the source stays the caller's. */
+ * nothing else, in ascending order and without reading them; they are a function of row and pass alone. It may run on
+ * several threads at once; calls with the same `worker` (below VKT_DATA_MAX_WORKERS) never overlap, so scratch memory
+ * can be kept per worker. It logs nothing: what `why` (may be NULL) tells of the worker's last fetch, which failed,
+ * comes into the message of the caller. A failure stops the epoch of a loader. `destroy` (may be NULL) is called once,
+ * with the last handle's destruction; when vkt_dataset_from_source fails, it is not called and the source stays the
+ * caller's. */
 enum { VKT_DATA_MAX_WORKERS = 64 };
 typedef struct vkt_data_source {
-    vkt_result (*fetch)(void *self, uint32_t row, void *dst, uint32_t worker);
+    vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker);
     void (*destroy)(void *self);
     void *self;
+    const char *(*why)(void *self, uint32_t worker);
+    bool varies; /* rows do depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
 
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
@@ -102,9 +112,11 @@ VKT_API const float *vkt_dataset_targets(const vkt_dataset *ds);                
 VKT_API uint32_t vkt_dataset_target_width(const vkt_dataset *ds);                   /* K; 0: no targets */
 VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                      /* (C) */
 VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
+VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
 
-/* Writes row `row` (row_bytes) to `out`, as worker 0 of a source: one call at a time where the source keeps scratch per
- * worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then. */
+/* Writes row `row` (row_bytes) to `out`, of epoch 0 and as worker 0 of a source: one call at a time where the source
+ * keeps scratch per worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then.
+ */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "data/dataset.h"
 #include "support/host.h"
 #include "vktrain/data.h"
 
@@ -174,13 +175,13 @@ typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
 
-static vkt_result counter_fetch(void *self, uint32_t row, void *dst, uint32_t worker)
+static vkt_result counter_fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
     counter *c = self;
     c->fetched++;
     c->last_worker = worker;
     if (row == 5) return VKT_E_IO;
-    memset(dst, (int)row, ROW);
+    memset(dst, (int)(row + pass.epoch), ROW);
     return VKT_OK;
 }
 
@@ -240,7 +241,7 @@ static void sources_are_fetched_and_destroyed_once(void **state)
 {
     fixture *t = *state;
     counter c = { .last_worker = 9 };
-    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
     vkt_dataset *ds, *slice;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_OK);
     assert_null(vkt_dataset_features(ds));
@@ -248,7 +249,12 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     uint8_t row[ROW];
     assert_int_equal(vkt_dataset_fetch(slice, 1, row), VKT_OK);
     assert_true(row[0] == 4 && row[ROW - 1] == 4 && c.fetched == 1 && c.last_worker == 0);
+    assert_int_equal(vkt_dataset_fetch_as(slice, 1, (vkt_pass){ .epoch = 7 }, row, 3), VKT_OK);
+    assert_true(row[0] == 11 && c.last_worker == 3);
+    assert_true(vkt_dataset_varies(slice));
+    vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_fetch(slice, 2, row), VKT_E_IO);
+    vkt_test_error_says("row 2 could not be fetched: reading or writing a file failed");
     double mean[C], std[C];
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_E_IO);
     vkt_dataset_destroy(&ds);
@@ -256,7 +262,6 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     vkt_dataset_destroy(&slice);
     assert_int_equal(c.destroyed, 1);
 
-    vkt_test_expect_errors(true);
     t->p.rows = 0;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_E_ARG);
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &(vkt_data_source){ .self = &c }, &ds), VKT_E_ARG);
@@ -289,7 +294,7 @@ static void every_failed_allocation_is_a_status(void **state)
 {
     fixture *t = *state;
     counter c = { 0 };
-    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
     t->p.classes = 3;
     t->p.class_names = names;
     t->p.targets = t->f32[0];

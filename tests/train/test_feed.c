@@ -84,7 +84,7 @@ static void check_row(const table *t, vkt_row_type type, uint32_t row, const uin
 static void check_epoch(pass *s, const table *t, vkt_row_type type, uint32_t epoch)
 {
     vkt_shuffle(s->feed.host_order, ROWS, 3, epoch);
-    assert_int_equal(vkt_feed_start(&s->feed, 0), VKT_OK);
+    assert_int_equal(vkt_feed_start(&s->feed, 0, (vkt_pass){ 0 }), VKT_OK);
     uint32_t x[BATCH][LENGTH], labels[BATCH];
     float y[BATCH][WIDTH];
     vkt_batch b;
