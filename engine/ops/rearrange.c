@@ -230,7 +230,8 @@ vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis)
     return apply_slice(g, x, &a, k == 0);
 }
 
-vkt_result vkt_split(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n, vkt_tensor *parts)
+vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                           vkt_tensor *parts)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);
     uint32_t k;

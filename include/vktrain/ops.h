@@ -57,6 +57,27 @@ typedef struct vkt_conv1d_params {
  * height 1, as messages say. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
+typedef struct vkt_conv_transpose2d_params {
+    uint32_t stride[2];     /* along H and W; 0: 1 */
+    uint32_t pad[2];        /* what is cut off y on both sides */
+    uint32_t dilation[2];   /* 0: 1 */
+    uint32_t groups;        /* 0: 1 */
+    uint32_t output_pad[2]; /* added to y's size at the end: strided convolutions map several sizes to one */
+} vkt_conv_transpose2d_params;
+/* Transposed convolution, the gradient of vkt_conv2d by its input (torch: conv_transpose2d):
+ *   y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1, and Q likewise. output_pad is below stride or dilation.
+ * `1d`: x (N,C,L), w (C,O/groups,K) -> (N,O,Q). p may be NULL.
+ *   source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), chapter 4 */
+VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose2d_params *p);
+typedef struct vkt_conv_transpose1d_params {
+    uint32_t stride, pad, dilation, groups, output_pad;
+} vkt_conv_transpose1d_params;
+VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */
@@ -88,6 +109,20 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t 
  * GlobalAveragePooling (torch: an adaptive pool to 1, then flatten). */
 VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
+
+typedef enum vkt_upsample_mode { VKT_UPSAMPLE_NEAREST = 0, VKT_UPSAMPLE_BILINEAR } vkt_upsample_mode;
+typedef struct vkt_upsample2d_params {
+    uint32_t size[2];  /* P, Q, at most 32767; 0: by scale */
+    uint32_t scale[2]; /* P = scale H, Q = scale W */
+    vkt_upsample_mode mode;
+    bool align_corners; /* bilinear: corner pixels lie on corner pixels; else edges on edges */
+} vkt_upsample2d_params;
+/* Pictures at another size, larger or smaller, without a filter against aliasing (torch.nn.functional.interpolate):
+ *   nearest: y[n,c,p,q] = x[n, c, floor(p H/P), floor(q W/Q)], H/P rounded to f32 first, as torch does
+ *   bilinear: between the pixels around ((p + 1/2) H/P - 1/2, ..), or (p (H-1)/(P-1), ..) with align_corners, by
+ * distance x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
+ * the same. */
+VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
@@ -127,8 +162,8 @@ VKT_API vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, in
 #define VKT_END INT64_MAX
 VKT_API vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step);
 /* n slices that are all of x: parts[i] has sizes[i] elements along `axis` (torch.split with a list). */
-VKT_API vkt_result vkt_split(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
-                             vkt_tensor *parts);
+VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                                   vkt_tensor *parts);
 /* x in reverse order along `axis`. */
 VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* before[i] elements of `value` in front of dimension i, after[i] behind it; an entry for each dimension of x, the
@@ -167,10 +202,15 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
- * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+ * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows.
+ * `gather_ids`: whole numbers as they are, 0 past the real rows: table (rows, length) u32 or, if `packed`, (rows,
+ *   length / 2 rounded up) u32 that hold two numbers of 16 bits each, the first one in the low half;
+ *   -> (batch, length) u32, ROWS. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
+VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
+                                  bool packed);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
  * vkt_update, or it tells of the step what it was before. */
