@@ -7,7 +7,7 @@
  *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
  *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact),
- * and in half precision vktrain.loss_scale: scale, good steps, skipped steps */
+ * in half precision vktrain.loss_scale: scale, good steps, skipped steps; and texts that were attached (attach.c) */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -188,7 +188,10 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
                               { "vktrain.position", position },
                               { "vktrain.loss_scale", scale } };
     const size_t n_meta = t->params.precision == VKT_PRECISION_F16 ? 3 : 2;
-    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, meta, n_meta);
+    vkt_meta *all = NULL;
+    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, meta, n_meta, &all);
+    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, all, n_meta + t->attached.n);
+    vkt_free(&t->host, all);
     state_free(&s);
     return r;
 }
@@ -315,7 +318,10 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     VKT_TRY(state_alloc(t, 0, &s));
     vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, s.part[0]);
     add_parts(&s, "", s.part[0]);
-    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, NULL, 0);
+    vkt_meta *all = NULL;
+    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);
+    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, all, t->attached.n);
+    vkt_free(&t->host, all);
     state_free(&s);
     return r;
 }
