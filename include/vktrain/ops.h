@@ -144,10 +144,15 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
- * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+ * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows.
+ * `gather_ids`: whole numbers as they are, 0 past the real rows: table (rows, length) u32 or, if `packed`, (rows,
+ *   length / 2 rounded up) u32 that hold two numbers of 16 bits each, the first one in the low half;
+ *   -> (batch, length) u32, ROWS. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
+VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
+                                  bool packed);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
  * vkt_update, or it tells of the step what it was before. */

@@ -164,6 +164,10 @@ static void other_element_types_are_refused(void **state)
     X(embedding_layout, VKT_E_ARG, "by rows", vkt_embedding(g, vkt_input(g, "u", VKT_U32, VKT_BATCH_LAST, S(2, 4, 3)), F(2, 9, 2), 0)) \
     X(embedding_ids, VKT_E_UNSUPPORTED, "at most", vkt_embedding(g, U(2, 2048, 1025), F(2, 9, 2), 0)) \
     X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \
+    X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
+    X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \
+    X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \
+    X(ids_batch, VKT_E_ARG, "batch", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 0, 5, false)) \
     X(report_loss, VKT_E_SHAPE, "report", vkt_report(g, F(1, 2), NONE)) \
     X(input_shape, VKT_E_SHAPE, "dimensions", vkt_relu(g, F(2, 3, 0))) \
     X(input_size, VKT_E_SHAPE, "2^63", vkt_relu(g, F(4, 65536, 65536, 65536, 65536))) \
