@@ -75,6 +75,47 @@ vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const v
     return vkt_builder_note(b, name, "Conv1d", vkt_conv1d(b->g, x, w, bias, &conv));
 }
 
+vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
+                                   const vkt_nn_conv_transpose2d_params *p)
+{
+    if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
+    if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
+    /* torch takes the second dimension of a weight for what comes in, here too. */
+    const uint32_t fan_in = o / groups * r * s, fan_out = channels / groups * r * s;
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv_transpose2d_params conv = {
+        .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
+        .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
+        .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
+        .groups = groups,
+        .output_pad = { p->output_pad[0], or_else(p->output_pad[1], p->stride[1] ? 0 : p->output_pad[0]) }
+    };
+    return vkt_builder_note(b, name, "ConvTranspose2d", vkt_conv_transpose2d(b->g, x, w, bias, &conv));
+}
+
+vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
+                                   const vkt_nn_conv_transpose1d_params *p)
+{
+    if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t k = p->kernel, o = p->out_channels;
+    if (!want_conv(b, name, channels, o, k, groups)) return (vkt_tensor){ 0 };
+    const uint32_t fan_in = o / groups * k, fan_out = channels / groups * k;
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape3(channels, o / groups, k), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv_transpose1d_params conv = {
+        .stride = p->stride, .pad = p->pad, .dilation = p->dilation, .groups = p->groups, .output_pad = p->output_pad
+    };
+    return vkt_builder_note(b, name, "ConvTranspose1d", vkt_conv_transpose1d(b->g, x, w, bias, &conv));
+}
+
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
     if (!want_rank(b, name, x, 2)) return (vkt_tensor){ 0 };

@@ -57,6 +57,27 @@ typedef struct vkt_conv1d_params {
  * height 1, as messages say. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
+typedef struct vkt_conv_transpose2d_params {
+    uint32_t stride[2];     /* along H and W; 0: 1 */
+    uint32_t pad[2];        /* what is cut off y on both sides */
+    uint32_t dilation[2];   /* 0: 1 */
+    uint32_t groups;        /* 0: 1 */
+    uint32_t output_pad[2]; /* added to y's size at the end: strided convolutions map several sizes to one */
+} vkt_conv_transpose2d_params;
+/* Transposed convolution, the gradient of vkt_conv2d by its input (torch: conv_transpose2d):
+ *   y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1, and Q likewise. output_pad is below stride or dilation.
+ * `1d`: x (N,C,L), w (C,O/groups,K) -> (N,O,Q). p may be NULL.
+ *   source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), chapter 4 */
+VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose2d_params *p);
+typedef struct vkt_conv_transpose1d_params {
+    uint32_t stride, pad, dilation, groups, output_pad;
+} vkt_conv_transpose1d_params;
+VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */

@@ -117,6 +117,16 @@ static void other_element_types_are_refused(void **state)
     X(mlp_width, VKT_E_UNSUPPORTED, "129", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 129, 4), NONE }, 1)) \
     X(mlp_bias, VKT_E_SHAPE, "bias", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 5, 4), F(1, 4) }, 1)) \
     X(linear_bias, VKT_E_SHAPE, "bias", vkt_linear(g, F(2, 3, 4), F(2, 5, 4), F(1, 4))) \
+    X(conv_transpose2d_channels, VKT_E_SHAPE, "(C,O/groups,R,S)", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 2, 3, 1, 1), NONE, NULL)) \
+    X(conv_transpose2d_bias, VKT_E_SHAPE, "bias", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), F(1, 3), NULL)) \
+    X(conv_transpose2d_output_pad, VKT_E_ARG, "output_pad", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), NONE, \
+                           &(vkt_conv_transpose2d_params){ .stride = { 2, 2 }, .output_pad = { 1, 2 } })) \
+    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no picture", \
+      vkt_conv_transpose2d(g, P(2, 3, 1, 1), F(4, 3, 2, 2, 2), NONE, \
+                           &(vkt_conv_transpose2d_params){ .pad = { 1, 1 } })) \
     X(conv1d_rank, VKT_E_SHAPE, "conv1d: want x", vkt_conv1d(g, F(2, 2, 3), F(3, 1, 1, 1), NONE, NULL)) \
     X(conv1d_weights, VKT_E_SHAPE, "conv1d: want w", vkt_conv1d(g, F(3, 2, 3, 4), F(2, 1, 3), NONE, NULL)) \
     X(max_pool1d_rank, VKT_E_SHAPE, "max_pool1d", vkt_max_pool1d(g, F(2, 2, 3), NULL)) \

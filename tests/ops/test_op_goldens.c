@@ -77,6 +77,26 @@ static vkt_tensor conv1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_conv1d(g, in[0], in[1], in[2], &p);
 }
 
+static vkt_tensor conv_transpose2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_conv_transpose2d_params p = { .groups = (uint32_t)golden_number(a, "groups", 0) };
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
+    golden_pair(a, "output_pad", p.output_pad);
+    return vkt_conv_transpose2d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor conv_transpose1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_conv_transpose1d_params p = { .stride = single(a, "stride"),
+                                            .pad = single(a, "pad"),
+                                            .dilation = single(a, "dilation"),
+                                            .groups = (uint32_t)golden_number(a, "groups", 0),
+                                            .output_pad = single(a, "output_pad") };
+    return vkt_conv_transpose1d(g, in[0], in[1], in[2], &p);
+}
+
 static vkt_pool1d_params pool1d(const json_t *a)
 {
     return (vkt_pool1d_params){ .kernel = single(a, "kernel"),
@@ -200,6 +220,8 @@ static const struct {
     { "avg_pool2d", avg_pool2d, 1, .pictures = true },
     { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .pictures = true },
     { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .pictures = true },
+    { "conv_transpose2d", conv_transpose2d, 3, .pictures = true },
+    { "conv_transpose1d", conv_transpose1d, 3, .pictures = true, .several = true },
     { "conv1d", conv1d, 3, .pictures = true, .several = true },
     { "max_pool1d", max_pool1d, 1, .pictures = true, .several = true },
     { "avg_pool1d", avg_pool1d, 1, .pictures = true, .several = true },

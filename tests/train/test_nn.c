@@ -53,16 +53,27 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_avg_pool2d(b, x, 2)), vkt_shape4(2, 3, 56, 28)));
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_global_avg_pool(b, x)), vkt_shape2(2, 3)));
 
+    const vkt_nn_conv_transpose2d_params grow = {
+        .out_channels = 5, .kernel = { 3 }, .stride = { 2 }, .pad = { 1 }, .output_pad = { 1 }, .no_bias = true
+    };
+    const vkt_shape grown = vkt_tensor_shape(g, vkt_nn_conv_transpose2d(b, "grow", x, &grow));
+    assert_true(vkt_shape_equal(grown, vkt_shape4(2, 5, 224, 114)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[0] }), vkt_shape4(3, 5, 3, 3)));
+
     x = vkt_input(g, "s", VKT_F32, VKT_ROWS, vkt_shape3(5, 6, 300));
     const vkt_nn_conv1d_params conv = { .out_channels = 4, .kernel = 5, .stride = 2, .pad = 1, .groups = 2 };
     x = vkt_nn_conv1d(b, "conv", x, &conv);
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 149)));
     x = vkt_nn_max_pool1d(b, x, &(vkt_pool1d_params){ .kernel = 2 });
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 74)));
-    const vkt_tensor w = { g->params[0] };
+    const vkt_tensor w = { g->params[1] };
     assert_string_equal(vkt_tensor_name(g, w), "conv.weight");
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, w), vkt_shape3(4, 3, 5)));
-    assert_int_equal(vkt_nn_parameters(b), 4 * 3 * 5 + 4);
+    assert_int_equal(vkt_nn_parameters(b), 3 * 5 * 3 * 3 + 4 * 3 * 5 + 4);
+    const vkt_nn_conv_transpose1d_params up = { .out_channels = 6, .kernel = 4, .stride = 2, .pad = 1, .groups = 2 };
+    x = vkt_nn_conv_transpose1d(b, "up", x, &up);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 6, 148)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[3] }), vkt_shape3(4, 3, 4)));
     assert_int_equal(vkt_graph_status(g), VKT_OK);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
