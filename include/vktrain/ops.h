@@ -183,6 +183,18 @@ VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
+#define VKT_NO_PADDING UINT32_MAX
+/* Rows of a table by number (torch.nn.functional.embedding):
+ *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
+ *   dtable[v] = sum of dy over the places where the id is v, in their order, without atomics: the same bits in every
+ *   run. The row of `padding` gets none (VKT_NO_PADDING: there is no such row). At most 2^21 ids.
+ * `embedding_channels`: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, what convolutions read; written so at once,
+ * for another pass over it would cost more than the lookup. */
+VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
+VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
+
 /* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
  *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
