@@ -1,6 +1,8 @@
 /* reference/norm.c - normalisations.
  *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta
- *   (Ioffe & Szegedy 2015); batch_norm_given: mean and variance are inputs; running_stats: an exponential average */
+ *   (Ioffe & Szegedy 2015); batch_norm_given: mean and variance are inputs; running_stats: an exponential average
+ *   row_norm: the same of one group of channels of one sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
+ * 2019) */
 #include "reference/families.h"
 
 #include <math.h>
@@ -115,8 +117,77 @@ static void running_forward(const vkt_ref_call *c)
     const double factor = a->unbiased && n > 1 ? n / (n - 1) : 1;
     for (size_t k = 0; k < vkt_ref_count(c->in[0].shape); k++) {
         c->out[0].f[k] = (1 - m) * c->in[0].f[k] + m * c->in[2].f[k];
-        c->out[1].f[k] = (1 - m) * c->in[1].f[k] + m * factor * c->in[1].f[k];
+        c->out[1].f[k] = (1 - m) * c->in[1].f[k] + m * factor * c->in[3].f[k];
     }
 }
 
 const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, NULL };
+
+/* ---- row_norm ---- */
+
+/* Row r of x, its statistics, and the channel of its element k. */
+typedef struct row {
+    const vkt_row_norm_attr *a;
+    size_t run, first, group; /* first: its first element */
+    double mean, scale;
+} row;
+
+static row row_of(const vkt_ref_call *c, size_t r)
+{
+    const vkt_row_norm_attr *a = c->attr;
+    row w = { .a = a, .run = (size_t)a->channels * a->inner, .group = r % a->groups };
+    w.first = r * w.run;
+    const double *x = c->in[0].f + w.first, n = (double)w.run;
+    double var = 0;
+    for (size_t k = 0; k < w.run && !a->rms; k++) w.mean += x[k] / n;
+    for (size_t k = 0; k < w.run; k++) var += (x[k] - w.mean) * (x[k] - w.mean) / n;
+    w.scale = 1 / sqrt(var + (double)a->eps);
+    return w;
+}
+
+static size_t row_channel(const row *w, size_t k)
+{
+    return w->group * w->a->channels + k / w->a->inner;
+}
+
+static size_t rows_of(const vkt_ref_call *c)
+{
+    const vkt_row_norm_attr *a = c->attr;
+    return vkt_ref_count(c->in[0].shape) / a->channels / a->inner;
+}
+
+static void row_forward(const vkt_ref_call *c)
+{
+    for (size_t r = 0; r < rows_of(c); r++) {
+        const row w = row_of(c, r);
+        for (size_t k = 0; k < w.run; k++) {
+            const size_t i = w.first + k, at = row_channel(&w, k);
+            c->out[0].f[i] = or_else(&c->in[1], at, 1) * (c->in[0].f[i] - w.mean) * w.scale + or_else(&c->in[2], at, 0);
+        }
+    }
+}
+
+static void row_backward(const vkt_ref_call *c)
+{
+    for (size_t r = 0; r < rows_of(c); r++) {
+        const row w = row_of(c, r);
+        double sum = 0, along = 0; /* of gamma dy, and of gamma dy xhat */
+        for (size_t k = 0; k < w.run; k++) {
+            const size_t i = w.first + k, at = row_channel(&w, k);
+            const double dy = c->dout[0][i], xhat = (c->in[0].f[i] - w.mean) * w.scale;
+            sum += dy * or_else(&c->in[1], at, 1);
+            along += dy * or_else(&c->in[1], at, 1) * xhat;
+            if (c->din[1]) c->din[1][at] += dy * xhat;
+            if (c->din[2]) c->din[2][at] += dy;
+        }
+        if (w.a->rms) sum = 0; /* no mean that depends on x */
+        for (size_t k = 0; c->din[0] && k < w.run; k++) {
+            const size_t i = w.first + k;
+            const double d = c->dout[0][i] * or_else(&c->in[1], row_channel(&w, k), 1);
+            const double xhat = (c->in[0].f[i] - w.mean) * w.scale;
+            c->din[0][i] += w.scale * (d - (sum + xhat * along) / (double)w.run);
+        }
+    }
+}
+
+const vkt_ref_op vkt_ref_row_norm = { "row_norm", 1, row_forward, row_backward };

@@ -8,7 +8,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_sum_to,     &vkt_ref_expand,           &vkt_ref_softmax_xent,  &vkt_ref_mse,
     &vkt_ref_argmax,     &vkt_ref_count_correct,    &vkt_ref_gather_rows,   &vkt_ref_gather_labels,
     &vkt_ref_mlp,        &vkt_ref_mlp_mse,          &vkt_ref_op_sgd,        &vkt_ref_op_adam,
-    &vkt_ref_batch_norm, &vkt_ref_batch_norm_given, &vkt_ref_running_stats,
+    &vkt_ref_batch_norm, &vkt_ref_batch_norm_given, &vkt_ref_running_stats, &vkt_ref_row_norm,
 };
 
 const vkt_ref_op *vkt_ref_find(const char *name)

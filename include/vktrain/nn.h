@@ -89,6 +89,17 @@ typedef struct vkt_nn_batch_norm_params {
  * <name>.running_var, 1. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it evaluates. */
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
+typedef struct vkt_nn_norm_params {
+    float eps;      /* 0: the op's */
+    bool no_affine; /* neither weight nor bias */
+} vkt_nn_norm_params;
+/* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */
+VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+/* Over groups of channels of each sample, x (N,C,...): parameters likewise, (C). */
+VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
+                                     const vkt_nn_norm_params *p);
+
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);

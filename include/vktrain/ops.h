@@ -85,6 +85,19 @@ typedef struct vkt_batch_norm_params {
  * 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
+/* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
+ * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5. Any layout, ROWS
+ * at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
+VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23. (Zhang & Sennrich, Root Mean Square Layer
+ * Normalization, 2019; PyTorch documentation of RMSNorm.) */
+VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
+/* The same as layer_norm for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and beta (C)
+ * or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
+VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+
 /* Same elements in logical order, new shape. Free where the batch stays (or the layout is ROWS), else a copy. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* (N, ...) -> (N, product of the rest). */
