@@ -10,7 +10,7 @@ extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_expan
 extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_mse, vkt_ref_argmax, vkt_ref_count_correct;
 extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
-extern const vkt_ref_op vkt_ref_embedding;
+extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam;
 
 /* Elements, as the families count them. */
