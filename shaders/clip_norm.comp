@@ -22,10 +22,11 @@ void main()
     for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;
-    float factor = uintBitsToFloat(step[STEP_FACTOR]), norm; // the factor comes before what may overflow
-    if (sum.z != 0.0) norm = sqrt(sum.z + sum.y * TINY * TINY) * factor * HUGE;
-    else if (sum.y != 0.0) norm = sqrt(sum.y + sum.x * SMALL * SMALL) * factor;
-    else norm = sqrt(sum.x) * factor * SMALL;
+    const float factor = uintBitsToFloat(step[STEP_FACTOR]);
+    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: a compiler may not multiply constants first,
+    rest *= sum.z != 0.0 ? TINY : SMALL;                              // whose product is none
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // the factor comes before what may overflow
+                 : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);
     step[STEP_FACTOR] = floatBitsToUint(clip > 1.0 ? factor : factor * clip);

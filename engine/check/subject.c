@@ -157,7 +157,7 @@ static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
     s->t = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5000) : 0;
     s->key = vkt_rng_u32(r) | (uint64_t)vkt_rng_u32(r) << 32;
-    if (op->side_effect) { /* an optimizer: the clock advances by its betas */
+    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock advances by its betas */
         memcpy(&s->g->optimizer, s->c.attr, sizeof s->g->optimizer);
         s->g->has_optimizer = true;
     }
@@ -180,7 +180,7 @@ static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
     return VKT_OK;
 }
 
-/* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one. */
+/* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one: of floats. */
 static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -196,7 +196,7 @@ static vkt_result differentiate(vkt_subject *s)
         seeds[n_outs++] = s->dout[i].t;
     }
     for (uint32_t i = 0; i < s->c.n_in; i++)
-        if (s->in[i].t.id && (s->op->diff >> i & 1)) {
+        if (s->in[i].t.id && s->c.in[i].dtype == VKT_F32 && (s->op->diff >> i & 1)) {
             input_of[n_wrt] = i;
             wrt[n_wrt++] = s->in[i].t;
         }
@@ -325,10 +325,13 @@ void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
+    bool any = false; /* none where all is integers */
     prepare(s, &c);
-    for (uint32_t i = 0; i < s->c.n_in; i++)
+    for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);
-    s->ref->backward(&c.c);
+        any = any || c.din[i];
+    }
+    if (any) s->ref->backward(&c.c);
 }
 
 /* ---- comparing ---- */

@@ -13,6 +13,11 @@ typedef struct vkt_conv2d_attr {
     uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
 } vkt_conv2d_attr;
 
+typedef struct vkt_conv_transpose2d_attr {
+    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+    uint32_t output_pad[2];                          /* below stride or dilation */
+} vkt_conv_transpose2d_attr;
+
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
@@ -28,6 +33,24 @@ typedef struct vkt_dropout_attr {
     uint32_t salt;      /* tells one dropout of a graph from another */
     bool planes;
 } vkt_dropout_attr;
+
+typedef struct vkt_batch_norm_attr {
+    float eps;
+    uint32_t given; /* of a gradient: mean and variance were given, and are constants */
+} vkt_batch_norm_attr;
+
+/* x in rows is (samples, groups, channels, inner), and a row one group of a sample. */
+typedef struct vkt_row_norm_attr {
+    uint32_t groups, channels, inner;
+    uint32_t rms; /* no mean is taken out */
+    float eps;
+} vkt_row_norm_attr;
+
+typedef struct vkt_running_stats_attr {
+    uint32_t batch, positions; /* of the batch that the new statistics are of: numbers of a channel, padding included */
+    uint32_t unbiased;
+    float momentum; /* of the new ones */
+} vkt_running_stats_attr;
 
 /* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
 typedef struct vkt_mlp_attr {
@@ -48,6 +71,46 @@ typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
 
+/* Dimension i of the result is dimension perm[i] of the input; 0 beyond its rank. */
+typedef struct vkt_permute_attr {
+    uint32_t perm[VKT_MAX_RANK];
+} vkt_permute_attr;
+
+/* By dimension; beyond the rank as for one that is left alone. y[i] = x[start + step i], or with flip
+ * x[start + step (size - 1 - i)]. */
+typedef struct vkt_slice_attr {
+    uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
+    bool flip[VKT_MAX_RANK];
+} vkt_slice_attr;
+
+/* By dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements behind the last. gap >= 1. */
+typedef struct vkt_pad_attr {
+    uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
+    float value; /* a whole number for u32 */
+} vkt_pad_attr;
+
+typedef struct vkt_concat_attr {
+    uint32_t axis;
+} vkt_concat_attr;
+
+typedef struct vkt_upsample2d_attr {
+    uint32_t out[2]; /* P, Q */
+    bool bilinear, align_corners;
+} vkt_upsample2d_attr;
+
+typedef struct vkt_softmax_attr {
+    uint32_t axis;
+    uint32_t log;    /* 1: the logarithm */
+    uint32_t causal; /* 1: over (.., T, S), query t sees classes 0 .. t; not with log */
+    float scale;
+} vkt_softmax_attr;
+
+typedef struct vkt_embedding_attr {
+    uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
+    uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */
+    vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
+} vkt_embedding_attr;
+
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;
@@ -55,5 +118,10 @@ typedef struct vkt_gather_attr {
     uint32_t channels; /* C, or 1 */
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
+
+typedef struct vkt_gather_ids_attr {
+    uint32_t batch, length;
+    bool packed;
+} vkt_gather_ids_attr;
 
 #endif

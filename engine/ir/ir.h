@@ -49,6 +49,7 @@ typedef struct vkt_value {
     vkt_layout layout;
     vkt_role role;
     bool keep;                   /* lives until the end of the program */
+    bool state;                  /* PARAM: no gradient, no update; ops write it */
     uint32_t producer;           /* node number + 1; 0: none */
     uint32_t alias;              /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
@@ -163,6 +164,11 @@ struct vkt_op {
 #define VKT_HALF_OUT(k) (1u << (VKT_MAX_IN + (k)))
 
 /* ---- values ---- */
+/* A parameter that is not trained: neither gradient nor update. */
+static inline bool vkt_is_fixed(const vkt_value *v)
+{
+    return v->state || v->frozen;
+}
 static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 {
     return &g->values[t.id];

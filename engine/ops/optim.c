@@ -97,11 +97,12 @@ static vkt_result infer(vkt_infer *f)
     VKT_TRY(check_arena(f, sum_at(op), o->micro_batches > 1));
     VKT_REQUIRE(f, elements % 4 == 0, VKT_E_SHAPE, "%s: want an arena of whole vec4s, got %llu elements", op->name,
                 (unsigned long long)elements);
+    const vkt_value *table = vkt_in(f, groups);
     VKT_REQUIRE(f,
-                !vkt_has(f, groups) || (vkt_in(f, groups)->dtype == VKT_F32 && vkt_in(f, groups)->layout == VKT_ROWS &&
-                                        vkt_shape_equal(vkt_in(f, groups)->shape, vkt_shape2((uint32_t)blocks, 2))),
-                VKT_E_SHAPE, "%s: want groups f32 (%llu,2) by rows, got %s", op->name, (unsigned long long)blocks,
-                vkt_shape_text(vkt_in(f, groups)->shape, got));
+                !vkt_has(f, groups) || (table->dtype == VKT_F32 && table->layout == VKT_ROWS &&
+                                        vkt_shape_equal(table->shape, vkt_shape2((uint32_t)blocks, 2))),
+                table->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want groups f32 (%llu,2) by rows, got %s %s",
+                op->name, (unsigned long long)blocks, vkt_dtype_name(table->dtype), vkt_shape_text(table->shape, got));
     vkt_out_alias(f, 0, VKT_ROWS, s);
     for (uint32_t i = 2; i < op->max_in; i++)
         if (i != groups && vkt_has(f, i)) vkt_out_alias(f, i, VKT_ROWS, s);

@@ -157,7 +157,7 @@ static vkt_result mark_params(vkt_graph *g, const char *pattern, mark m, const c
     size_t found = 0;
     for (size_t i = 0; i < g->n_params; i++) {
         vkt_value *v = &g->values[g->params[i]];
-        if (!matches(pattern, v->name)) continue;
+        if (v->state || !matches(pattern, v->name)) continue;
         found++;
         if (m.freeze)
             v->frozen = true;
@@ -195,7 +195,7 @@ static vkt_tensor make_groups(vkt_graph *g)
     bool any = false;
     for (size_t i = 0; i < g->n_params; i++) {
         const vkt_value *v = &g->values[g->params[i]];
-        any |= v->frozen || v->group;
+        any |= vkt_is_fixed(v) || v->group;
     }
     if (!any) return (vkt_tensor){ 0 };
     const uint64_t blocks = g->arena_bytes / VKT_ALIGN_BYTES;
@@ -211,7 +211,7 @@ static vkt_tensor make_groups(vkt_graph *g)
         const uint64_t first = v->arena_offset_bytes / VKT_ALIGN_BYTES,
                        n = vkt_round_up(v->bytes, VKT_ALIGN_BYTES) / VKT_ALIGN_BYTES;
         for (uint64_t b = first; b < first + n; b++) {
-            pairs[b][0] = v->frozen ? -1 : p->lr_factor;
+            pairs[b][0] = vkt_is_fixed(v) ? -1 : p->lr_factor;
             pairs[b][1] = p->weight_decay;
         }
     }

@@ -56,6 +56,9 @@ VKT_API void vkt_nn_pop(vkt_builder *b);
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
+/* Likewise a vkt_state, which counts as no parameter. */
+VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
+
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;
     uint32_t kernel[2];              /* kernel[1] 0: square */
@@ -68,6 +71,35 @@ typedef struct vkt_nn_conv2d_params {
 /* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
+typedef struct vkt_nn_conv1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv1d_params;
+/* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
+VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
+
+typedef struct vkt_nn_conv_transpose2d_params {
+    uint32_t out_channels;
+    uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
+    uint32_t output_pad[2]; /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose2d_params;
+typedef struct vkt_nn_conv_transpose1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose1d_params;
+/* Parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d: (N,C,L).
+ * For initialisers fan_in is O/groups R S, as torch has it. */
+VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose2d_params *p);
+VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose1d_params *p);
+
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;
     bool no_bias;
@@ -76,14 +108,67 @@ typedef struct vkt_nn_linear_params {
 /* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in). */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
+typedef struct vkt_nn_batch_norm_params {
+    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics). Keras: 1e-3 and 0.01 */
+    bool no_affine;      /* neither weight nor bias */
+    bool biased;         /* the running variance is the biased one (Keras 3, ONNX) */
+    bool use_running;    /* normalise with the running statistics in training too, and leave them as they are */
+} vkt_nn_batch_norm_params;
+/* Parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0; state <name>.running_mean, 0, and
+ * <name>.running_var, 1. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it evaluates. */
+VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
+
+typedef struct vkt_nn_norm_params {
+    float eps;      /* 0: the op's */
+    bool no_affine; /* neither weight nor bias */
+} vkt_nn_norm_params;
+/* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */
+VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+/* Over groups of channels of each sample, x (N,C,...): parameters likewise, (C). */
+VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
+                                     const vkt_nn_norm_params *p);
+
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
+typedef struct vkt_nn_pool2d_params {
+    uint32_t kernel[2]; /* kernel[1] 0: square */
+    uint32_t stride[2]; /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
+    uint32_t pad[2];    /* as vkt_nn_conv2d_params' */
+    bool ceil_mode;
+    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
+} vkt_nn_pool2d_params;
+VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_adaptive_avg_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C,H,W) or (N,C,L) -> (N,C) */
+VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
+VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
+/* (N,C,H,W) at another size: see vkt_upsample2d. */
+VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p);
+/* (N,C,H,W) -> (N, C, H + top + bottom, W + left + right), `value` around it; torch's order. */
+VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
+                                         uint32_t bottom, float value);
+
+typedef struct vkt_nn_embedding_params {
+    uint32_t num_embeddings, embedding_dim; /* V, D */
+    bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
+    uint32_t padding_id;
+    bool channels;        /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
+    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch */
+} vkt_nn_embedding_params;
+/* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
+VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
 /* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
  * on every machine, whatever else draws. */

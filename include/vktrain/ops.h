@@ -47,6 +47,37 @@ typedef struct vkt_conv2d_params {
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
+typedef struct vkt_conv1d_params {
+    uint32_t stride;   /* 0: 1 */
+    uint32_t pad;      /* zeros on both sides */
+    uint32_t dilation; /* 0: 1 */
+    uint32_t groups;   /* 0: 1 */
+} vkt_conv1d_params;
+/* The same of sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over pictures of
+ * height 1, as messages say. */
+VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
+
+typedef struct vkt_conv_transpose2d_params {
+    uint32_t stride[2];     /* along H and W; 0: 1 */
+    uint32_t pad[2];        /* what is cut off y on both sides */
+    uint32_t dilation[2];   /* 0: 1 */
+    uint32_t groups;        /* 0: 1 */
+    uint32_t output_pad[2]; /* added to y's size at the end: strided convolutions map several sizes to one */
+} vkt_conv_transpose2d_params;
+/* Transposed convolution, the gradient of vkt_conv2d by its input (torch: conv_transpose2d):
+ *   y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1, and Q likewise. output_pad is below stride or dilation.
+ * `1d`: x (N,C,L), w (C,O/groups,K) -> (N,O,Q). p may be NULL.
+ *   source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), chapter 4 */
+VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose2d_params *p);
+typedef struct vkt_conv_transpose1d_params {
+    uint32_t stride, pad, dilation, groups, output_pad;
+} vkt_conv_transpose1d_params;
+VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */
@@ -62,6 +93,37 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
+typedef struct vkt_pool1d_params {
+    uint32_t kernel;
+    uint32_t stride; /* 0: the kernel */
+    uint32_t pad;    /* at most half the kernel */
+    bool ceil_mode;
+    bool exclude_pad; /* average: see vkt_pool2d_params */
+} vkt_pool1d_params;
+/* The same of sequences: x (N,C,L) -> (N,C,Q). */
+VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+/* Over all of a picture or sequence: x (N,C,H,W) or (N,C,L) -> (N,C), as Keras' GlobalMaxPooling and
+ * GlobalAveragePooling (torch: an adaptive pool to 1, then flatten). */
+VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
+
+typedef enum vkt_upsample_mode { VKT_UPSAMPLE_NEAREST = 0, VKT_UPSAMPLE_BILINEAR } vkt_upsample_mode;
+typedef struct vkt_upsample2d_params {
+    uint32_t size[2];  /* P, Q, at most 32767; 0: by scale */
+    uint32_t scale[2]; /* P = scale H, Q = scale W */
+    vkt_upsample_mode mode;
+    bool align_corners; /* bilinear: corner pixels lie on corner pixels; else edges on edges */
+} vkt_upsample2d_params;
+/* Pictures at another size, larger or smaller, without a filter against aliasing (torch.nn.functional.interpolate):
+ *   nearest: y[n,c,p,q] = x[n, c, floor(p H/P), floor(q W/Q)], H/P rounded to f32 first, as torch does
+ *   bilinear: between the pixels around ((p + 1/2) H/P - 1/2, ..), or (p (H-1)/(P-1), ..) with align_corners, by
+ * distance x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
+ * the same. */
+VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
+
 /* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
 /* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
@@ -70,12 +132,75 @@ VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
+typedef struct vkt_batch_norm_params {
+    float eps;                            /* 0: 1e-5 */
+    float momentum;                       /* weight of the new statistics; 0: 0.1. Keras' 0.99 is 0.01 here */
+    vkt_tensor gamma, beta;               /* (C), or null: 1 and 0 */
+    vkt_tensor running_mean, running_var; /* (C): vkt_state; both, or neither in training */
+    bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
+    bool evaluate; /* normalise with the running statistics, and leave them alone */
+} vkt_batch_norm_params;
+/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (a ROWS input is
+ * converted): training    mean and biased variance over the real rows of the batch and all positions; gradients of x,
+ * gamma and beta go through them. Running statistics += momentum (those of the batch - running), once a run. evaluation
+ * mean and variance are the running ones; gradients treat them as constants. (Ioffe & Szegedy, Batch Normalization,
+ * 2015; PyTorch documentation of BatchNorm2d.) */
+VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
+
+/* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
+ * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5. Any layout, ROWS
+ * at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
+VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23. (Zhang & Sennrich, Root Mean Square Layer
+ * Normalization, 2019; PyTorch documentation of RMSNorm.) */
+VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
+/* The same as layer_norm for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and beta (C)
+ * or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
+VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+
 /* Same elements in logical order, new shape. Free where the batch stays (or the layout is ROWS), else a copy. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
+/* x without dimension `axis`, which is 1; or with one of 1 put in as dimension `axis`. Both are reshapes. Here and
+ * below an axis is counted from the end where it is negative: -1 is the last (of the result, for unsqueeze). */
+VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* The same values in another layout. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
+
+/* ---- elements at other places ----
+ *
+ * f32 or u32, any rank, copies; results in x's layout. Where dimension 0 of a BATCH_LAST tensor itself is sliced,
+ * padded or joined, it goes through ROWS and back: two more copies. */
+
+/* Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] = x at i_k along dimension perm[k]. perm has an
+ * entry for each dimension of x (torch.permute). The result is ROWS where a BATCH_LAST x gives up its dimension 0.
+ * `transpose` exchanges two of them. The gradient is permuted back. */
+VKT_API vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm);
+VKT_API vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1);
+/* 1 to 12 tensors behind each other along `axis`, equal in all other dimensions (torch.cat); the layout is the first
+ * one's. Each gradient is a slice. */
+VKT_API vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, int32_t axis);
+/* Elements start, start + step, .. before `stop` along `axis` (Python's x[start:stop:step]): negative numbers count
+ * from the end, VKT_END is the end, and what is beyond an end is the end; VKT_E_ARG where nothing is left. The gradient
+ * has zeros where x was not taken. */
+#define VKT_END INT64_MAX
+VKT_API vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step);
+/* n slices that are all of x: parts[i] has sizes[i] elements along `axis` (torch.split with a list). */
+VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                                   vkt_tensor *parts);
+/* x in reverse order along `axis`. */
+VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
+/* before[i] elements of `value` in front of dimension i, after[i] behind it; an entry for each dimension of x, the
+ * first one first (torch.nn.functional.pad, mode "constant", lists the last dimension first). The gradient is the slice
+ * within. For u32 `value` is a whole number. */
+VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
+/* x (f32) repeated up to `shape`, in `layout`: aligned at the right, dimensions of 1 and those that are missing repeat
+ * (torch.Tensor.expand, but a copy). The gradient is summed over them. */
+VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 
 /* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
  * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
@@ -85,6 +210,27 @@ VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 /* Over all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
+
+/* Over one axis of x, of any shape and layout; a negative axis counts from the end:
+ *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
+ *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
+ *   the batch of BATCH_LAST. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
+ *   scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal), the others get 0. */
+VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
+
+#define VKT_NO_PADDING UINT32_MAX
+/* Rows of a table by number (torch.nn.functional.embedding):
+ *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
+ *   dtable[v] = sum of dy over the places where the id is v, in their order, without atomics: the same bits in every
+ *   run. The row of `padding` gets none (VKT_NO_PADDING: there is no such row). At most 2^21 ids.
+ * `embedding_channels`: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, what convolutions read; written so at once,
+ * for another pass over it would cost more than the lookup. */
+VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
+VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
 /* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
@@ -105,10 +251,15 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
- * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+ * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows.
+ * `gather_ids`: whole numbers as they are, 0 past the real rows: table (rows, length) u32 or, if `packed`, (rows,
+ *   length / 2 rounded up) u32 that hold two numbers of 16 bits each, the first one in the low half;
+ *   -> (batch, length) u32, ROWS. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
+VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
+                                  bool packed);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
  * vkt_update, or it tells of the step what it was before. */

@@ -50,6 +50,20 @@ ADAPTIVE = {
     "grows": (dict(out=[5, 3]), (2, 2, 3, 7)),
     "same": (dict(out=[4, 3]), (1, 2, 4, 3)),
 }
+CONV_TRANSPOSE = {
+    "plain": (dict(), (2, 3, 4, 5), (3, 2, 3, 2)),
+    "stride": (dict(stride=[2, 3], pad=[1, 0], output_pad=[1, 2]), (2, 3, 4, 5), (3, 4, 3, 2)),
+    "output_pad_by_dilation": (dict(dilation=[3, 2], output_pad=[2, 1]), (2, 2, 4, 3), (2, 3, 2, 3)),
+    "all": (dict(stride=[3, 2], pad=[2, 1], dilation=[1, 2], groups=2, output_pad=[1, 0]), (3, 4, 5, 3), (4, 3, 4, 2), None),
+}
+CONV1D = {
+    "plain": (dict(), (2, 3, 9), (4, 3, 5)),
+    "all": (dict(stride=[2], pad=[3], dilation=[2], groups=2), (3, 4, 13), (6, 2, 3), None),
+}
+POOL1D = {
+    "plain": (dict(kernel=[2]), (2, 3, 7)),
+    "all": (dict(kernel=[4], stride=[3], pad=[2], ceil_mode=True), (2, 3, 9)),
+}
 
 
 def table():
@@ -61,6 +75,18 @@ def table():
                      ("adaptive_max_pool2d", ADAPTIVE), ("adaptive_avg_pool2d", ADAPTIVE)):
         for name, (attr, x) in rows.items():
             t[op + "_" + name] = (op, attr, x)
+    for name, (attr, x, w, *bias) in CONV_TRANSPOSE.items():
+        t["conv_transpose2d_" + name] = ("conv_transpose2d", attr, x, w, None if bias else (w[1],))
+    t["conv_transpose1d"] = ("conv_transpose1d", dict(stride=[2], pad=[1], output_pad=[1]), (2, 3, 7), (3, 4, 5), (4,))
+    for name, (attr, x, w, *bias) in CONV1D.items():
+        t["conv1d_" + name] = ("conv1d", attr, x, w, None if bias else (w[0],))
+    for name, (attr, x) in POOL1D.items():
+        t["max_pool1d_" + name] = ("max_pool1d", attr, x)
+        t["avg_pool1d_" + name] = ("avg_pool1d", dict(attr, exclude_pad=True) if "pad" in attr else attr, x)
+    for kind in ("max", "avg"):
+        t["adaptive_%s_pool1d" % kind] = ("adaptive_%s_pool1d" % kind, dict(out=[4]), (2, 3, 7))
+        t["global_%s_pool" % kind] = ("global_%s_pool" % kind, {}, (2, 3, 7))
+        t["global_%s_pool_pictures" % kind] = ("global_%s_pool" % kind, {}, (3, 2, 5, 4))
     t["linear"] = ("linear", {}, (5, 7), (3, 7), (3,))
     t["linear_no_bias"] = ("linear", {}, (2, 11), (13, 11), None)
     t["linear_one"] = ("linear", {}, (1, 1), (1, 1), (1,))
@@ -87,8 +113,35 @@ def table():
                               ("_many_classes", (3, 129), 3), ("_partial", (8, 11), 5)):
         t["softmax_cross_entropy" + name] = ("softmax_cross_entropy", dict(rows=rows), shape, shape[:1])
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
+    t["permute_heads"] = ("permute", dict(perm=[0, 2, 1, 3]), (2, 5, 3, 4))
+    t["permute_turned"] = ("permute", dict(perm=[2, 0, 3, 1]), (3, 4, 7, 8))
+    t["transpose"] = ("transpose", dict(axis0=-1, axis1=0), (5, 3, 7))
+    t["slice"] = ("slice", dict(axis=1, start=1, stop=6, step=2), (3, 7, 5))
+    t["slice_from_the_end"] = ("slice", dict(axis=-1, start=-5, stop=99, step=3), (3, 2, 7))
+    t["flip"] = ("flip", dict(axis=-2), (2, 5, 3))
+    t["concat"] = ("concat", dict(axis=1), (2, 3, 4), (2, 1, 4), (2, 5, 4))
+    t["pad"] = ("pad", dict(before=[0, 2, 1], after=[1, 0, 3], value=-0.5), (2, 3, 5))
+    t["expand"] = ("expand", dict(shape=[4, 3, 5, 2]), (3, 1, 2))
+    for name, attr, x in (("nearest", dict(size=[7, 4]), (3, 2, 3, 8)), ("nearest_twice", dict(size=[6, 8]), (2, 3, 3, 4)),
+                          ("bilinear", dict(size=[7, 4], mode=1), (3, 2, 3, 9)),
+                          ("bilinear_twice", dict(size=[8, 6], mode=1), (2, 3, 4, 2)),
+                          ("bilinear_corners", dict(size=[8, 3], mode=1, align_corners=True), (2, 2, 3, 7)),
+                          ("bilinear_one", dict(size=[1, 5], mode=1, align_corners=True), (2, 3, 4, 1))):
+        t["upsample2d_" + name] = ("upsample2d", attr, x)
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    for op in ("softmax", "log_softmax"):
+        t[op + "_last"] = (op, dict(axis=-1), (3, 4, 7))
+        t[op + "_channel"] = (op, dict(axis=1), (2, 5, 3, 4))
+        t[op + "_first"] = (op, dict(axis=0), (6, 5))
+        t[op + "_long"] = (op, dict(axis=1), (2, 131))
+    t["softmax_scaled"] = ("softmax_of_scores", dict(factor=0.25), (2, 3, 5))
+    t["softmax_causal"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 7, 5))
+    t["softmax_causal_wide"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 3, 6, 76))
+    t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
+    t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
+    t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
+    t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
     return t
 
 
@@ -97,26 +150,68 @@ def evaluate(op, a, x):
     stride, pad, dilation = a.get("stride"), a.get("pad", [0, 0]), a.get("dilation", [1, 1])
     if op == "conv2d":
         return F.conv2d(*x, stride or [1, 1], pad, dilation, a.get("groups", 1))
-    if op == "max_pool2d":
-        return F.max_pool2d(x[0], a["kernel"], stride, pad, ceil_mode=a.get("ceil_mode", False))
-    if op == "avg_pool2d":
-        return F.avg_pool2d(x[0], a["kernel"], stride, pad, a.get("ceil_mode", False), not a.get("exclude_pad", False))
+    if op.startswith("conv_transpose"):
+        return getattr(F, op)(*x, stride or 1, a.get("pad", 0), a.get("output_pad", 0), a.get("groups", 1),
+                              a.get("dilation", 1))
+    if op == "conv1d":
+        return F.conv1d(*x, stride or 1, a.get("pad", 0), a.get("dilation", 1), a.get("groups", 1))
+    if op.startswith("max_pool"):
+        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), ceil_mode=a.get("ceil_mode", False))
+    if op.startswith("avg_pool"):
+        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), a.get("ceil_mode", False),
+                              not a.get("exclude_pad", False))
+    if op == "global_max_pool":
+        return torch.flatten(getattr(F, "adaptive_max_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
+    if op == "global_avg_pool":
+        return torch.flatten(getattr(F, "adaptive_avg_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
     if op.startswith("adaptive"):
         return getattr(F, op)(x[0], a["out"])
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op in ("softmax", "log_softmax"):
+        return getattr(F, op)(x[0], a["axis"])
+    if op == "softmax_of_scores":
+        hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
+        return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "embedding":
+        y = F.embedding(x[0].long(), x[1], a.get("padding"))
+        return y.movedim(-1, 1) if a.get("channels") else y
+    if op == "index_select":
+        return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
+    if op == "permute":
+        return x[0].permute(a["perm"])
+    if op == "transpose":
+        return x[0].transpose(a["axis0"], a["axis1"])
+    if op == "slice":
+        at = [slice(None)] * x[0].dim()
+        at[a["axis"]] = slice(a["start"], a["stop"], a["step"])
+        return x[0][tuple(at)]
+    if op == "flip":
+        return x[0].flip(a["axis"])
+    if op == "concat":
+        return torch.cat(x, a["axis"])
+    if op == "pad":
+        pairs = [n for both in zip(reversed(a["before"]), reversed(a["after"])) for n in both]
+        return F.pad(x[0], pairs, value=a["value"])
+    if op == "expand":
+        return x[0].expand(a["shape"])
+    if op == "upsample2d":
+        mode, corners = ("nearest", None) if not a.get("mode") else ("bilinear", a.get("align_corners", False))
+        return F.interpolate(x[0], a["size"], mode=mode, align_corners=corners)
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     return getattr(F if op in ("linear", "relu") else torch, op)(*x)  # add, mul, sum, mean
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels for the second input of cross-entropy."""
+    """Input k of an op, float32; labels for the second input of cross-entropy, ids for the first one of embeddings."""
     if op == "softmax_cross_entropy" and k == 1:
         return rng.integers(0, first_shape[1], shape).astype(np.float32)
+    if "bound" in attr and k == 0:
+        return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if op == "relu":
         x.flat[::5] = 0  # the gradient at 0 is 0
@@ -128,7 +223,8 @@ def record(rng, name, case, tensors):
     inputs, has_gradient = [], []
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
-        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse")))
+        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse"))
+                            and not (k == 0 and "bound" in attr))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)
@@ -150,7 +246,7 @@ def main():
     metadata = {"cases": " ".join(cases)}
     for name, case in cases.items():
         record(rng, name, case, tensors)
-        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k != "scale"}})
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound")}})
     tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")
