@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/file.h"
+#include "data/gz.h"
 
 /* Sets everything but the text; on failure *c is closed. */
 static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_format *format, vkt_csv *c)
@@ -30,7 +30,7 @@ vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_forma
     VKT_TRY(begin(h, path, format, c));
     void *text;
     size_t n;
-    const vkt_result r = vkt_file_read(h, path, VKT_CSV_MAX_BYTES, &text, &n);
+    const vkt_result r = vkt_gz_read_file(h, path, VKT_CSV_MAX_BYTES, &text, &n);
     if (r == VKT_OK)
         take_text(c, text, n);
     else

@@ -41,7 +41,8 @@ typedef struct vkt_csv {
     char separator, quote; /* quote 0: none */
 } vkt_csv;
 
-/* Reads a whole file; `format` may be NULL. As vkt_file_read. On failure *c is closed. `h` is resolved. */
+/* Reads a whole file, plain or gzip; `format` may be NULL. As vkt_file_read. On failure *c is closed. `h` is resolved.
+ */
 vkt_result vkt_csv_open(const vkt_host *h, const char *path, const vkt_csv_format *format, vkt_csv *c);
 /* A copy of `n` bytes of text; messages call it `name`. VKT_E_NOMEM. */
 vkt_result vkt_csv_open_memory(const vkt_host *h, const char *name, const char *text, size_t n,

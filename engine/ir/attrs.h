@@ -13,6 +13,11 @@ typedef struct vkt_conv2d_attr {
     uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
 } vkt_conv2d_attr;
 
+typedef struct vkt_conv_transpose2d_attr {
+    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+    uint32_t output_pad[2];                          /* below stride or dilation */
+} vkt_conv_transpose2d_attr;
+
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
@@ -69,5 +74,10 @@ typedef struct vkt_gather_attr {
     uint32_t channels; /* C, or 1 */
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
+
+typedef struct vkt_gather_ids_attr {
+    uint32_t batch, length;
+    bool packed;
+} vkt_gather_ids_attr;
 
 #endif

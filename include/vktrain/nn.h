@@ -71,6 +71,35 @@ typedef struct vkt_nn_conv2d_params {
 /* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
+typedef struct vkt_nn_conv1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv1d_params;
+/* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
+VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
+
+typedef struct vkt_nn_conv_transpose2d_params {
+    uint32_t out_channels;
+    uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
+    uint32_t output_pad[2]; /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose2d_params;
+typedef struct vkt_nn_conv_transpose1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose1d_params;
+/* Parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d: (N,C,L).
+ * For initialisers fan_in is O/groups R S, as torch has it. */
+VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose2d_params *p);
+VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose1d_params *p);
+
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;
     bool no_bias;
@@ -81,6 +110,21 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
+typedef struct vkt_nn_pool2d_params {
+    uint32_t kernel[2]; /* kernel[1] 0: square */
+    uint32_t stride[2]; /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
+    uint32_t pad[2];    /* as vkt_nn_conv2d_params' */
+    bool ceil_mode;
+    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
+} vkt_nn_pool2d_params;
+VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_adaptive_avg_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C,H,W) or (N,C,L) -> (N,C) */
+VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);

@@ -34,6 +34,51 @@ static void padding_of_one_axis_is_padding_of_one_axis(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
+/* The stem of a ResNet, and layers of sequences. */
+static void pools_and_sequences_have_torchs_shapes(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(2, 3, 112, 57));
+    vkt_nn_pool2d_params p = { .kernel = { 3 }, .stride = { 2 }, .pad = { 1 } };
+    const vkt_shape floored = vkt_tensor_shape(g, vkt_nn_max_pool2d_with(b, x, &p));
+    assert_true(vkt_shape_equal(floored, vkt_shape4(2, 3, 56, 29)));
+    p.ceil_mode = true;
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_avg_pool2d_with(b, x, &p)), vkt_shape4(2, 3, 57, 29)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_avg_pool2d(b, x, 2)), vkt_shape4(2, 3, 56, 28)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_global_avg_pool(b, x)), vkt_shape2(2, 3)));
+
+    const vkt_nn_conv_transpose2d_params grow = {
+        .out_channels = 5, .kernel = { 3 }, .stride = { 2 }, .pad = { 1 }, .output_pad = { 1 }, .no_bias = true
+    };
+    const vkt_shape grown = vkt_tensor_shape(g, vkt_nn_conv_transpose2d(b, "grow", x, &grow));
+    assert_true(vkt_shape_equal(grown, vkt_shape4(2, 5, 224, 114)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[0] }), vkt_shape4(3, 5, 3, 3)));
+
+    x = vkt_input(g, "s", VKT_F32, VKT_ROWS, vkt_shape3(5, 6, 300));
+    const vkt_nn_conv1d_params conv = { .out_channels = 4, .kernel = 5, .stride = 2, .pad = 1, .groups = 2 };
+    x = vkt_nn_conv1d(b, "conv", x, &conv);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 149)));
+    x = vkt_nn_max_pool1d(b, x, &(vkt_pool1d_params){ .kernel = 2 });
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 74)));
+    const vkt_tensor w = { g->params[1] };
+    assert_string_equal(vkt_tensor_name(g, w), "conv.weight");
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, w), vkt_shape3(4, 3, 5)));
+    assert_int_equal(vkt_nn_parameters(b), 3 * 5 * 3 * 3 + 4 * 3 * 5 + 4);
+    const vkt_nn_conv_transpose1d_params up = { .out_channels = 6, .kernel = 4, .stride = 2, .pad = 1, .groups = 2 };
+    x = vkt_nn_conv_transpose1d(b, "up", x, &up);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 6, 148)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[3] }), vkt_shape3(4, 3, 4)));
+    assert_int_equal(vkt_graph_status(g), VKT_OK);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
 /* A store whose parameter of that name is larger, or which has none. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
@@ -87,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
+        cmocka_unit_test(pools_and_sequences_have_torchs_shapes),
         rig_test(initial_values_want_a_store_of_the_same_shapes),
         rig_test(a_trace_is_json_whatever_the_model_is_called),
     };
