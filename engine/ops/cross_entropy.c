@@ -27,9 +27,11 @@ static vkt_result check_weight(vkt_infer *f, uint32_t i)
     const vkt_value *w = vkt_in(f, i);
     const uint32_t K = vkt_in(f, 0)->shape.dim[1];
     char text[80];
-    VKT_REQUIRE(f, w->dtype == VKT_F32 && w->layout == VKT_ROWS && vkt_shape_equal(w->shape, vkt_shape1(K)),
-                VKT_E_SHAPE, "%s: want f32 weights (%u), one for each class, got %s %s", f->n->op->name, K,
-                vkt_dtype_name(w->dtype), vkt_shape_text(w->shape, text));
+    VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want weights f32, got %s", f->n->op->name,
+                vkt_dtype_name(w->dtype));
+    VKT_REQUIRE(f, w->layout == VKT_ROWS && vkt_shape_equal(w->shape, vkt_shape1(K)), VKT_E_SHAPE,
+                "%s: want weights (%u) by rows, one for each class, got %s", f->n->op->name, K,
+                vkt_shape_text(w->shape, text));
     return VKT_OK;
 }
 

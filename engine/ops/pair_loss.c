@@ -52,9 +52,10 @@ static vkt_result check_pair(vkt_infer *f)
     if (!weight_of(f->n).id) return VKT_OK;
     const vkt_value *w = vkt_value_of(f->g, weight_of(f->n));
     const uint64_t features = vkt_shape_elements(y->shape) / y->shape.dim[0];
-    VKT_REQUIRE(f, w->dtype == VKT_F32 && w->layout == VKT_ROWS && vkt_shape_elements(w->shape) == features,
-                VKT_E_SHAPE, "%s: want f32 weights by rows for the %llu elements of a row, got %s %s", name,
-                (unsigned long long)features, vkt_dtype_name(w->dtype), vkt_shape_text(w->shape, tt));
+    VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want weights f32, got %s", name, vkt_dtype_name(w->dtype));
+    VKT_REQUIRE(f, w->layout == VKT_ROWS && vkt_shape_elements(w->shape) == features, VKT_E_SHAPE,
+                "%s: want weights by rows for the %llu elements of a row, got %s", name, (unsigned long long)features,
+                vkt_shape_text(w->shape, tt));
     return VKT_OK;
 }
 

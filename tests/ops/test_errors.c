@@ -99,6 +99,7 @@ static void other_element_types_are_refused(void **state)
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
 #define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
+#define LABELS(...) (&(vkt_cross_entropy_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
 /* name, status, part of the message, call */
@@ -158,6 +159,18 @@ static void other_element_types_are_refused(void **state)
     X(xent_label_rank, VKT_E_SHAPE, "labels", vkt_softmax_cross_entropy(g, F(2, 3, 4), U(2, 3, 4))) \
     X(mse_shapes, VKT_E_SHAPE, "mse", vkt_mse(g, F(2, 3, 4), F(2, 4, 3))) \
     X(mse_scalar, VKT_E_SHAPE, "mse", vkt_mse(g, F(0, 0), F(0, 0))) \
+    X(cross_entropy_weight, VKT_E_SHAPE, "weights (4)", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = F(1, 3)))) \
+    X(cross_entropy_smoothing, VKT_E_ARG, "0 to 1", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 1.5f))) \
+    X(cross_entropy_reduction, VKT_E_ARG, "mean or sum", \
+      vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.reduction = VKT_LOSS_BATCHMEAN))) \
+    X(cross_entropy_tokens, VKT_E_SHAPE, "(2,3,4), got (2,4)", vkt_cross_entropy(g, F(3, 2, 3, 4), U(2, 2, 4), NULL)) \
+    X(nll_smoothing, VKT_E_ARG, "0 to 0", vkt_nll_loss(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 0.1f))) \
+    X(huber_delta, VKT_E_ARG, "positive", vkt_huber_loss(g, F(2, 3, 4), F(2, 3, 4), 0, VKT_LOSS_MEAN)) \
+    X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)3)) \
+    X(pos_weight, VKT_E_SHAPE, "expand", \
+      vkt_binary_cross_entropy_with_logits(g, F(2, 3, 4), F(2, 3, 4), F(1, 3), VKT_LOSS_MEAN)) \
+    X(loss_of_target, VKT_E_UNSUPPORTED, "a parameter leads to p", vkt_backward(g, \
+      vkt_kl_div(g, vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "p", S(2, 3, 4)), false, VKT_LOSS_MEAN))) \
     X(argmax_rank, VKT_E_SHAPE, "argmax", vkt_argmax(g, F(1, 4))) \
     X(count_labels, VKT_E_SHAPE, "labels", vkt_count_correct(g, F(2, 3, 4), U(1, 2))) \
     X(gather_batch, VKT_E_ARG, "batch", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 0, S(1, 4), NULL, NULL)) \
