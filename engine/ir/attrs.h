@@ -67,6 +67,12 @@ typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
 
+typedef struct vkt_embedding_attr {
+    uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
+    uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */
+    vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
+} vkt_embedding_attr;
+
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;

@@ -12,6 +12,7 @@ extern const vkt_ref_op vkt_ref_mse, vkt_ref_l1, vkt_ref_smooth_l1, vkt_ref_hube
     vkt_ref_kl_div;
 extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
+extern const vkt_ref_op vkt_ref_embedding;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam;
 
 /* Elements, as the families count them. */

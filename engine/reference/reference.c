@@ -32,7 +32,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_count_correct,
     &vkt_ref_gather_rows,
     &vkt_ref_gather_labels,
-    &vkt_ref_gather_ids,
+    &vkt_ref_gather_ids, &vkt_ref_embedding,
     &vkt_ref_mlp,
     &vkt_ref_mlp_mse,
     &vkt_ref_op_sgd,

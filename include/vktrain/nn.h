@@ -132,6 +132,16 @@ VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* i
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
 
+typedef struct vkt_nn_embedding_params {
+    uint32_t num_embeddings, embedding_dim; /* V, D */
+    bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
+    uint32_t padding_id;
+    bool channels;        /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
+    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch */
+} vkt_nn_embedding_params;
+/* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
+VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
+
 /* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
  * on every machine, whatever else draws. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);

@@ -134,6 +134,18 @@ VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
+#define VKT_NO_PADDING UINT32_MAX
+/* Rows of a table by number (torch.nn.functional.embedding):
+ *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
+ *   dtable[v] = sum of dy over the places where the id is v, in their order, without atomics: the same bits in every
+ *   run. The row of `padding` gets none (VKT_NO_PADDING: there is no such row). At most 2^21 ids.
+ * `embedding_channels`: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, what convolutions read; written so at once,
+ * for another pass over it would cost more than the lookup. */
+VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
+VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
+
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
  * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
 typedef enum vkt_loss_reduction {
@@ -167,14 +179,13 @@ VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, c
  *   loss = sum_b -w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
 VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
 
-/* Losses of y and a target of one shape (B, ..), element by element; d = y - target. Of mse, l1, smooth_l1 and huber
- * the target has a gradient too: -dy. The other targets have none: vkt_backward refuses one that a
- * parameter leads to.
- *   mse         d^2                                             dy = 2 d
- *   l1          |d|                                             sign(d), 0 at 0
- *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2      |d| < beta ? d / beta : sign(d);        beta > 0,
- * torch: 1 huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)     |d| < delta ? d : delta sign(d);        delta >
- * 0, torch: 1 times dloss and divided as the reduction says. */
+/* Losses of y and a target of one shape (B, ..), element by element; d = y - target:
+ *   mse         d^2                                           dy = 2 d
+ *   l1          |d|                                           dy = sign(d), 0 at 0
+ *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2    dy = |d| < beta ? d / beta : sign(d)
+ *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
+ * dy times dloss, and divided as the reduction says; the target's gradient is -dy. beta and delta are positive (torch:
+ * 1). The targets of the losses further down have no gradient: vkt_backward refuses one that a parameter leads to. */
 VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
 VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,

@@ -129,6 +129,10 @@ def table():
     logits = "binary_cross_entropy_with_logits"
     t[logits] = (logits, dict(rows=4), (5, 7), (5, 7), None)
     t[logits + "_weighted"] = (logits, dict(rows=5, reduction="sum"), (6, 3, 4), (6, 3, 4), (3, 1))
+    t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
+    t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
+    t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
+    t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
     return t
 
 
@@ -172,6 +176,11 @@ def evaluate(op, a, x):
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op == "embedding":
+        y = F.embedding(x[0].long(), x[1], a.get("padding"))
+        return y.movedim(-1, 1) if a.get("channels") else y
+    if op == "index_select":
+        return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
     if op == "mse":
@@ -182,12 +191,14 @@ def evaluate(op, a, x):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels, weights and probabilities where a loss has them."""
+    """Input k of an op, float32; labels, weights and probabilities where a loss has them, ids of embeddings."""
     if op in LABELS and k == 1:
         return rng.integers(0, first_shape[-1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:
         x = rng.uniform(0.05, 0.95, shape)
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
+    if "bound" in attr and k == 0:
+        return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if op == "relu":
         x.flat[::5] = 0  # the gradient at 0 is 0
@@ -199,7 +210,8 @@ def record(rng, name, case, tensors):
     inputs, has_gradient = [], []
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
-        has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN))
+        has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN)
+                            and not (k == 0 and "bound" in attr))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)
@@ -221,7 +233,7 @@ def main():
     metadata = {"cases": " ".join(cases)}
     for name, case in cases.items():
         record(rng, name, case, tensors)
-        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k != "scale"}})
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound")}})
     tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")

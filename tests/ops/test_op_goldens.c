@@ -258,13 +258,27 @@ static vkt_tensor kl_div(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_kl_div(g, in[0], in[1], golden_flag(a, "log_target"), reduction(a));
 }
 
+/* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
+static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);
+    return golden_flag(a, "channels") ? vkt_embedding_channels(g, in[0], in[1], padding)
+                                      : vkt_embedding(g, in[0], in[1], padding);
+}
+
+static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_index_select(g, in[1], in[0]);
+}
+
 static const struct {
     const char *name;
     vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
     uint32_t n_in;
-    bool pictures; /* the first input is BATCH_LAST */
-    bool labels;   /* the second one holds integers */
-    bool several;  /* the function makes several nodes: no row of its own, so no reference, and no harness */
+    bool pictures;     /* the first input is BATCH_LAST */
+    uint32_t integers; /* bit k: input k is u32 */
+    bool several;      /* the function makes several nodes: no row of its own, so no reference, and no harness */
 } builders[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -287,11 +301,11 @@ static const struct {
     { "mul", mul, 2 },
     { "sum", sum, 1 },
     { "mean", mean, 1 },
-    { "softmax_cross_entropy", softmax_cross_entropy, 2, .labels = true },
+    { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
-    { "cross_entropy", cross_entropy, 3, .labels = true },
-    { "cross_entropy_tokens", cross_entropy, 3, .labels = true, .several = true },
-    { "nll_loss", nll_loss, 3, .labels = true },
+    { "cross_entropy", cross_entropy, 3, .integers = 2 },
+    { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
+    { "nll_loss", nll_loss, 3, .integers = 2 },
     { "mse_loss", mse_loss, 2 },
     { "l1_loss", l1_loss, 2 },
     { "smooth_l1_loss", smooth_l1_loss, 2 },
@@ -299,6 +313,8 @@ static const struct {
     { "binary_cross_entropy", binary_cross_entropy, 2 },
     { "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, 3, .several = true },
     { "kl_div", kl_div, 2 },
+    { "embedding", embedding, 2, .integers = 1 },
+    { "index_select", index_select, 2, .integers = 1 },
 };
 
 static size_t builder_of(const json_t *attr)
@@ -334,7 +350,7 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
     for (uint32_t k = 0; k < builders[b].n_in; k++) {
         add_input(s, name, k, builders[b].pictures && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
-                  builders[b].labels && k == 1 ? VKT_U32 : VKT_F32);
+                  builders[b].integers >> k & 1 ? VKT_U32 : VKT_F32);
         in[k] = s->in[k].t;
     }
     const vkt_tensor out = builders[b].build(s->g, in, attr);
