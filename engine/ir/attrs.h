@@ -85,6 +85,13 @@ typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
 
+typedef struct vkt_softmax_attr {
+    uint32_t axis;
+    uint32_t log;    /* 1: the logarithm */
+    uint32_t causal; /* 1: over (.., T, S), query t sees classes 0 .. t; not with log */
+    float scale;
+} vkt_softmax_attr;
+
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
     uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */

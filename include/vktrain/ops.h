@@ -162,6 +162,15 @@ VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
+/* Over one axis of x, of any shape and layout; a negative axis counts from the end:
+ *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
+ *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
+ *   the batch of BATCH_LAST. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
+ *   scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal), the others get 0. */
+VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
+
 #define VKT_NO_PADDING UINT32_MAX
 /* Rows of a table by number (torch.nn.functional.embedding):
  *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
