@@ -151,6 +151,28 @@ vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_poo
     return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
 }
 
+vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p)
+{
+    if (b->g->status != VKT_OK || !ids.id) return (vkt_tensor){ 0 };
+    const uint32_t rows = p->num_embeddings, width = p->embedding_dim;
+    if (!rows || !width || (p->has_padding && p->padding_id >= rows)) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
+                                       "%s%s: want num_embeddings, embedding_dim, and a padding_id below "
+                                       "num_embeddings, got %u, %u and %u",
+                                       b->scope, name, rows, width, p->padding_id));
+        return (vkt_tensor){ 0 };
+    }
+    const uint32_t padding = p->has_padding ? p->padding_id : VKT_NO_PADDING;
+    const vkt_init init =
+        p->weight_init.kind == VKT_INIT_DEFAULT ? (vkt_init){ VKT_INIT_NORMAL, 0, 1 } : p->weight_init;
+    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(rows, width), init, width, rows);
+    if (!w.id) return w;
+    b->inits[b->n_inits - 1].zero_row = padding;
+    return vkt_builder_note(b, name, "Embedding",
+                            p->channels ? vkt_embedding_channels(b->g, ids, w, padding)
+                                        : vkt_embedding(b->g, ids, w, padding));
+}
+
 vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
 {
     return vkt_nn_max_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { kernel } });
@@ -214,6 +236,16 @@ vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p)
 vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p)
 {
     return b->training ? vkt_builder_note(b, NULL, "Dropout2d", vkt_dropout2d(b->g, x, p)) : x;
+}
+
+vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "Softmax", vkt_softmax(b->g, x, axis));
+}
+
+vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "LogSoftmax", vkt_log_softmax(b->g, x, axis));
 }
 
 vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x)

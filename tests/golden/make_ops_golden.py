@@ -115,6 +115,18 @@ def table():
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    for op in ("softmax", "log_softmax"):
+        t[op + "_last"] = (op, dict(axis=-1), (3, 4, 7))
+        t[op + "_channel"] = (op, dict(axis=1), (2, 5, 3, 4))
+        t[op + "_first"] = (op, dict(axis=0), (6, 5))
+        t[op + "_long"] = (op, dict(axis=1), (2, 131))
+    t["softmax_scaled"] = ("softmax_of_scores", dict(factor=0.25), (2, 3, 5))
+    t["softmax_causal"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 7, 5))
+    t["softmax_causal_wide"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 3, 6, 76))
+    t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
+    t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
+    t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
+    t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
     return t
 
 
@@ -142,6 +154,16 @@ def evaluate(op, a, x):
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op in ("softmax", "log_softmax"):
+        return getattr(F, op)(x[0], a["axis"])
+    if op == "softmax_of_scores":
+        hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
+        return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "embedding":
+        y = F.embedding(x[0].long(), x[1], a.get("padding"))
+        return y.movedim(-1, 1) if a.get("channels") else y
+    if op == "index_select":
+        return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
     if op == "mse":
@@ -150,9 +172,11 @@ def evaluate(op, a, x):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels for the second input of cross-entropy."""
+    """Input k of an op, float32; labels for the second input of cross-entropy, ids for the first one of embeddings."""
     if op == "softmax_cross_entropy" and k == 1:
         return rng.integers(0, first_shape[1], shape).astype(np.float32)
+    if "bound" in attr and k == 0:
+        return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if op == "relu":
         x.flat[::5] = 0  # the gradient at 0 is 0
@@ -164,7 +188,8 @@ def record(rng, name, case, tensors):
     inputs, has_gradient = [], []
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
-        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse")))
+        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse"))
+                            and not (k == 0 and "bound" in attr))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)
@@ -186,7 +211,7 @@ def main():
     metadata = {"cases": " ".join(cases)}
     for name, case in cases.items():
         record(rng, name, case, tensors)
-        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k != "scale"}})
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound")}})
     tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")

@@ -168,6 +168,16 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
+    X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \
+    X(softmax_scale, VKT_E_ARG, "scale", vkt_softmax_of_scores(g, F(2, 3, 4), 0, false)) \
+    X(softmax_causal, VKT_E_SHAPE, "causal", vkt_softmax_of_scores(g, F(1, 4), 1, true)) \
+    X(embedding_rank, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(4, 1, 2, 3, 4), F(4, 9, 2, 3, 4), VKT_NO_PADDING)) \
+    X(embedding_scalar, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(1, 4), F(0, 0), VKT_NO_PADDING)) \
+    X(embedding_channels, VKT_E_SHAPE, "channels", vkt_embedding_channels(g, U(2, 4, 3), F(3, 9, 2, 3), 0)) \
+    X(embedding_layout, VKT_E_ARG, "by rows", vkt_embedding(g, vkt_input(g, "u", VKT_U32, VKT_BATCH_LAST, S(2, 4, 3)), F(2, 9, 2), 0)) \
+    X(embedding_ids, VKT_E_UNSUPPORTED, "at most", vkt_embedding(g, U(2, 2048, 1025), F(2, 9, 2), 0)) \
+    X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \
     X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
     X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \
     X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \

@@ -193,13 +193,42 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_mse(g, in[0], in[1]);
 }
 
+static vkt_tensor softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor log_softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_log_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
+}
+
+/* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
+static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);
+    return golden_flag(a, "channels") ? vkt_embedding_channels(g, in[0], in[1], padding)
+                                      : vkt_embedding(g, in[0], in[1], padding);
+}
+
+static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_index_select(g, in[1], in[0]);
+}
+
 static const struct {
     const char *name;
     vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
     uint32_t n_in;
-    bool pictures; /* the first input is BATCH_LAST */
-    bool labels;   /* the second one holds integers */
-    bool several;  /* the function makes several nodes: no row of its own, so no reference, and no harness */
+    bool pictures;     /* the first input is BATCH_LAST */
+    uint32_t integers; /* bit k: input k is u32 */
+    bool several;      /* the function makes several nodes: no row of its own, so no reference, and no harness */
 } builders[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -222,8 +251,13 @@ static const struct {
     { "mul", mul, 2 },
     { "sum", sum, 1 },
     { "mean", mean, 1 },
-    { "softmax_cross_entropy", softmax_cross_entropy, 2, .labels = true },
+    { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
+    { "softmax", softmax, 1 },
+    { "log_softmax", log_softmax, 1 },
+    { "softmax_of_scores", softmax_of_scores, 1 },
+    { "embedding", embedding, 2, .integers = 1 },
+    { "index_select", index_select, 2, .integers = 1 },
 };
 
 static size_t builder_of(const json_t *attr)
@@ -259,7 +293,7 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
     for (uint32_t k = 0; k < builders[b].n_in; k++) {
         add_input(s, name, k, builders[b].pictures && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
-                  builders[b].labels && k == 1 ? VKT_U32 : VKT_F32);
+                  builders[b].integers >> k & 1 ? VKT_U32 : VKT_F32);
         in[k] = s->in[k].t;
     }
     const vkt_tensor out = builders[b].build(s->g, in, attr);

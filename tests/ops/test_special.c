@@ -349,6 +349,86 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Lines with infinities, as torch: one +inf, a NaN and -inf throughout give NaN; a -inf among numbers gives 0. Long and
+ * short lines, by rows and batch last. */
+static void softmax_of_infinities(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { B = 5 };
+    static const uint32_t sizes[] = { 6, 130, 132 };
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
+        for (size_t k = 0; k < VKT_COUNT(sizes); k++) {
+            const uint32_t K = sizes[k];
+            float x[B * 132], y[B * 132], logs[B * 132];
+            for (uint32_t i = 0; i < B * K; i++) x[i] = i / K == 3 ? -INFINITY : 0;
+            x[0 * K + 4] = -INFINITY;
+            x[1 * K + 5] = INFINITY;
+            x[2 * K + 3] = NAN;
+            vkt_graph *g = new_graph();
+            vkt_program *p = NULL;
+            const vkt_tensor in = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape2(B, K));
+            const vkt_tensor out = vkt_softmax(g, in, -1), log = vkt_log_softmax(g, in, -1);
+            vkt_keep(g, out);
+            vkt_keep(g, log);
+            OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+            OK(vkt_program_write(p, in, x, B * K * sizeof *x));
+            OK(vkt_program_run(p, NULL, NULL));
+            read_f32(p, g, out, y);
+            read_f32(p, g, log, logs);
+            for (uint32_t i = 0; i < B * K; i++) {
+                const bool nan = i / K >= 1 && i / K <= 3;
+                const float n = (float)(i / K == 0 ? K - 1 : K), want = i == 4 ? 0 : 1 / n;
+                assert_true(nan ? isnan(y[i]) : fabsf(y[i] - want) <= 2e-7f * want);
+                assert_true(nan ? isnan(logs[i]) : i == 4 ? logs[i] == -INFINITY : fabsf(logs[i] + logf(n)) <= 1e-6f);
+            }
+            vkt_program_destroy(&p);
+            vkt_graph_destroy(&g);
+        }
+}
+
+/* ids over a table of 3 rows, one of which is frequent enough for whole blocks of 64, one the padding; and ids that are
+ * none. Gradients are whole numbers: their sums are exact. */
+static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { V = 3, D = 4, B = 50, L = 20, N = B * L, PADDING = 2 };
+    static const uint32_t kinds[] = { 1, 1, 3, 1, PADDING, 1, 0xffffffffu, 1, 0, 1, 1, 1 };
+    static uint32_t ids[N];
+    static float dy[N * D], y[N * D];
+    float table[V * D], got[V * D], want[V * D] = { 0 };
+    for (uint32_t i = 0; i < V * D; i++) table[i] = (float)i + 1;
+    for (uint32_t i = 0; i < N; i++) {
+        ids[i] = kinds[i % VKT_COUNT(kinds)];
+        for (uint32_t d = 0; d < D; d++) {
+            dy[i * D + d] = (float)(i % 97 + d);
+            if (ids[i] < V && ids[i] != PADDING) want[ids[i] * D + d] += dy[i * D + d];
+        }
+    }
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_shape2(V, D));
+    const vkt_tensor at = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(B, L));
+    const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(B, L, D));
+    const vkt_tensor out = vkt_embedding(g, at, t, PADDING);
+    vkt_tensor dt;
+    OK(vkt_gradients(g, &out, &seed, 1, &t, 1, &dt));
+    vkt_keep(g, out);
+    vkt_keep(g, dt);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, t, table, sizeof table));
+    OK(vkt_program_write(p, at, ids, sizeof ids));
+    OK(vkt_program_write(p, seed, dy, sizeof dy));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, out, y);
+    read_f32(p, g, dt, got);
+    for (uint32_t i = 0; i < N * D; i++) assert_true(y[i] == (ids[i / D] < V ? table[ids[i / D] * D + i % D] : 0));
+    for (uint32_t i = 0; i < V * D; i++) assert_true(got[i] == want[i]);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 /* The same of tables of whole numbers: rows of 4 and of 3, of 32 and of 16 bits; nothing beyond a row is written. */
 static void ids_outside_the_table_are_zeros(void **state)
 {
@@ -401,6 +481,8 @@ int main(void)
         cmocka_unit_test(dropout_of_all_or_nothing),
         cmocka_unit_test(an_epoch_is_gathered_from_arrays),
         cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(softmax_of_infinities),
+        cmocka_unit_test(frequent_rows_padding_and_wrong_ids_of_an_embedding),
         cmocka_unit_test(ids_outside_the_table_are_zeros),
         cmocka_unit_test(nothing_leaks),
     };
