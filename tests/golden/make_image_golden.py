@@ -1,8 +1,12 @@
 """Pictures, and what Pillow makes of them: tests/golden/images (see README.md).
 
-python3 tests/golden/make_image_golden.py
+python3 tests/golden/make_image_golden.py          writes the files
+python3 tests/golden/make_image_golden.py DATA     prints checksums of real data sets, for tests/data/test_images.c
 """
+import csv
 import os
+import sys
+import zlib
 
 import numpy
 from PIL import Image, ImageOps
@@ -40,7 +44,34 @@ def scene(width, height):
     return Image.fromarray(pixels.round().astype(numpy.uint8), "RGB")
 
 
+def checksum(table, prepare):
+    """CRC-32 of all rows (C,H,W), in the order of the table."""
+    crc = 0
+    with open(table, newline="") as lines:
+        for row in csv.DictReader(lines):
+            image = prepare(Image.open(os.path.join(os.path.dirname(table), row["path"])).convert("RGB"))
+            crc = zlib.crc32(numpy.asarray(image).transpose(2, 0, 1).tobytes(), crc)
+    return crc
+
+
+def cut_middle(image, shorter, width, height):
+    """Resize(shorter) and CenterCrop((height, width)) of torchvision."""
+    w, h = image.size
+    image = image.resize((shorter * w // min(w, h), shorter * h // min(w, h)), Image.BILINEAR)
+    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+    return image.crop((left, top, left + width, top + height))
+
+
+def print_checksums(data):
+    print(f"cifar10-jpeg  {checksum(data + '/cifar10-jpeg/test.csv', lambda i: i):#010x}")
+    caltech = data + "/caltech101/valid.csv"
+    print(f"stretched     {checksum(caltech, lambda i: i.resize((64, 48), Image.BILINEAR)):#010x}")
+    print(f"cut           {checksum(caltech, lambda i: cut_middle(i, 40, 37, 30)):#010x}")
+
+
 def main():
+    if len(sys.argv) > 1:
+        return print_checksums(sys.argv[1])
     os.makedirs(FOLDER, exist_ok=True)
     source = noise(53, 37)
     save(source, "noise.png")

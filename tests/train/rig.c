@@ -201,16 +201,3 @@ void rig_same_file_at(const char *a, const char *b, const char *file, int line)
     print_error("%s (%zu bytes) and %s (%zu bytes) differ\n", a, n, b, m);
     _fail(file, line);
 }
-
-bool rig_find_data(const char *name, char path[512])
-{
-    const char *env = getenv("VKT_DATA");
-    const char *const folders[] = { env ? env : VKT_TEST_DIR "/../data", VKT_TEST_DIR "/../data",
-                                    VKT_TEST_DIR "/../../shared/data" };
-    for (size_t i = 0; i < VKT_COUNT(folders); i++) {
-        snprintf(path, 512, "%s/%s", folders[i], name);
-        if (access(path, R_OK) == 0) return true;
-    }
-    printf("SKIPPED: %s is not in $VKT_DATA, data/ or ../shared/data/\n", name);
-    return false;
-}
