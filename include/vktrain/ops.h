@@ -211,6 +211,15 @@ VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
+#define VKT_AXIS(i) (1u << (i))
+#define VKT_ALL_AXES UINT32_MAX
+/* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
+ * ROWS. `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits; correction 1 is
+ * torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
+VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim);
+
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
  *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
  *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but

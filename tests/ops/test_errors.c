@@ -213,6 +213,9 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(sum_over_axes, VKT_E_SHAPE, "0x4", vkt_sum_over(g, F(2, 3, 4), VKT_AXIS(2), false)) \
+    X(mean_over_none, VKT_E_SHAPE, "mean_over", vkt_mean_over(g, F(2, 3, 4), 0, false)) \
+    X(var_of_one, VKT_E_SHAPE, "more than 1", vkt_var(g, F(2, 3, 1), VKT_AXIS(1), 1, false)) \
     X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
     X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \
     X(softmax_scale, VKT_E_ARG, "scale", vkt_softmax_of_scores(g, F(2, 3, 4), 0, false)) \
