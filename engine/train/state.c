@@ -96,22 +96,40 @@ static uint64_t hash_groups(const vkt_trainer *t)
     return h;
 }
 
+/* What an optimizer of the simplest sort has not, groups among it; "" where there is nothing of it. */
+static void more_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_optimizer *o = &t->params.optimizer, none = { .kind = VKT_SGD };
+    bool any = o->decoupled || o->centered || o->alpha != 0 || o->momentum_decay != 0 || o->lr_decay != 0 ||
+               o->initial_accumulator != 0 || o->clip_norm != 0 || o->clip_value != 0 || o->micro_batches > 1 ||
+               memcmp(o->groups, none.groups, sizeof none.groups) != 0;
+    for (size_t i = 0; i < t->g->n_params; i++)
+        any |= t->g->values[t->g->params[i]].frozen || t->g->values[t->g->params[i]].group;
+    out[0] = 0;
+    if (!any) return;
+    snprintf(
+        out, TEXT_ROOM,
+        " decoupled %d alpha %a centered %d momentum_decay %a lr_decay %a accumulator %a clip %a %a micro_batches %u "
+        "groups %016" PRIx64,
+        o->decoupled, o->alpha, o->centered, o->momentum_decay, (double)o->lr_decay, (double)o->initial_accumulator,
+        (double)o->clip_norm, (double)o->clip_value, o->micro_batches, hash_groups(t));
+}
+
 /* What must be equal for a resumed run to go on as if it had never stopped. */
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
     static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
+    char more[TEXT_ROOM];
     const vkt_numbers locale = vkt_numbers_begin();
-    snprintf(
-        out, TEXT_ROOM,
-        "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
-        "%a beta2 %a eps %a decoupled %d alpha %a centered %d momentum_decay %a lr_decay %a accumulator %a clip %a %a "
-        "micro_batches %u groups %016" PRIx64 "%s",
-        t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
-        (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
-        (double)o->eps, o->decoupled, o->alpha, o->centered, o->momentum_decay, (double)o->lr_decay,
-        (double)o->initial_accumulator, (double)o->clip_norm, (double)o->clip_value, o->micro_batches, hash_groups(t),
-        precisions[t->params.precision]);
+    more_text(t, more);
+    const int n = snprintf(out, TEXT_ROOM,
+                           "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a "
+                           "nesterov %d beta1 %a beta2 %a eps %a",
+                           t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
+                           (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
+                           o->nesterov, o->beta1, o->beta2, (double)o->eps);
+    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s", more, precisions[t->params.precision]);
     vkt_numbers_end(locale);
 }
 
