@@ -34,6 +34,24 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
+typedef struct vkt_batch_norm_attr {
+    float eps;
+    uint32_t given; /* of a gradient: mean and variance were given, and are constants */
+} vkt_batch_norm_attr;
+
+/* x in rows is (samples, groups, channels, inner), and a row one group of a sample. */
+typedef struct vkt_row_norm_attr {
+    uint32_t groups, channels, inner;
+    uint32_t rms; /* no mean is taken out */
+    float eps;
+} vkt_row_norm_attr;
+
+typedef struct vkt_running_stats_attr {
+    uint32_t batch, positions; /* of the batch that the new statistics are of: numbers of a channel, padding included */
+    uint32_t unbiased;
+    float momentum; /* of the new ones */
+} vkt_running_stats_attr;
+
 /* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
@@ -52,6 +70,13 @@ typedef struct vkt_expand_attr {
 typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
+
+typedef struct vkt_softmax_attr {
+    uint32_t axis;
+    uint32_t log;    /* 1: the logarithm */
+    uint32_t causal; /* 1: over (.., T, S), query t sees classes 0 .. t; not with log */
+    float scale;
+} vkt_softmax_attr;
 
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */

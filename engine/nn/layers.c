@@ -238,6 +238,16 @@ vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p)
     return b->training ? vkt_builder_note(b, NULL, "Dropout2d", vkt_dropout2d(b->g, x, p)) : x;
 }
 
+vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "Softmax", vkt_softmax(b->g, x, axis));
+}
+
+vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "LogSoftmax", vkt_log_softmax(b->g, x, axis));
+}
+
 vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x)
 {
     return vkt_builder_note(b, NULL, "Flatten", vkt_flatten(b->g, x));

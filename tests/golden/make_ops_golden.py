@@ -115,6 +115,14 @@ def table():
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    for op in ("softmax", "log_softmax"):
+        t[op + "_last"] = (op, dict(axis=-1), (3, 4, 7))
+        t[op + "_channel"] = (op, dict(axis=1), (2, 5, 3, 4))
+        t[op + "_first"] = (op, dict(axis=0), (6, 5))
+        t[op + "_long"] = (op, dict(axis=1), (2, 131))
+    t["softmax_scaled"] = ("softmax_of_scores", dict(factor=0.25), (2, 3, 5))
+    t["softmax_causal"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 7, 5))
+    t["softmax_causal_wide"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 3, 6, 76))
     t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
     t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
     t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
@@ -146,6 +154,11 @@ def evaluate(op, a, x):
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op in ("softmax", "log_softmax"):
+        return getattr(F, op)(x[0], a["axis"])
+    if op == "softmax_of_scores":
+        hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
+        return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
     if op == "embedding":
         y = F.embedding(x[0].long(), x[1], a.get("padding"))
         return y.movedim(-1, 1) if a.get("channels") else y

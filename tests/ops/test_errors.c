@@ -168,6 +168,10 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
+    X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \
+    X(softmax_scale, VKT_E_ARG, "scale", vkt_softmax_of_scores(g, F(2, 3, 4), 0, false)) \
+    X(softmax_causal, VKT_E_SHAPE, "causal", vkt_softmax_of_scores(g, F(1, 4), 1, true)) \
     X(embedding_rank, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(4, 1, 2, 3, 4), F(4, 9, 2, 3, 4), VKT_NO_PADDING)) \
     X(embedding_scalar, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(1, 4), F(0, 0), VKT_NO_PADDING)) \
     X(embedding_channels, VKT_E_SHAPE, "channels", vkt_embedding_channels(g, U(2, 4, 3), F(3, 9, 2, 3), 0)) \

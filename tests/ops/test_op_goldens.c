@@ -193,6 +193,21 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_mse(g, in[0], in[1]);
 }
 
+static vkt_tensor softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor log_softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_log_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
+}
+
 /* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
 static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
@@ -238,6 +253,9 @@ static const struct {
     { "mean", mean, 1 },
     { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
+    { "softmax", softmax, 1 },
+    { "log_softmax", log_softmax, 1 },
+    { "softmax_of_scores", softmax_of_scores, 1 },
     { "embedding", embedding, 2, .integers = 1 },
     { "index_select", index_select, 2, .integers = 1 },
 };
