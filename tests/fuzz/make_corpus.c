@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include <jpeglib.h>
+#include <png.h>
+
 #include "base/variant.h"
 #include "fuzz/fuzz.h"
 #include "io/checkpoint.h"
@@ -66,6 +69,45 @@ static void tables(void)
     put_text("tsv", "texts", texts);
     put("tsv", "texts.gz", texts, sizeof texts - 1, true);
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
+}
+
+/* 7 x 5 pixels of colour, as JPEG and as PNG in two of its types. */
+static void pictures(void)
+{
+    enum { W = 7, H = 5 };
+    uint8_t rgb[H * 3 * W];
+    for (int i = 0; i < H * 3 * W; i++) rgb[i] = (uint8_t)(i * 37);
+    static const int formats[] = { PNG_FORMAT_RGB, PNG_FORMAT_GRAY };
+    for (int i = 0; i < 2; i++) {
+        png_image png = { .version = PNG_IMAGE_VERSION, .width = W, .height = H, .format = (png_uint_32)formats[i] };
+        need(png_image_write_to_file(&png, path_of("image", i ? "gray.png" : "rgb.png"), 0, rgb, i ? W : 3 * W, NULL),
+             "png");
+    }
+    struct jpeg_compress_struct c;
+    struct jpeg_error_mgr errors;
+    c.err = jpeg_std_error(&errors);
+    for (int progressive = 0; progressive < 2; progressive++) {
+        FILE *f = fopen(path_of("image", progressive ? "progressive.jpg" : "baseline.jpg"), "wb");
+        need(f != NULL, "jpeg");
+        jpeg_create_compress(&c);
+        jpeg_stdio_dest(&c, f);
+        c.image_width = W;
+        c.image_height = H;
+        c.input_components = 3;
+        c.in_color_space = JCS_RGB;
+        jpeg_set_defaults(&c);
+        if (progressive) jpeg_simple_progression(&c);
+        jpeg_start_compress(&c, TRUE);
+        static const uint8_t exif[] = "Exif\0\0II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0";
+        if (!progressive) jpeg_write_marker(&c, JPEG_APP0 + 1, exif, sizeof exif - 1);
+        for (int y = 0; y < H; y++) jpeg_write_scanlines(&c, (JSAMPROW[]){ rgb + y * 3 * W }, 1);
+        jpeg_finish_compress(&c);
+        jpeg_destroy_compress(&c);
+        need(fclose(f) == 0, "jpeg");
+    }
+    put_text("image_table", "names", "path,label\na.png,cat\n\"b,c.jpg\",dog\r\n");
+    put_text("image_table", "numbers", "a.png,1\nb.png,0\n");
+    put_text("image_table", "paths", "a.png\nb.jpg\n");
 }
 
 static void vocabulary(void)
@@ -140,6 +182,7 @@ int main(int argc, char **argv)
     root = argv[1];
     idx();
     tables();
+    pictures();
     vocabulary();
     scaler();
     tensors();
