@@ -81,7 +81,7 @@ typedef struct vkt_trainer_params {
     const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
-    float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
+    float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
                                     * accuracy, if it is to grow), without a validation set that of training */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
@@ -108,7 +108,7 @@ typedef struct vkt_fit_params {
     vkt_monitor monitor;       /* what improves; the same in a resumed run */
     double min_delta;          /* by more than this */
     const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every; /* and after every so many steps; 0: only after epochs */
+    uint64_t checkpoint_every; /* and after every so many batches; 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 
