@@ -147,17 +147,19 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     vkt_tensor *wrt = vkt_alloc_array(&g->host, g->n_params, sizeof *wrt);
     vkt_tensor *grads = vkt_alloc_array(&g->host, g->n_params, sizeof *grads);
     vkt_result r = wrt && grads ? g->status : vkt_fail_nomem(&g->host, "backward", g->n_params * sizeof *wrt);
+    uint32_t n = 0;
     if (r == VKT_OK) {
-        for (size_t i = 0; i < g->n_params; i++) wrt[i].id = g->params[i];
-        r = fuse(g, loss, seed, wrt, (uint32_t)g->n_params);
+        for (size_t i = 0; i < g->n_params; i++)
+            if (!g->values[g->params[i]].state) wrt[n++].id = g->params[i];
+        r = fuse(g, loss, seed, wrt, n);
     }
-    if (r == VKT_OK) r = vkt_gradients(g, &loss, &seed, 1, wrt, (uint32_t)g->n_params, grads);
-    for (size_t i = 0; r == VKT_OK && i < g->n_params; i++) {
+    if (r == VKT_OK) r = vkt_gradients(g, &loss, &seed, 1, wrt, n, grads);
+    for (uint32_t i = 0; r == VKT_OK && i < n; i++) {
         if (grads[i].id)
-            move_to_arena(g, g->params[i], grads[i]);
+            move_to_arena(g, wrt[i].id, grads[i]);
         else
             g->status = vkt_fail(&g->host, VKT_E_ARG, "backward: parameter '%s' does not influence the loss",
-                                 g->values[g->params[i]].name);
+                                 g->values[wrt[i].id].name);
         r = g->status;
     }
     vkt_free(&g->host, wrt);

@@ -14,9 +14,11 @@ typedef struct table {
     size_t row_bytes;
     const uint8_t *features; /* NULL: rows come from the source only */
     const uint32_t *labels;
+    const float *targets; /* (rows, target_width) */
+    uint32_t target_width;
     double *norm; /* C means, then C standard deviations */
     char **names; /* `classes` of them, or NULL */
-    bool own_features, own_labels;
+    bool own_features, own_labels, own_targets;
 } table;
 
 struct vkt_dataset {
@@ -24,8 +26,9 @@ struct vkt_dataset {
     uint32_t first, rows;
 };
 
-static vkt_result fetch_from_memory(void *self, uint32_t row, void *dst, uint32_t worker)
+static vkt_result fetch_from_memory(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
+    (void)pass;
     (void)worker;
     const table *t = self;
     memcpy(dst, t->features + (size_t)row * t->row_bytes, t->row_bytes);
@@ -38,6 +41,7 @@ static void table_free(table *t)
     if (t->source.destroy) t->source.destroy(t->source.self);
     if (t->own_features) vkt_free(&h, (void *)(uintptr_t)t->features);
     if (t->own_labels) vkt_free(&h, (void *)(uintptr_t)t->labels);
+    if (t->own_targets) vkt_free(&h, (void *)(uintptr_t)t->targets);
     for (uint32_t i = 0; t->names && i < t->classes; i++) vkt_free(&h, t->names[i]);
     vkt_free(&h, t->names);
     vkt_free(&h, t->norm);
@@ -49,14 +53,22 @@ static vkt_result set_shape(table *t, const vkt_dataset_params *p)
 {
     const vkt_host *h = &t->host;
     if (p->rows == 0) return vkt_fail(h, VKT_E_ARG, "data set: want 1 row or more, got 0");
-    if (p->type != VKT_ROW_U8 && p->type != VKT_ROW_F32)
-        return vkt_fail(h, VKT_E_ARG, "data set: want type u8 (0) or f32 (1), got %d", (int)p->type);
+    static const uint32_t element_bytes[] = {
+        [VKT_ROW_U8] = 1, [VKT_ROW_F32] = 4, [VKT_ROW_U16] = 2, [VKT_ROW_U32] = 4
+    };
+    if ((unsigned)p->type >= VKT_COUNT(element_bytes))
+        return vkt_fail(h, VKT_E_ARG, "data set: want type u8 (0), f32 (1), u16 (2) or u32 (3), got %d", (int)p->type);
     t->rows = p->rows;
     t->type = p->type;
     t->shape[0] = VKT_MAX(p->channels, 1u);
     t->shape[1] = VKT_MAX(p->height, 1u);
     t->shape[2] = VKT_MAX(p->width, 1u);
-    uint64_t bytes = p->type == VKT_ROW_F32 ? sizeof(float) : 1, all;
+    if (vkt_is_sequence(p->type) && (t->shape[0] > 1 || t->shape[1] > 1 || p->mean || p->std))
+        return vkt_fail(h, VKT_E_ARG,
+                        "data set: rows of u16 or u32 have a width, and neither channels, height nor mean "
+                        "and std; got (%u,%u,%u)",
+                        t->shape[0], t->shape[1], t->shape[2]);
+    uint64_t bytes = element_bytes[p->type], all;
     for (int i = 0; i < 3; i++)
         if (!vkt_mul_u64(bytes, t->shape[i], &bytes)) bytes = UINT64_MAX;
     if (!vkt_mul_u64(bytes, p->rows, &all) || all > PTRDIFF_MAX)
@@ -89,6 +101,18 @@ static vkt_result set_classes(table *t, const vkt_dataset_params *p)
     return VKT_OK;
 }
 
+static vkt_result set_targets(table *t, const vkt_dataset_params *p)
+{
+    if (!p->targets) return VKT_OK;
+    t->targets = p->targets;
+    t->target_width = VKT_MAX(p->target_width, 1u);
+    uint64_t bytes;
+    if (!vkt_mul_u64((uint64_t)t->target_width * sizeof(float), t->rows, &bytes) || bytes > PTRDIFF_MAX)
+        return vkt_fail(&t->host, VKT_E_ARG, "data set: %u rows of %u targets do not fit into memory addresses",
+                        t->rows, t->target_width);
+    return VKT_OK;
+}
+
 /* mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
 static vkt_result set_norm(table *t, const double *mean, const double *std)
 {
@@ -106,7 +130,8 @@ static vkt_result set_norm(table *t, const double *mean, const double *std)
     return VKT_OK;
 }
 
-/* A data set with shape, classes and normalisation, that borrows p->labels and has no rows to fetch yet. */
+/* A data set with shape, classes and normalisation, that borrows p->labels and p->targets and has no rows to fetch
+ * yet. */
 static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_dataset **out)
 {
     if (!p) return vkt_fail(h, VKT_E_ARG, "data set: params is NULL");
@@ -122,6 +147,7 @@ static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_datas
     ds->rows = p->rows;
     vkt_result r = set_shape(t, p);
     if (r == VKT_OK) r = set_classes(t, p);
+    if (r == VKT_OK) r = set_targets(t, p);
     if (r == VKT_OK) {
         t->norm = vkt_alloc_array(h, t->shape[0], 2 * sizeof *t->norm);
         r = t->norm ? set_norm(t, p->mean, p->std)
@@ -153,6 +179,17 @@ static vkt_result own_labels(table *t)
     return VKT_OK;
 }
 
+static vkt_result own_targets(table *t)
+{
+    if (!t->targets) return VKT_OK;
+    const size_t bytes = (size_t)t->rows * t->target_width * sizeof *t->targets;
+    const float *targets = copy(&t->host, t->targets, bytes);
+    if (!targets) return vkt_fail_nomem(&t->host, "targets", bytes);
+    t->targets = targets;
+    t->own_targets = true;
+    return VKT_OK;
+}
+
 static vkt_result own_features(table *t)
 {
     const size_t bytes = (size_t)t->rows * t->row_bytes;
@@ -175,6 +212,7 @@ vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, voi
     serve_from_memory((*out)->t, features);
     (*out)->t->own_features = true;
     (*out)->t->own_labels = p->labels != NULL;
+    (*out)->t->own_targets = p->targets != NULL;
     return VKT_OK;
 }
 
@@ -189,6 +227,7 @@ vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_param
     serve_from_memory(t, features);
     vkt_result r = params->borrow ? VKT_OK : own_features(t);
     if (r == VKT_OK && !params->borrow) r = own_labels(t);
+    if (r == VKT_OK && !params->borrow) r = own_targets(t);
     if (r != VKT_OK) vkt_dataset_destroy(out);
     return r;
 }
@@ -200,7 +239,8 @@ vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_param
     *out = NULL;
     if (!source || !source->fetch) return vkt_fail(&h, VKT_E_ARG, "data set: a source without fetch");
     VKT_TRY(make(&h, params, out));
-    const vkt_result r = params->borrow ? VKT_OK : own_labels((*out)->t);
+    vkt_result r = params->borrow ? VKT_OK : own_labels((*out)->t);
+    if (r == VKT_OK && !params->borrow) r = own_targets((*out)->t);
     if (r == VKT_OK)
         (*out)->t->source = *source; /* last: a failure must not destroy the caller's source */
     else
@@ -277,6 +317,16 @@ const uint32_t *vkt_dataset_labels(const vkt_dataset *ds)
     return ds->t->labels ? ds->t->labels + ds->first : NULL;
 }
 
+const float *vkt_dataset_targets(const vkt_dataset *ds)
+{
+    return ds->t->targets ? ds->t->targets + (size_t)ds->first * ds->t->target_width : NULL;
+}
+
+uint32_t vkt_dataset_target_width(const vkt_dataset *ds)
+{
+    return ds->t->target_width;
+}
+
 const double *vkt_dataset_mean(const vkt_dataset *ds)
 {
     return ds->t->norm;
@@ -287,19 +337,35 @@ const double *vkt_dataset_std(const vkt_dataset *ds)
     return ds->t->norm + ds->t->shape[0];
 }
 
-vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, void *out, uint32_t worker)
+bool vkt_dataset_varies(const vkt_dataset *ds)
 {
-    return ds->t->source.fetch(ds->t->source.self, ds->first + row, out, worker);
+    return ds->t->source.varies;
+}
+
+vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker)
+{
+    return ds->t->source.fetch(ds->t->source.self, ds->first + row, pass, out, worker);
+}
+
+const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r)
+{
+    const vkt_data_source *s = &ds->t->source;
+    const char *why = s->why ? s->why(s->self, worker) : NULL;
+    return why ? why : vkt_result_text(r);
 }
 
 vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
 {
     if (row >= ds->rows) return vkt_fail(&ds->t->host, VKT_E_ARG, "fetch: want a row below %u, got %u", ds->rows, row);
-    return vkt_dataset_fetch_as(ds, row, out, 0);
+    const vkt_result r = vkt_dataset_fetch_as(ds, row, (vkt_pass){ 0 }, out, 0);
+    if (r == VKT_OK) return r;
+    return vkt_fail(&ds->t->host, r, "row %u could not be fetched: %s", row, vkt_dataset_why(ds, 0, r));
 }
 
 vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std)
 {
     if (!mean || !std) return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: mean or std is NULL");
+    if (vkt_is_sequence(ds->t->type))
+        return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: whole numbers stay as they are");
     return set_norm(ds->t, mean, std);
 }

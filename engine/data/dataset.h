@@ -5,14 +5,22 @@
 #include "base/base.h"
 #include "vktrain/data.h"
 
-/* vkt_dataset_from_arrays for memory from vkt_alloc: `features` and p->labels (may be NULL) become the data set's. On
- * failure both stay the caller's. `h` is resolved. */
+/* Rows of whole numbers, which nothing scales or shifts. */
+static inline bool vkt_is_sequence(vkt_row_type t)
+{
+    return t == VKT_ROW_U16 || t == VKT_ROW_U32;
+}
+
+/* vkt_dataset_from_arrays for memory from vkt_alloc: `features`, p->labels and p->targets (both may be NULL) become the
+ * data set's. On failure all stay the caller's. `h` is resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
 /* The resolved host that the data set was made with; lives as long as the data set. */
 const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
 
-/* vkt_dataset_fetch without the check of `row`, as `worker` (below VKT_DATA_MAX_WORKERS). Logs nothing itself. */
-vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, void *out, uint32_t worker);
+/* vkt_dataset_fetch without the check of `row`, of any pass, as `worker` (below VKT_DATA_MAX_WORKERS). Logs nothing. */
+vkt_result vkt_dataset_fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, void *out, uint32_t worker);
+/* What the source tells of the worker's last fetch, which returned r: never NULL; valid until the worker's next. */
+const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r);
 
 #endif

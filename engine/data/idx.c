@@ -1,75 +1,24 @@
-/* data/idx.c - see idx.h. Files are read through zlib's gz layer, whose buffers (about 100 KiB while a file is open) do
- * not come from the host's allocator; everything that stays does. */
+/* data/idx.c - see idx.h. */
 #include "data/idx.h"
 
-#include "base/file.h"
+#include "data/gz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-#include <zlib.h>
-
-/* No deflate stream expands to more than this many times its size (zlib's technical notes). */
-#define DEFLATE_MAX_RATIO 1032
 /* Bytes behind the array are counted for the message, but not for ever. */
 #define MAX_SURPLUS (1u << 20)
 
-typedef struct reader {
-    const vkt_host *h;
-    vkt_file file;
-    gzFile gz;      /* reads `file`, also when it is not compressed */
-    uint64_t total; /* bytes read so far, after decompression */
-} reader;
-
-static vkt_result open_reader(const vkt_host *h, const char *path, reader *r)
-{
-    *r = (reader){ .h = h };
-    VKT_TRY(vkt_file_open(h, path, &r->file));
-    const int fd = fcntl(r->file.fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes it */
-    r->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
-    if (r->gz) return VKT_OK;
-    if (fd >= 0) close(fd);
-    vkt_file_close(&r->file);
-    return vkt_fail(h, VKT_E_IO, "cannot read \"%s\": no file descriptor or no memory for zlib", path);
-}
-
-static void close_reader(reader *r)
-{
-    gzclose(r->gz);
-    vkt_file_close(&r->file);
-}
-
-/* Reads n bytes; *got < n only at the end of the data. A gzip file that stops too early is an end like any other. */
-static vkt_result read_some(reader *r, void *dst, size_t n, size_t *got)
-{
-    *got = 0;
-    while (*got < n) {
-        const int k = gzread(r->gz, (char *)dst + *got, (unsigned)VKT_MIN(n - *got, (size_t)1 << 30));
-        if (k < 0) {
-            int code;
-            const char *why = gzerror(r->gz, &code);
-            return vkt_fail(r->h, code == Z_ERRNO ? VKT_E_IO : VKT_E_FORMAT, "cannot read \"%s\": %s after %llu bytes",
-                            r->file.path, why, (unsigned long long)r->total);
-        }
-        if (k == 0) break;
-        *got += (size_t)k;
-        r->total += (uint64_t)k;
-    }
-    return VKT_OK;
-}
-
-static vkt_result fail_size(const reader *r, uint64_t want, uint64_t found, const char *qualifier)
+static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, const char *qualifier)
 {
     return vkt_fail(r->h, VKT_E_FORMAT, "\"%s\": its IDX header asks for %llu bytes%s, the file has %s%llu",
-                    r->file.path, (unsigned long long)want, gzdirect(r->gz) ? "" : " (decompressed)", qualifier,
+                    r->file.path, (unsigned long long)want, vkt_gz_is_plain(r) ? "" : " (decompressed)", qualifier,
                     (unsigned long long)found);
 }
 
 /* Fills rank, dim and bytes. */
-static vkt_result read_header(reader *r, uint64_t max_bytes, vkt_idx *idx)
+static vkt_result read_header(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
 {
     uint8_t b[4 + 4 * VKT_COUNT(idx->dim)];
     size_t got;
-    VKT_TRY(read_some(r, b, 4, &got));
+    VKT_TRY(vkt_gz_read(r, b, 4, &got));
     if (got < 4) return fail_size(r, 4, r->total, "only ");
     if (b[0] != 0 || b[1] != 0)
         return vkt_fail(r->h, VKT_E_FORMAT, "\"%s\" is not IDX: want 00 00 as its first bytes, got %02x %02x",
@@ -79,7 +28,7 @@ static vkt_result read_header(reader *r, uint64_t max_bytes, vkt_idx *idx)
     if (b[3] < 1 || b[3] > VKT_COUNT(idx->dim))
         return vkt_fail(r->h, VKT_E_FORMAT, "\"%s\": want 1 to 4 IDX dimensions, got %u", r->file.path, b[3]);
     idx->rank = b[3];
-    VKT_TRY(read_some(r, b + 4, 4 * idx->rank, &got));
+    VKT_TRY(vkt_gz_read(r, b + 4, 4 * idx->rank, &got));
     if (got < 4 * idx->rank) return fail_size(r, 4 + 4 * idx->rank, r->total, "only ");
     uint64_t bytes = 1;
     for (uint32_t i = 0; i < VKT_COUNT(idx->dim); i++) {
@@ -96,28 +45,25 @@ static vkt_result read_header(reader *r, uint64_t max_bytes, vkt_idx *idx)
 }
 
 /* What the file's size tells before memory is taken. `want`: header and elements. */
-static vkt_result check_size(const reader *r, uint64_t want)
+static vkt_result check_size(const vkt_gz *r, uint64_t want)
 {
-    if (gzdirect(r->gz)) return r->file.size == want ? VKT_OK : fail_size(r, want, r->file.size, "");
+    if (vkt_gz_is_plain(r)) return r->file.size == want ? VKT_OK : fail_size(r, want, r->file.size, "");
     uint64_t most;
-    if (!vkt_mul_u64(r->file.size, DEFLATE_MAX_RATIO, &most)) return VKT_OK;
+    if (!vkt_mul_u64(r->file.size, VKT_DEFLATE_MAX_RATIO, &most)) return VKT_OK;
     return want <= most ? VKT_OK : fail_size(r, want, most, "at most ");
 }
 
 /* Reads to the end, which makes zlib compare the checksum. */
-static vkt_result expect_end(reader *r, uint64_t want)
+static vkt_result expect_end(vkt_gz *r, uint64_t want)
 {
     uint8_t surplus[512];
     size_t got = 1;
-    while (got > 0 && r->total <= want + MAX_SURPLUS) VKT_TRY(read_some(r, surplus, sizeof surplus, &got));
+    while (got > 0 && r->total <= want + MAX_SURPLUS) VKT_TRY(vkt_gz_read(r, surplus, sizeof surplus, &got));
     if (r->total != want) return fail_size(r, want, r->total, got > 0 ? "at least " : "");
-    int code;
-    const char *why = gzerror(r->gz, &code);
-    if (code == Z_OK || code == Z_STREAM_END) return VKT_OK;
-    return vkt_fail(r->h, VKT_E_FORMAT, "\"%s\": the gzip data ends without its checksum: %s", r->file.path, why);
+    return vkt_gz_check_end(r);
 }
 
-static vkt_result read_array(reader *r, uint64_t max_bytes, vkt_idx *idx)
+static vkt_result read_array(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
 {
     VKT_TRY(read_header(r, max_bytes, idx));
     const uint64_t want = r->total + idx->bytes;
@@ -125,17 +71,17 @@ static vkt_result read_array(reader *r, uint64_t max_bytes, vkt_idx *idx)
     idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* not vkt_alloc: zeroing would touch all of it twice */
     if (!idx->data) return vkt_fail_nomem(r->h, r->file.path, idx->bytes);
     size_t got;
-    VKT_TRY(read_some(r, idx->data, idx->bytes, &got));
+    VKT_TRY(vkt_gz_read(r, idx->data, idx->bytes, &got));
     return got == idx->bytes ? expect_end(r, want) : fail_size(r, want, r->total, "only ");
 }
 
 vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out)
 {
     *out = (vkt_idx){ 0 };
-    reader r;
-    VKT_TRY(open_reader(h, path, &r));
+    vkt_gz r;
+    VKT_TRY(vkt_gz_open(h, path, &r));
     const vkt_result result = read_array(&r, max_bytes, out);
-    close_reader(&r);
+    vkt_gz_close(&r);
     if (result != VKT_OK) {
         vkt_free(h, out->data);
         *out = (vkt_idx){ 0 };

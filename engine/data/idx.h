@@ -6,8 +6,7 @@
  *     then        rank sizes, u32 big-endian
  *     then        the elements, row-major, to the end of the file
  *
- * Files may be compressed with gzip; that is told from their first bytes, not from their name. Bytes behind the last
- * gzip member that begin no other one are ignored, as gzip ignores them. */
+ * Files may be compressed with gzip (data/gz.h). */
 #ifndef VKT_IDX_H
 #define VKT_IDX_H
 

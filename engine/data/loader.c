@@ -3,12 +3,15 @@
 #include "data/loader.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "data/dataset.h"
 
 /* Rows that a worker claims at once: few enough that workers end a batch together, enough that the mutex does not
- * matter (784-byte rows: about 1 us per claim). */
+ * matter (784-byte rows: about 1 us per claim); of large rows fewer, for they take long to make. */
 #define CHUNK_ROWS 16
+#define CHUNK_BYTES (CHUNK_ROWS * 1024)
 
 typedef enum slot_state {
     SLOT_FREE = 0,
@@ -23,6 +26,7 @@ typedef struct slot {
     uint32_t done;       /* rows written, or given up after a failure */
     uint32_t failed_row; /* lowest row of the batch that failed; UINT32_MAX: none */
     vkt_result status;   /* of that row */
+    char why[256];       /* likewise */
 } slot;
 
 typedef struct worker {
@@ -35,8 +39,9 @@ struct vkt_loader {
     vkt_host host;
     const vkt_dataset *dataset;
     const uint32_t *labels;
-    size_t row_bytes, row_pitch;
-    uint32_t batch, n_slots, n_workers;
+    const float *targets;
+    size_t row_bytes, row_pitch, target_width;
+    uint32_t batch, chunk_rows, n_slots, n_workers;
     slot *slots;
     worker *workers;
 
@@ -44,11 +49,13 @@ struct vkt_loader {
     pthread_cond_t work;  /* a row may be claimable, or `stop` */
     pthread_cond_t ready; /* a slot is full, or in_flight fell to 0 */
     const uint32_t *order;
+    vkt_pass pass;
     uint32_t n_rows;    /* of the epoch; 0: idle */
     uint32_t claimed;   /* rows of the epoch handed to workers: always a batch's head, in order */
     uint32_t returned;  /* rows of the epoch handed to the caller */
     uint32_t in_flight; /* chunks being fetched */
     vkt_result status;  /* sticky until the next epoch */
+    uint64_t waited_ns; /* of the caller, for a full slot */
     bool started, stop;
 };
 
@@ -81,7 +88,7 @@ static bool claim(vkt_loader *l, chunk *c)
         *s = (slot){ .memory = s->memory, .state = SLOT_FILLING, .failed_row = UINT32_MAX };
     }
     const uint32_t rows = batch_rows(l, l->claimed - at);
-    *c = (chunk){ .slot = s, .first = l->claimed, .n = VKT_MIN(CHUNK_ROWS, rows - at), .at = at };
+    *c = (chunk){ .slot = s, .first = l->claimed, .n = VKT_MIN(l->chunk_rows, rows - at), .at = at };
     if (at + c->n == rows) c->clear = l->batch - rows;
     l->claimed += c->n;
     l->in_flight++;
@@ -94,28 +101,33 @@ static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_numb
     const vkt_loader_slot *m = &c->slot->memory;
     uint8_t *dst = (uint8_t *)m->features + c->at * l->row_pitch;
     uint32_t *labels = m->labels && l->labels ? m->labels + c->at : NULL;
+    const size_t width = l->target_width, target_bytes = width * sizeof(float);
+    float *targets = m->targets && l->targets ? m->targets + c->at * width : NULL;
     for (uint32_t i = 0; i < c->n; i++, dst += l->row_pitch) {
         const uint32_t row = l->order ? l->order[c->first + i] : c->first + i;
-        const vkt_result r = vkt_dataset_fetch_as(l->dataset, row, dst, worker_number);
+        const vkt_result r = vkt_dataset_fetch_as(l->dataset, row, l->pass, dst, worker_number);
         if (r != VKT_OK) {
             *failed_row = c->at + i;
             return r;
         }
         memset(dst + l->row_bytes, 0, l->row_pitch - l->row_bytes);
         if (labels) labels[i] = l->labels[row];
+        if (targets) memcpy(targets + i * width, l->targets + row * width, target_bytes);
     }
     memset(dst, 0, c->clear * l->row_pitch);
     if (labels) memset(labels + c->n, 0, c->clear * sizeof *labels);
+    if (targets) memset(targets + c->n * width, 0, c->clear * target_bytes);
     return VKT_OK;
 }
 
 /* Under the lock. */
-static void finish(vkt_loader *l, const chunk *c, vkt_result r, uint32_t failed_row)
+static void finish(vkt_loader *l, const chunk *c, vkt_result r, uint32_t failed_row, uint32_t worker_number)
 {
     slot *s = c->slot;
     if (r != VKT_OK && failed_row < s->failed_row) {
         s->failed_row = failed_row;
         s->status = r;
+        snprintf(s->why, sizeof s->why, "%s", vkt_dataset_why(l->dataset, worker_number, r));
     }
     s->done += c->n;
     const uint32_t first = c->first - c->at;
@@ -139,7 +151,7 @@ static void *run_worker(void *arg)
         uint32_t failed_row = UINT32_MAX;
         const vkt_result r = fill(l, &c, w->number, &failed_row);
         pthread_mutex_lock(&l->lock);
-        finish(l, &c, r, failed_row);
+        finish(l, &c, r, failed_row, w->number);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -161,17 +173,26 @@ static vkt_result check_params(const vkt_host *h, const vkt_loader_params *p)
     return VKT_OK;
 }
 
+static uint32_t default_workers(const vkt_dataset *ds)
+{
+    const long cores = vkt_dataset_features(ds) ? 2 : sysconf(_SC_NPROCESSORS_ONLN);
+    return (uint32_t)VKT_MAX(2, VKT_MIN(cores, 16));
+}
+
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out)
 {
     *out = NULL;
     VKT_TRY(check_params(h, p));
-    const uint32_t workers = p->workers ? p->workers : 2;
+    const uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
     *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
     l->labels = vkt_dataset_labels(p->dataset);
+    l->targets = vkt_dataset_targets(p->dataset);
+    l->target_width = vkt_dataset_target_width(p->dataset);
     l->row_bytes = vkt_dataset_row_bytes(p->dataset);
     l->row_pitch = p->row_pitch ? p->row_pitch : l->row_bytes;
+    l->chunk_rows = (uint32_t)VKT_MAX(1, VKT_MIN(CHUNK_ROWS, CHUNK_BYTES / l->row_bytes));
     pthread_mutex_init(&l->lock, NULL); /* these three cannot fail with default attributes on Linux */
     pthread_cond_init(&l->work, NULL);
     pthread_cond_init(&l->ready, NULL);
@@ -207,7 +228,7 @@ static void give_up_epoch(vkt_loader *l)
     l->status = VKT_OK;
 }
 
-vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows)
+vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass)
 {
     const uint32_t rows = vkt_dataset_rows(l->dataset);
     pthread_mutex_lock(&l->lock);
@@ -220,6 +241,7 @@ vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t
             return vkt_fail(&l->host, VKT_E_ARG, "loader: order[%u]: want a row below %u, got %u", i, rows, order[i]);
     pthread_mutex_lock(&l->lock);
     l->order = order;
+    l->pass = pass;
     l->n_rows = n_rows;
     l->started = true;
     pthread_cond_broadcast(&l->work);
@@ -232,12 +254,14 @@ static vkt_result take(vkt_loader *l, slot *s)
 {
     if (s->state == SLOT_TAKEN)
         return vkt_fail(&l->host, VKT_E_STATE, "loader: the slot of the next batch was not released");
+    const uint64_t start_ns = s->state == SLOT_FULL ? 0 : vkt_now_ns();
     while (s->state != SLOT_FULL) pthread_cond_wait(&l->ready, &l->lock);
+    if (start_ns) l->waited_ns += vkt_now_ns() - start_ns;
     if (s->status != VKT_OK) {
         const uint32_t position = l->returned + s->failed_row;
         l->status = s->status;
         return vkt_fail(&l->host, s->status, "loader: row %u (%u of the epoch) could not be fetched: %s",
-                        l->order ? l->order[position] : position, position, vkt_result_text(s->status));
+                        l->order ? l->order[position] : position, position, s->why);
     }
     s->state = SLOT_TAKEN;
     return VKT_OK;
@@ -272,6 +296,11 @@ vkt_result vkt_loader_release(vkt_loader *l, uint32_t slot_index)
     }
     pthread_mutex_unlock(&l->lock);
     return taken ? VKT_OK : vkt_fail(&l->host, VKT_E_STATE, "loader: slot %u is not the caller's", slot_index);
+}
+
+uint64_t vkt_loader_waited_ns(const vkt_loader *l)
+{
+    return l->waited_ns; /* only vkt_loader_next writes it */
 }
 
 void vkt_loader_destroy(vkt_loader **l_ptr)

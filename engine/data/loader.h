@@ -5,7 +5,7 @@
  * batch: all workers help with the batch that is needed next. Bytes, their order and errors do not depend on the number
  * of workers.
  *
- *     vkt_loader_start_epoch(l, order, n);
+ *     vkt_loader_start_epoch(l, order, n, pass);
  *     for (;;) {
  *         VKT_TRY(vkt_loader_next(l, &slot, &rows));
  *         if (rows == 0) break;                        // the end of the epoch
@@ -26,6 +26,7 @@ typedef struct vkt_loader vkt_loader;
 typedef struct vkt_loader_slot {
     void *features;   /* batch * row_pitch bytes, aligned for the row's element */
     uint32_t *labels; /* batch of them; NULL: not wanted (and ignored where the data set has none) */
+    float *targets;   /* batch * vkt_dataset_target_width, likewise */
 } vkt_loader_slot;
 
 typedef struct vkt_loader_params {
@@ -33,7 +34,8 @@ typedef struct vkt_loader_params {
     uint32_t batch;               /* rows of a batch, 1 or more */
     const vkt_loader_slot *slots; /* n_slots of them; the array is copied, the memory outlives the loader */
     uint32_t n_slots;             /* 1 or more; 2 or more to work ahead */
-    uint32_t workers;             /* threads, below VKT_DATA_MAX_WORKERS; 0: 2 */
+    uint32_t workers;             /* threads, below VKT_DATA_MAX_WORKERS; 0: 2, or where rows are not in memory but
+                                   * made, one per core, 2 to 16 */
     size_t row_pitch; /* bytes from row to row in a slot; 0: vkt_dataset_row_bytes. Bytes between are zero */
 } vkt_loader_params;
 
@@ -43,10 +45,11 @@ typedef struct vkt_loader_params {
 vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_loader **out);
 
 /* Begins with row order[0] of `n_rows` (1 or more; all below the data set's rows, else VKT_E_ARG and the loader is
- * idle). order NULL: 0, 1, ..; else it must stay unchanged until the next epoch starts or the loader is destroyed. An
- * epoch that still runs is given up, its rows in flight are waited for; slots that were not released stay the caller's.
+ * idle), all of one pass. order NULL: 0, 1, ..; else it must stay unchanged until the next epoch starts or the loader
+ * is destroyed. An epoch that still runs is given up, its rows in flight are waited for; slots that were not released
+ * stay the caller's.
  */
-vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows);
+vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass);
 
 /* Waits until the next batch, in order, is in its slot; the slot is the caller's until its release. *rows is `batch`,
  * or less for the last one, whose other rows are zero; 0 (and *slot = UINT32_MAX) after the last one. The first row, in
@@ -56,6 +59,9 @@ vkt_result vkt_loader_next(vkt_loader *l, uint32_t *slot, uint32_t *rows);
 
 /* Gives a slot of vkt_loader_next back; VKT_E_STATE when it is not the caller's. */
 vkt_result vkt_loader_release(vkt_loader *l, uint32_t slot);
+
+/* How long vkt_loader_next has waited for workers, in all epochs. */
+uint64_t vkt_loader_waited_ns(const vkt_loader *l);
 
 /* At any time; waits for the rows in flight. */
 void vkt_loader_destroy(vkt_loader **l);

@@ -54,6 +54,7 @@ vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std)
     const vkt_host *h = vkt_dataset_host(ds);
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);
+    if (vkt_is_sequence(vkt_dataset_type(ds))) return vkt_fail(h, VKT_E_ARG, "measure: whole numbers stay as they are");
     const size_t bytes = chw[0] * sizeof(moments) + vkt_dataset_row_bytes(ds);
     moments *all = vkt_alloc(h, bytes);
     if (!all) return vkt_fail_nomem(h, "measuring a data set", bytes);

@@ -77,4 +77,9 @@ typedef struct vkt_gather_attr {
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
 } vkt_gather_attr;
 
+typedef struct vkt_gather_ids_attr {
+    uint32_t batch, length;
+    bool packed;
+} vkt_gather_ids_attr;
+
 #endif

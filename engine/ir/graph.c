@@ -140,7 +140,8 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
-vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
+/* A range of the arena under its own name. */
+static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
     for (size_t i = 0; i < g->n_params; i++)
         if (strcmp(g->values[g->params[i]].name, name) == 0) {
@@ -161,6 +162,18 @@ vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
         g->arena_bytes += vkt_round_up(g->values[t.id].bytes, VKT_ALIGN_BYTES);
         g->params[g->n_params++] = t.id;
     }
+    return t;
+}
+
+vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
+{
+    return arena_value(g, name, shape);
+}
+
+vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape)
+{
+    const vkt_tensor t = arena_value(g, name, shape);
+    if (t.id) g->values[t.id].state = true;
     return t;
 }
 

@@ -50,12 +50,9 @@ void vkt_nn_pop(vkt_builder *b)
     b->scope[n] = 0;
 }
 
-vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
-                        uint32_t fan_out)
+/* Remembers how `t`, just declared, begins. */
+static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_t fan_in, uint32_t fan_out)
 {
-    char full[2 * VKT_NAME_MAX];
-    snprintf(full, sizeof full, "%s%s", b->scope, name);
-    const vkt_tensor t = vkt_param(b->g, full, shape);
     if (!t.id) return t;
     const vkt_result r = vkt_grow(&b->g->host, &b->inits, b->n_inits, &b->cap_inits, sizeof *b->inits);
     if (r != VKT_OK) {
@@ -66,10 +63,28 @@ vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_i
     return t;
 }
 
+vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
+                        uint32_t fan_out)
+{
+    char full[2 * VKT_NAME_MAX];
+    snprintf(full, sizeof full, "%s%s", b->scope, name);
+    return note_init(b, vkt_param(b->g, full, shape), init, fan_in, fan_out);
+}
+
+vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init)
+{
+    char full[2 * VKT_NAME_MAX];
+    snprintf(full, sizeof full, "%s%s", b->scope, name);
+    return note_init(b, vkt_state(b->g, full, shape), init, 1, 1);
+}
+
 uint64_t vkt_nn_parameters(const vkt_builder *b)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < b->n_inits; i++) n += vkt_shape_elements(b->g->values[b->inits[i].param.id].shape);
+    for (size_t i = 0; i < b->n_inits; i++) {
+        const vkt_value *v = vkt_value_of(b->g, b->inits[i].param);
+        n += v->state ? 0 : vkt_shape_elements(v->shape);
+    }
     return n;
 }
 

@@ -28,19 +28,26 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     return s.rank == rank;
 }
 
+/* Likewise. */
+static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint32_t out, uint32_t kernel,
+                      uint32_t groups)
+{
+    const bool fits = out && kernel && channels % groups == 0 && out % groups == 0;
+    if (!fits)
+        vkt_graph_error(
+            b->g,
+            vkt_fail(&b->g->host, VKT_E_ARG,
+                     "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
+                     b->scope, layer, channels, out, kernel, groups));
+    return fits;
+}
+
 vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p)
 {
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
-    if (!o || !r || channels % groups || o % groups) {
-        vkt_graph_error(
-            b->g,
-            vkt_fail(&b->g->host, VKT_E_ARG,
-                     "%s%s: want channels, a kernel, and groups that divide both, got %u channels, %u to %u, groups %u",
-                     b->scope, name, channels, o, r, groups));
-        return (vkt_tensor){ 0 };
-    }
+    if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
     const uint32_t fan_in = channels / groups * r * s, fan_out = o / groups * r * s;
     const vkt_tensor w =
         layer_param(b, name, "weight", vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
@@ -51,6 +58,21 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
                                      .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
                                      .groups = groups };
     return vkt_builder_note(b, name, "Conv2d", vkt_conv2d(b->g, x, w, bias, &conv));
+}
+
+vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p)
+{
+    if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t k = p->kernel, o = p->out_channels;
+    if (!want_conv(b, name, channels, o, k, groups)) return (vkt_tensor){ 0 };
+    const uint32_t fan_in = channels / groups * k, fan_out = o / groups * k;
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape3(o, channels / groups, k), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv1d_params conv = { .stride = p->stride, .pad = p->pad, .dilation = p->dilation, .groups = p->groups };
+    return vkt_builder_note(b, name, "Conv1d", vkt_conv1d(b->g, x, w, bias, &conv));
 }
 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
@@ -67,16 +89,65 @@ vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const v
     return vkt_builder_note(b, name, "Linear", vkt_linear(b->g, x, w, bias));
 }
 
+static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)
+{
+    return (vkt_pool2d_params){ .kernel = { p->kernel[0], or_else(p->kernel[1], p->kernel[0]) },
+                                .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
+                                .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
+                                .ceil_mode = p->ceil_mode,
+                                .exclude_pad = p->exclude_pad };
+}
+
+vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
+{
+    const vkt_pool2d_params pool = pool2d_params(p);
+    return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &pool));
+}
+
+vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
+{
+    const vkt_pool2d_params pool = pool2d_params(p);
+    return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
+}
+
 vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
 {
-    const vkt_pool2d_params p = { .kernel = { kernel, kernel } };
-    return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &p));
+    return vkt_nn_max_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { kernel } });
 }
 
 vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
 {
-    const vkt_pool2d_params p = { .kernel = { kernel, kernel } };
-    return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &p));
+    return vkt_nn_avg_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { kernel } });
+}
+
+vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p)
+{
+    return vkt_builder_note(b, NULL, "MaxPool1d", vkt_max_pool1d(b->g, x, p));
+}
+
+vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p)
+{
+    return vkt_builder_note(b, NULL, "AvgPool1d", vkt_avg_pool1d(b->g, x, p));
+}
+
+vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out)
+{
+    return vkt_builder_note(b, NULL, "AdaptiveMaxPool1d", vkt_adaptive_max_pool1d(b->g, x, out));
+}
+
+vkt_tensor vkt_nn_adaptive_avg_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out)
+{
+    return vkt_builder_note(b, NULL, "AdaptiveAvgPool1d", vkt_adaptive_avg_pool1d(b->g, x, out));
+}
+
+vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_builder_note(b, NULL, "GlobalMaxPool", vkt_global_max_pool(b->g, x));
+}
+
+vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_builder_note(b, NULL, "GlobalAvgPool", vkt_global_avg_pool(b->g, x));
 }
 
 vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
@@ -87,11 +158,6 @@ vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out
 vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
 {
     return vkt_builder_note(b, NULL, "AdaptiveAvgPool2d", vkt_adaptive_avg_pool2d(b->g, x, out_h, out_w));
-}
-
-vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x)
-{
-    return vkt_builder_note(b, NULL, "ReLU", vkt_relu(b->g, x));
 }
 
 vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p)

@@ -7,20 +7,21 @@
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
+#include "abi/gather_ids.abi.h"
 #include "abi/gather_labels.abi.h"
 #include "abi/gather_rows.abi.h"
 
 enum { TABLE = 0, ORDER, STEP };
 
-/* Checks that hold for both rows. */
-static vkt_result check(vkt_infer *f, const vkt_gather_attr *a)
+/* Checks that hold for every row of this file. */
+static vkt_result check(vkt_infer *f, uint32_t batch)
 {
     const vkt_value *order = vkt_in(f, ORDER);
     char text[80];
     VKT_REQUIRE(f, order->dtype == VKT_U32 && order->shape.rank == 1 && order->layout == VKT_ROWS,
                 order->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want order u32 (n), got %s %s",
                 f->n->op->name, vkt_dtype_name(order->dtype), vkt_shape_text(order->shape, text));
-    VKT_REQUIRE(f, a->batch > 0, VKT_E_ARG, "%s: want a batch of at least 1", f->n->op->name);
+    VKT_REQUIRE(f, batch > 0, VKT_E_ARG, "%s: want a batch of at least 1", f->n->op->name);
     return VKT_OK;
 }
 
@@ -33,6 +34,17 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
                                n->op->name, v->name, (unsigned long long)v->bytes,
                                (unsigned long long)e->lim->max_storage_range_bytes));
     return false;
+}
+
+/* Rows of a table that a binding holds; 0, and the emission failed: not even the fewest. 64 rows of whole words are a
+ * multiple of VKT_ALIGN_BYTES. */
+static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
+{
+    const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
+    if (!rows)
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: a sample of %llu bytes is too large", n->op->name,
+                                   (unsigned long long)row_bytes));
+    return rows;
 }
 
 #define MAX_TURNS 4096u /* of each of a kernel's two nested loops: their product stays far below Mesa 22.3's 65,535 */
@@ -51,7 +63,7 @@ static vkt_result rows_infer(vkt_infer *f)
     const vkt_gather_attr *a = f->n->attr;
     const vkt_value *table = vkt_in(f, TABLE);
     char text[80], sample[80];
-    VKT_TRY(check(f, a));
+    VKT_TRY(check(f, a->batch));
     VKT_REQUIRE(f, a->sample.rank == 1 || a->sample.rank == 3, VKT_E_SHAPE,
                 "gather_rows: want a sample (F) or (C,H,W), got %s", vkt_shape_text(a->sample, sample));
     VKT_REQUIRE(f, a->channels == (a->sample.rank == 3 ? a->sample.dim[0] : 1) && a->channels <= VKT_GATHER_CHANNELS,
@@ -86,15 +98,8 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
     const vkt_value *table = vkt_node_in(n, TABLE);
     const bool u8 = table->dtype == VKT_U8;
     const uint32_t elements = (uint32_t)vkt_shape_elements(a->sample), words = u8 ? table->shape.dim[1] / 4 : elements;
-    const uint64_t row_bytes = (uint64_t)words * 4;
-    /* 64 rows of whole words are a multiple of VKT_ALIGN_BYTES. */
-    const uint64_t window = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
-    if (!fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
-    if (window == 0) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "gather_rows: a sample of %llu bytes is too large",
-                                   (unsigned long long)row_bytes));
-        return;
-    }
+    const uint64_t row_bytes = (uint64_t)words * 4, window = window_rows(n, e, row_bytes);
+    if (!window || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
     float affine[4 * VKT_GATHER_CHANNELS];
     for (uint32_t c = 0; c < a->channels; c++) split(a->scale[c], a->shift[c], affine + 4 * c);
     vkt_gather_rows_push push = { .batch4 = vkt_div_up(a->batch, 4),
@@ -210,7 +215,7 @@ static vkt_result labels_infer(vkt_infer *f)
     const vkt_gather_attr *a = f->n->attr;
     const vkt_value *table = vkt_in(f, TABLE);
     char text[80];
-    VKT_TRY(check(f, a));
+    VKT_TRY(check(f, a->batch));
     VKT_REQUIRE(f, table->dtype == VKT_U32 && table->shape.rank == 1 && table->layout == VKT_ROWS,
                 table->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE, "gather_labels: want a table u32 (n), got %s %s",
                 vkt_dtype_name(table->dtype), vkt_shape_text(table->shape, text));
@@ -272,6 +277,105 @@ vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, u
     const vkt_gather_attr a = { .batch = batch };
     const vkt_tensor in[] = { table, order };
     const vkt_tensor out = vkt_apply(g, &vkt_op_gather_labels, in, VKT_COUNT(in), &a, NULL);
+    if (out.id) g->batch = VKT_MAX(g->batch, batch);
+    return out;
+}
+
+/* ---- gather_ids: table, order, step -> (batch, length) u32 ROWS ---- */
+
+static vkt_result ids_infer(vkt_infer *f)
+{
+    const vkt_gather_ids_attr *a = f->n->attr;
+    const vkt_value *table = vkt_in(f, TABLE);
+    char text[80];
+    VKT_TRY(check(f, a->batch));
+    VKT_REQUIRE(f, table->dtype == VKT_U32, VKT_E_DTYPE, "gather_ids: want a table of u32, got %s",
+                vkt_dtype_name(table->dtype));
+    const uint32_t words = a->packed ? vkt_div_up(a->length, 2) : a->length;
+    VKT_REQUIRE(f, words > 0 && table->layout == VKT_ROWS && table->shape.rank == 2 && table->shape.dim[1] == words,
+                VKT_E_SHAPE, "gather_ids: want a table (rows,%u) for %u numbers%s, got %s", words, a->length,
+                a->packed ? " of 16 bits" : "", vkt_shape_text(table->shape, text));
+    vkt_out(f, VKT_U32, VKT_ROWS, vkt_shape2(a->batch, a->length));
+    return VKT_OK;
+}
+
+static void ids_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_gather_ids_attr *a = n->attr;
+    const vkt_value *table = vkt_node_in(n, TABLE);
+    const bool wide = a->length % 4 == 0;
+    const uint64_t row_bytes = (uint64_t)table->shape.dim[1] * 4, window = window_rows(n, e, row_bytes);
+    if (!window || !fits(n, e, n->in[ORDER]) || !fits(n, e, n->out[0])) return;
+    vkt_gather_ids_push push = { .batch = a->batch,
+                                 .numbers = a->length,
+                                 .parts = wide ? a->length / 4 : table->shape.dim[1],
+                                 .n_order = vkt_node_in(n, ORDER)->shape.dim[0] };
+    vkt_bind bind[] = { [IDS_TABLE] = VKT_WHOLE(n->in[TABLE]),
+                        [IDS_ORDER] = VKT_WHOLE(n->in[ORDER]),
+                        [IDS_STEP] = VKT_WHOLE(n->in[STEP]),
+                        [IDS_OUT] = VKT_WHOLE(n->out[0]) };
+    static const uint16_t kernels[2][2] = { { VKT_K_GATHER_IDS, VKT_K_GATHER_IDS4 },
+                                            { VKT_K_GATHER_IDS_PACKED, VKT_K_GATHER_IDS_PACKED4 } };
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
+        const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
+        const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0 };
+        push.row_begin = (uint32_t)row;
+        push.row_end = (uint32_t)end;
+        bind[IDS_TABLE].offset_bytes = row * row_bytes;
+        bind[IDS_TABLE].bytes = (end - row) * row_bytes;
+        vkt_dispatch_add(e, kernels[a->packed][wide], bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                         groups(e->lim, (uint64_t)a->batch * push.parts, 1, lanes), 1, 1);
+    }
+}
+
+static void ids_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_gather_ids_attr a = { .batch = vkt_rng_range(r, 1, 70), .packed = vkt_rng_range(r, 0, 1) != 0 };
+    a.length = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 101) : 4 * vkt_rng_range(r, 1, 29);
+    const uint32_t rows = vkt_rng_range(r, 1, 90);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape2(rows, a.packed ? vkt_div_up(a.length, 2) : a.length), UINT32_MAX);
+    const uint32_t spare = vkt_rng_range(r, 0, 20);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(a.batch + spare), rows);
+    c->rows = vkt_rng_range(r, 1, a.batch);
+    c->first = vkt_rng_range(r, 0, spare);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static double ids_bytes(const vkt_node *n)
+{
+    const vkt_gather_ids_attr *a = n->attr;
+    return vkt_elements_out(n, 0) * (a->packed ? 6 : 8) + 4.0 * a->batch;
+}
+
+static const vkt_field ids_fields[] = { VKT_FIELD(vkt_gather_ids_attr, batch, U32, 1, 0),
+                                        VKT_FIELD(vkt_gather_ids_attr, length, U32, 1, 0),
+                                        VKT_FIELD(vkt_gather_ids_attr, packed, BOOL, 1, 0),
+                                        { .name = NULL } };
+
+const vkt_op vkt_op_gather_ids = {
+    .name = "gather_ids",
+    .min_in = 2,
+    .max_in = 2,
+    .cheap = true,
+    .uses_step = true,
+    .attr_bytes = sizeof(vkt_gather_ids_attr),
+    .infer = ids_infer,
+    .emit = ids_emit,
+    .sample = ids_sample,
+    .tol_why = "integers are copied",
+    .flops = vkt_flops_none,
+    .bytes = ids_bytes,
+    .fields = ids_fields,
+    .formula = "out[b,i] = table[order[first + b], i], b < rows, else 0",
+};
+
+vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
+                          bool packed)
+{
+    const vkt_gather_ids_attr a = { .batch = batch, .length = length, .packed = packed };
+    const vkt_tensor in[] = { table, order };
+    const vkt_tensor out = vkt_apply(g, &vkt_op_gather_ids, in, VKT_COUNT(in), &a, NULL);
     if (out.id) g->batch = VKT_MAX(g->batch, batch);
     return out;
 }

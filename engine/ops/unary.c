@@ -90,7 +90,8 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 
 #define UNARY_ROW                                                                                           \
     .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = vkt_infer_same, \
-    .emit = unary_emit, .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .flops = unary_flops
+    .emit = unary_emit, .flops = unary_flops
+#define X_AND_Y VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
 static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void *attr)
 {
@@ -141,6 +142,7 @@ SAMPLE(relu, -2, 2)
 
 const vkt_op vkt_op_relu = { .name = "relu",
                              UNARY_ROW,
+                             .half = X_AND_Y,
                              .stage = VKT_STAGE_RELU,
                              .backward = unary_backward,
                              .sample = relu_sample,
@@ -170,6 +172,7 @@ static const vkt_field leaky_relu_fields[] = { VKT_FIELD(vkt_leaky_relu_attr, sl
 
 const vkt_op vkt_op_leaky_relu = { .name = "leaky_relu",
                                    UNARY_ROW,
+                                   .half = X_AND_Y,
                                    .attr_bytes = sizeof(vkt_leaky_relu_attr),
                                    .backward = leaky_relu_backward,
                                    .sample = leaky_relu_sample,
@@ -187,6 +190,7 @@ SAMPLE(abs, -2, 2)
 
 const vkt_op vkt_op_abs = { .name = "abs",
                             UNARY_ROW,
+                            .half = X_AND_Y,
                             .backward = unary_backward,
                             .sample = abs_sample,
                             .tol_why = "exact: a sign is changed",
@@ -216,6 +220,7 @@ static const vkt_field clamp_fields[] = { VKT_FIELD(vkt_clamp_attr, min, F32, 1,
 
 const vkt_op vkt_op_clamp = { .name = "clamp",
                               UNARY_ROW,
+                              .half = X_AND_Y,
                               .attr_bytes = sizeof(vkt_clamp_attr),
                               .backward = unary_backward,
                               .sample = clamp_sample,
@@ -246,6 +251,7 @@ static const vkt_field scale_fields[] = { VKT_FIELD(vkt_scale_attr, scale, F32, 
 
 const vkt_op vkt_op_scale = { .name = "scale",
                               UNARY_ROW,
+                              .half = X_AND_Y,
                               .attr_bytes = sizeof(vkt_scale_attr),
                               .backward = scale_backward,
                               .sample = scale_sample,
@@ -265,6 +271,7 @@ SAMPLE(hardswish, -5, 5)
 
 const vkt_op vkt_op_hardswish = { .name = "hardswish",
                                   UNARY_ROW,
+                                  .half = X_AND_Y,
                                   .backward = unary_backward,
                                   .sample = hardswish_sample,
                                   .rel_tol = 3e-7f,
@@ -284,6 +291,7 @@ SAMPLE(sqrt, 0.01f, 9)
 
 const vkt_op vkt_op_sqrt = { .name = "sqrt",
                              UNARY_ROW,
+                             .half = X_AND_Y,
                              .backward = unary_backward,
                              .sample = sqrt_sample,
                              .rel_tol = 1.1e-6f,
@@ -301,6 +309,7 @@ SAMPLE(exp, -30, 10)
 
 const vkt_op vkt_op_exp = { .name = "exp",
                             UNARY_ROW,
+                            .half = X_AND_Y,
                             .backward = unary_backward,
                             .sample = exp_sample,
                             .rel_tol = 2.5e-7f,
@@ -318,6 +327,7 @@ SAMPLE(log, 0.01f, 9)
 
 const vkt_op vkt_op_log = { .name = "log",
                             UNARY_ROW,
+                            .half = X_AND_Y,
                             .backward = unary_backward,
                             .sample = log_sample,
                             .rel_tol = 3.1e-7f,
@@ -335,8 +345,10 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 
 SAMPLE(sigmoid, -20, 20)
 
+/* y is not stored in 16 bits: the gradient, from y as in torch, needs the digits of 1 - y. tanh likewise. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
+                                .half = VKT_HALF_IN(0),
                                 .backward = unary_backward,
                                 .sample = sigmoid_sample,
                                 .rel_tol = 8e-7f,
@@ -355,6 +367,7 @@ SAMPLE(tanh, -6, 6)
 
 const vkt_op vkt_op_tanh = { .name = "tanh",
                              UNARY_ROW,
+                             .half = VKT_HALF_IN(0),
                              .backward = unary_backward,
                              .sample = tanh_sample,
                              .rel_tol = 8e-7f,
@@ -373,6 +386,7 @@ SAMPLE(silu, -20, 20)
 
 const vkt_op vkt_op_silu = { .name = "silu",
                              UNARY_ROW,
+                             .half = X_AND_Y,
                              .backward = unary_backward,
                              .sample = silu_sample,
                              .rel_tol = 1.2e-6f,
@@ -399,6 +413,7 @@ static const vkt_field elu_fields[] = { VKT_FIELD(vkt_elu_attr, alpha, F32, 1, 1
 /* The gradient is worked out from x: y + alpha has lost the digits of e^x where x is far below 0. */
 const vkt_op vkt_op_elu = { .name = "elu",
                             UNARY_ROW,
+                            .half = X_AND_Y,
                             .attr_bytes = sizeof(vkt_elu_attr),
                             .backward = unary_backward,
                             .sample = elu_sample,
@@ -430,6 +445,7 @@ static const vkt_field softplus_fields[] = { VKT_FIELD(vkt_softplus_attr, beta, 
 
 const vkt_op vkt_op_softplus = { .name = "softplus",
                                  UNARY_ROW,
+                                 .half = X_AND_Y,
                                  .attr_bytes = sizeof(vkt_softplus_attr),
                                  .backward = unary_backward,
                                  .sample = softplus_sample,
@@ -449,6 +465,7 @@ SAMPLE(gelu, -7, 5)
 
 const vkt_op vkt_op_gelu = { .name = "gelu",
                              UNARY_ROW,
+                             .half = X_AND_Y,
                              .backward = unary_backward,
                              .sample = gelu_sample,
                              .rel_tol = 1.5e-6f,
@@ -468,6 +485,7 @@ SAMPLE(gelu_tanh, -7, 5)
 
 const vkt_op vkt_op_gelu_tanh = { .name = "gelu_tanh",
                                   UNARY_ROW,
+                                  .half = X_AND_Y,
                                   .backward = unary_backward,
                                   .sample = gelu_tanh_sample,
                                   .rel_tol = 2e-5f,

@@ -29,27 +29,27 @@ static void backward(const vkt_ref_call *c, map da, map db)
 }
 
 /* The op `name`: expressions of a and b. */
-#define MAP(name, value, da, db)                                                                   \
-    static double name##_value(double a, double b)                                                 \
-    {                                                                                              \
-        return (void)a, (void)b, value;                                                            \
-    }                                                                                              \
-    static double name##_da(double a, double b)                                                    \
-    {                                                                                              \
-        return (void)a, (void)b, da;                                                               \
-    }                                                                                              \
-    static double name##_db(double a, double b)                                                    \
-    {                                                                                              \
-        return (void)a, (void)b, db;                                                               \
-    }                                                                                              \
-    static void name##_forward(const vkt_ref_call *c)                                              \
-    {                                                                                              \
-        forward(c, name##_value);                                                                  \
-    }                                                                                              \
-    static void name##_backward(const vkt_ref_call *c)                                             \
-    {                                                                                              \
-        backward(c, name##_da, name##_db);                                                         \
-    }                                                                                              \
+#define MAP(name, value, da, db)                       \
+    static double name##_value(double a, double b)     \
+    {                                                  \
+        return (void)a, (void)b, value;                \
+    }                                                  \
+    static double name##_da(double a, double b)        \
+    {                                                  \
+        return (void)a, (void)b, da;                   \
+    }                                                  \
+    static double name##_db(double a, double b)        \
+    {                                                  \
+        return (void)a, (void)b, db;                   \
+    }                                                  \
+    static void name##_forward(const vkt_ref_call *c)  \
+    {                                                  \
+        forward(c, name##_value);                      \
+    }                                                  \
+    static void name##_backward(const vkt_ref_call *c) \
+    {                                                  \
+        backward(c, name##_da, name##_db);             \
+    }                                                  \
     const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
 
 /* The part of dy that the first of two goes home with: all where it won, half at a tie. */
@@ -60,7 +60,7 @@ static double share(double won, double lost)
 
 MAP(add, a + b, 1, 1)
 MAP(sub, a - b, 1, -1)
-MAP(mul, a * b, b, a)
+MAP(mul, a *b, b, a)
 MAP(div, a / b, 1 / b, -a / (b * b))
 MAP(minimum, fmin(a, b), share(b, a), share(a, b))
 MAP(maximum, fmax(a, b), share(a, b), share(b, a))

@@ -37,3 +37,20 @@ static void labels_forward(const vkt_ref_call *c)
 }
 
 const vkt_ref_op vkt_ref_gather_labels = { "gather_labels", 1, labels_forward, NULL };
+
+static void ids_forward(const vkt_ref_call *c)
+{
+    const vkt_gather_ids_attr *a = c->attr;
+    const size_t pitch = c->in[0].shape.dim[1];
+    for (uint32_t b = 0; b < a->batch; b++) {
+        size_t row = 0;
+        const bool is_real = row_of(c, b, &row);
+        const uint32_t *words = c->in[0].u + row * pitch;
+        for (uint32_t i = 0; i < a->length; i++) {
+            const uint32_t id = a->packed ? words[i / 2] >> 16 * (i % 2) & 0xffff : words[i];
+            c->out[0].u[(size_t)b * a->length + i] = is_real ? id : 0;
+        }
+    }
+}
+
+const vkt_ref_op vkt_ref_gather_ids = { "gather_ids", 1, ids_forward, NULL };

@@ -2,11 +2,16 @@
 #include "reference/families.h"
 
 static const vkt_ref_op *const table[] = {
-    &vkt_ref_matmul,  &vkt_ref_linear,  &vkt_ref_conv2d,        &vkt_ref_pool2d,      &vkt_ref_relu,
-    &vkt_ref_dropout, &vkt_ref_add,     &vkt_ref_mul,           &vkt_ref_reshape,     &vkt_ref_to_layout,
-    &vkt_ref_sum,     &vkt_ref_mean,    &vkt_ref_sum_to,        &vkt_ref_expand,      &vkt_ref_softmax_xent,
-    &vkt_ref_mse,     &vkt_ref_argmax,  &vkt_ref_count_correct, &vkt_ref_gather_rows, &vkt_ref_gather_labels,
-    &vkt_ref_mlp,     &vkt_ref_mlp_mse, &vkt_ref_op_sgd,        &vkt_ref_op_adam,
+    &vkt_ref_matmul,     &vkt_ref_linear, &vkt_ref_conv2d,        &vkt_ref_pool2d,      &vkt_ref_relu,
+    &vkt_ref_dropout,    &vkt_ref_add,    &vkt_ref_mul,           &vkt_ref_reshape,     &vkt_ref_to_layout,
+    &vkt_ref_sum,        &vkt_ref_mean,   &vkt_ref_sum_to,        &vkt_ref_expand,      &vkt_ref_softmax_xent,
+    &vkt_ref_mse,        &vkt_ref_argmax, &vkt_ref_count_correct, &vkt_ref_gather_rows, &vkt_ref_gather_labels,
+    &vkt_ref_gather_ids, &vkt_ref_mlp,    &vkt_ref_mlp_mse,       &vkt_ref_op_sgd,      &vkt_ref_op_adam,
+    &vkt_ref_leaky_relu, &vkt_ref_elu,    &vkt_ref_gelu,          &vkt_ref_gelu_tanh,   &vkt_ref_silu,
+    &vkt_ref_sigmoid,    &vkt_ref_tanh,   &vkt_ref_softplus,      &vkt_ref_hardswish,   &vkt_ref_exp,
+    &vkt_ref_log,        &vkt_ref_sqrt,   &vkt_ref_abs,           &vkt_ref_clamp,       &vkt_ref_scale,
+    &vkt_ref_sub,        &vkt_ref_div,    &vkt_ref_minimum,       &vkt_ref_maximum,     &vkt_ref_pow,
+    &vkt_ref_prelu,      &vkt_ref_where,
 };
 
 const vkt_ref_op *vkt_ref_find(const char *name)

@@ -17,10 +17,10 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     vkt_keep(e->g, e->classes);
     vkt_report(e->g, vkt_softmax_cross_entropy(e->g, e->logits, labels), vkt_count_correct(e->g, e->logits, labels));
     VKT_TRY(vkt_graph_status(e->g));
-    vkt_binding arrays[3];
-    vkt_feed_bind(&e->feed, v, arrays);
+    vkt_binding arrays[VKT_FEED_BINDINGS];
+    const uint32_t n_arrays = vkt_feed_bind(&e->feed, v, arrays);
     const vkt_program_params pp = {
-        .name = "evaluate", .arrays = arrays, .n_arrays = 3, .precision = t->params.precision
+        .name = "evaluate", .arrays = arrays, .n_arrays = n_arrays, .precision = t->params.precision
     };
     return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
 }
@@ -75,7 +75,7 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
     vkt_sums s = { 0 };
     uint64_t run = 0, arrived = 0, submitted = 0;
     vkt_order_identity(e->feed.host_order, e->feed.n);
-    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
     for (;;) {
         vkt_batch b;
@@ -124,7 +124,7 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     uint32_t *k = (uint32_t *)(void *)(z + (size_t)B * K);
     /* The rows asked for come first in the order; a resident feed has them all, a streamed one is started at them. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
-    VKT_TRY(vkt_feed_start(&e->feed, 0));
+    VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     for (uint32_t done = 0; done < count;) {
         vkt_batch b;
         uint64_t run;

@@ -10,15 +10,29 @@ static uint32_t pitch_of(const vkt_dataset *d)
     return (uint32_t)vkt_round_up(vkt_dataset_row_bytes(d), 4);
 }
 
+/* Rows of the tables on the device. */
+static uint32_t table_rows(const vkt_feed *f)
+{
+    return f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
+}
+
 static vkt_shape table_shape(const vkt_feed *f)
 {
-    const uint32_t rows = f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
-    return vkt_shape2(rows, vkt_dataset_type(f->data) == VKT_ROW_U8 ? pitch_of(f->data) : pitch_of(f->data) / 4);
+    return vkt_shape2(table_rows(f),
+                      vkt_dataset_type(f->data) == VKT_ROW_U8 ? pitch_of(f->data) : pitch_of(f->data) / 4);
+}
+
+static vkt_shape target_shape(const vkt_feed *f)
+{
+    return vkt_shape2(table_rows(f), vkt_dataset_target_width(f->data));
 }
 
 static vkt_dtype table_type(const vkt_feed *f)
 {
-    return vkt_dataset_type(f->data) == VKT_ROW_U8 ? VKT_U8 : VKT_F32;
+    static const vkt_dtype types[] = {
+        [VKT_ROW_U8] = VKT_U8, [VKT_ROW_F32] = VKT_F32, [VKT_ROW_U16] = VKT_U32, [VKT_ROW_U32] = VKT_U32
+    };
+    return types[vkt_dataset_type(f->data)];
 }
 
 static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data,
@@ -30,45 +44,66 @@ static vkt_result make_array(vkt_feed *f, const char *name, vkt_dtype dtype, vkt
     return vkt_array_create(f->ctx, &p, out);
 }
 
-/* Rows whose bytes are no multiple of 4, or that are made on demand, go to the device a chunk at a time. */
-static vkt_result upload_rows(vkt_feed *f)
+/* Moves every batch of a loader's epoch to the device. */
+static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_slot *slots)
+{
+    const uint64_t pitch = pitch_of(f->data);
+    VKT_TRY(vkt_loader_start_epoch(l, NULL, f->n, (vkt_pass){ 0 }));
+    for (uint64_t first = 0;;) {
+        uint32_t slot, n;
+        VKT_TRY(vkt_loader_next(l, &slot, &n));
+        if (n == 0) return VKT_OK;
+        VKT_TRY(vkt_array_write(f->features, first * pitch, slots[slot].features, n * pitch));
+        VKT_TRY(vkt_loader_release(l, slot));
+        first += n;
+    }
+}
+
+/* Rows whose bytes are no multiple of 4, or that workers make, go to the device a chunk at a time. */
+static vkt_result upload_rows(vkt_feed *f, uint32_t workers)
 {
     const uint32_t pitch = pitch_of(f->data), chunk = VKT_MAX(1u, (4u << 20) / pitch);
-    char *rows = vkt_alloc_array(f->h, chunk, pitch);
-    if (!rows) return vkt_fail_nomem(f->h, "rows of the data set", (size_t)chunk * pitch);
-    vkt_result r = VKT_OK;
-    for (uint32_t first = 0; first < f->n && r == VKT_OK; first += chunk) {
-        const uint32_t n = VKT_MIN(chunk, f->n - first);
-        for (uint32_t i = 0; i < n && r == VKT_OK; i++)
-            r = vkt_dataset_fetch(f->data, first + i, rows + (size_t)i * pitch);
-        if (r == VKT_OK) r = vkt_array_write(f->features, (uint64_t)first * pitch, rows, (uint64_t)n * pitch);
-    }
+    char *rows = vkt_alloc_array(f->h, 2 * (size_t)chunk, pitch);
+    if (!rows) return vkt_fail_nomem(f->h, "rows of the data set", 2 * (size_t)chunk * pitch);
+    const vkt_loader_slot slots[2] = { { rows, NULL }, { rows + (size_t)chunk * pitch, NULL } };
+    const vkt_loader_params p = {
+        .dataset = f->data, .batch = chunk, .slots = slots, .n_slots = 2, .workers = workers, .row_pitch = pitch
+    };
+    vkt_loader *l;
+    vkt_result r = vkt_loader_create(f->h, &p, &l);
+    if (r == VKT_OK) r = upload_batches(f, l, slots);
+    vkt_loader_destroy(&l);
     vkt_free(f->h, rows);
     return r;
 }
 
-static vkt_result make_resident(vkt_feed *f)
+static vkt_result make_resident(vkt_feed *f, uint32_t workers)
 {
     const bool as_is = vkt_dataset_features(f->data) && vkt_dataset_row_bytes(f->data) % 4 == 0;
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), as_is ? vkt_dataset_features(f->data) : NULL,
                        &f->features));
-    if (!as_is) VKT_TRY(upload_rows(f));
+    if (!as_is) VKT_TRY(upload_rows(f, workers));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(f->n), vkt_dataset_labels(f->data), &f->labels));
+    const float *targets = vkt_dataset_targets(f->data);
+    if (targets) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), targets, &f->targets));
     return make_array(f, "data.order", VKT_U32, vkt_shape1(f->n), f->host_order, &f->order);
 }
 
 static vkt_result make_ring(vkt_feed *f, uint32_t workers)
 {
-    const uint32_t rows = VKT_FEED_SLOTS * f->batch;
+    const uint32_t rows = table_rows(f), target_width = vkt_dataset_target_width(f->data);
     VKT_TRY(make_array(f, "data.features", table_type(f), table_shape(f), NULL, &f->features));
     VKT_TRY(make_array(f, "data.labels", VKT_U32, vkt_shape1(rows), NULL, &f->labels));
     VKT_TRY(make_array(f, "data.order", VKT_U32, vkt_shape1(rows), NULL, &f->order));
+    if (target_width) VKT_TRY(make_array(f, "data.targets", VKT_F32, target_shape(f), NULL, &f->targets));
+    float *targets = target_width ? vkt_array_map(f->targets) : NULL;
     uint32_t *order = vkt_array_map(f->order);
     for (uint32_t i = 0; i < rows; i++) order[i] = i;
     vkt_loader_slot slots[VKT_FEED_SLOTS];
     for (uint32_t i = 0; i < VKT_FEED_SLOTS; i++)
         slots[i] = (vkt_loader_slot){ (char *)vkt_array_map(f->features) + (size_t)i * f->batch * pitch_of(f->data),
-                                      (uint32_t *)vkt_array_map(f->labels) + (size_t)i * f->batch };
+                                      (uint32_t *)vkt_array_map(f->labels) + (size_t)i * f->batch,
+                                      targets ? targets + (size_t)i * f->batch * target_width : NULL };
     const vkt_loader_params p = { .dataset = f->data,
                                   .batch = f->batch,
                                   .slots = slots,
@@ -83,8 +118,10 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
-    const uint64_t bytes = (uint64_t)pitch_of(d) * vkt_dataset_rows(d);
-    return bytes <= vkt_array_max_bytes(ctx) && bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
+    const uint64_t bytes = (uint64_t)pitch_of(d) * vkt_dataset_rows(d),
+                   target_bytes = 4ull * vkt_dataset_target_width(d) * vkt_dataset_rows(d),
+                   max = vkt_array_max_bytes(ctx);
+    return bytes <= max && target_bytes <= max && bytes + target_bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
 }
 
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
@@ -93,9 +130,12 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     *out = (vkt_feed){ .ctx = ctx, .h = h, .data = data, .batch = batch, .n = vkt_dataset_rows(data) };
     uint32_t chw[3];
     vkt_dataset_sample_shape(data, chw);
-    if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4)
-        return vkt_fail(h, VKT_E_ARG, "data set: want batches below 2^30 and rows below 1 GiB, got %u and %zu bytes",
-                        batch, vkt_dataset_row_bytes(data));
+    const uint64_t target_bytes = 4ull * vkt_dataset_target_width(data);
+    if (batch > UINT32_MAX / VKT_FEED_SLOTS || vkt_dataset_row_bytes(data) > UINT32_MAX / 4 ||
+        target_bytes > UINT32_MAX / 4)
+        return vkt_fail(h, VKT_E_ARG,
+                        "data set: want batches below 2^30, rows and targets below 1 GiB, got %u, %zu and %llu bytes",
+                        batch, vkt_dataset_row_bytes(data), (unsigned long long)target_bytes);
     if (chw[0] > VKT_GATHER_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
@@ -103,7 +143,7 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
     vkt_result r = out->host_order ? VKT_OK : vkt_fail_nomem(h, "an order of rows", out->n * sizeof *out->host_order);
     if (r == VKT_OK) vkt_order_identity(out->host_order, out->n);
-    if (r == VKT_OK) r = out->streams ? make_ring(out, workers) : make_resident(out);
+    if (r == VKT_OK) r = out->streams ? make_ring(out, workers) : make_resident(out, workers);
     if (r != VKT_OK) vkt_feed_destroy(out);
     return r;
 }
@@ -113,6 +153,7 @@ void vkt_feed_destroy(vkt_feed *f)
     vkt_loader_destroy(&f->loader);
     vkt_array_destroy(&f->features);
     vkt_array_destroy(&f->labels);
+    vkt_array_destroy(&f->targets);
     vkt_array_destroy(&f->order);
     vkt_free(f->h, f->host_order);
     f->host_order = NULL;
@@ -120,32 +161,51 @@ void vkt_feed_destroy(vkt_feed *f)
 
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f)
 {
-    const uint32_t rows = f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
-    return (vkt_feed_values){ vkt_external(g, "data.features", table_type(f), table_shape(f)),
-                              vkt_external(g, "data.labels", VKT_U32, vkt_shape1(rows)),
-                              vkt_external(g, "data.order", VKT_U32, vkt_shape1(rows)) };
+    const uint32_t rows = table_rows(f);
+    vkt_feed_values v = { .features = vkt_external(g, "data.features", table_type(f), table_shape(f)),
+                          .labels = vkt_external(g, "data.labels", VKT_U32, vkt_shape1(rows)),
+                          .order = vkt_external(g, "data.order", VKT_U32, vkt_shape1(rows)) };
+    if (f->targets) v.targets = vkt_external(g, "data.targets", VKT_F32, target_shape(f));
+    return v;
 }
 
-void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3])
+uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS])
 {
     out[0] = (vkt_binding){ v.features, f->features };
     out[1] = (vkt_binding){ v.labels, f->labels };
     out[2] = (vkt_binding){ v.order, f->order };
+    out[3] = (vkt_binding){ v.targets, f->targets };
+    return f->targets ? 4 : 3;
 }
 
-void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
+/* The batch with mean 0 and deviation 1 where the data set's normalisation says so. */
+static vkt_tensor gather_numbers(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, const uint32_t chw[3])
 {
-    uint32_t chw[3];
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
-    vkt_dataset_sample_shape(f->data, chw);
     const double *mean = vkt_dataset_mean(f->data), *std = vkt_dataset_std(f->data);
     const double unit = vkt_dataset_type(f->data) == VKT_ROW_U8 ? 255.0 : 1.0;
     for (uint32_t c = 0; c < chw[0]; c++) {
         scale[c] = 1 / (unit * std[c]);
         shift[c] = -mean[c] / std[c];
     }
-    *x = vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
+    return vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
+}
+
+void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)
+{
+    uint32_t chw[3];
+    vkt_dataset_sample_shape(f->data, chw);
+    const vkt_row_type type = vkt_dataset_type(f->data);
+    *x = type == VKT_ROW_U16 || type == VKT_ROW_U32
+             ? vkt_gather_ids(g, v.features, v.order, f->batch, chw[2], type == VKT_ROW_U16)
+             : gather_numbers(g, f, v, chw);
     *t = vkt_gather_labels(g, v.labels, v.order, f->batch);
+}
+
+vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v)
+{
+    if (!f->targets) return (vkt_tensor){ 0 };
+    return vkt_gather_rows(g, v.targets, v.order, f->batch, vkt_shape1(vkt_dataset_target_width(f->data)), NULL, NULL);
 }
 
 static vkt_result take_back_slots(vkt_feed *f)
@@ -161,13 +221,13 @@ static vkt_result take_back_slots(vkt_feed *f)
     return VKT_OK;
 }
 
-vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip)
+vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
 {
     f->at = (uint32_t)VKT_MIN((uint64_t)skip * f->batch, f->n);
     VKT_TRY(take_back_slots(f));
     if (!f->streams) return vkt_array_write(f->order, 0, f->host_order, (uint64_t)f->n * 4);
     if (f->at == f->n) return VKT_OK;
-    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at);
+    return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);
 }
 
 /* Gives back the slots of finished runs; if none is free, waits for the oldest. */
@@ -200,6 +260,11 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
     }
     f->at += out->rows;
     return VKT_OK;
+}
+
+uint64_t vkt_feed_waited_ns(const vkt_feed *f)
+{
+    return f->loader ? vkt_loader_waited_ns(f->loader) : 0;
 }
 
 void vkt_feed_used(vkt_feed *f, uint64_t run_index)

@@ -19,6 +19,7 @@ typedef struct vkt_feed {
     uint32_t batch, n; /* rows of a batch, of the data set */
     bool streams;
     vkt_array *features, *labels, *order;
+    vkt_array *targets;           /* NULL: the data set has none */
     uint32_t *host_order;         /* of the running epoch, n */
     uint32_t at;                  /* rows handed out in this epoch */
     vkt_loader *loader;           /* streaming only, like all below */
@@ -36,21 +37,27 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
                            uint32_t workers, vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
 
-/* The three external values of a graph, and their binding to this feed's arrays. */
+/* The external values of a graph, and their binding to this feed's arrays. */
 typedef struct vkt_feed_values {
-    vkt_tensor features, labels, order;
+    vkt_tensor features, labels, order, targets; /* targets: null where the data set has none */
 } vkt_feed_values;
+#define VKT_FEED_BINDINGS 4 /* at most */
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);
-void vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[3]);
-/* The normalised batch (B,C,H,W) and its labels (B). */
+/* Returns how many there are. */
+uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT_FEED_BINDINGS]);
+/* The batch, normalised (B,C,H,W) f32, or (B,L) u32 of rows of whole numbers, and its labels (B). */
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t);
+/* The batch's targets (B,K) f32, BATCH_LAST; the null tensor where the data set has none. */
+vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v);
 
-/* Begins an epoch with batch `skip` of f->host_order, which the caller has filled. What an epoch given up has handed
- * out is taken back, once its runs are done. */
-vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip);
+/* Begins an epoch, of this pass, with batch `skip` of f->host_order, which the caller has filled. What an epoch given
+ * up has handed out is taken back, once its runs are done. */
+vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 /* The next batch; when all slots are taken, waits for the oldest run of `p`. */
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Tells which run uses the batch that vkt_feed_next gave. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
+/* How long vkt_feed_next has waited for rows to be made; 0 where the data lie on the device. */
+uint64_t vkt_feed_waited_ns(const vkt_feed *f);
 
 #endif

@@ -43,6 +43,11 @@ double vkt_trainer_host_us_per_step(const vkt_trainer *t)
     return median(t, t->host_us);
 }
 
+double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t)
+{
+    return t->submitted ? (double)vkt_feed_waited_ns(&t->feed) * 1e-3 / (double)t->submitted : NAN;
+}
+
 static uint64_t busy_ns(const vkt_trainer *t)
 {
     vkt_wait_stats waits;
@@ -124,7 +129,7 @@ static vkt_result train_epoch(fit *f)
         vkt_order_identity(t->feed.host_order, t->feed.n);
     else
         vkt_shuffle(t->feed.host_order, t->feed.n, t->params.seed, t->at.epoch);
-    VKT_TRY(vkt_feed_start(&t->feed, t->at.batch));
+    VKT_TRY(vkt_feed_start(&t->feed, t->at.batch, (vkt_pass){ t->params.seed, t->at.epoch }));
     f->epoch_start_ns = vkt_now_ns();
     f->last_ns = 0;
     const vkt_fit_callbacks *c = &f->p->callbacks;
@@ -136,6 +141,7 @@ static vkt_result train_epoch(fit *f)
             vkt_program_run(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, &f->run));
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
+        t->submitted++;
         /* Results are read two steps late; the very first one at once, for the latency that is reported. */
         if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
         VKT_TRY(maybe_checkpoint(f));

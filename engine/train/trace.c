@@ -36,7 +36,9 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     }
     vkt_text_add(out, "\n]");
     const double host_us = vkt_trainer_host_us_per_step(t);
-    if (!isnan(host_us)) vkt_text_add(out, ",\"otherData\":{\"host_us_per_step\":%.0f}", host_us);
+    if (!isnan(host_us))
+        vkt_text_add(out, ",\"otherData\":{\"host_us_per_step\":%.0f,\"data_wait_us_per_step\":%.0f}", host_us,
+                     vkt_trainer_data_wait_us_per_step(t));
     vkt_text_add(out, "}\n");
 }
 
@@ -62,7 +64,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
                     : vkt_fail_nomem(&t->host, "a copy of the weights", n * 4);
     }
     vkt_batch b = { 0 };
-    if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0);
+    if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */

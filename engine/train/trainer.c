@@ -66,14 +66,15 @@ static vkt_result build(vkt_trainer *t)
 {
     const vkt_trainer_params *p = &t->params;
     vkt_feed_values v;
-    VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream, p->workers, &t->feed));
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream || vkt_dataset_varies(p->train), p->workers,
+                            &t->feed));
     VKT_TRY(build_graph(t, &v));
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
-    vkt_binding arrays[3];
-    vkt_feed_bind(&t->feed, v, arrays);
+    vkt_binding arrays[VKT_FEED_BINDINGS];
+    const uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
     const vkt_program_params pp = { .name = "train",
                                     .arrays = arrays,
-                                    .n_arrays = 3,
+                                    .n_arrays = n_arrays,
                                     .profile = p->profile,
                                     .recompute = p->recompute,
                                     .precision = p->precision };
@@ -179,7 +180,7 @@ const char *vkt_trainer_summary(const vkt_trainer *t)
 
 uint64_t vkt_trainer_parameters(const vkt_trainer *t)
 {
-    return vkt_store_elements(t->store);
+    return vkt_nn_parameters(t->builder);
 }
 
 double vkt_trainer_best_accuracy(const vkt_trainer *t)

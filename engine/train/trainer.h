@@ -53,6 +53,7 @@ struct vkt_trainer {
     float *host_us; /* CPU times of the same steps on the thread of fit, likewise */
     float *sorted;  /* room to sort one of them */
     uint32_t n_steps;
+    uint64_t submitted;     /* training steps of all fits */
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
 };
 

@@ -1,9 +1,10 @@
-/* vktrain/data.h - data sets in host memory: tables of rows with class labels, where they come from, how they are
- * shuffled.
+/* vktrain/data.h - data sets in host memory: tables of rows with class labels or targets, where they come from, how
+ * they are shuffled.
  *
  * A row is one sample, features of shape (C,H,W) stored channel by channel, row-major, as u8 or f32; a table of N rows
  * therefore reads as (N,C,H,W). u8 stays u8 until the device reads it: a network sees, per channel c,
  *     (x / 255 - mean[c]) / std[c]  of u8          (x - mean[c]) / std[c]  of f32.
+ * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1): a network sees them as u32 (B,L), as they are.
  *
  * Data sets know no device. A trainer copies a whole table to the device, or streams rows of it, by the functions
  * below.
@@ -21,7 +22,7 @@ extern "C" {
 
 typedef struct vkt_dataset vkt_dataset;
 
-typedef enum vkt_row_type { VKT_ROW_U8 = 0, VKT_ROW_F32 } vkt_row_type;
+typedef enum vkt_row_type { VKT_ROW_U8 = 0, VKT_ROW_F32, VKT_ROW_U16, VKT_ROW_U32 } vkt_row_type;
 
 /* A table's description. It need live only for the call, except as `borrow` says. */
 typedef struct vkt_dataset_params {
@@ -31,9 +32,11 @@ typedef struct vkt_dataset_params {
     const uint32_t *labels;         /* N class numbers; NULL: the rows have no labels */
     uint32_t classes;               /* every label is below this; 0: the largest label + 1 */
     const char *const *class_names; /* NULL, or one text for each of `classes` (which must then be given); copied */
-    const double *mean, *std;       /* NULL, or C numbers each, std > 0; default 0 and 1; copied */
-    bool borrow;                    /* keep the caller's feature and label arrays instead of copies; they must outlive
-                                     * the data set and all its slices, unchanged */
+    const float *targets;           /* (N,K) numbers to predict; NULL: the rows have none */
+    uint32_t target_width;          /* K; 0 counts as 1 */
+    const double *mean, *std;       /* NULL, or C numbers each, std > 0; default 0 and 1; copied. Not of u16 and u32 */
+    bool borrow;                    /* keep the caller's arrays (features, labels, targets) instead of copies; they must
+                                     * outlive the data set and all its slices, unchanged */
 } vkt_dataset_params;
 
 /* Every constructor returns VKT_OK and sets *out, which the caller owns; else a status and *out = NULL. Common to all:
@@ -44,16 +47,26 @@ typedef struct vkt_dataset_params {
 VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                            vkt_dataset **out);
 
+/* One walk over the rows: what a source may draw its random numbers from. A trainer's has the trainer's seed. */
+typedef struct vkt_pass {
+    uint64_t seed;
+    uint32_t epoch; /* from 1; 0: rows as they are, nothing is random. So rows are evaluated, measured, looked at */
+} vkt_pass;
+
 /* Rows that are made or decoded when asked for. `fetch` writes the row_bytes of row `row` (in [0, N)) to `dst` and
- * nothing else; the same row is the same bytes each time. It may run on several threads at once; calls with the same
- * `worker` (below VKT_DATA_MAX_WORKERS) never overlap, so scratch memory can be kept per worker. Another result than
- * VKT_OK stops the epoch of a loader. `destroy` (may be NULL) is called once, with the last handle's destruction; when
- * vkt_dataset_from_source fails, it is not called and the source stays the caller's. */
+ * nothing else, in ascending order and without reading them; they are a function of row and pass alone. It may run on
+ * several threads at once; calls with the same `worker` (below VKT_DATA_MAX_WORKERS) never overlap, so scratch memory
+ * can be kept per worker. It logs nothing: what `why` (may be NULL) tells of the worker's last fetch, which failed,
+ * comes into the message of the caller. A failure stops the epoch of a loader. `destroy` (may be NULL) is called once,
+ * with the last handle's destruction; when vkt_dataset_from_source fails, it is not called and the source stays the
+ * caller's. */
 enum { VKT_DATA_MAX_WORKERS = 64 };
 typedef struct vkt_data_source {
-    vkt_result (*fetch)(void *self, uint32_t row, void *dst, uint32_t worker);
+    vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker);
     void (*destroy)(void *self);
     void *self;
+    const char *(*why)(void *self, uint32_t worker);
+    bool varies; /* rows do depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
 
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
@@ -95,15 +108,19 @@ VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                    
 VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: not named */
 VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                    /* (N,C,H,W); NULL: not in memory */
 VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */
+VKT_API const float *vkt_dataset_targets(const vkt_dataset *ds);                    /* (N,K); NULL: no targets */
+VKT_API uint32_t vkt_dataset_target_width(const vkt_dataset *ds);                   /* K; 0: no targets */
 VKT_API const double *vkt_dataset_mean(const vkt_dataset *ds);                      /* (C) */
 VKT_API const double *vkt_dataset_std(const vkt_dataset *ds);                       /* (C) */
+VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                             /* see vkt_data_source */
 
-/* Writes row `row` (row_bytes) to `out`, as worker 0 of a source: one call at a time where the source keeps scratch per
- * worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then. */
+/* Writes row `row` (row_bytes) to `out`, of epoch 0 and as worker 0 of a source: one call at a time where the source
+ * keeps scratch per worker. VKT_E_ARG for a row that is not below N, else the source's result; `out` is undefined then.
+ */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
 /* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.
- * Not while another thread reads it. */
+ * Not while another thread reads it. VKT_E_ARG for rows of u16 or u32, here and below. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);
 /* Mean and standard deviation (the biased one) per channel over all rows of `ds`, as vkt_dataset_normalize takes them:
  * of x / 255 for u8, of x for f32; a channel that never varies gets the deviation 1. Reads every row once. Returns also

@@ -89,6 +89,9 @@ VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype,
 /* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name
  * twice is VKT_E_ARG. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
+/* The same for f32 numbers that ops write and no gradient reaches (running statistics): at home in the store under its
+ * name, initialised, saved and restored with the parameters, never touched by vkt_update. */
+VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
 /* Marks a value to be kept until the program ends, so that vkt_program_read may read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
@@ -121,13 +124,14 @@ VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Lays out the parameters of `g` (a graph that was given to vkt_update gets gradients and moments too); all zero. */
+/* Lays out the parameters and states of `g` (a graph that was given to vkt_update gets gradients and moments too); all
+ * zero. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s);
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
-VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all parameters together, without padding */
+VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */
 
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,

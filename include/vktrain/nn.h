@@ -56,6 +56,9 @@ VKT_API void vkt_nn_pop(vkt_builder *b);
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
+/* Likewise a vkt_state, which counts as no parameter. */
+VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
+
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;
     uint32_t kernel[2];              /* kernel[1] 0: square */
@@ -68,6 +71,15 @@ typedef struct vkt_nn_conv2d_params {
 /* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
+typedef struct vkt_nn_conv1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv1d_params;
+/* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
+VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
+
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;
     bool no_bias;
@@ -78,9 +90,35 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
+typedef struct vkt_nn_pool2d_params {
+    uint32_t kernel[2]; /* kernel[1] 0: square */
+    uint32_t stride[2]; /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
+    uint32_t pad[2];    /* as vkt_nn_conv2d_params' */
+    bool ceil_mode;
+    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
+} vkt_nn_pool2d_params;
+VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_adaptive_avg_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C,H,W) or (N,C,L) -> (N,C) */
+VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
+VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
+VKT_API vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
+/* Parameter <name>.weight (1), or (C) for x (N,C,..) where per_channel; 0.25 at first (He et al. 2015). */
+VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);

@@ -47,6 +47,16 @@ typedef struct vkt_conv2d_params {
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
+typedef struct vkt_conv1d_params {
+    uint32_t stride;   /* 0: 1 */
+    uint32_t pad;      /* zeros on both sides */
+    uint32_t dilation; /* 0: 1 */
+    uint32_t groups;   /* 0: 1 */
+} vkt_conv1d_params;
+/* The same of sequences: x (N,C,L), w (O,C/groups,K), bias (O) or null -> (N,O,Q). It is vkt_conv2d over pictures of
+ * height 1, as messages say. */
+VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */
@@ -61,6 +71,23 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 /* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+
+typedef struct vkt_pool1d_params {
+    uint32_t kernel;
+    uint32_t stride; /* 0: the kernel */
+    uint32_t pad;    /* at most half the kernel */
+    bool ceil_mode;
+    bool exclude_pad; /* average: see vkt_pool2d_params */
+} vkt_pool1d_params;
+/* The same of sequences: x (N,C,L) -> (N,C,Q). */
+VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
+VKT_API vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out);
+/* Over all of a picture or sequence: x (N,C,H,W) or (N,C,L) -> (N,C), as Keras' GlobalMaxPooling and
+ * GlobalAveragePooling (torch: an adaptive pool to 1, then flatten). */
+VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
 /* ---- functions of one number: any shape and layout, f32. NaN passes. ---- */
 
@@ -159,10 +186,15 @@ VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
  *   table (rows, pitch) u8 with pitch = the sample's elements rounded up to 4 bytes, or f32 (rows, elements);
  *   order (n) u32; sample (C,H,W) or (F); scale, shift: C values each (F == 1 channel) or NULL for 1 and 0.
  *   -> (batch, C, H, W) or (batch, F) f32, BATCH_LAST.
- * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows. */
+ * `gather_labels`: table (n) u32 -> (batch) u32, 0 past the real rows.
+ * `gather_ids`: whole numbers as they are, 0 past the real rows: table (rows, length) u32 or, if `packed`, (rows,
+ *   length / 2 rounded up) u32 that hold two numbers of 16 bits each, the first one in the low half;
+ *   -> (batch, length) u32, ROWS. */
 VKT_API vkt_tensor vkt_gather_rows(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, vkt_shape sample,
                                    const double *scale, const double *shift);
 VKT_API vkt_tensor vkt_gather_labels(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch);
+VKT_API vkt_tensor vkt_gather_ids(vkt_graph *g, vkt_tensor table, vkt_tensor order, uint32_t batch, uint32_t length,
+                                  bool packed);
 
 /* Copies the scalars `loss` and `correct` (may be null) to the program's metrics ring: see vkt_program_metrics. After
  * vkt_update, or it tells of the step what it was before. */

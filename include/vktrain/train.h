@@ -65,9 +65,11 @@ typedef struct vkt_trainer_params {
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
-    bool stream;                   /* keep the data on the host and stream it (also done when it does not fit) */
+    bool stream;                   /* keep the data on the host and stream it (also done when it does not fit, or
+                                    * when its rows vary from epoch to epoch) */
     bool no_shuffle;               /* rows in the order of the data set, every epoch */
-    uint32_t workers;              /* threads that fill batches when streaming; 0: 2 */
+    uint32_t workers;              /* threads that fill batches when streaming; 0: 2, or where rows are made or
+                                    * decoded, one per core, 2 to 16. Results do not depend on it */
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
@@ -125,6 +127,10 @@ VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall t
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in
  * waiting for the device and in callbacks; NaN. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
+/* How long, on average, a training step waited until worker threads had made its rows, in microseconds: where this is
+ * more than a small part of vkt_trainer_ms_per_step, the device idles for want of data, and more workers help. 0 where
+ * the data lie on the device; NaN before the first step. */
+VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);

@@ -110,7 +110,7 @@ vec4 pow_any(vec4 a, vec4 b)
     precise const vec4 p = b * high, bh = upper_half(b), bl = b - bh, hh = upper_half(high), hl = high - hh;
     precise const vec4 lost = ((bh * hh - p) + (bh * hl + bl * hh)) + bl * hl;
     vec4 y = exp_any(p);
-    y += y * mix(vec4(0.0), lost + b * low, lessThan(abs(p), vec4(104.0)));
+    y = mix(y, y + y * (lost + b * low), both(lessThan(abs(p), vec4(104.0)), lessThan(y, INFINITY4)));
     const bvec4 whole = equal(floor(b), b), odd = both(notEqual(2.0 * floor(0.5 * b), b), lessThan(abs(b), vec4(16777216.0)));
     const bvec4 minus = notEqual(floatBitsToUint(a) >> 31, uvec4(0)), finite = lessThan(x, INFINITY4);
     y = mix(y, -y, both(minus, both(whole, odd)));

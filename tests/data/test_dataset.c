@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "data/dataset.h"
 #include "support/host.h"
 #include "vktrain/data.h"
 
@@ -101,7 +102,11 @@ static void wrong_descriptions_are_refused(void **state)
     refuse(t, "want 1 row or more, got 0");
     t->p = good;
     t->p.type = (vkt_row_type)7;
-    refuse(t, "want type u8 (0) or f32 (1), got 7");
+    refuse(t, "want type u8 (0), f32 (1), u16 (2) or u32 (3), got 7");
+    t->p.type = VKT_ROW_U16;
+    refuse(t, "got (2,1,3)");
+    t->p = (vkt_dataset_params){ .rows = N, .width = W, .type = VKT_ROW_U32, .std = (const double[]){ 2 } };
+    refuse(t, "neither channels, height nor mean and std");
     t->p = good;
     t->p.height = t->p.width = UINT32_MAX;
     refuse(t, "do not fit into memory");
@@ -170,13 +175,13 @@ typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
 
-static vkt_result counter_fetch(void *self, uint32_t row, void *dst, uint32_t worker)
+static vkt_result counter_fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
     counter *c = self;
     c->fetched++;
     c->last_worker = worker;
     if (row == 5) return VKT_E_IO;
-    memset(dst, (int)row, ROW);
+    memset(dst, (int)(row + pass.epoch), ROW);
     return VKT_OK;
 }
 
@@ -185,11 +190,58 @@ static void counter_destroy(void *self)
     ((counter *)self)->destroyed++;
 }
 
+static void targets_go_with_their_rows(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds, *slice;
+    float mine[N][2];
+    for (int i = 0; i < N; i++) mine[i][0] = (float)i, mine[i][1] = (float)-i;
+    t->p.targets = mine[0];
+    t->p.target_width = 2;
+    for (int borrow = 0; borrow < 2; borrow++) {
+        t->p.borrow = borrow;
+        assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+        assert_true((vkt_dataset_targets(ds) == mine[0]) == borrow);
+        assert_int_equal(vkt_dataset_slice(ds, 4, 2, &slice), VKT_OK);
+        assert_int_equal(vkt_dataset_target_width(slice), 2);
+        assert_memory_equal(vkt_dataset_targets(slice), mine[4], 2 * sizeof mine[4]);
+        vkt_dataset_destroy(&ds);
+        vkt_dataset_destroy(&slice);
+    }
+    t->p.target_width = 0;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_target_width(ds), 1);
+    vkt_dataset_destroy(&ds);
+    t->p.targets = NULL;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_true(vkt_dataset_target_width(ds) == 0 && !vkt_dataset_targets(ds));
+    vkt_dataset_destroy(&ds);
+}
+
+static void whole_numbers_are_kept_as_they_are(void **state)
+{
+    fixture *t = *state;
+    const uint16_t ids[2][3] = { { 1, 65535, 3 }, { 4, 5, 6 } };
+    const vkt_dataset_params p = { .rows = 2, .width = 3, .type = VKT_ROW_U16 };
+    vkt_dataset *ds;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, ids, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_row_bytes(ds), sizeof ids[0]);
+    uint16_t row[3];
+    assert_int_equal(vkt_dataset_fetch(ds, 0, row), VKT_OK);
+    assert_memory_equal(row, ids[0], sizeof row);
+    double mean = 0, std = 1;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_E_ARG);
+    assert_int_equal(vkt_dataset_normalize(ds, &mean, &std), VKT_E_ARG);
+    vkt_test_error_says("whole numbers");
+    vkt_dataset_destroy(&ds);
+}
+
 static void sources_are_fetched_and_destroyed_once(void **state)
 {
     fixture *t = *state;
     counter c = { .last_worker = 9 };
-    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
     vkt_dataset *ds, *slice;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_OK);
     assert_null(vkt_dataset_features(ds));
@@ -197,7 +249,12 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     uint8_t row[ROW];
     assert_int_equal(vkt_dataset_fetch(slice, 1, row), VKT_OK);
     assert_true(row[0] == 4 && row[ROW - 1] == 4 && c.fetched == 1 && c.last_worker == 0);
+    assert_int_equal(vkt_dataset_fetch_as(slice, 1, (vkt_pass){ .epoch = 7 }, row, 3), VKT_OK);
+    assert_true(row[0] == 11 && c.last_worker == 3);
+    assert_true(vkt_dataset_varies(slice));
+    vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_fetch(slice, 2, row), VKT_E_IO);
+    vkt_test_error_says("row 2 could not be fetched: reading or writing a file failed");
     double mean[C], std[C];
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_E_IO);
     vkt_dataset_destroy(&ds);
@@ -205,7 +262,6 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     vkt_dataset_destroy(&slice);
     assert_int_equal(c.destroyed, 1);
 
-    vkt_test_expect_errors(true);
     t->p.rows = 0;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_E_ARG);
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &(vkt_data_source){ .self = &c }, &ds), VKT_E_ARG);
@@ -238,9 +294,10 @@ static void every_failed_allocation_is_a_status(void **state)
 {
     fixture *t = *state;
     counter c = { 0 };
-    const vkt_data_source source = { counter_fetch, counter_destroy, &c };
+    const vkt_data_source source = { counter_fetch, counter_destroy, &c, .varies = true };
     t->p.classes = 3;
     t->p.class_names = names;
+    t->p.targets = t->f32[0];
     for (int kind = 0; kind < 2; kind++)
         for (unsigned n = 1;; n++) {
             vkt_dataset *ds, *slice = NULL;
@@ -256,7 +313,7 @@ static void every_failed_allocation_is_a_status(void **state)
             assert_int_equal(vkt_test_live_blocks(), 0);
             assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
             if (r == VKT_OK) {
-                assert_int_equal(n, kind ? 11 : 12); /* a source needs no copy of features */
+                assert_int_equal(n, kind ? 12 : 13); /* a source needs no copy of features */
                 break;
             }
         }
@@ -283,6 +340,8 @@ int main(void)
         TEST(what_was_described_is_told_back),
         TEST(wrong_descriptions_are_refused),
         TEST(slices_share_rows_and_outlive_their_parent),
+        TEST(targets_go_with_their_rows),
+        TEST(whole_numbers_are_kept_as_they_are),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),
         TEST(every_failed_allocation_is_a_status),

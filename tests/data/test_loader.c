@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "base/philox.h"
+#include "data/dataset.h"
 #include "data/loader.h"
 #include "support/host.h"
 
@@ -32,7 +33,7 @@ static void pause_us(uint32_t us)
     nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
 
-static vkt_result source_fetch(void *self, uint32_t row, void *dst, uint32_t worker)
+static vkt_result source_fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
 {
     source *s = self;
     if (atomic_fetch_add(&s->busy[worker], 1) != 0) atomic_fetch_add(&s->overlaps, 1);
@@ -41,7 +42,8 @@ static vkt_result source_fetch(void *self, uint32_t row, void *dst, uint32_t wor
     while (inside > most && !atomic_compare_exchange_weak(&s->most_inside, &most, inside)) continue;
     for (int i = 0; i < 5000 && atomic_load(&s->most_inside) < s->meet; i++) pause_us(1000);
     if (s->slow_us) pause_us(s->slow_us);
-    for (uint32_t i = 0; i < ROW; i++) ((uint8_t *)dst)[i] = (uint8_t)(row * 31 + i * 7 + (row >> 3));
+    for (uint32_t i = 0; i < ROW; i++)
+        ((uint8_t *)dst)[i] = (uint8_t)(row * 31 + i * 7 + (row >> 3) + pass.seed + pass.epoch * 5);
     unsigned last = atomic_load(&s->last_worker);
     while (worker > last && !atomic_compare_exchange_weak(&s->last_worker, &last, worker)) continue;
     atomic_fetch_sub(&s->inside, 1);
@@ -50,14 +52,22 @@ static vkt_result source_fetch(void *self, uint32_t row, void *dst, uint32_t wor
     return row == s->bad[0] ? VKT_E_IO : row == s->bad[1] ? VKT_E_FORMAT : VKT_OK;
 }
 
+static const char *source_why(void *self, uint32_t worker)
+{
+    source *s = self;
+    return atomic_load(&s->busy[worker]) == 0 ? "the disk has a hole" : "asked too late";
+}
+
 /* A data set over a source, and slots with guard bytes behind them. */
 typedef struct fixture {
     vkt_host h;
     source src;
     vkt_dataset *ds;
+    vkt_pass pass;
     uint32_t labels[ROWS], order[ROWS];
     uint8_t features[MAX_SLOTS][MAX_BATCH * ROW + 8];
     uint32_t slot_labels[MAX_SLOTS][MAX_BATCH + 1];
+    float targets[ROWS][2], slot_targets[MAX_SLOTS][MAX_BATCH + 1][2];
     vkt_loader_slot slots[MAX_SLOTS];
     vkt_loader *l;
 } fixture;
@@ -67,6 +77,7 @@ static void dirty(fixture *t, uint32_t slot)
 {
     memset(t->features[slot], 0xab, sizeof t->features[slot]);
     memset(t->slot_labels[slot], 0xab, sizeof t->slot_labels[slot]);
+    memset(t->slot_targets[slot], 0xab, sizeof t->slot_targets[slot]);
 }
 
 static void start(fixture *t, uint32_t batch, uint32_t n_slots, uint32_t workers)
@@ -84,18 +95,22 @@ static void check_batch(fixture *t, uint32_t batch, uint32_t slot, uint32_t rows
     for (uint32_t i = 0; i < batch; i++, got += ROW) {
         uint8_t want[ROW] = { 0 };
         const uint32_t row = order ? order[position + i % rows] : position + i % rows;
-        if (i < rows) assert_int_equal(vkt_dataset_fetch(t->ds, row, want), VKT_OK);
+        if (i < rows) assert_int_equal(vkt_dataset_fetch_as(t->ds, row, t->pass, want, 0), VKT_OK);
         assert_memory_equal(got, want, ROW);
         assert_int_equal(t->slot_labels[slot][i], i < rows ? t->labels[row] : 0);
+        const float none[2] = { 0 };
+        assert_memory_equal(t->slot_targets[slot][i], i < rows ? t->targets[row] : none, sizeof none);
     }
     assert_int_equal(*got, 0xab);
     assert_int_equal(t->slot_labels[slot][batch], 0xabababab);
+    static const uint32_t guard[2] = { 0xabababab, 0xabababab };
+    assert_memory_equal(t->slot_targets[slot][batch], guard, sizeof guard);
 }
 
 /* A whole epoch, keeping up to `hold` slots unreleased. */
 static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint32_t *order, uint32_t n, uint32_t hold)
 {
-    assert_int_equal(vkt_loader_start_epoch(t->l, order, n), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, order, n, t->pass), VKT_OK);
     uint32_t slot, rows, position = 0, i = 0;
     for (;; position += rows, i++) {
         assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
@@ -130,6 +145,7 @@ static void batches_equal_direct_fetches(void **state)
                 start(t, batches[b], slots[s], workers[w]);
                 for (uint32_t epoch = 0; epoch < 2; epoch++) {
                     vkt_shuffle(t->order, ROWS, 4, epoch);
+                    t->pass = (vkt_pass){ .seed = 3, .epoch = epoch };
                     check_epoch(t, batches[b], slots[s], t->order, ROWS, epoch ? slots[s] - 1 : 0);
                 }
                 check_epoch(t, batches[b], slots[s], NULL, ROWS - 20, 0);
@@ -146,24 +162,29 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     fixture *t = *state;
     static uint8_t rows[ROWS][ROW];
     for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(vkt_dataset_fetch(t->ds, i, rows[i]), VKT_OK);
-    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t->labels };
+    const vkt_dataset_params p = {
+        .rows = ROWS, .width = ROW, .labels = t->labels, .targets = t->targets[0], .target_width = 2
+    };
     vkt_dataset *all;
     vkt_dataset_destroy(&t->ds);
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, rows, &all), VKT_OK);
     assert_int_equal(vkt_dataset_slice(all, 33, 300, &t->ds), VKT_OK);
     vkt_dataset_destroy(&all);
     memmove(t->labels, t->labels + 33, 300 * sizeof *t->labels);
+    memmove(t->targets, t->targets + 33, 300 * sizeof *t->targets);
     vkt_shuffle(t->order, 300, 1, 0);
     start(t, 64, 2, 3);
     check_epoch(t, 64, 2, t->order, 300, 1);
     t->slots[0].labels = t->slots[1].labels = NULL; /* not wanted */
+    t->slots[0].targets = t->slots[1].targets = NULL;
     vkt_loader_destroy(&t->l);
     start(t, 300, 1, 3);
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 300), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 300, t->pass), VKT_OK);
     uint32_t slot, n;
     assert_int_equal(vkt_loader_next(t->l, &slot, &n), VKT_OK);
     assert_memory_equal(t->features[0], rows[33], 300 * ROW);
     assert_int_equal(t->slot_labels[0][0], 0xabababab);
+    assert_int_equal(memcmp(t->slot_targets[0][0], t->slot_labels[0], sizeof t->slot_targets[0][0]), 0);
     vkt_loader_destroy(&t->l);
 }
 
@@ -177,12 +198,12 @@ static void the_bytes_between_rows_are_zero(void **state)
     dirty(t, 0);
     dirty(t, 1);
     assert_int_equal(vkt_loader_create(&t->h, &p, &t->l), VKT_OK);
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, N), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, N, t->pass), VKT_OK);
     for (uint32_t position = 0, slot, rows; position < N; position += rows) {
         assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
         for (uint32_t i = 0; i < BATCH; i++) {
             uint8_t want[PITCH] = { 0 };
-            if (i < rows) assert_int_equal(vkt_dataset_fetch(t->ds, position + i, want), VKT_OK);
+            if (i < rows) assert_int_equal(vkt_dataset_fetch_as(t->ds, position + i, t->pass, want, 0), VKT_OK);
             assert_memory_equal(t->features[slot] + i * PITCH, want, PITCH);
         }
         assert_int_equal(t->features[slot][BATCH * PITCH], 0xab);
@@ -201,7 +222,7 @@ static void workers_run_at_once_on_one_batch(void **state)
     fixture *t = *state;
     t->src.meet = 4;
     start(t, 64, 1, 4); /* one slot: only rows of one batch can be in flight */
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 64), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 64, t->pass), VKT_OK);
     uint32_t slot, rows;
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(atomic_load(&t->src.most_inside), 4);
@@ -212,10 +233,28 @@ static void free_slots_are_filled_ahead_and_no_more(void **state)
 {
     fixture *t = *state;
     start(t, 20, 3, 2);
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
     for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 60; i++) pause_us(1000);
     pause_us(20000);
     assert_int_equal(atomic_load(&t->src.fetched), 60);
+    vkt_loader_destroy(&t->l);
+}
+
+static void waits_for_rows_are_counted(void **state)
+{
+    fixture *t = *state;
+    uint32_t slot, rows;
+    t->src.slow_us = 20000;
+    start(t, 5, 2, 1);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 10, t->pass), VKT_OK);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    const uint64_t waited = vkt_loader_waited_ns(t->l);
+    assert_true(waited > 1000000); /* of 100 ms */
+    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 10; i++) pause_us(1000);
+    pause_us(20000);
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
+    assert_int_equal(rows, 5);
+    assert_true(vkt_loader_waited_ns(t->l) == waited); /* it was there already */
     vkt_loader_destroy(&t->l);
 }
 
@@ -229,7 +268,7 @@ static void the_first_failing_row_in_order_is_told(void **state)
             t->src.bad[swap] = t->order[130]; /* both in the third batch of 50, in two chunks */
             t->src.bad[!swap] = t->order[104];
             start(t, 50, 4, workers);
-            assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_OK);
+            assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
             uint32_t slot, rows;
             for (uint32_t i = 0; i < 2; i++) {
                 assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
@@ -240,10 +279,10 @@ static void the_first_failing_row_in_order_is_told(void **state)
                 assert_int_equal(vkt_loader_next(t->l, &slot, &rows), want);
                 assert_true(slot == UINT32_MAX && rows == 0);
             }
-            vkt_test_error_says("(104 of the epoch) could not be fetched");
+            vkt_test_error_says("(104 of the epoch) could not be fetched: the disk has a hole");
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
-            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0), VKT_E_ARG); /* stops the workers */
+            assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* stops the workers */
             t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk is back: the next epoch is whole */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);
@@ -260,14 +299,14 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
     t->src.slow_us = 100;
     for (uint32_t taken = 0; taken <= 3; taken++) {
         start(t, 30, 3, 3);
-        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < taken; i++) assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
         vkt_loader_destroy(&t->l); /* `taken` slots are the caller's, the rest in work */
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
         vkt_shuffle(t->order, ROWS, 1, epoch); /* allowed: the workers are idle or on another order */
-        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS), VKT_OK);
+        assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < epoch; i++) {
             assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
             check_batch(t, 30, slot, rows, NULL, i * 30);
@@ -277,7 +316,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
     }
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* batch 4, in slot 1, is kept over the restart */
     assert_int_equal(slot, 1);
-    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     check_batch(t, 30, 1, 30, NULL, 120);
     assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
@@ -303,14 +342,14 @@ static void wrong_calls_are_refused(void **state)
     start(t, 10, 1, 0);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
     vkt_test_error_says("no epoch was started");
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0), VKT_E_ARG);
-    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS + 1), VKT_E_ARG);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG);
+    assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS + 1, t->pass), VKT_E_ARG);
     vkt_order_identity(t->order, ROWS);
     t->order[200] = ROWS;
-    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS), VKT_E_ARG);
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, ROWS, t->pass), VKT_E_ARG);
     vkt_test_error_says("order[200]: want a row below 333, got 333");
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE);
-    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* else it would wait for ever */
@@ -354,10 +393,17 @@ static int setup(void **state)
     static fixture t;
     vkt_test_setup(state);
     t = (fixture){ .h = vkt_test_host(), .src.bad = { UINT32_MAX, UINT32_MAX } };
-    for (uint32_t i = 0; i < ROWS; i++) t.labels[i] = (i * 7 + 1) % 11;
-    for (uint32_t i = 0; i < MAX_SLOTS; i++) t.slots[i] = (vkt_loader_slot){ t.features[i], t.slot_labels[i] };
-    const vkt_dataset_params p = { .rows = ROWS, .width = ROW, .labels = t.labels };
-    const vkt_data_source src = { source_fetch, NULL, &t.src };
+    for (uint32_t i = 0; i < ROWS; i++) {
+        t.labels[i] = (i * 7 + 1) % 11;
+        t.targets[i][0] = (float)i + 0.5f;
+        t.targets[i][1] = -(float)i;
+    }
+    for (uint32_t i = 0; i < MAX_SLOTS; i++)
+        t.slots[i] = (vkt_loader_slot){ t.features[i], t.slot_labels[i], t.slot_targets[i][0] };
+    const vkt_dataset_params p = {
+        .rows = ROWS, .width = ROW, .labels = t.labels, .targets = t.targets[0], .target_width = 2
+    };
+    const vkt_data_source src = { .fetch = source_fetch, .self = &t.src, .why = source_why, .varies = true };
     *state = &t;
     return vkt_dataset_from_source(&t.h, &p, &src, &t.ds) == VKT_OK ? 0 : -1;
 }
@@ -379,6 +425,7 @@ int main(void)
         TEST(the_bytes_between_rows_are_zero),
         TEST(workers_run_at_once_on_one_batch),
         TEST(free_slots_are_filled_ahead_and_no_more),
+        TEST(waits_for_rows_are_counted),
         TEST(the_first_failing_row_in_order_is_told),
         TEST(it_can_be_destroyed_or_restarted_at_any_time),
         TEST(wrong_calls_are_refused),

@@ -50,6 +50,14 @@ ADAPTIVE = {
     "grows": (dict(out=[5, 3]), (2, 2, 3, 7)),
     "same": (dict(out=[4, 3]), (1, 2, 4, 3)),
 }
+CONV1D = {
+    "plain": (dict(), (2, 3, 9), (4, 3, 5)),
+    "all": (dict(stride=[2], pad=[3], dilation=[2], groups=2), (3, 4, 13), (6, 2, 3), None),
+}
+POOL1D = {
+    "plain": (dict(kernel=[2]), (2, 3, 7)),
+    "all": (dict(kernel=[4], stride=[3], pad=[2], ceil_mode=True), (2, 3, 9)),
+}
 
 
 def table():
@@ -61,6 +69,15 @@ def table():
                      ("adaptive_max_pool2d", ADAPTIVE), ("adaptive_avg_pool2d", ADAPTIVE)):
         for name, (attr, x) in rows.items():
             t[op + "_" + name] = (op, attr, x)
+    for name, (attr, x, w, *bias) in CONV1D.items():
+        t["conv1d_" + name] = ("conv1d", attr, x, w, None if bias else (w[0],))
+    for name, (attr, x) in POOL1D.items():
+        t["max_pool1d_" + name] = ("max_pool1d", attr, x)
+        t["avg_pool1d_" + name] = ("avg_pool1d", dict(attr, exclude_pad=True) if "pad" in attr else attr, x)
+    for kind in ("max", "avg"):
+        t["adaptive_%s_pool1d" % kind] = ("adaptive_%s_pool1d" % kind, dict(out=[4]), (2, 3, 7))
+        t["global_%s_pool" % kind] = ("global_%s_pool" % kind, {}, (2, 3, 7))
+        t["global_%s_pool_pictures" % kind] = ("global_%s_pool" % kind, {}, (3, 2, 5, 4))
     t["linear"] = ("linear", {}, (5, 7), (3, 7), (3,))
     t["linear_no_bias"] = ("linear", {}, (2, 11), (13, 11), None)
     t["linear_one"] = ("linear", {}, (1, 1), (1, 1), (1,))
@@ -97,10 +114,17 @@ def evaluate(op, a, x):
     stride, pad, dilation = a.get("stride"), a.get("pad", [0, 0]), a.get("dilation", [1, 1])
     if op == "conv2d":
         return F.conv2d(*x, stride or [1, 1], pad, dilation, a.get("groups", 1))
-    if op == "max_pool2d":
-        return F.max_pool2d(x[0], a["kernel"], stride, pad, ceil_mode=a.get("ceil_mode", False))
-    if op == "avg_pool2d":
-        return F.avg_pool2d(x[0], a["kernel"], stride, pad, a.get("ceil_mode", False), not a.get("exclude_pad", False))
+    if op == "conv1d":
+        return F.conv1d(*x, stride or 1, a.get("pad", 0), a.get("dilation", 1), a.get("groups", 1))
+    if op.startswith("max_pool"):
+        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), ceil_mode=a.get("ceil_mode", False))
+    if op.startswith("avg_pool"):
+        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), a.get("ceil_mode", False),
+                              not a.get("exclude_pad", False))
+    if op == "global_max_pool":
+        return torch.flatten(getattr(F, "adaptive_max_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
+    if op == "global_avg_pool":
+        return torch.flatten(getattr(F, "adaptive_avg_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
     if op.startswith("adaptive"):
         return getattr(F, op)(x[0], a["out"])
     if op == "matmul":

@@ -66,7 +66,7 @@ rule_format() {
 
 # No path of one machine.
 rule_paths() {
-    find . -type f ! -path './.git/*' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
+    find . -type f ! -path './.git' ! -path './.git/*' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
         -exec grep -HnIE '(^|[^A-Za-z0-9_.~})-])/(work|farm|home|root|mnt|Users)/' {} +
 }
 

@@ -476,6 +476,49 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array_destroy(&chosen);
 }
 
+/* Sequences of 135 MB in 16 bits: rows on both sides of the first window's end. */
+static void sequences_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { ROWS = 225000, LENGTH = 300, BATCH = 64 };
+    const vkt_host h = vkt_test_host();
+    const size_t numbers = (size_t)ROWS * LENGTH;
+    uint16_t *ids = malloc(numbers * sizeof *ids);
+    assert_non_null(ids);
+    for (size_t i = 0; i < numbers; i++) ids[i] = (uint16_t)((i * 2654435761u >> 16 & 0xffff) + 1);
+    uint32_t order[BATCH];
+    for (uint32_t i = 0; i < BATCH; i++) order[i] = i % 2 ? ROWS - 1 - i * 90 : i * 3000 % ROWS;
+    vkt_array *table, *chosen;
+    const vkt_array_params tp = { .dtype = VKT_U32, .shape = vkt_shape2(ROWS, LENGTH / 2), .data = ids };
+    const vkt_array_params cp = { .dtype = VKT_U32, .shape = vkt_shape1(BATCH), .data = order };
+    assert_int_equal(vkt_array_create(harness_ctx, &tp, &table), VKT_OK);
+    assert_int_equal(vkt_array_create(harness_ctx, &cp, &chosen), VKT_OK);
+    vkt_graph *g;
+    vkt_program *p;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_binding arrays[] = { { vkt_external(g, "table", VKT_U32, tp.shape), table },
+                                   { vkt_external(g, "order", VKT_U32, cp.shape), chosen } };
+    const vkt_tensor y = vkt_gather_ids(g, arrays[0].tensor, arrays[1].tensor, BATCH, LENGTH, true);
+    vkt_keep(g, y);
+    const vkt_program_params params = { .arrays = arrays, .n_arrays = 2 };
+    assert_int_equal(vkt_program_create(harness_ctx, g, NULL, &params, &p), VKT_OK);
+    assert_int_equal(vkt_program_run(p, &(vkt_run){ .rows = BATCH - 3 }, NULL), VKT_OK);
+    uint32_t *got = malloc(sizeof *got * BATCH * LENGTH);
+    assert_non_null(got);
+    assert_int_equal(vkt_program_read(p, y, got, sizeof *got * BATCH * LENGTH), VKT_OK);
+    for (uint32_t i = 0; i < BATCH * LENGTH; i++) {
+        const uint32_t b = i / LENGTH;
+        assert_int_equal(got[i], b < BATCH - 3 ? ids[(size_t)order[b] * LENGTH + i % LENGTH] : 0);
+    }
+    free(got);
+    free(ids);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    vkt_array_destroy(&table);
+    vkt_array_destroy(&chosen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(a_table_larger_than_a_binding),
+        cmocka_unit_test(sequences_larger_than_a_binding),
     };
     return cmocka_run_group_tests_name("large", tests, harness_setup, harness_teardown);
 }

@@ -349,6 +349,40 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* The same of tables of whole numbers: rows of 4 and of 3, of 32 and of 16 bits; nothing beyond a row is written. */
+static void ids_outside_the_table_are_zeros(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { ROWS = 5, BATCH = 4 };
+    const uint32_t order[BATCH] = { 4, 5, 0xffffffffu, 0 };
+    for (uint32_t length = 3; length <= 4; length++)
+        for (uint32_t packed = 0; packed < 2; packed++) {
+            uint32_t table[ROWS * 4], got[BATCH * 4];
+            const uint32_t words = packed ? 2 : length;
+            for (uint32_t i = 0; i < ROWS * words; i++) table[i] = 0xabcd0001u + i * 0x10001u;
+            vkt_graph *g = new_graph();
+            vkt_program *p = NULL;
+            const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(ROWS, words));
+            const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
+            const vkt_tensor x = vkt_gather_ids(g, rows, turn, BATCH, length, packed);
+            vkt_keep(g, x);
+            OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+            OK(vkt_program_write(p, rows, table, ROWS * words * 4));
+            OK(vkt_program_write(p, turn, order, sizeof order));
+            OK(vkt_program_run(p, NULL, NULL));
+            OK(vkt_program_read(p, x, got, BATCH * length * 4));
+            for (uint32_t b = 0; b < BATCH; b++)
+                for (uint32_t k = 0; k < length; k++) {
+                    const uint32_t row = order[b] % ROWS, w = table[row * words + (packed ? k / 2 : k)];
+                    const uint32_t want = packed ? w >> 16 * (k % 2) & 0xffff : w;
+                    assert_int_equal(got[b * length + k], order[b] < ROWS ? want : 0);
+                }
+            vkt_program_destroy(&p);
+            vkt_graph_destroy(&g);
+        }
+}
+
 static void nothing_leaks(void **state)
 {
     (void)state;
@@ -367,6 +401,7 @@ int main(void)
         cmocka_unit_test(dropout_of_all_or_nothing),
         cmocka_unit_test(an_epoch_is_gathered_from_arrays),
         cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(ids_outside_the_table_are_zeros),
         cmocka_unit_test(nothing_leaks),
     };
     harness_open(&ctx);

@@ -87,6 +87,34 @@ vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows)
     return d;
 }
 
+static vkt_result fetch_varying(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
+{
+    enum { AREA = RIG_SIDE * RIG_SIDE };
+    (void)worker;
+    const unsigned char *from = (const unsigned char *)vkt_dataset_features(self) + (size_t)row * AREA;
+    vkt_rng noise = vkt_rng_make(pass.seed, VKT_STREAM_TEST, row, pass.epoch);
+    for (uint32_t p = 0; p < AREA; p++) {
+        const uint32_t moved = from[p] + (pass.epoch ? vkt_rng_range(&noise, 0, 80) : 40);
+        ((unsigned char *)dst)[p] = (unsigned char)(VKT_MAX(40, VKT_MIN(moved, 295)) - 40);
+    }
+    return VKT_OK;
+}
+
+vkt_dataset *rig_varying(rig *r)
+{
+    const vkt_dataset_params p = { .rows = RIG_ROWS,
+                                   .height = RIG_SIDE,
+                                   .width = RIG_SIDE,
+                                   .labels = vkt_dataset_labels(r->train),
+                                   .classes = RIG_CLASSES,
+                                   .mean = vkt_dataset_mean(r->train),
+                                   .std = vkt_dataset_std(r->train) };
+    const vkt_data_source source = { .fetch = fetch_varying, .self = r->train, .varies = true };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_source(&r->h, &p, &source, &d), VKT_OK);
+    return d;
+}
+
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -39,6 +39,8 @@ rig *rig_here(void **state);
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
 /* Blurred squares whose place tells the class, with noise; a function of the row's number alone. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
+/* r->train, each pixel moved by up to 40 at random, anew in every epoch; as it is in epoch 0. Destroy it first. */
+vkt_dataset *rig_varying(rig *r);
 
 /* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
 vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);

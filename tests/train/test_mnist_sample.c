@@ -162,6 +162,7 @@ static void check_report(const json_t *o, size_t epochs, size_t resumed)
     assert_true(number(o, "parameters") == 320 + 51264 + 2080 + 33 * CLASSES);
     assert_true(number(o, "ms_per_step") > 0 && number(o, "first_step_ms") > 0 && number(o, "peak_device_bytes") > 1e6);
     assert_true(number(o, "host_us_per_step") > 0);
+    assert_true(number(o, "data_wait_us_per_step") >= 0);
     assert_int_equal(json_array_size(list), epochs);
     double best = 0;
     for (size_t i = 0; i < epochs; i++) {
@@ -198,6 +199,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     check_report(report, 3, 0);
     assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
     assert_true(number(json_object_get(trace, "otherData"), "host_us_per_step") > 0);
+    assert_true(number(json_object_get(trace, "otherData"), "data_wait_us_per_step") == 0);
     json_decref(report);
     json_decref(trace);
     assert_true(nonempty(r, "c") && nonempty(r, "w") && nonempty(r, "h.csv") && nonempty(r, "p.svg"));

@@ -52,6 +52,37 @@ static void data_that_does_not_fit_is_streamed(void **state)
     vkt_dataset_destroy(&large);
 }
 
+/* Rows that are made anew in each epoch are streamed, by any number of workers to the same end; evaluation sees them as
+ * they are. */
+static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *varying = rig_varying(r);
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *plain = rig_trainer(r, &p);
+    p.train = varying;
+    p.workers = 1;
+    vkt_trainer *one = rig_trainer(r, &p);
+    p.workers = 5;
+    vkt_trainer *five = rig_trainer(r, &p);
+    assert_true(vkt_trainer_streams(one) && !vkt_trainer_streams(plain));
+    assert_true(isnan(vkt_trainer_data_wait_us_per_step(one)));
+    double a, b;
+    assert_int_equal(vkt_trainer_evaluate(plain, r->train, &a, NULL), VKT_OK);
+    assert_int_equal(vkt_trainer_evaluate(one, varying, &b, NULL), VKT_OK);
+    assert_true(a == b); /* resident, unchanged */
+    rig_fit(plain, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(one, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(five, &(vkt_fit_params){ .epochs = 2 });
+    rig_same(one, five, VKT_PART_VALUE);
+    rig_same(one, five, VKT_PART_MOMENT2);
+    uint32_t n;
+    assert_true(vkt_trainer_history(plain, &n)[0].train_loss != vkt_trainer_history(one, &n)[0].train_loss);
+    assert_true(vkt_trainer_data_wait_us_per_step(one) > 0 && vkt_trainer_data_wait_us_per_step(plain) == 0);
+    for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);
+    vkt_dataset_destroy(&varying);
+}
+
 /* The mean over an epoch weighs each batch by its real rows, and the last batch of 8 counts only them: with a learning
  * rate too small to move a weight, training without shuffle or dropout measures what evaluation measures. */
 static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
@@ -403,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(streamed_and_resident_data_give_the_same_bits),
         rig_test(data_that_does_not_fit_is_streamed),
+        rig_test(rows_that_vary_do_so_by_seed_and_epoch_alone),
         rig_test(a_partial_last_batch_counts_its_real_rows),
         rig_test(shuffling_can_be_switched_off),
         rig_test(predictions_agree_with_evaluation_and_with_each_other),

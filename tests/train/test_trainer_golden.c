@@ -191,7 +191,7 @@ static vkt_trainer *network(rig *r, const vkt_dataset *data)
     vkt_trainer *t;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
     vkt_order_identity(t->feed.host_order, ROWS);
-    assert_int_equal(vkt_feed_start(&t->feed, 0), VKT_OK);
+    assert_int_equal(vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 }), VKT_OK);
     return t;
 }
 

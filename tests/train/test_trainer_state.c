@@ -78,6 +78,28 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     }
 }
 
+static void rows_that_vary_are_the_same_after_a_resume(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *varying = rig_varying(r);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
+    vkt_trainer_params p = rig_params(r);
+    p.train = varying;
+    rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = whole });
+    uint32_t asked = 0;
+    rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .epochs = EPOCHS,
+                                                   .checkpoint = part,
+                                                   .callbacks = { .user = &asked, .stop = after_ten_steps } });
+    p.seed = 99;
+    p.workers = 5;
+    vkt_trainer *second = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_resume(second, part), VKT_OK);
+    rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part });
+    rig_same_file(whole, part);
+    for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);
+    vkt_dataset_destroy(&varying);
+}
+
 /* ---- kill -9 ---- */
 
 static int worker(const char *checkpoint, bool resume)
@@ -292,6 +314,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         rig_test(two_runs_of_one_seed_end_in_the_same_bytes),
         rig_test(a_resumed_run_ends_like_one_that_never_stopped),
+        rig_test(rows_that_vary_are_the_same_after_a_resume),
         rig_test(a_run_killed_again_and_again_ends_in_the_same_bytes),
         rig_test(a_wrong_file_is_refused_and_changes_nothing),
         rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),

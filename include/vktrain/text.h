@@ -1,0 +1,113 @@
+/* vktrain/text.h - texts as sequences of word numbers: a table of labelled texts, the vocabulary, the data set.
+ *
+ *     vkt_texts *texts;                                       label<TAB>text, one line each
+ *     vkt_vocab *vocab;                                       words by falling frequency
+ *     vkt_dataset *train;                                     (N,300) of u16 or u32, with class labels
+ *     vkt_texts_from_tsv(host, "train.tsv.gz", &(vkt_tsv_params){ .classes_path = "classes.txt" }, &texts);
+ *     vkt_vocab_create(host, NULL, vkt_texts_all(texts), vkt_texts_rows(texts), &vocab);
+ *     vkt_dataset_from_texts(texts, vocab, &(vkt_sequence_params){ .maxlen = 300 }, &train);
+ *
+ * Definitions are those of Keras' Tokenizer, pad_sequences and text data sets (keras.preprocessing, keras.datasets).
+ * Texts are UTF-8; bytes that are not are kept as they are.
+ *
+ * Threads: everything that takes a pointer to const may run on several threads at once. `host` may be NULL; it is
+ * copied. Constructors return VKT_OK and set *out, which the caller owns; else a status and *out = NULL: VKT_E_ARG,
+ * VKT_E_NOMEM, and what each names. */
+#ifndef VKTRAIN_TEXT_H
+#define VKTRAIN_TEXT_H
+
+#include "vktrain/data.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- a table of labelled texts ---- */
+
+typedef struct vkt_texts vkt_texts;
+
+/* At most one of the two; neither: classes are numbered as they first appear. */
+typedef struct vkt_tsv_params {
+    const char *classes_path;       /* a file with one class name a line, in the order of their numbers */
+    const char *const *class_names; /* or the names themselves, `classes` of them */
+    uint32_t classes;
+} vkt_tsv_params;
+
+/* Reads lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL. VKT_E_NOT_FOUND,
+ * VKT_E_IO, VKT_E_FORMAT (the message names the line): no or more tabs, a label that is none of the class names, no
+ * line at all. */
+VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
+                                      vkt_texts **out);
+VKT_API void vkt_texts_destroy(vkt_texts **t);
+/* Pointers live as long as the table. */
+VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);
+VKT_API const char *const *vkt_texts_all(const vkt_texts *t); /* (rows) */
+VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t); /* (rows) */
+VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);
+VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes), for vkt_tsv_params of a test set */
+
+/* ---- the vocabulary ---- */
+
+#define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* as Keras': the apostrophe is part of a word */
+
+enum { VKT_ID_PAD = 0, VKT_ID_START = 1, VKT_ID_UNKNOWN = 2 };
+
+typedef struct vkt_vocab_params {
+    uint32_t num_words;  /* V, the cap: every id is below it, rarer words are unknown; 0: all words */
+    uint32_t index_from; /* id of the most frequent word; 0: 3. The arrays that Keras hands out begin at 4: its ranks
+                          * count from 1, and its 3 stays unused */
+    bool keep_case;      /* Keras: lower=False */
+    const char *filters; /* ASCII characters that part words, as blanks do; NULL: VKT_TEXT_FILTERS */
+} vkt_vocab_params;
+
+typedef struct vkt_vocab vkt_vocab;
+
+/* Counts the words of `n` texts and numbers them from index_from on: by falling frequency, of equal ones the one seen
+ * first. A text is lowered (ASCII and the Latin, Greek and Cyrillic letters of two UTF-8 bytes that lower to two), its
+ * filtered characters become blanks, and blanks part its words. `params` may be NULL. */
+VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
+                                    size_t n, vkt_vocab **out);
+VKT_API void vkt_vocab_destroy(vkt_vocab **v);
+/* V: rows of an embedding. Every id is below it. */
+VKT_API uint32_t vkt_vocab_size(const vkt_vocab *v);
+/* The word of an id, and how often it was counted (count may be NULL); NULL for an id that is no word's. */
+VKT_API const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *count);
+/* Of a word as the vocabulary has it (lowered); VKT_ID_UNKNOWN where it has none such. */
+VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
+/* The ids of the text's words: *n of them, of which the first `capacity` are written. VKT_E_NOMEM. */
+VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity,
+                                    uint32_t *n);
+
+/* As a text, and back. Lines end with \n; bytes up to a blank, 127 and % are written as %XX, in capitals.
+ *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
+ *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
+ *     62304 the                                                   count and word, by falling count
+ * vkt_text_release frees *text. VKT_E_FORMAT for a text that is not like that; the message calls it `name` and tells
+ * the line. */
+VKT_API vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **text);
+VKT_API vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out);
+/* The same in a file, which is written whole or not at all. VKT_E_IO; loading as vkt_texts_from_tsv. */
+VKT_API vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path);
+VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out);
+
+/* ---- sequences of one length ---- */
+
+typedef struct vkt_sequence_params {
+    uint32_t maxlen;      /* L; 0: the longest of the texts */
+    bool padding_post;    /* Keras: padding='post'; else shorter sequences are filled up at the front */
+    bool truncating_post; /* Keras: truncating='post'; else longer ones lose their front */
+    uint32_t value;       /* what fills up */
+    bool no_start;        /* leave out the VKT_ID_START that begins each sequence before it is cut or filled up (Keras'
+                           * data sets have one, texts_to_sequences makes none) */
+} vkt_sequence_params;
+
+/* Keras' pad_sequences: n ids to p->maxlen (1 or more) ones. */
+VKT_API void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out);
+/* Every text as a row of `maxlen` ids: u16 where they fit, else u32; with the table's labels and class names. */
+VKT_API vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,
+                                          vkt_dataset **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
