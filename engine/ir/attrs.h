@@ -13,6 +13,11 @@ typedef struct vkt_conv2d_attr {
     uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
 } vkt_conv2d_attr;
 
+typedef struct vkt_conv_transpose2d_attr {
+    uint32_t stride[2], pad[2], dilation[2], groups; /* stride, dilation, groups >= 1 */
+    uint32_t output_pad[2];                          /* below stride or dilation */
+} vkt_conv_transpose2d_attr;
+
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
@@ -68,6 +73,12 @@ typedef struct vkt_expand_attr {
 typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
+
+typedef struct vkt_embedding_attr {
+    uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
+    uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */
+    vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
+} vkt_embedding_attr;
 
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {

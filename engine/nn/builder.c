@@ -59,7 +59,7 @@ static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_
         vkt_graph_error(b->g, r);
         return (vkt_tensor){ 0 };
     }
-    b->inits[b->n_inits++] = (vkt_init_row){ t, init, fan_in, fan_out };
+    b->inits[b->n_inits++] = (vkt_init_row){ t, init, fan_in, fan_out, VKT_NO_PADDING };
     return t;
 }
 

@@ -15,6 +15,7 @@ typedef struct vkt_init_row {
     vkt_tensor param;
     vkt_init init;
     uint32_t fan_in, fan_out;
+    uint32_t zero_row; /* along dimension 0: drawn with the others, then set to zeros; VKT_NO_PADDING: none */
 } vkt_init_row;
 
 struct vkt_builder {

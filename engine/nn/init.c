@@ -30,9 +30,11 @@ void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out)
 {
     const vkt_init_row *row = &b->inits[i];
     const spread s = spread_of(row);
-    const uint64_t n = vkt_shape_elements(vkt_value_of(b->g, row->param)->shape);
+    const vkt_shape shape = vkt_value_of(b->g, row->param)->shape;
+    const uint64_t n = vkt_shape_elements(shape), width = n / shape.dim[0];
     vkt_rng rng = vkt_rng_make(seed, VKT_STREAM_INIT, (uint32_t)i, 0);
     for (uint64_t k = 0; k < n; k++)
         out[k] = (float)(s.normal ? s.a + (s.b == 0 ? 0 : s.b * vkt_rng_normal(&rng))
                                   : s.a + (s.b - s.a) * (double)vkt_rng_unit(&rng));
+    for (uint64_t k = 0; k < width && row->zero_row < shape.dim[0]; k++) out[row->zero_row * width + k] = 0;
 }

@@ -75,6 +75,47 @@ vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const v
     return vkt_builder_note(b, name, "Conv1d", vkt_conv1d(b->g, x, w, bias, &conv));
 }
 
+vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
+                                   const vkt_nn_conv_transpose2d_params *p)
+{
+    if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
+    if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
+    /* torch takes the second dimension of a weight for what comes in, here too. */
+    const uint32_t fan_in = o / groups * r * s, fan_out = channels / groups * r * s;
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv_transpose2d_params conv = {
+        .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
+        .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
+        .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
+        .groups = groups,
+        .output_pad = { p->output_pad[0], or_else(p->output_pad[1], p->stride[1] ? 0 : p->output_pad[0]) }
+    };
+    return vkt_builder_note(b, name, "ConvTranspose2d", vkt_conv_transpose2d(b->g, x, w, bias, &conv));
+}
+
+vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
+                                   const vkt_nn_conv_transpose1d_params *p)
+{
+    if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
+    const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
+    const uint32_t k = p->kernel, o = p->out_channels;
+    if (!want_conv(b, name, channels, o, k, groups)) return (vkt_tensor){ 0 };
+    const uint32_t fan_in = o / groups * k, fan_out = channels / groups * k;
+    const vkt_tensor w =
+        layer_param(b, name, "weight", vkt_shape3(channels, o / groups, k), p->weight_init, fan_in, fan_out);
+    vkt_tensor bias = { 0 };
+    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const vkt_conv_transpose1d_params conv = {
+        .stride = p->stride, .pad = p->pad, .dilation = p->dilation, .groups = p->groups, .output_pad = p->output_pad
+    };
+    return vkt_builder_note(b, name, "ConvTranspose1d", vkt_conv_transpose1d(b->g, x, w, bias, &conv));
+}
+
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
     if (!want_rank(b, name, x, 2)) return (vkt_tensor){ 0 };
@@ -108,6 +149,28 @@ vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_poo
 {
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
+}
+
+vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p)
+{
+    if (b->g->status != VKT_OK || !ids.id) return (vkt_tensor){ 0 };
+    const uint32_t rows = p->num_embeddings, width = p->embedding_dim;
+    if (!rows || !width || (p->has_padding && p->padding_id >= rows)) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
+                                       "%s%s: want num_embeddings, embedding_dim, and a padding_id below "
+                                       "num_embeddings, got %u, %u and %u",
+                                       b->scope, name, rows, width, p->padding_id));
+        return (vkt_tensor){ 0 };
+    }
+    const uint32_t padding = p->has_padding ? p->padding_id : VKT_NO_PADDING;
+    const vkt_init init =
+        p->weight_init.kind == VKT_INIT_DEFAULT ? (vkt_init){ VKT_INIT_NORMAL, 0, 1 } : p->weight_init;
+    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(rows, width), init, width, rows);
+    if (!w.id) return w;
+    b->inits[b->n_inits - 1].zero_row = padding;
+    return vkt_builder_note(b, name, "Embedding",
+                            p->channels ? vkt_embedding_channels(b->g, ids, w, padding)
+                                        : vkt_embedding(b->g, ids, w, padding));
 }
 
 vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)

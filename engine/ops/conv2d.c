@@ -16,8 +16,8 @@ typedef struct dw_attr {
     uint32_t bias;      /* 1: db is the second output (no bool: see vkt_node_key) */
 } dw_attr;
 
-static vkt_conv2d_size size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
-                               const vkt_conv2d_attr *a)
+vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
+                                   const vkt_conv2d_attr *a)
 {
     return (vkt_conv2d_size){ .n4 = vkt_phys_of(y).pitch / 4,
                               .channels = x->shape.dim[1],
@@ -28,7 +28,7 @@ static vkt_conv2d_size size_of(const vkt_value *x, const vkt_value *y, const uin
                               .a = *a };
 }
 
-static vkt_result want_batch_last(vkt_infer *f, uint32_t i, const char *name)
+vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name)
 {
     const vkt_value *v = vkt_in(f, i);
     char text[80];
@@ -55,7 +55,7 @@ static vkt_result infer(vkt_infer *f)
     const vkt_conv2d_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
     char xt[80], wt[80];
-    VKT_TRY(want_batch_last(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "conv2d: want w as f32, got %s", vkt_dtype_name(w->dtype));
     const uint32_t channels = x->shape.dim[1];
     VKT_REQUIRE(
@@ -82,7 +82,8 @@ static vkt_result infer(vkt_infer *f)
 
 static void emit(const vkt_node *n, vkt_emit *e)
 {
-    const vkt_conv2d_size z = size_of(vkt_node_in(n, 0), vkt_node_out(n, 0), vkt_node_in(n, 1)->shape.dim + 2, n->attr);
+    const vkt_conv2d_size z =
+        vkt_conv2d_size_of(vkt_node_in(n, 0), vkt_node_out(n, 0), vkt_node_in(n, 1)->shape.dim + 2, n->attr);
     vkt_emit_conv2d(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
 }
 
@@ -195,7 +196,7 @@ static vkt_result dx_infer(vkt_infer *f)
 {
     const dx_attr *a = f->n->attr;
     const vkt_shape dy = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
-    VKT_TRY(want_batch_last(f, 0, "dy"));
+    VKT_TRY(vkt_conv2d_want_picture(f, 0, "dy"));
     VKT_REQUIRE(f, w.rank == 4 && w.dim[0] == dy.dim[1], VKT_E_SHAPE, "conv2d_dx: dy and w do not fit");
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(dy.dim[0], w.dim[1] * a->conv.groups, a->in[0], a->in[1]));
     return VKT_OK;
@@ -205,8 +206,8 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
 {
     const dx_attr *a = n->attr;
     const vkt_conv2d_size z =
-        size_of(vkt_node_out(n, 0), vkt_node_in(n, 0), vkt_node_in(n, 1)->shape.dim + 2, &a->conv);
-    vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->out[0]);
+        vkt_conv2d_size_of(vkt_node_out(n, 0), vkt_node_in(n, 0), vkt_node_in(n, 1)->shape.dim + 2, &a->conv);
+    vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], (vkt_tensor){ 0 }, n->out[0]);
 }
 
 static double dx_flops(const vkt_node *n)
@@ -233,8 +234,8 @@ static vkt_result dw_infer(vkt_infer *f)
 {
     const dw_attr *a = f->n->attr;
     const vkt_shape x = vkt_in(f, 0)->shape, dy = vkt_in(f, 1)->shape;
-    VKT_TRY(want_batch_last(f, 0, "x"));
-    VKT_TRY(want_batch_last(f, 1, "dy"));
+    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_picture(f, 1, "dy"));
     VKT_REQUIRE(f, x.dim[0] == dy.dim[0], VKT_E_SHAPE, "conv2d_dw: x and dy do not fit");
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape4(dy.dim[1], x.dim[1] / a->conv.groups, a->kernel[0], a->kernel[1]));
     if (a->bias) vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(dy.dim[1]));
@@ -244,7 +245,7 @@ static vkt_result dw_infer(vkt_infer *f)
 static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const dw_attr *a = n->attr;
-    const vkt_conv2d_size z = size_of(vkt_node_in(n, 0), vkt_node_in(n, 1), a->kernel, &a->conv);
+    const vkt_conv2d_size z = vkt_conv2d_size_of(vkt_node_in(n, 0), vkt_node_in(n, 1), a->kernel, &a->conv);
     vkt_emit_conv2d_dw(e, &z, n->in[0], n->in[1], n->out[0], n->out[1]);
 }
 

@@ -1,6 +1,6 @@
-/* ops/conv2d.h - a convolution's sizes, and the dispatches that compute it and its gradients. For conv2d.c and
- * linear.c: a linear layer over BATCH_LAST rows is a 1x1 convolution of 1x1 pictures. All pure, as emit is; errors go
- * to e->status. */
+/* ops/conv2d.h - a convolution's sizes, and the dispatches that compute it and its gradients. For conv2d.c,
+ * conv_transpose2d.c and linear.c: a linear layer over BATCH_LAST rows is a 1x1 convolution of 1x1 pictures. All pure,
+ * as emit is; errors go to e->status. */
 #ifndef VKT_CONV2D_H
 #define VKT_CONV2D_H
 
@@ -13,9 +13,17 @@ typedef struct vkt_conv2d_size {
     vkt_conv2d_attr a;
 } vkt_conv2d_size;
 
+/* Of x (N,C,H,W) and y (N,O,P,Q). */
+vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
+                                   const vkt_conv2d_attr *a);
+/* For infer: input i, called `name`, is f32 (N,C,H,W) with the batch last. */
+vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name);
+
 /* y = x * w + bias; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx);
+/* dx of dy; bias, which a transposed convolution has, may be {0}. */
+void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
+                        vkt_tensor dx);
 /* db may be {0}. */
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db);

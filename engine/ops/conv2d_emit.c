@@ -359,7 +359,8 @@ void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_te
     emit_product(e, &j);
 }
 
-void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor dx)
+void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
+                        vkt_tensor dx)
 {
     tile_job j = { .z = z,
                    .transposed = true,
@@ -369,6 +370,7 @@ void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vk
                    .depth = z->out_channels / z->a.groups,
                    .from = dy,
                    .w = w,
+                   .bias = bias,
                    .to = dx };
     emit_product(e, &j);
 }

@@ -34,6 +34,21 @@ vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
     return lower(g, vkt_conv2d(g, x, w, bias, &q));
 }
 
+vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                const vkt_conv_transpose1d_params *p)
+{
+    static const vkt_conv_transpose1d_params defaults;
+    if (!p) p = &defaults;
+    const vkt_conv_transpose2d_params q = { .stride = { 1, p->stride },
+                                            .pad = { 0, p->pad },
+                                            .dilation = { 1, p->dilation },
+                                            .groups = p->groups,
+                                            .output_pad = { 0, p->output_pad } };
+    x = raise(g, "conv_transpose1d", "x (N,C,L)", x);
+    w = raise(g, "conv_transpose1d", "w (C,O/groups,K)", w);
+    return lower(g, vkt_conv_transpose2d(g, x, w, bias, &q));
+}
+
 static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
 {
     static const vkt_pool1d_params none;

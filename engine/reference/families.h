@@ -4,7 +4,7 @@
 
 #include "reference/reference.h"
 
-extern const vkt_ref_op vkt_ref_matmul, vkt_ref_linear, vkt_ref_conv2d, vkt_ref_pool2d;
+extern const vkt_ref_op vkt_ref_matmul, vkt_ref_linear, vkt_ref_conv2d, vkt_ref_conv_transpose2d, vkt_ref_pool2d;
 extern const vkt_ref_op vkt_ref_relu, vkt_ref_leaky_relu, vkt_ref_elu, vkt_ref_gelu, vkt_ref_gelu_tanh, vkt_ref_silu;
 extern const vkt_ref_op vkt_ref_sigmoid, vkt_ref_tanh, vkt_ref_softplus, vkt_ref_hardswish, vkt_ref_exp, vkt_ref_log;
 extern const vkt_ref_op vkt_ref_sqrt, vkt_ref_abs, vkt_ref_clamp, vkt_ref_scale;
@@ -15,6 +15,7 @@ extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_expan
 extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_mse, vkt_ref_argmax, vkt_ref_count_correct;
 extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
+extern const vkt_ref_op vkt_ref_embedding;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam;
 
 /* Elements, as the families count them. */

@@ -80,6 +80,26 @@ typedef struct vkt_nn_conv1d_params {
 /* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
 
+typedef struct vkt_nn_conv_transpose2d_params {
+    uint32_t out_channels;
+    uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
+    uint32_t output_pad[2]; /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose2d_params;
+typedef struct vkt_nn_conv_transpose1d_params {
+    uint32_t out_channels, kernel;
+    uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
+    bool no_bias;
+    vkt_init weight_init, bias_init;
+} vkt_nn_conv_transpose1d_params;
+/* Parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d: (N,C,L).
+ * For initialisers fan_in is O/groups R S, as torch has it. */
+VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose2d_params *p);
+VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
+                                           const vkt_nn_conv_transpose1d_params *p);
+
 typedef struct vkt_nn_linear_params {
     uint32_t out_features;
     bool no_bias;
@@ -122,6 +142,16 @@ VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, 
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
+
+typedef struct vkt_nn_embedding_params {
+    uint32_t num_embeddings, embedding_dim; /* V, D */
+    bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
+    uint32_t padding_id;
+    bool channels;        /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
+    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch */
+} vkt_nn_embedding_params;
+/* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
+VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
 /* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
  * on every machine, whatever else draws. */

@@ -57,6 +57,27 @@ typedef struct vkt_conv1d_params {
  * height 1, as messages say. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
+typedef struct vkt_conv_transpose2d_params {
+    uint32_t stride[2];     /* along H and W; 0: 1 */
+    uint32_t pad[2];        /* what is cut off y on both sides */
+    uint32_t dilation[2];   /* 0: 1 */
+    uint32_t groups;        /* 0: 1 */
+    uint32_t output_pad[2]; /* added to y's size at the end: strided convolutions map several sizes to one */
+} vkt_conv_transpose2d_params;
+/* Transposed convolution, the gradient of vkt_conv2d by its input (torch: conv_transpose2d):
+ *   y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *   x (N,C,H,W), w (C,O/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
+ *   P = (H-1) stride - 2 pad + dil (R-1) + output_pad + 1, and Q likewise. output_pad is below stride or dilation.
+ * `1d`: x (N,C,L), w (C,O/groups,K) -> (N,O,Q). p may be NULL.
+ *   source: Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), chapter 4 */
+VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose2d_params *p);
+typedef struct vkt_conv_transpose1d_params {
+    uint32_t stride, pad, dilation, groups, output_pad;
+} vkt_conv_transpose1d_params;
+VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
+                                        const vkt_conv_transpose1d_params *p);
+
 typedef struct vkt_pool2d_params {
     uint32_t kernel[2];
     uint32_t stride[2]; /* 0: the kernel */
@@ -166,6 +187,18 @@ VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, 
 /* Over all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
+
+#define VKT_NO_PADDING UINT32_MAX
+/* Rows of a table by number (torch.nn.functional.embedding):
+ *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
+ *   dtable[v] = sum of dy over the places where the id is v, in their order, without atomics: the same bits in every
+ *   run. The row of `padding` gets none (VKT_NO_PADDING: there is no such row). At most 2^21 ids.
+ * `embedding_channels`: ids (B, ..), table (V, D) -> (B, D, ..) BATCH_LAST, what convolutions read; written so at once,
+ * for another pass over it would cost more than the lookup. */
+VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
+/* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
+VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
 /* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]

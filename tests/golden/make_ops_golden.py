@@ -50,6 +50,12 @@ ADAPTIVE = {
     "grows": (dict(out=[5, 3]), (2, 2, 3, 7)),
     "same": (dict(out=[4, 3]), (1, 2, 4, 3)),
 }
+CONV_TRANSPOSE = {
+    "plain": (dict(), (2, 3, 4, 5), (3, 2, 3, 2)),
+    "stride": (dict(stride=[2, 3], pad=[1, 0], output_pad=[1, 2]), (2, 3, 4, 5), (3, 4, 3, 2)),
+    "output_pad_by_dilation": (dict(dilation=[3, 2], output_pad=[2, 1]), (2, 2, 4, 3), (2, 3, 2, 3)),
+    "all": (dict(stride=[3, 2], pad=[2, 1], dilation=[1, 2], groups=2, output_pad=[1, 0]), (3, 4, 5, 3), (4, 3, 4, 2), None),
+}
 CONV1D = {
     "plain": (dict(), (2, 3, 9), (4, 3, 5)),
     "all": (dict(stride=[2], pad=[3], dilation=[2], groups=2), (3, 4, 13), (6, 2, 3), None),
@@ -69,6 +75,9 @@ def table():
                      ("adaptive_max_pool2d", ADAPTIVE), ("adaptive_avg_pool2d", ADAPTIVE)):
         for name, (attr, x) in rows.items():
             t[op + "_" + name] = (op, attr, x)
+    for name, (attr, x, w, *bias) in CONV_TRANSPOSE.items():
+        t["conv_transpose2d_" + name] = ("conv_transpose2d", attr, x, w, None if bias else (w[1],))
+    t["conv_transpose1d"] = ("conv_transpose1d", dict(stride=[2], pad=[1], output_pad=[1]), (2, 3, 7), (3, 4, 5), (4,))
     for name, (attr, x, w, *bias) in CONV1D.items():
         t["conv1d_" + name] = ("conv1d", attr, x, w, None if bias else (w[0],))
     for name, (attr, x) in POOL1D.items():
@@ -106,6 +115,10 @@ def table():
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
+    t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
+    t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
+    t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
     return t
 
 
@@ -114,6 +127,9 @@ def evaluate(op, a, x):
     stride, pad, dilation = a.get("stride"), a.get("pad", [0, 0]), a.get("dilation", [1, 1])
     if op == "conv2d":
         return F.conv2d(*x, stride or [1, 1], pad, dilation, a.get("groups", 1))
+    if op.startswith("conv_transpose"):
+        return getattr(F, op)(*x, stride or 1, a.get("pad", 0), a.get("output_pad", 0), a.get("groups", 1),
+                              a.get("dilation", 1))
     if op == "conv1d":
         return F.conv1d(*x, stride or 1, a.get("pad", 0), a.get("dilation", 1), a.get("groups", 1))
     if op.startswith("max_pool"):
@@ -130,6 +146,11 @@ def evaluate(op, a, x):
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op == "embedding":
+        y = F.embedding(x[0].long(), x[1], a.get("padding"))
+        return y.movedim(-1, 1) if a.get("channels") else y
+    if op == "index_select":
+        return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
     if op == "mse":
@@ -138,9 +159,11 @@ def evaluate(op, a, x):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels for the second input of cross-entropy."""
+    """Input k of an op, float32; labels for the second input of cross-entropy, ids for the first one of embeddings."""
     if op == "softmax_cross_entropy" and k == 1:
         return rng.integers(0, first_shape[1], shape).astype(np.float32)
+    if "bound" in attr and k == 0:
+        return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if op == "relu":
         x.flat[::5] = 0  # the gradient at 0 is 0
@@ -152,7 +175,8 @@ def record(rng, name, case, tensors):
     inputs, has_gradient = [], []
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
-        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse")))
+        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse"))
+                            and not (k == 0 and "bound" in attr))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)
@@ -174,7 +198,7 @@ def main():
     metadata = {"cases": " ".join(cases)}
     for name, case in cases.items():
         record(rng, name, case, tensors)
-        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k != "scale"}})
+        metadata[name] = json.dumps({"op": case[0], **{k: v for k, v in case[1].items() if k not in ("scale", "bound")}})
     tensors = {name: np.ascontiguousarray(t).reshape(t.shape) for name, t in tensors.items()}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(cases), "cases")

@@ -117,6 +117,16 @@ static void other_element_types_are_refused(void **state)
     X(mlp_width, VKT_E_UNSUPPORTED, "129", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 129, 4), NONE }, 1)) \
     X(mlp_bias, VKT_E_SHAPE, "bias", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 5, 4), F(1, 4) }, 1)) \
     X(linear_bias, VKT_E_SHAPE, "bias", vkt_linear(g, F(2, 3, 4), F(2, 5, 4), F(1, 4))) \
+    X(conv_transpose2d_channels, VKT_E_SHAPE, "(C,O/groups,R,S)", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 2, 3, 1, 1), NONE, NULL)) \
+    X(conv_transpose2d_bias, VKT_E_SHAPE, "bias", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), F(1, 3), NULL)) \
+    X(conv_transpose2d_output_pad, VKT_E_ARG, "output_pad", \
+      vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), NONE, \
+                           &(vkt_conv_transpose2d_params){ .stride = { 2, 2 }, .output_pad = { 1, 2 } })) \
+    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no picture", \
+      vkt_conv_transpose2d(g, P(2, 3, 1, 1), F(4, 3, 2, 2, 2), NONE, \
+                           &(vkt_conv_transpose2d_params){ .pad = { 1, 1 } })) \
     X(conv1d_rank, VKT_E_SHAPE, "conv1d: want x", vkt_conv1d(g, F(2, 2, 3), F(3, 1, 1, 1), NONE, NULL)) \
     X(conv1d_weights, VKT_E_SHAPE, "conv1d: want w", vkt_conv1d(g, F(3, 2, 3, 4), F(2, 1, 3), NONE, NULL)) \
     X(max_pool1d_rank, VKT_E_SHAPE, "max_pool1d", vkt_max_pool1d(g, F(2, 2, 3), NULL)) \
@@ -158,6 +168,12 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(embedding_rank, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(4, 1, 2, 3, 4), F(4, 9, 2, 3, 4), VKT_NO_PADDING)) \
+    X(embedding_scalar, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(1, 4), F(0, 0), VKT_NO_PADDING)) \
+    X(embedding_channels, VKT_E_SHAPE, "channels", vkt_embedding_channels(g, U(2, 4, 3), F(3, 9, 2, 3), 0)) \
+    X(embedding_layout, VKT_E_ARG, "by rows", vkt_embedding(g, vkt_input(g, "u", VKT_U32, VKT_BATCH_LAST, S(2, 4, 3)), F(2, 9, 2), 0)) \
+    X(embedding_ids, VKT_E_UNSUPPORTED, "at most", vkt_embedding(g, U(2, 2048, 1025), F(2, 9, 2), 0)) \
+    X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \
     X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
     X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \
     X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \

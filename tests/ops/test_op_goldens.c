@@ -77,6 +77,26 @@ static vkt_tensor conv1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_conv1d(g, in[0], in[1], in[2], &p);
 }
 
+static vkt_tensor conv_transpose2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_conv_transpose2d_params p = { .groups = (uint32_t)golden_number(a, "groups", 0) };
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
+    golden_pair(a, "output_pad", p.output_pad);
+    return vkt_conv_transpose2d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor conv_transpose1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_conv_transpose1d_params p = { .stride = single(a, "stride"),
+                                            .pad = single(a, "pad"),
+                                            .dilation = single(a, "dilation"),
+                                            .groups = (uint32_t)golden_number(a, "groups", 0),
+                                            .output_pad = single(a, "output_pad") };
+    return vkt_conv_transpose1d(g, in[0], in[1], in[2], &p);
+}
+
 static vkt_pool1d_params pool1d(const json_t *a)
 {
     return (vkt_pool1d_params){ .kernel = single(a, "kernel"),
@@ -173,19 +193,35 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_mse(g, in[0], in[1]);
 }
 
+/* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
+static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);
+    return golden_flag(a, "channels") ? vkt_embedding_channels(g, in[0], in[1], padding)
+                                      : vkt_embedding(g, in[0], in[1], padding);
+}
+
+static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_index_select(g, in[1], in[0]);
+}
+
 static const struct {
     const char *name;
     vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
     uint32_t n_in;
-    bool pictures; /* the first input is BATCH_LAST */
-    bool labels;   /* the second one holds integers */
-    bool several;  /* the function makes several nodes: no row of its own, so no reference, and no harness */
+    bool pictures;     /* the first input is BATCH_LAST */
+    uint32_t integers; /* bit k: input k is u32 */
+    bool several;      /* the function makes several nodes: no row of its own, so no reference, and no harness */
 } builders[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
     { "avg_pool2d", avg_pool2d, 1, .pictures = true },
     { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .pictures = true },
     { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .pictures = true },
+    { "conv_transpose2d", conv_transpose2d, 3, .pictures = true },
+    { "conv_transpose1d", conv_transpose1d, 3, .pictures = true, .several = true },
     { "conv1d", conv1d, 3, .pictures = true, .several = true },
     { "max_pool1d", max_pool1d, 1, .pictures = true, .several = true },
     { "avg_pool1d", avg_pool1d, 1, .pictures = true, .several = true },
@@ -200,8 +236,10 @@ static const struct {
     { "mul", mul, 2 },
     { "sum", sum, 1 },
     { "mean", mean, 1 },
-    { "softmax_cross_entropy", softmax_cross_entropy, 2, .labels = true },
+    { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
+    { "embedding", embedding, 2, .integers = 1 },
+    { "index_select", index_select, 2, .integers = 1 },
 };
 
 static size_t builder_of(const json_t *attr)
@@ -237,7 +275,7 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
     for (uint32_t k = 0; k < builders[b].n_in; k++) {
         add_input(s, name, k, builders[b].pictures && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
-                  builders[b].labels && k == 1 ? VKT_U32 : VKT_F32);
+                  builders[b].integers >> k & 1 ? VKT_U32 : VKT_F32);
         in[k] = s->in[k].t;
     }
     const vkt_tensor out = builders[b].build(s->g, in, attr);

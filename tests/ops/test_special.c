@@ -349,6 +349,48 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* ids over a table of 3 rows, one of which is frequent enough for whole blocks of 64, one the padding; and ids that are
+ * none. Gradients are whole numbers: their sums are exact. */
+static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { V = 3, D = 4, B = 50, L = 20, N = B * L, PADDING = 2 };
+    static const uint32_t kinds[] = { 1, 1, 3, 1, PADDING, 1, 0xffffffffu, 1, 0, 1, 1, 1 };
+    static uint32_t ids[N];
+    static float dy[N * D], y[N * D];
+    float table[V * D], got[V * D], want[V * D] = { 0 };
+    for (uint32_t i = 0; i < V * D; i++) table[i] = (float)i + 1;
+    for (uint32_t i = 0; i < N; i++) {
+        ids[i] = kinds[i % VKT_COUNT(kinds)];
+        for (uint32_t d = 0; d < D; d++) {
+            dy[i * D + d] = (float)(i % 97 + d);
+            if (ids[i] < V && ids[i] != PADDING) want[ids[i] * D + d] += dy[i * D + d];
+        }
+    }
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_shape2(V, D));
+    const vkt_tensor at = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(B, L));
+    const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(B, L, D));
+    const vkt_tensor out = vkt_embedding(g, at, t, PADDING);
+    vkt_tensor dt;
+    OK(vkt_gradients(g, &out, &seed, 1, &t, 1, &dt));
+    vkt_keep(g, out);
+    vkt_keep(g, dt);
+    OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, t, table, sizeof table));
+    OK(vkt_program_write(p, at, ids, sizeof ids));
+    OK(vkt_program_write(p, seed, dy, sizeof dy));
+    OK(vkt_program_run(p, NULL, NULL));
+    read_f32(p, g, out, y);
+    read_f32(p, g, dt, got);
+    for (uint32_t i = 0; i < N * D; i++) assert_true(y[i] == (ids[i / D] < V ? table[ids[i / D] * D + i % D] : 0));
+    for (uint32_t i = 0; i < V * D; i++) assert_true(got[i] == want[i]);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 /* The same of tables of whole numbers: rows of 4 and of 3, of 32 and of 16 bits; nothing beyond a row is written. */
 static void ids_outside_the_table_are_zeros(void **state)
 {
@@ -401,6 +443,7 @@ int main(void)
         cmocka_unit_test(dropout_of_all_or_nothing),
         cmocka_unit_test(an_epoch_is_gathered_from_arrays),
         cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(frequent_rows_padding_and_wrong_ids_of_an_embedding),
         cmocka_unit_test(ids_outside_the_table_are_zeros),
         cmocka_unit_test(nothing_leaks),
     };

@@ -2,6 +2,7 @@
 #include "train/rig.h"
 
 #include <jansson.h>
+#include <math.h>
 
 #include "base/file.h"
 #include "nn/builder.h"
@@ -52,17 +53,66 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_avg_pool2d(b, x, 2)), vkt_shape4(2, 3, 56, 28)));
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_global_avg_pool(b, x)), vkt_shape2(2, 3)));
 
+    const vkt_nn_conv_transpose2d_params grow = {
+        .out_channels = 5, .kernel = { 3 }, .stride = { 2 }, .pad = { 1 }, .output_pad = { 1 }, .no_bias = true
+    };
+    const vkt_shape grown = vkt_tensor_shape(g, vkt_nn_conv_transpose2d(b, "grow", x, &grow));
+    assert_true(vkt_shape_equal(grown, vkt_shape4(2, 5, 224, 114)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[0] }), vkt_shape4(3, 5, 3, 3)));
+
     x = vkt_input(g, "s", VKT_F32, VKT_ROWS, vkt_shape3(5, 6, 300));
     const vkt_nn_conv1d_params conv = { .out_channels = 4, .kernel = 5, .stride = 2, .pad = 1, .groups = 2 };
     x = vkt_nn_conv1d(b, "conv", x, &conv);
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 149)));
     x = vkt_nn_max_pool1d(b, x, &(vkt_pool1d_params){ .kernel = 2 });
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 4, 74)));
-    const vkt_tensor w = { g->params[0] };
+    const vkt_tensor w = { g->params[1] };
     assert_string_equal(vkt_tensor_name(g, w), "conv.weight");
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, w), vkt_shape3(4, 3, 5)));
-    assert_int_equal(vkt_nn_parameters(b), 4 * 3 * 5 + 4);
+    assert_int_equal(vkt_nn_parameters(b), 3 * 5 * 3 * 3 + 4 * 3 * 5 + 4);
+    const vkt_nn_conv_transpose1d_params up = { .out_channels = 6, .kernel = 4, .stride = 2, .pad = 1, .groups = 2 };
+    x = vkt_nn_conv_transpose1d(b, "up", x, &up);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape3(5, 6, 148)));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[3] }), vkt_shape3(4, 3, 4)));
     assert_int_equal(vkt_graph_status(g), VKT_OK);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
+/* torch's initial values: N(0, 1), but for the padding's row. */
+static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
+{
+    (void)state;
+    enum { V = 500, D = 6, PADDING = 3 };
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    static float w[V * D];
+    double sum = 0, squares = 0;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    const vkt_tensor ids = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(5, 7));
+    vkt_nn_embedding_params p = { .num_embeddings = V, .embedding_dim = D, .has_padding = true, .padding_id = PADDING };
+    const vkt_shape rows = vkt_tensor_shape(g, vkt_nn_embedding(b, "words", ids, &p));
+    assert_true(vkt_shape_equal(rows, vkt_shape3(5, 7, D)));
+    assert_string_equal(vkt_tensor_name(g, (vkt_tensor){ g->params[0] }), "words.weight");
+    vkt_builder_draw(b, 0, 1, w);
+    for (uint32_t i = 0; i < V * D; i++) {
+        assert_int_equal(w[i] == 0, i / D == PADDING);
+        sum += (double)w[i];
+        squares += (double)w[i] * (double)w[i];
+    }
+    assert_true(fabs(sum / (V * D)) < 4 / sqrt(V * D) && fabs(squares / (V * D) - 1) < 4 * sqrt(2.0 / (V * D)));
+    p.channels = true;
+    const vkt_shape channels = vkt_tensor_shape(g, vkt_nn_embedding(b, "letters", ids, &p));
+    assert_true(vkt_shape_equal(channels, vkt_shape3(5, D, 7)));
+    p.padding_id = V;
+    vkt_test_expect_errors(true);
+    vkt_nn_embedding(b, "wrong", ids, &p);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+    vkt_test_error_says("padding_id");
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     vkt_test_no_messages_and_no_leaks();
@@ -145,7 +195,7 @@ static void activations_are_layers(void **state)
     assert_int_equal(vkt_nn_summary(b, "activations", &summary), VKT_OK);
     assert_non_null(strstr(summary, "LeakyReLU"));
     assert_non_null(strstr(summary, "each (PReLU)"));
-    vkt_text_release(&h, summary);
+    vkt_text_release(&summary);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);
     vkt_test_no_messages_and_no_leaks();
@@ -157,6 +207,7 @@ int main(void)
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
         cmocka_unit_test(pools_and_sequences_have_torchs_shapes),
         cmocka_unit_test(activations_are_layers),
+        cmocka_unit_test(an_embedding_starts_normal_with_a_row_of_zeros),
         rig_test(initial_values_want_a_store_of_the_same_shapes),
         rig_test(a_trace_is_json_whatever_the_model_is_called),
     };

@@ -1,0 +1,106 @@
+// embedding.comp - y[p][d] = table[ids[p]][d], 0 where ids[p] is no row: what is outside is never read
+//   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last: a lane takes four samples; 0 past the batch.
+//   WIDE: rows are whole vec4s; CHANNELS then transposes 4x4 numbers in registers. Otherwise four numbers of y a lane, one by one.
+// grid: x over vec4s of y in contiguous shares; CHANNELS: x over (l, four samples), y over chunks of features, with strides.
+// Deterministic: a copy.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/embedding.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = EMBEDDING_SPEC_KEEP) const uint KEEP = 0;
+layout(binding = EMBEDDING_IDS, std430) readonly buffer Ids { uint ids[]; };
+#ifdef WIDE
+VKT_IN4(EMBEDDING_TABLE, table4);
+#else
+layout(binding = EMBEDDING_TABLE, std430) readonly buffer Table { float table[]; };
+#endif
+#ifdef CHANNELS
+layout(binding = EMBEDDING_Y, std430) buffer Y4 { vec4 y4[]; };
+#else
+layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
+#endif
+
+bool is_here(uint row) { return row >= pc.row_begin && row < pc.row_end; }
+
+#ifdef CHANNELS
+// Numbers d .. d + 3 of a row of the window; of those past its end, the last.
+vec4 numbers(uint row, uint d)
+{
+#ifdef WIDE
+    return LOAD4(table4, (row * pc.width + d) / 4);
+#else
+    vec4 v;
+    [[unroll]] for (uint j = 0; j < 4; j++) v[j] = table[row * pc.width + min(d + j, pc.width - 1)];
+    return v;
+#endif
+}
+
+void main()
+{
+    const uint columns = pc.per_sample * pc.pitch4, end = pc.feature + pc.features, chunk = 4 * EMBEDDING_CHUNK;
+    for (uint i = gl_GlobalInvocationID.x; i < columns; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        uint row[4];
+        bvec4 here;
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            const uint b = i % pc.pitch4 * 4 + k;
+            row[k] = b < pc.batch ? ids[b * pc.per_sample + i / pc.pitch4] : 0xffffffffu;
+            here[k] = is_here(row[k]);
+            row[k] = here[k] ? row[k] - pc.row_begin : 0u;
+        }
+        for (uint c = pc.feature + gl_WorkGroupID.y * chunk; c < end; c += gl_NumWorkGroups.y * chunk)
+            for (uint d = c; d < min(c + chunk, end); d += 4) {
+                vec4 v[4];
+                [[unroll]] for (uint k = 0; k < 4; k++) v[k] = numbers(row[k], d);
+                [[unroll]] for (uint j = 0; j < 4; j++) {
+                    const uint o = (d + j - pc.feature) * columns + i;
+                    if (d + j < end)
+                        y4[o] = mix(KEEP != 0 ? y4[o] : vec4(0.0), vec4(v[0][j], v[1][j], v[2][j], v[3][j]), here);
+                }
+            }
+    }
+}
+#elif defined(WIDE)
+void main()
+{
+    const uint width4 = pc.width / 4;
+    const uvec2 share = share_of(pc.positions * width4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        const uint row = ids[pc.first + i / width4];
+        const bool here = is_here(row);
+        const vec4 v = LOAD4(table4, here ? (row - pc.row_begin) * width4 + i % width4 : 0u);
+        if (here || KEEP == 0) y4[i] = mix(vec4(0.0), v, bvec4(here));
+    }
+}
+#else
+layout(binding = EMBEDDING_Y, std430) writeonly buffer Y1 { float y[]; };
+
+void main()
+{
+    const uint n = pc.positions * pc.width;
+    const uvec2 share = share_of((n + 3) / 4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        vec4 v = vec4(0.0);
+        bvec4 here = bvec4(false);
+        uint p = 4 * i / pc.width, d = 4 * i % pc.width;
+        [[unroll]] for (uint j = 0; j < 4; j++)
+            if (4 * i + j < n) {
+                const uint row = ids[pc.first + p];
+                here[j] = is_here(row);
+                if (here[j]) v[j] = table[(row - pc.row_begin) * pc.width + d];
+                d++;
+                if (d == pc.width) {
+                    d = 0;
+                    p++;
+                }
+            }
+        if (KEEP == 0 && 4 * i + 4 <= n) y4[i] = v;
+        else
+            [[unroll]] for (uint j = 0; j < 4; j++)
+                if (4 * i + j < n && (here[j] || KEEP == 0)) y[4 * i + j] = v[j];
+    }
+}
+#endif
