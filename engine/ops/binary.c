@@ -55,26 +55,46 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor a, vkt_tensor
     return vkt_apply(g, op, (vkt_tensor[]){ a, b }, 2, NULL, NULL);
 }
 
-/* Draws n shapes that broadcast, one of them whole. */
+/* Draws n <= 3 shapes that broadcast, one of them whole. */
 static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
 {
-    const uint32_t rank = vkt_rng_range(r, 0, 4), how = vkt_rng_range(r, 0, 3), first = vkt_rng_range(r, 0, n - 1);
-    vkt_shape s = { .rank = rank };
+    const uint32_t rank = vkt_rng_range(r, 0, 4);
+    vkt_shape s = { .rank = rank }, drawn[3] = { { 0 } };
     for (uint32_t i = 0; i < rank; i++) s.dim[i] = vkt_rng_range(r, 1, i == 0 ? 19 : 9);
+    const uint32_t how = vkt_rng_range(r, 0, 3);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t cut = how == 0 || k == 0 ? 0 : vkt_rng_range(r, 0, rank); /* leading dimensions left out */
-        vkt_shape *x = &in[(first + k) % n];
-        *x = (vkt_shape){ .rank = rank - cut };
-        for (uint32_t i = 0; i < x->rank; i++) x->dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + cut];
+        drawn[k].rank = rank - cut;
+        for (uint32_t i = 0; i < drawn[k].rank; i++)
+            drawn[k].dim[i] = how && vkt_rng_range(r, 0, 2) == 0 ? 1 : s.dim[i + cut];
     }
+    const uint32_t first = vkt_rng_range(r, 0, n - 1);
+    for (uint32_t k = 0; k < n; k++) in[k] = drawn[(first + k) % n];
 }
 
-static void draw_pair(vkt_rng *r, vkt_case *c, float a_lo, float a_hi, float b_lo, float b_hi)
+typedef struct range {
+    float lo, hi;
+} range;
+
+/* An operand of few elements gets gradients that are sums of many terms, of which one may be small beside its terms:
+ * then all is drawn so that terms have one sign. */
+static bool is_summed(const vkt_shape *in, uint32_t n)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        least = VKT_MIN(least, vkt_shape_elements(in[k]));
+        most = VKT_MAX(most, vkt_shape_elements(in[k]));
+    }
+    return least < 16 && most > least;
+}
+
+static void draw_pair(vkt_rng *r, vkt_case *c, const range any[2], const range one_sign[2])
 {
     vkt_shape in[2];
     draw_shapes(r, in, 2);
-    vkt_case_f32(c, vkt_draw_layout(r), in[0], a_lo, a_hi);
-    vkt_case_f32(c, vkt_draw_layout(r), in[1], b_lo, b_hi);
+    c->one_sign = is_summed(in, 2);
+    const range *from = c->one_sign ? one_sign : any;
+    for (uint32_t k = 0; k < 2; k++) vkt_case_f32(c, vkt_draw_layout(r), in[k], from[k].lo, from[k].hi);
 }
 
 #define EMIT(name, number)                                  \
@@ -83,9 +103,8 @@ static void draw_pair(vkt_rng *r, vkt_case *c, float a_lo, float a_hi, float b_l
         emit(n, e, number);                                 \
     }
 
-#define BINARY_ROW                                                                                          \
-    .min_in = 2, .max_in = 2, .cheap = true, .diff = 3, .half_when = is_flat, .flops = vkt_flops_an_output, \
-    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0)
+#define BINARY_ROW .min_in = 2, .max_in = 2, .cheap = true, .diff = 3, .flops = vkt_flops_an_output
+#define HALF_WHEN_FLAT .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), .half_when = is_flat
 
 /* ---- gradients that take dy, a and b ---- */
 
@@ -150,7 +169,7 @@ static void add_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 static void product_sample(vkt_rng *r, vkt_case *c)
 {
-    draw_pair(r, c, -3, 3, -3, 3);
+    draw_pair(r, c, (const range[]){ { -3, 3 }, { -3, 3 } }, (const range[]){ { 0.5f, 3 }, { 0.5f, 3 } });
 }
 
 #define SUM_TOLERANCE                                                                                          \
@@ -160,6 +179,7 @@ static void product_sample(vkt_rng *r, vkt_case *c)
 
 const vkt_op vkt_op_add = { .name = "add",
                             BINARY_ROW,
+                            HALF_WHEN_FLAT,
                             .in_place = 3,
                             .infer = infer_broadcast,
                             .emit = add_emit,
@@ -183,6 +203,7 @@ static void sub_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 const vkt_op vkt_op_sub = { .name = "sub",
                             BINARY_ROW,
+                            HALF_WHEN_FLAT,
                             .in_place = 3,
                             .infer = infer_broadcast,
                             .emit = sub_emit,
@@ -206,6 +227,7 @@ static void mul_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 const vkt_op vkt_op_mul = { .name = "mul",
                             BINARY_ROW,
+                            HALF_WHEN_FLAT,
                             .in_place = 3,
                             .infer = infer_broadcast,
                             .emit = mul_emit,
@@ -233,11 +255,12 @@ static void div_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 static void div_sample(vkt_rng *r, vkt_case *c)
 {
-    draw_pair(r, c, -3, 3, 0.5f, 3);
+    draw_pair(r, c, (const range[]){ { -3, 3 }, { 0.5f, 3 } }, (const range[]){ { 0.5f, 3 }, { 0.5f, 3 } });
 }
 
 const vkt_op vkt_op_div = { .name = "div",
                             BINARY_ROW,
+                            HALF_WHEN_FLAT,
                             .in_place = 3,
                             .infer = infer_broadcast,
                             .emit = div_emit,
@@ -283,6 +306,7 @@ static void maximum_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *
 
 const vkt_op vkt_op_minimum = { .name = "minimum",
                                 BINARY_ROW,
+                                HALF_WHEN_FLAT,
                                 .in_place = 3,
                                 .infer = infer_broadcast,
                                 .emit = minimum_emit,
@@ -293,6 +317,7 @@ const vkt_op vkt_op_minimum = { .name = "minimum",
 
 const vkt_op vkt_op_maximum = { .name = "maximum",
                                 BINARY_ROW,
+                                HALF_WHEN_FLAT,
                                 .in_place = 3,
                                 .infer = infer_broadcast,
                                 .emit = maximum_emit,
@@ -317,11 +342,12 @@ static void pow_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 static void pow_sample(vkt_rng *r, vkt_case *c)
 {
-    draw_pair(r, c, 0.25f, 3, -3, 3);
+    draw_pair(r, c, (const range[]){ { 0.25f, 3 }, { -3, 3 } }, (const range[]){ { 1.25f, 3 }, { 0.5f, 3 } });
 }
 
 const vkt_op vkt_op_pow = { .name = "pow",
                             BINARY_ROW,
+                            HALF_WHEN_FLAT,
                             .in_place = 3,
                             .infer = infer_broadcast,
                             .emit = pow_emit,
@@ -386,6 +412,7 @@ static void prelu_sample(vkt_rng *r, vkt_case *c)
                                                             vkt_rng_range(r, 1, 13), vkt_rng_range(r, 1, 11));
     const bool one = vkt_rng_range(r, 0, 2) == 0;
     const vkt_shape per_channel = x.rank == 2 ? vkt_shape1(x.dim[1]) : vkt_shape3(x.dim[1], 1, 1);
+    c->one_sign = true;
     vkt_case_f32(c, vkt_draw_layout(r), x, -2, 2);
     vkt_case_f32(c, VKT_ROWS, one ? vkt_shape1(1) : per_channel, -1, 1);
 }
@@ -453,6 +480,7 @@ static void where_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_shape in[3];
     draw_shapes(r, in, 3);
+    c->one_sign = is_summed(in, 3);
     vkt_case_u32(c, vkt_draw_layout(r), in[0], 2);
     vkt_case_f32(c, vkt_draw_layout(r), in[1], -3, 3);
     vkt_case_f32(c, vkt_draw_layout(r), in[2], -3, 3);

@@ -207,6 +207,53 @@ static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t 
     return vkt_index_select(g, in[1], in[0]);
 }
 
+#define UNARY(name)                                                                \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        (void)a;                                                                   \
+        return vkt_##name(g, in[0]);                                               \
+    }
+#define UNARY_WITH(name, ...)                                                      \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        return vkt_##name(g, in[0], __VA_ARGS__);                                  \
+    }
+#define BINARY(name)                                                               \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        (void)a;                                                                   \
+        return vkt_##name(g, in[0], in[1]);                                        \
+    }
+#define NUMBER(key) (float)golden_number(a, key, 0)
+UNARY(gelu)
+UNARY(gelu_tanh)
+UNARY(silu)
+UNARY(sigmoid)
+UNARY(tanh)
+UNARY(hardswish)
+UNARY(exp)
+UNARY(log)
+UNARY(sqrt)
+UNARY(abs)
+UNARY_WITH(leaky_relu, NUMBER("slope"))
+UNARY_WITH(elu, NUMBER("alpha"))
+UNARY_WITH(softplus, NUMBER("beta"), NUMBER("threshold"))
+UNARY_WITH(clamp, NUMBER("min"), NUMBER("max"))
+UNARY_WITH(scale, NUMBER("factor"), NUMBER("shift"))
+UNARY_WITH(masked_fill, in[1], NUMBER("value"))
+BINARY(sub)
+BINARY(div)
+BINARY(minimum)
+BINARY(maximum)
+BINARY(pow)
+BINARY(prelu)
+
+static vkt_tensor where_(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_where(g, in[0], in[1], in[2]);
+}
+
 static const struct {
     const char *name;
     vkt_tensor (*build)(vkt_graph *g, const vkt_tensor *in, const json_t *attr);
@@ -240,6 +287,29 @@ static const struct {
     { "mse", mse, 2 },
     { "embedding", embedding, 2, .integers = 1 },
     { "index_select", index_select, 2, .integers = 1 },
+    { "gelu", gelu_, 1 },
+    { "gelu_tanh", gelu_tanh_, 1 },
+    { "silu", silu_, 1 },
+    { "sigmoid", sigmoid_, 1 },
+    { "tanh", tanh_, 1 },
+    { "hardswish", hardswish_, 1 },
+    { "exp", exp_, 1 },
+    { "log", log_, 1 },
+    { "sqrt", sqrt_, 1 },
+    { "abs", abs_, 1 },
+    { "leaky_relu", leaky_relu_, 1 },
+    { "elu", elu_, 1 },
+    { "softplus", softplus_, 1 },
+    { "clamp", clamp_, 1 },
+    { "scale", scale_, 1 },
+    { "sub", sub_, 2 },
+    { "div", div_, 2 },
+    { "minimum", minimum_, 2 },
+    { "maximum", maximum_, 2 },
+    { "pow", pow_, 2 },
+    { "prelu", prelu_, 2, .several = true },
+    { "where", where_, 3, .integers = 1 },
+    { "masked_fill", masked_fill_, 2, .integers = 2, .several = true },
 };
 
 static size_t builder_of(const json_t *attr)
