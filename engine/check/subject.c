@@ -157,7 +157,7 @@ static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
     s->t = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5000) : 0;
     s->key = vkt_rng_u32(r) | (uint64_t)vkt_rng_u32(r) << 32;
-    if (op->side_effect) { /* an optimizer: the clock advances by its betas */
+    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock advances by its betas */
         memcpy(&s->g->optimizer, s->c.attr, sizeof s->g->optimizer);
         s->g->has_optimizer = true;
     }

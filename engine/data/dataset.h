@@ -15,6 +15,11 @@ static inline bool vkt_is_sequence(vkt_row_type t)
  * data set's. On failure all stay the caller's. `h` is resolved. */
 vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, void *features, vkt_dataset **out);
 
+/* A data set with `features` (n rows, from vkt_alloc, the data set's from now on) that has all else of the rows
+ * rows[0] .. rows[n-1] of `ds`, NULL: 0 .. n-1. On failure `features` stays the caller's. */
+vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, void *features,
+                              vkt_dataset **out);
+
 /* The resolved host that the data set was made with; lives as long as the data set. */
 const vkt_host *vkt_dataset_host(const vkt_dataset *ds);
 

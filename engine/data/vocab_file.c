@@ -11,7 +11,7 @@
 
 static bool is_escaped(unsigned char c)
 {
-    return c <= ' ' || c == 127 || c == '%';
+    return c <= ' ' || c >= 127 || c == '%';
 }
 
 static void add_escaped(vkt_text *t, const char *s)

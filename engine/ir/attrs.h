@@ -55,6 +55,24 @@ typedef struct vkt_scale_attr {
     float scale, shift;
 } vkt_scale_attr;
 
+typedef struct vkt_batch_norm_attr {
+    float eps;
+    uint32_t given; /* of a gradient: mean and variance were given, and are constants */
+} vkt_batch_norm_attr;
+
+/* x in rows is (samples, groups, channels, inner), and a row one group of a sample. */
+typedef struct vkt_row_norm_attr {
+    uint32_t groups, channels, inner;
+    uint32_t rms; /* no mean is taken out */
+    float eps;
+} vkt_row_norm_attr;
+
+typedef struct vkt_running_stats_attr {
+    uint32_t batch, positions; /* of the batch that the new statistics are of: numbers of a channel, padding included */
+    uint32_t unbiased;
+    float momentum; /* of the new ones */
+} vkt_running_stats_attr;
+
 /* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;

@@ -7,13 +7,13 @@
  *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
  *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact),
- * and in half precision vktrain.loss_scale: scale, good steps, skipped steps */
+ * in half precision vktrain.loss_scale: scale, good steps, skipped steps; and texts that were attached (attach.c) */
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/numbers.h"
 #include "io/checkpoint.h"
 #include "train/trainer.h"
 
@@ -78,56 +78,38 @@ static void add_parts(state *s, const char *prefix, const float *values)
     }
 }
 
-/* Numbers are written and read with a decimal point in every locale. */
-typedef struct numbers {
-    locale_t ours, before; /* of this thread */
-} numbers;
-
-static numbers numbers_begin(void)
-{
-    const locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    return (numbers){ c, c ? uselocale(c) : c };
-}
-
-static void numbers_end(numbers n)
-{
-    if (!n.ours) return;
-    uselocale(n.before);
-    freelocale(n.ours);
-}
-
 /* What must be equal for a resumed run to go on as if it had never stopped. */
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
     static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
-    const numbers locale = numbers_begin();
+    const vkt_numbers locale = vkt_numbers_begin();
     snprintf(out, TEXT_ROOM,
              "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
              "%a beta2 %a eps %a%s",
              t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
              (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
              (double)o->eps, precisions[t->params.precision]);
-    numbers_end(locale);
+    vkt_numbers_end(locale);
 }
 
 static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
-    const numbers locale = numbers_begin();
+    const vkt_numbers locale = vkt_numbers_begin();
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t,
              p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
              p->best_epoch, p->since_best, p->stopped);
-    numbers_end(locale);
+    vkt_numbers_end(locale);
 }
 
 static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     vkt_loss_scale l;
     VKT_TRY(vkt_store_get_loss_scale(t->store, &l));
-    const numbers locale = numbers_begin();
+    const vkt_numbers locale = vkt_numbers_begin();
     snprintf(out, TEXT_ROOM, "%a %u %u", (double)l.scale, l.good_steps, l.skipped);
-    numbers_end(locale);
+    vkt_numbers_end(locale);
     return VKT_OK;
 }
 
@@ -136,23 +118,23 @@ static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_sc
 {
     *l = (vkt_loss_scale){ .scale = 0 };
     if (t->params.precision != VKT_PRECISION_F16) return true;
-    const numbers locale = numbers_begin();
+    const vkt_numbers locale = vkt_numbers_begin();
     const int n = text ? sscanf(text, "%a %" SCNu32 " %" SCNu32, &l->scale, &l->good_steps, &l->skipped) : 0;
-    numbers_end(locale);
+    vkt_numbers_end(locale);
     return n == 3;
 }
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
     int stopped = 0;
-    const numbers locale = numbers_begin();
+    const vkt_numbers locale = vkt_numbers_begin();
     const int n = text ? sscanf(text,
                                 "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
                                 " %" SCNu32 " %d",
                                 seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
                                 &p->best, &p->best_epoch, &p->since_best, &stopped)
                        : 0;
-    numbers_end(locale);
+    vkt_numbers_end(locale);
     p->stopped = stopped != 0;
     if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
     return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
@@ -188,7 +170,10 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
                               { "vktrain.position", position },
                               { "vktrain.loss_scale", scale } };
     const size_t n_meta = t->params.precision == VKT_PRECISION_F16 ? 3 : 2;
-    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, meta, n_meta);
+    vkt_meta *all = NULL;
+    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, meta, n_meta, &all);
+    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, all, n_meta + t->attached.n);
+    vkt_free(&t->host, all);
     state_free(&s);
     return r;
 }
@@ -315,7 +300,10 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     VKT_TRY(state_alloc(t, 0, &s));
     vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, s.part[0]);
     add_parts(&s, "", s.part[0]);
-    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, NULL, 0);
+    vkt_meta *all = NULL;
+    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);
+    if (r == VKT_OK) r = vkt_safetensors_write(&t->host, path, s.blobs, s.n_blobs, all, t->attached.n);
+    vkt_free(&t->host, all);
     state_free(&s);
     return r;
 }

@@ -126,6 +126,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_builder_destroy(&t->builder);
     vkt_graph_destroy(&t->g);
     vkt_history_free(&t->history);
+    vkt_attachments_free(&h, &t->attached);
     vkt_free(&h, t->name);
     vkt_free(&h, t->summary);
     vkt_free(&h, t->weights);

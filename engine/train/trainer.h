@@ -3,6 +3,7 @@
 #define VKT_TRAINER_H
 
 #include "ir/ir.h"
+#include "io/safetensors.h"
 #include "train/feed.h"
 #include "train/history.h"
 #include "vktrain/train.h"
@@ -33,6 +34,16 @@ typedef struct vkt_position {
     bool stopped;        /* early stopping has ended the run */
 } vkt_position;
 
+/* Texts that go into files, as metadata: see attach.c. */
+typedef struct vkt_attachments {
+    vkt_meta *items; /* their texts are owned */
+    size_t n, cap;
+} vkt_attachments;
+void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
+/* `own` (n of them, may be NULL) and then what is attached, for the call of a writer; vkt_free frees *all alone. */
+vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
+                                vkt_meta **all);
+
 struct vkt_trainer {
     vkt_ctx *ctx;
     vkt_host host;
@@ -47,6 +58,7 @@ struct vkt_trainer {
     char *summary;
     vkt_history history;
     vkt_position at;
+    vkt_attachments attached;
     float *weights; /* room for all parameters, in the order of the store */
     float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */
     float *step_ms; /* wall times of the last steps, a ring */

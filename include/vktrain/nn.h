@@ -108,6 +108,27 @@ typedef struct vkt_nn_linear_params {
 /* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in). */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
+typedef struct vkt_nn_batch_norm_params {
+    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics). Keras: 1e-3 and 0.01 */
+    bool no_affine;      /* neither weight nor bias */
+    bool biased;         /* the running variance is the biased one (Keras 3, ONNX) */
+    bool use_running;    /* normalise with the running statistics in training too, and leave them as they are */
+} vkt_nn_batch_norm_params;
+/* Parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0; state <name>.running_mean, 0, and
+ * <name>.running_var, 1. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it evaluates. */
+VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
+
+typedef struct vkt_nn_norm_params {
+    float eps;      /* 0: the op's */
+    bool no_affine; /* neither weight nor bias */
+} vkt_nn_norm_params;
+/* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */
+VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
+/* Over groups of channels of each sample, x (N,C,...): parameters likewise, (C). */
+VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
+                                     const vkt_nn_norm_params *p);
+
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 typedef struct vkt_nn_pool2d_params {

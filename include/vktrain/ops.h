@@ -154,6 +154,34 @@ VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shif
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
+typedef struct vkt_batch_norm_params {
+    float eps;                            /* 0: 1e-5 */
+    float momentum;                       /* weight of the new statistics; 0: 0.1. Keras' 0.99 is 0.01 here */
+    vkt_tensor gamma, beta;               /* (C), or null: 1 and 0 */
+    vkt_tensor running_mean, running_var; /* (C): vkt_state; both, or neither in training */
+    bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
+    bool evaluate; /* normalise with the running statistics, and leave them alone */
+} vkt_batch_norm_params;
+/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (a ROWS input is
+ * converted): training    mean and biased variance over the real rows of the batch and all positions; gradients of x,
+ * gamma and beta go through them. Running statistics += momentum (those of the batch - running), once a run. evaluation
+ * mean and variance are the running ones; gradients treat them as constants. (Ioffe & Szegedy, Batch Normalization,
+ * 2015; PyTorch documentation of BatchNorm2d.) */
+VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
+
+/* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
+ * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5. Any layout, ROWS
+ * at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
+VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23. (Zhang & Sennrich, Root Mean Square Layer
+ * Normalization, 2019; PyTorch documentation of RMSNorm.) */
+VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
+/* The same as layer_norm for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and beta (C)
+ * or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
+VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta,
+                                  float eps);
+
 /* Same elements in logical order, new shape. Free where the batch stays (or the layout is ROWS), else a copy. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* (N, ...) -> (N, product of the rest). */

@@ -78,7 +78,8 @@ VKT_API uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word);
 VKT_API vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity,
                                     uint32_t *n);
 
-/* As a text, and back. Lines end with \n; bytes up to a blank, 127 and % are written as %XX, in capitals.
+/* As an ASCII text, and back. Lines end with \n; bytes up to a blank, from 127 on, and % are written as %XX, in
+ * capitals.
  *     vktrain-vocabulary 1 index_from=3 lower=1 words=25873
  *     filters=!"#$%25&()*+,-./:;<=>?@[\]^_`{|}~%09%0A
  *     62304 the                                                   count and word, by falling count

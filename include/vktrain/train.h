@@ -113,6 +113,14 @@ VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, 
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 
+/* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
+ * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.
+ * The same name again replaces it. VKT_E_ARG for an empty name or NULL, VKT_E_NOMEM. */
+VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
+/* What was attached to a checkpoint or weights file; vkt_text_release frees *text. VKT_E_NOT_FOUND where there is no
+ * such file or text, VKT_E_IO, VKT_E_FORMAT for none of ours. */
+VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const char *name, char **text);
+
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);

@@ -8,6 +8,7 @@
 #include "vktrain/nn.h"    /* layers */
 #include "vktrain/ops.h"   /* ops */
 #include "vktrain/optim.h" /* optimizers */
+#include "vktrain/table.h" /* tables of numbers */
 #include "vktrain/text.h"  /* texts, vocabularies */
 #include "vktrain/train.h" /* fit, evaluate, predict */
 

@@ -288,6 +288,57 @@ static vkt_tensor forward_other(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
 }
 
+static void expect_attached(rig *r, const char *path, const char *name, const char *want)
+{
+    char *text;
+    assert_int_equal(vkt_read_attachment(&r->h, path, name, &text), VKT_OK);
+    assert_string_equal(text, want);
+    vkt_text_release(&text);
+}
+
+static void attached_texts_are_in_every_file(void **state)
+{
+    rig *r = rig_of(state);
+    const char *checkpoint = vkt_temp_dir_file(&r->dir, "c"), *weights = vkt_temp_dir_file(&r->dir, "w");
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    static const char words[] = "\"words\"\n1 t\xc3\xaate\t\n";
+    for (int i = 0; i < 20; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(vkt_trainer_attach(t, name, name), VKT_OK);
+    }
+    assert_int_equal(vkt_trainer_attach(t, "vocabulary", "old"), VKT_OK);
+    assert_int_equal(vkt_trainer_attach(t, "vocabulary", words), VKT_OK);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = checkpoint });
+    assert_int_equal(vkt_trainer_save(t, weights), VKT_OK);
+    for (int i = 0; i < 2; i++) {
+        expect_attached(r, i ? weights : checkpoint, "vocabulary", words);
+        expect_attached(r, i ? weights : checkpoint, "n19", "n19");
+    }
+    vkt_trainer *again = rig_trainer(r, &p); /* files are read as ever */
+    assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
+    assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
+
+    char *text;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_read_attachment(&r->h, weights, "nothing", &text), VKT_E_NOT_FOUND);
+    vkt_test_error_says("has no text \"nothing\"");
+    assert_null(text);
+    assert_int_equal(vkt_read_attachment(&r->h, vkt_temp_dir_file(&r->dir, "none"), "n1", &text), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_read_attachment(&r->h, weights, NULL, &text), VKT_E_ARG);
+    assert_int_equal(vkt_trainer_attach(t, "", "x"), VKT_E_ARG);
+    assert_int_equal(vkt_trainer_attach(t, "x", NULL), VKT_E_ARG);
+    for (unsigned n = 1;; n++) {
+        vkt_test_fail_allocation(n);
+        const vkt_result result = vkt_trainer_attach(t, "late", "x");
+        const bool failed = vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        assert_int_equal(result, failed ? VKT_E_NOMEM : VKT_OK);
+        if (!failed) break;
+    }
+}
+
 static void weights_of_another_network_are_refused(void **state)
 {
     rig *r = rig_of(state);
@@ -319,6 +370,7 @@ int main(int argc, char **argv)
         rig_test(a_wrong_file_is_refused_and_changes_nothing),
         rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),
         rig_test(saved_weights_come_back),
+        rig_test(attached_texts_are_in_every_file),
         rig_test(weights_of_another_network_are_refused),
     };
     return cmocka_run_group_tests_name("trainer state", tests, NULL, NULL);

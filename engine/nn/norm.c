@@ -1,0 +1,82 @@
+/* nn/norm.c - layers that normalise. */
+#include "nn/builder.h"
+
+#include <stdio.h>
+
+static const vkt_init zeros = { VKT_INIT_CONSTANT, 0, 0 }, ones = { VKT_INIT_CONSTANT, 1, 0 };
+
+/* "<layer>.<part>", a parameter or a state of n numbers. */
+static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, uint32_t n, vkt_init init, bool state)
+{
+    char name[2 * VKT_NAME_MAX];
+    snprintf(name, sizeof name, "%s.%s", layer, part);
+    return state ? vkt_nn_state(b, name, vkt_shape1(n), init) : vkt_nn_param(b, name, vkt_shape1(n), init, n, n);
+}
+
+/* The size of x's dimension 1, or of its last one; 0 with an error where x has no two dimensions. */
+static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
+{
+    if (b->g->status != VKT_OK || !x.id) return 0;
+    const vkt_shape s = vkt_tensor_shape(b->g, x);
+    char text[80];
+    if (s.rank >= 2) return s.dim[last ? s.rank - 1 : 1];
+    vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want an input of rank 2 or more, got %s", b->scope,
+                                   name, vkt_shape_text(s, text)));
+    return 0;
+}
+
+vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p)
+{
+    const vkt_nn_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
+    const uint32_t channels = features_of(b, name, x, false);
+    if (!channels) return (vkt_tensor){ 0 };
+    vkt_batch_norm_params norm = { .eps = q->eps, .momentum = q->momentum, .biased = q->biased };
+    if (!q->no_affine) {
+        norm.gamma = vector(b, name, "weight", channels, ones, false);
+        norm.beta = vector(b, name, "bias", channels, zeros, false);
+    }
+    norm.running_mean = vector(b, name, "running_mean", channels, zeros, true);
+    norm.running_var = vector(b, name, "running_var", channels, ones, true);
+    norm.evaluate = !b->training || q->use_running;
+    return vkt_builder_note(b, name, "BatchNorm", vkt_batch_norm(b->g, x, &norm));
+}
+
+static const vkt_nn_norm_params usual_norm = { .eps = 0 };
+
+/* The vectors of a layer that is affine; null where it is not. */
+static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
+{
+    return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "weight", n, ones, false);
+}
+
+static vkt_tensor bias_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
+{
+    return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "bias", n, zeros, false);
+}
+
+vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p)
+{
+    const uint32_t n = features_of(b, name, x, true);
+    if (!n) return (vkt_tensor){ 0 };
+    if (!p) p = &usual_norm;
+    const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
+    return vkt_builder_note(b, name, "LayerNorm", vkt_layer_norm(b->g, x, 1, w, bias, p->eps));
+}
+
+vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p)
+{
+    const uint32_t n = features_of(b, name, x, true);
+    if (!n) return (vkt_tensor){ 0 };
+    if (!p) p = &usual_norm;
+    return vkt_builder_note(b, name, "RMSNorm", vkt_rms_norm(b->g, x, 1, weight_of(b, name, n, p), p->eps));
+}
+
+vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
+                             const vkt_nn_norm_params *p)
+{
+    const uint32_t n = features_of(b, name, x, false);
+    if (!n) return (vkt_tensor){ 0 };
+    if (!p) p = &usual_norm;
+    const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
+    return vkt_builder_note(b, name, "GroupNorm", vkt_group_norm(b->g, x, groups, w, bias, p->eps));
+}

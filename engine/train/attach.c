@@ -1,0 +1,88 @@
+/* train/attach.c - texts that travel with the weights: metadata "vktrain.text.<name>" of checkpoints and weights files.
+ */
+#include "train/trainer.h"
+
+#define PREFIX "vktrain.text."
+
+static char *key_of(const vkt_host *h, const char *name)
+{
+    char *key = vkt_alloc(h, sizeof PREFIX + strlen(name));
+    if (!key) return NULL;
+    memcpy(key, PREFIX, sizeof PREFIX - 1);
+    memcpy(key + sizeof PREFIX - 1, name, strlen(name));
+    return key;
+}
+
+/* Metadata lends its texts as const; these are ours. */
+static void free_text(const vkt_host *h, const char *text)
+{
+    vkt_free(h, (void *)(uintptr_t)text);
+}
+
+void vkt_attachments_free(const vkt_host *h, vkt_attachments *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        free_text(h, a->items[i].key);
+        free_text(h, a->items[i].value);
+    }
+    vkt_free(h, a->items);
+    *a = (vkt_attachments){ 0 };
+}
+
+vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
+                                vkt_meta **all)
+{
+    *all = vkt_alloc_array(h, n + a->n + 1, sizeof **all);
+    if (!*all) return vkt_fail_nomem(h, "metadata", (n + a->n + 1) * sizeof **all);
+    if (n) memcpy(*all, own, n * sizeof **all);
+    if (a->n) memcpy(*all + n, a->items, a->n * sizeof **all);
+    return VKT_OK;
+}
+
+vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text)
+{
+    const vkt_host *h = &t->host;
+    vkt_attachments *a = &t->attached;
+    if (!name || !*name || !text) return vkt_fail(h, VKT_E_ARG, "attach: want a name and a text, got none");
+    VKT_TRY(vkt_grow(h, &a->items, a->n, &a->cap, sizeof *a->items));
+    const vkt_meta m = { key_of(h, name), vkt_strdup(h, text) };
+    if (!m.key || !m.value) {
+        free_text(h, m.key);
+        free_text(h, m.value);
+        return vkt_fail_nomem(h, "an attachment", strlen(name) + strlen(text));
+    }
+    size_t i = 0;
+    while (i < a->n && strcmp(a->items[i].key, m.key) != 0) i++;
+    if (i < a->n) {
+        free_text(h, a->items[i].key);
+        free_text(h, a->items[i].value);
+    } else {
+        a->n++;
+    }
+    a->items[i] = m;
+    return VKT_OK;
+}
+
+vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const char *name, char **text)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *text = NULL;
+    if (!path || !name) return vkt_fail(&h, VKT_E_ARG, "attachment: want a path and a name, got NULL");
+    vkt_safetensors *st;
+    VKT_TRY(vkt_safetensors_open(&h, path, &st));
+    char *key = key_of(&h, name);
+    const char *value = key ? vkt_safetensors_meta(st, key) : NULL;
+    vkt_text copy = { .h = &h };
+    vkt_result r = VKT_OK;
+    if (!key)
+        r = vkt_fail_nomem(&h, "an attachment", strlen(name));
+    else if (!value)
+        r = vkt_fail(&h, VKT_E_NOT_FOUND, "\"%s\" has no text \"%s\"", path, name);
+    else {
+        vkt_text_add(&copy, "%s", value);
+        r = vkt_text_give(&copy, text);
+    }
+    vkt_free(&h, key);
+    vkt_safetensors_close(&st);
+    return r;
+}

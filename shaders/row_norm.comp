@@ -1,0 +1,107 @@
+// row_norm.comp - normalised rows, and their gradient; xhat = (x - mean) scale, scale = 1 / sqrt(var + eps)
+//   y = gamma xhat + beta, and mean and scale for the gradient      RMS: mean is 0, var the mean of squares
+//   DX  dx = scale (gamma dy - mean of (gamma dy) - xhat mean of (gamma dy xhat)); RMS: without the first mean
+//   The mean first, then the squares about it, of a row that is still in the cache; what rounding left of the mean is taken out
+//   of both (Chan, Golub & LeVeque 1983, "corrected two-pass").
+//   (Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019)
+// grid: x over rows with a stride, one work group each. Deterministic: the order of additions depends on the shape, the lanes
+// and the subgroup size alone.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/row_norm.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
+#ifdef DX
+#define WITH_DY
+#endif
+#include "lib/row_norm.glsl"
+layout(constant_id = ROW_NORM_SPEC_GAMMA) const uint GAMMA = 1;
+layout(constant_id = ROW_NORM_SPEC_BETA) const uint BETA = 1;
+#if WIDTH == 4
+VKT_IN4(ROW_NORM_GAMMA, gamma4);
+#define OF_CHANNELS(name, c) (pc.inner == 1 ? LOAD4(name##4, (c) / 4) : vec4(LOAD4(name##4, (c) / 4)[(c) % 4]))
+VKT_OUT4(ROW_NORM_Y, y4);
+#define PUT(i, v) STORE4(y4, (i) / 4, v)
+#else
+layout(binding = ROW_NORM_GAMMA, std430) readonly buffer BlockGamma { float gamma[]; };
+#define OF_CHANNELS(name, c) name[c]
+layout(binding = ROW_NORM_Y, std430) writeonly buffer BlockY { float y[]; };
+#define PUT(i, v) y[i] = v
+#endif
+#ifdef DX
+layout(binding = ROW_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
+layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[]; };
+#else
+layout(binding = ROW_NORM_MEAN, std430) writeonly buffer Mean { float mean_of[]; };
+layout(binding = ROW_NORM_SCALE, std430) writeonly buffer Scale { float scale_of[]; };
+#if WIDTH == 4
+VKT_IN4(ROW_NORM_BETA, beta4);
+#else
+layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]; };
+#endif
+#endif
+#define FIRST (WIDTH * gl_LocalInvocationID.x)
+#define STEP (WIDTH * gl_WorkGroupSize.x)
+
+NUMBER gamma_of(uint row, uint k)
+{
+    return GAMMA != 0 ? OF_CHANNELS(gamma, row % pc.groups * pc.channels + k / pc.inner) : NUMBER(1.0);
+}
+
+#ifdef DX
+void normalise(uint u)
+{
+    const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, dy_at = pc.dy0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row], n = float(pc.run);
+    NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
+    for (uint k = FIRST; k < pc.run; k += STEP) {
+        const NUMBER d = DY(dy_at + k) * gamma_of(row, k);
+        a += d;
+        b += d * (X(x_at + k) - mean);
+    }
+    const float m0 = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
+    const float m1 = sum_of_lanes(across(b)) / n * (scale * scale);
+    for (uint k = FIRST; k < pc.run; k += STEP)
+        PUT(y_at + k, scale * (DY(dy_at + k) * gamma_of(row, k) - m0 - (X(x_at + k) - mean) * m1));
+}
+#else
+NUMBER beta_of(uint row, uint k)
+{
+    return BETA != 0 ? OF_CHANNELS(beta, row % pc.groups * pc.channels + k / pc.inner) : NUMBER(0.0);
+}
+
+void normalise(uint u)
+{
+    const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const float n = float(pc.run);
+    NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
+    float mean = 0.0;
+    if (RMS == 0) {
+        for (uint k = FIRST; k < pc.run; k += STEP) a += X(x_at + k);
+        mean = sum_of_lanes(across(a)) / n;
+        a = NUMBER(0.0);
+    }
+    for (uint k = FIRST; k < pc.run; k += STEP) {
+        const NUMBER d = X(x_at + k) - mean;
+        a += d;
+        b += d * d;
+    }
+    const float left = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
+    mean += left;
+    const float scale = 1.0 / sqrt(max(sum_of_lanes(across(b)) / n - left * left, 0.0) + pc.eps);
+    for (uint k = FIRST; k < pc.run; k += STEP)
+        PUT(y_at + k, (X(x_at + k) - mean) * scale * gamma_of(row, k) + beta_of(row, k));
+    if (gl_LocalInvocationID.x == 0) {
+        if (RMS == 0) mean_of[row] = mean;
+        scale_of[row] = scale;
+    }
+}
+#endif
+
+void main()
+{
+    for (uint u = gl_WorkGroupID.x; u < pc.rows; u += gl_NumWorkGroups.x) normalise(u);
+}

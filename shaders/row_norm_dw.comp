@@ -1,0 +1,70 @@
+// row_norm_dw.comp - what a slice of samples adds to dgamma = sum of dy xhat and dbeta = sum of dy
+//   A sample is `groups` rows. Lanes take neighbouring channels (inner == 1), WIDTH each; ALONG: the lanes of a work group walk
+//   along one channel's `inner` elements and add up.
+// grid: x over channels, y over slices, both with a stride. Deterministic: the order of additions depends on the shape, the
+// lanes and the subgroup size alone.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/row_norm.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+#ifdef ALONG
+#include "lib/lanes.glsl"
+#define LANES 1
+#else
+#define LANES (WIDTH * gl_WorkGroupSize.x)
+#endif
+#define WITH_DY
+#include "lib/row_norm.glsl"
+layout(binding = ROW_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
+layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[]; };
+layout(binding = ROW_NORM_PART, std430) writeonly buffer Part { float part[]; };
+
+void main()
+{
+    const uint all = pc.groups * pc.channels, samples = pc.rows / pc.groups;
+    for (uint slice = gl_WorkGroupID.y; slice < pc.slices; slice += gl_NumWorkGroups.y)
+    for (uint c0 = gl_WorkGroupID.x * LANES; c0 < all; c0 += gl_NumWorkGroups.x * LANES) {
+#ifdef ALONG
+        const uint c = c0;
+#else
+        const uint c = c0 + WIDTH * gl_LocalInvocationID.x;
+        if (c >= all) continue;
+#endif
+        const uint group = c / pc.channels, end = min((slice + 1) * pc.slice_samples, samples);
+        NUMBER dgamma = NUMBER(0.0), dbeta = NUMBER(0.0);
+        for (uint s = slice * pc.slice_samples; s < end; s++) {
+            const uint at = (s * all + c) * pc.inner, row = pc.first + s * pc.groups + group;
+            const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row];
+#ifdef ALONG
+            for (uint k = WIDTH * gl_LocalInvocationID.x; k < pc.inner; k += WIDTH * gl_WorkGroupSize.x) {
+                const NUMBER d = DY(pc.dy0 + at + k);
+                dgamma += d * ((X(pc.x0 + at + k) - mean) * scale);
+                dbeta += d;
+            }
+#else
+            const NUMBER d = DY(pc.dy0 + at);
+            dgamma += d * ((X(pc.x0 + at) - mean) * scale);
+            dbeta += d;
+#endif
+        }
+        const uint to = (pc.first_slice + slice) * 2 * all + c;
+#ifdef ALONG
+        const float sum0 = sum_of_lanes(across(dgamma)), sum1 = sum_of_lanes(across(dbeta));
+        if (gl_LocalInvocationID.x == 0) {
+            part[to] = sum0;
+            part[to + all] = sum1;
+        }
+#elif WIDTH == 4
+        for (uint i = 0; i < 4; i++) {
+            part[to + i] = dgamma[i];
+            part[to + all + i] = dbeta[i];
+        }
+#else
+        part[to] = dgamma;
+        part[to + all] = dbeta;
+#endif
+    }
+}
