@@ -180,7 +180,7 @@ static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
     return VKT_OK;
 }
 
-/* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one. */
+/* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one: of floats. */
 static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -198,7 +198,7 @@ static vkt_result differentiate(vkt_subject *s)
         seeds[n_outs++] = s->dout[i].t;
     }
     for (uint32_t i = 0; i < s->c.n_in; i++)
-        if (s->in[i].t.id && (s->op->diff >> i & 1)) {
+        if (s->in[i].t.id && s->c.in[i].dtype == VKT_F32 && (s->op->diff >> i & 1)) {
             input_of[n_wrt] = i;
             wrt[n_wrt++] = s->in[i].t;
         }
@@ -327,10 +327,13 @@ void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
+    bool any = false; /* none where all is integers */
     prepare(s, &c);
-    for (uint32_t i = 0; i < s->c.n_in; i++)
+    for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);
-    s->ref->backward(&c.c);
+        any = any || c.din[i];
+    }
+    if (any) s->ref->backward(&c.c);
 }
 
 /* ---- comparing ---- */

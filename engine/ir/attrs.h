@@ -92,6 +92,40 @@ typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
 
+/* Dimension i of the result is dimension perm[i] of the input; 0 beyond its rank. */
+typedef struct vkt_permute_attr {
+    uint32_t perm[VKT_MAX_RANK];
+} vkt_permute_attr;
+
+/* By dimension; beyond the rank as for one that is left alone. y[i] = x[start + step i], or with flip
+ * x[start + step (size - 1 - i)]. */
+typedef struct vkt_slice_attr {
+    uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
+    bool flip[VKT_MAX_RANK];
+} vkt_slice_attr;
+
+/* By dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements behind the last. gap >= 1. */
+typedef struct vkt_pad_attr {
+    uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
+    float value; /* a whole number for u32 */
+} vkt_pad_attr;
+
+typedef struct vkt_concat_attr {
+    uint32_t axis;
+} vkt_concat_attr;
+
+typedef struct vkt_upsample2d_attr {
+    uint32_t out[2]; /* P, Q */
+    bool bilinear, align_corners;
+} vkt_upsample2d_attr;
+
+typedef struct vkt_softmax_attr {
+    uint32_t axis;
+    uint32_t log;    /* 1: the logarithm */
+    uint32_t causal; /* 1: over (.., T, S), query t sees classes 0 .. t; not with log */
+    float scale;
+} vkt_softmax_attr;
+
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
     uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */

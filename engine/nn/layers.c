@@ -233,7 +233,30 @@ vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p)
     return b->training ? vkt_builder_note(b, NULL, "Dropout2d", vkt_dropout2d(b->g, x, p)) : x;
 }
 
+vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "Softmax", vkt_softmax(b->g, x, axis));
+}
+
+vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
+{
+    return vkt_builder_note(b, NULL, "LogSoftmax", vkt_log_softmax(b->g, x, axis));
+}
+
 vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x)
 {
     return vkt_builder_note(b, NULL, "Flatten", vkt_flatten(b->g, x));
+}
+
+vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p)
+{
+    return vkt_builder_note(b, NULL, "Upsample", vkt_upsample2d(b->g, x, p));
+}
+
+vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
+                                 uint32_t bottom, float value)
+{
+    if (!want_rank(b, "ConstantPad2d", x, 4)) return (vkt_tensor){ 0 };
+    const uint32_t before[] = { 0, 0, top, left }, after[] = { 0, 0, bottom, right };
+    return vkt_builder_note(b, NULL, "ConstantPad2d", vkt_pad(b->g, x, before, after, value));
 }

@@ -12,9 +12,6 @@
 /* All rows, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* x with dimensions of 1 repeated up to `shape` (NumPy's broadcasting), in `layout`; an own copy. Its gradient is
- * sum_to. */
-vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 /* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* The `fuse` of mse: with the layers before it, mlp_mse. */

@@ -1,6 +1,6 @@
 /* ops/shape.c - the same elements in another shape or layout: reshape, to_layout. */
 #include "kernel/ids.h"
-#include "ops/ops.h"
+#include "ops/move.h"
 
 #include "abi/abi.h"
 #include "abi/relayout.abi.h"
@@ -36,6 +36,38 @@ vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x)
     uint32_t rest = 1;
     for (uint32_t i = 1; i < s.rank; i++) rest *= s.dim[i];
     return vkt_reshape(g, x, vkt_shape2(s.rank ? s.dim[0] : 1, rest));
+}
+
+vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis)
+{
+    vkt_shape s = vkt_tensor_shape(g, x);
+    uint32_t k;
+    char text[80];
+    if (!vkt_find_axis(g, "squeeze", x, axis, &k)) return (vkt_tensor){ 0 };
+    if (s.dim[k] != 1) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "squeeze: want a dimension of 1, got number %u of %s", k,
+                                    vkt_shape_text(s, text)));
+        return (vkt_tensor){ 0 };
+    }
+    s.rank--;
+    for (uint32_t i = k; i < s.rank; i++) s.dim[i] = s.dim[i + 1];
+    return vkt_reshape(g, x, s);
+}
+
+vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis)
+{
+    vkt_shape s = vkt_tensor_shape(g, x);
+    const int32_t rank = (int32_t)s.rank + 1, k = axis < 0 ? axis + rank : axis;
+    char text[80];
+    if (g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (k < 0 || k >= rank || rank > VKT_MAX_RANK) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "unsqueeze: %s can have no further dimension as number %d",
+                                    vkt_shape_text(s, text), axis));
+        return (vkt_tensor){ 0 };
+    }
+    for (uint32_t i = s.rank++; i > (uint32_t)k; i--) s.dim[i] = s.dim[i - 1];
+    s.dim[k] = 1;
+    return vkt_reshape(g, x, s);
 }
 
 static void reshape_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)

@@ -110,6 +110,20 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t 
 VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
+typedef enum vkt_upsample_mode { VKT_UPSAMPLE_NEAREST = 0, VKT_UPSAMPLE_BILINEAR } vkt_upsample_mode;
+typedef struct vkt_upsample2d_params {
+    uint32_t size[2];  /* P, Q, at most 32767; 0: by scale */
+    uint32_t scale[2]; /* P = scale H, Q = scale W */
+    vkt_upsample_mode mode;
+    bool align_corners; /* bilinear: corner pixels lie on corner pixels; else edges on edges */
+} vkt_upsample2d_params;
+/* Pictures at another size, larger or smaller, without a filter against aliasing (torch.nn.functional.interpolate):
+ *   nearest: y[n,c,p,q] = x[n, c, floor(p H/P), floor(q W/Q)], H/P rounded to f32 first, as torch does
+ *   bilinear: between the pixels around ((p + 1/2) H/P - 1/2, ..), or (p (H-1)/(P-1), ..) with align_corners, by
+ * distance x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
+ * the same. */
+VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
+
 /* ---- functions of one number: any shape and layout, f32. NaN passes. ---- */
 
 /* max(x, 0); the gradient at 0 is 0; that at NaN passes. */
@@ -186,8 +200,43 @@ VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, v
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
+/* x without dimension `axis`, which is 1; or with one of 1 put in as dimension `axis`. Both are reshapes. Here and
+ * below an axis is counted from the end where it is negative: -1 is the last (of the result, for unsqueeze). */
+VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 /* The same values in another layout. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
+
+/* ---- elements at other places ----
+ *
+ * f32 or u32, any rank, copies; results in x's layout. Where dimension 0 of a BATCH_LAST tensor itself is sliced,
+ * padded or joined, it goes through ROWS and back: two more copies. */
+
+/* Dimension i of the result is dimension perm[i] of x: y[i_0, i_1, ..] = x at i_k along dimension perm[k]. perm has an
+ * entry for each dimension of x (torch.permute). The result is ROWS where a BATCH_LAST x gives up its dimension 0.
+ * `transpose` exchanges two of them. The gradient is permuted back. */
+VKT_API vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm);
+VKT_API vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1);
+/* 1 to 12 tensors behind each other along `axis`, equal in all other dimensions (torch.cat); the layout is the first
+ * one's. Each gradient is a slice. */
+VKT_API vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, int32_t axis);
+/* Elements start, start + step, .. before `stop` along `axis` (Python's x[start:stop:step]): negative numbers count
+ * from the end, VKT_END is the end, and what is beyond an end is the end; VKT_E_ARG where nothing is left. The gradient
+ * has zeros where x was not taken. */
+#define VKT_END INT64_MAX
+VKT_API vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step);
+/* n slices that are all of x: parts[i] has sizes[i] elements along `axis` (torch.split with a list). */
+VKT_API vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                                   vkt_tensor *parts);
+/* x in reverse order along `axis`. */
+VKT_API vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis);
+/* before[i] elements of `value` in front of dimension i, after[i] behind it; an entry for each dimension of x, the
+ * first one first (torch.nn.functional.pad, mode "constant", lists the last dimension first). The gradient is the slice
+ * within. For u32 `value` is a whole number. */
+VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value);
+/* x (f32) repeated up to `shape`, in `layout`: aligned at the right, dimensions of 1 and those that are missing repeat
+ * (torch.Tensor.expand, but a copy). The gradient is summed over them. */
+VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 
 /* ---- functions of two numbers ----
  *
@@ -215,6 +264,15 @@ VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, 
 /* Over all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
+
+/* Over one axis of x, of any shape and layout; a negative axis counts from the end:
+ *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
+ *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
+ *   the batch of BATCH_LAST. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
+ *   scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal), the others get 0. */
+VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
+VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
 
 #define VKT_NO_PADDING UINT32_MAX
 /* Rows of a table by number (torch.nn.functional.embedding):

@@ -113,13 +113,36 @@ def table():
                               ("_many_classes", (3, 129), 3), ("_partial", (8, 11), 5)):
         t["softmax_cross_entropy" + name] = ("softmax_cross_entropy", dict(rows=rows), shape, shape[:1])
     t["softmax_cross_entropy_large"] = ("softmax_cross_entropy", dict(rows=4, scale=80), (4, 9), (4,))
+    t["permute_heads"] = ("permute", dict(perm=[0, 2, 1, 3]), (2, 5, 3, 4))
+    t["permute_turned"] = ("permute", dict(perm=[2, 0, 3, 1]), (3, 4, 7, 8))
+    t["transpose"] = ("transpose", dict(axis0=-1, axis1=0), (5, 3, 7))
+    t["slice"] = ("slice", dict(axis=1, start=1, stop=6, step=2), (3, 7, 5))
+    t["slice_from_the_end"] = ("slice", dict(axis=-1, start=-5, stop=99, step=3), (3, 2, 7))
+    t["flip"] = ("flip", dict(axis=-2), (2, 5, 3))
+    t["concat"] = ("concat", dict(axis=1), (2, 3, 4), (2, 1, 4), (2, 5, 4))
+    t["pad"] = ("pad", dict(before=[0, 2, 1], after=[1, 0, 3], value=-0.5), (2, 3, 5))
+    t["expand"] = ("expand", dict(shape=[4, 3, 5, 2]), (3, 1, 2))
+    for name, attr, x in (("nearest", dict(size=[7, 4]), (3, 2, 3, 8)), ("nearest_twice", dict(size=[6, 8]), (2, 3, 3, 4)),
+                          ("bilinear", dict(size=[7, 4], mode=1), (3, 2, 3, 9)),
+                          ("bilinear_twice", dict(size=[8, 6], mode=1), (2, 3, 4, 2)),
+                          ("bilinear_corners", dict(size=[8, 3], mode=1, align_corners=True), (2, 2, 3, 7)),
+                          ("bilinear_one", dict(size=[1, 5], mode=1, align_corners=True), (2, 3, 4, 1))):
+        t["upsample2d_" + name] = ("upsample2d", attr, x)
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    for op in ("softmax", "log_softmax"):
+        t[op + "_last"] = (op, dict(axis=-1), (3, 4, 7))
+        t[op + "_channel"] = (op, dict(axis=1), (2, 5, 3, 4))
+        t[op + "_first"] = (op, dict(axis=0), (6, 5))
+        t[op + "_long"] = (op, dict(axis=1), (2, 131))
+    t["softmax_scaled"] = ("softmax_of_scores", dict(factor=0.25), (2, 3, 5))
+    t["softmax_causal"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 7, 5))
+    t["softmax_causal_wide"] = ("softmax_of_scores", dict(factor=0.5, causal=True), (2, 3, 6, 76))
     t["embedding"] = ("embedding", dict(bound=11), (3, 8), (11, 5))
     t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
     t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
     t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
-    for op, attr in (("leaky_relu", dict(slope=0.01)), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
+    for op, attr in (("leaky_relu", dict(slope=0.125)), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
                      ("silu", {}), ("sigmoid", {}), ("tanh", {}), ("softplus", dict(beta=2.0, threshold=5.0)),
                      ("hardswish", {}), ("exp", {}), ("log", {}), ("sqrt", {}), ("abs", {}),
                      ("clamp", dict(min=-0.5, max=1.0)), ("scale", dict(factor=-2.5, shift=0.75))):
@@ -131,7 +154,6 @@ def table():
     t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
     t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
     t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
-    t["masked_fill"] = ("masked_fill", dict(value=-3.0), (3, 4, 5), (4, 1))
     return t
 
 
@@ -170,6 +192,11 @@ def evaluate(op, a, x):
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
+    if op in ("softmax", "log_softmax"):
+        return getattr(F, op)(x[0], a["axis"])
+    if op == "softmax_of_scores":
+        hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
+        return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
     if op == "embedding":
         y = F.embedding(x[0].long(), x[1], a.get("padding"))
         return y.movedim(-1, 1) if a.get("channels") else y
@@ -177,19 +204,37 @@ def evaluate(op, a, x):
         return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
         return F.cross_entropy(x[0][:a["rows"]], x[1][:a["rows"]].long())
+    if op == "permute":
+        return x[0].permute(a["perm"])
+    if op == "transpose":
+        return x[0].transpose(a["axis0"], a["axis1"])
+    if op == "slice":
+        at = [slice(None)] * x[0].dim()
+        at[a["axis"]] = slice(a["start"], a["stop"], a["step"])
+        return x[0][tuple(at)]
+    if op == "flip":
+        return x[0].flip(a["axis"])
+    if op == "concat":
+        return torch.cat(x, a["axis"])
+    if op == "pad":
+        pairs = [n for both in zip(reversed(a["before"]), reversed(a["after"])) for n in both]
+        return F.pad(x[0], pairs, value=a["value"])
+    if op == "expand":
+        return x[0].expand(a["shape"])
+    if op == "upsample2d":
+        mode, corners = ("nearest", None) if not a.get("mode") else ("bilinear", a.get("align_corners", False))
+        return F.interpolate(x[0], a["size"], mode=mode, align_corners=corners)
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     if op in ACTIVATIONS:
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
         return torch.where(x[0] != 0, x[1], x[2])
-    if op == "masked_fill":
-        return x[0].masked_fill(x[1] != 0, a["value"])
     return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
 
 
 def is_mask(op, k):
-    return (op, k) in (("where", 0), ("masked_fill", 1))
+    return (op, k) == ("where", 0)
 
 
 def draw(rng, op, attr, k, shape, first_shape):

@@ -95,3 +95,11 @@ bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2])
     for (size_t i = 0; i < 2; i++) pair[i] = (uint32_t)json_integer_value(json_array_get(v, i));
     return true;
 }
+
+uint32_t golden_list(const json_t *attr, const char *key, uint32_t list[VKT_MAX_RANK])
+{
+    const json_t *v = json_object_get(attr, key);
+    const size_t n = VKT_MIN(json_array_size(v), (size_t)VKT_MAX_RANK);
+    for (size_t i = 0; i < n; i++) list[i] = (uint32_t)json_integer_value(json_array_get(v, i));
+    return (uint32_t)n;
+}

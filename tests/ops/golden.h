@@ -28,5 +28,7 @@ double golden_number(const json_t *attr, const char *key, double fallback);
 bool golden_flag(const json_t *attr, const char *key);
 /* A pair such as a stride, for the two axes; false (and pair untouched) if there is none. */
 bool golden_pair(const json_t *attr, const char *key, uint32_t pair[2]);
+/* Up to VKT_MAX_RANK numbers, one a dimension; how many there are. */
+uint32_t golden_list(const json_t *attr, const char *key, uint32_t list[VKT_MAX_RANK]);
 
 #endif

@@ -65,6 +65,15 @@ static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong,
     return r;
 }
 
+/* Rows that move integers as they move floats. */
+static bool moves_integers(const vkt_op *op)
+{
+    static const char *const names[] = { "to_layout", "permute", "slice", "pad" };
+    bool is_one = false;
+    for (size_t i = 0; i < VKT_COUNT(names); i++) is_one = is_one || strcmp(op->name, names[i]) == 0;
+    return is_one;
+}
+
 static void other_element_types_are_refused(void **state)
 {
     (void)state;
@@ -77,7 +86,7 @@ static void other_element_types_are_refused(void **state)
         op->sample(&r, &c);
         for (uint32_t i = 0; i < c.n_in; i++) {
             if (c.in[i].absent) continue;
-            const vkt_dtype other = c.in[i].dtype != VKT_U32 && strcmp(op->name, "to_layout") ? VKT_U32 : VKT_U8;
+            const vkt_dtype other = c.in[i].dtype != VKT_U32 && !moves_integers(op) ? VKT_U32 : VKT_U8;
             const vkt_result status = apply_with_type(op, &c, i, other);
             tried++;
             if (status == VKT_E_DTYPE && strstr(vkt_test_last_error(), op->name)) continue;
@@ -99,6 +108,7 @@ static void other_element_types_are_refused(void **state)
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
 #define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
+#define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
 /* name, status, part of the message, call */
@@ -151,6 +161,28 @@ static void other_element_types_are_refused(void **state)
     X(add_shapes, VKT_E_SHAPE, "broadcast", vkt_add(g, F(2, 3, 4), F(2, 3, 5))) \
     X(mul_shapes, VKT_E_SHAPE, "broadcast", vkt_mul(g, F(2, 3, 4), F(1, 3))) \
     X(reshape_elements, VKT_E_SHAPE, "reshape", vkt_reshape(g, F(2, 3, 4), S(1, 11))) \
+    X(squeeze_size, VKT_E_SHAPE, "squeeze", vkt_squeeze(g, F(2, 3, 1), 0)) \
+    X(squeeze_axis, VKT_E_ARG, "squeeze", vkt_squeeze(g, F(2, 3, 1), 2)) \
+    X(unsqueeze_axis, VKT_E_ARG, "unsqueeze", vkt_unsqueeze(g, F(2, 3, 4), -4)) \
+    X(unsqueeze_rank, VKT_E_ARG, "unsqueeze", vkt_unsqueeze(g, F(6, 1, 2, 3, 4, 5, 6), 0)) \
+    X(permute_twice, VKT_E_ARG, "permute", vkt_permute(g, F(2, 3, 4), (uint32_t[]){ 1, 1 })) \
+    X(permute_beyond, VKT_E_ARG, "permute", vkt_permute(g, F(2, 3, 4), (uint32_t[]){ 0, 2 })) \
+    X(transpose_axis, VKT_E_ARG, "transpose", vkt_transpose(g, F(2, 3, 4), 0, -3)) \
+    X(slice_axis, VKT_E_ARG, "slice", vkt_slice(g, F(2, 3, 4), 2, 0, 1, 1)) \
+    X(slice_nothing, VKT_E_ARG, "nothing", vkt_slice(g, F(2, 3, 4), 1, 3, -1, 1)) \
+    X(slice_step, VKT_E_ARG, "steps of 0", vkt_slice(g, F(2, 3, 4), 1, 0, VKT_END, 0)) \
+    X(split_sizes, VKT_E_SHAPE, "split", vkt_split_sizes(g, F(2, 3, 4), 1, (uint32_t[]){ 1, 2 }, 2, (vkt_tensor[2]){ NONE })) \
+    X(split_axis, VKT_E_ARG, "split", vkt_split_sizes(g, F(2, 3, 4), 5, (uint32_t[]){ 4 }, 1, (vkt_tensor[1]){ NONE })) \
+    X(concat_none, VKT_E_ARG, "1 to 12", vkt_concat(g, NULL, 0, 0)) \
+    X(concat_shape, VKT_E_SHAPE, "tensor 1", vkt_concat(g, (vkt_tensor[]){ F(2, 3, 4), F(2, 3, 5) }, 2, 0)) \
+    X(concat_rank, VKT_E_SHAPE, "tensor 1", vkt_concat(g, (vkt_tensor[]){ F(2, 3, 4), F(1, 4) }, 2, 1)) \
+    X(concat_null, VKT_E_ARG, "tensor 2", vkt_concat(g, (vkt_tensor[]){ F(1, 4), F(1, 4), NONE }, 3, 0)) \
+    X(pad_ids, VKT_E_ARG, "whole number", vkt_pad(g, U(1, 4), (uint32_t[]){ 1 }, (uint32_t[]){ 0 }, 0.5f)) \
+    X(pad_size, VKT_E_SHAPE, "pad", vkt_pad(g, F(1, 4), (uint32_t[]){ 0x7fffffff }, (uint32_t[]){ 0 }, 0)) \
+    X(upsample_rank, VKT_E_SHAPE, "upsample2d", vkt_upsample2d(g, F(3, 1, 2, 3), UP(.size = { 2, 2 }))) \
+    X(upsample_size, VKT_E_ARG, "a width", vkt_upsample2d(g, P(1, 1, 4, 4), UP(.size = { 2, 0 }))) \
+    X(upsample_large, VKT_E_ARG, "32767", vkt_upsample2d(g, P(1, 1, 4, 4), UP(.scale = { 1, 8192 }))) \
+    X(upsample_corners, VKT_E_ARG, "bilinear", vkt_upsample2d(g, P(1, 1, 4, 4), UP(.scale = { 2, 2 }, .align_corners = true))) \
     X(sum_to_shape, VKT_E_SHAPE, "sum_to", vkt_sum_to(g, F(2, 3, 4), S(1, 3))) \
     X(expand_shape, VKT_E_SHAPE, "expand", vkt_expand(g, F(2, 3, 4), S(3, 2, 3, 5), VKT_ROWS)) \
     X(xent_rank, VKT_E_SHAPE, "softmax_xent", vkt_softmax_cross_entropy(g, F(3, 2, 3, 4), U(1, 2))) \
@@ -168,6 +200,10 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
+    X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \
+    X(softmax_scale, VKT_E_ARG, "scale", vkt_softmax_of_scores(g, F(2, 3, 4), 0, false)) \
+    X(softmax_causal, VKT_E_SHAPE, "causal", vkt_softmax_of_scores(g, F(1, 4), 1, true)) \
     X(embedding_rank, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(4, 1, 2, 3, 4), F(4, 9, 2, 3, 4), VKT_NO_PADDING)) \
     X(embedding_scalar, VKT_E_SHAPE, "embedding", vkt_embedding(g, U(1, 4), F(0, 0), VKT_NO_PADDING)) \
     X(embedding_channels, VKT_E_SHAPE, "channels", vkt_embedding_channels(g, U(2, 4, 3), F(3, 9, 2, 3), 0)) \

@@ -126,6 +126,33 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
+/* Turned round, put in a frame, and with every third column: windows end within rows and columns. */
+static void rearranging_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    enum { M = 6007, N = 6151 };
+    job j;
+    job_begin(&j, VKT_ROWS, vkt_shape2(M, N), vkt_shape1(1));
+    if (!job_run(&j, vkt_transpose(j.g, j.a, 0, 1))) skip_for_memory(&j);
+    for (size_t i = 0; i < j.n_y; i++)
+        if (j.out[i] != j.in_a[i % M * N + i / M]) fail_msg("element %zu of the transpose is wrong", i);
+    job_end(&j);
+    job_begin(&j, VKT_ROWS, vkt_shape2(M, N), vkt_shape1(1));
+    if (!job_run(&j, vkt_pad(j.g, j.a, (uint32_t[]){ 3, 1 }, (uint32_t[]){ 0, 2 }, 7))) skip_for_memory(&j);
+    for (size_t i = 0; i < j.n_y; i++) {
+        const size_t row = i / (N + 3) - 3, column = i % (N + 3) - 1;
+        if (j.out[i] != (row < M && column < N ? j.in_a[row * N + column] : 7))
+            fail_msg("element %zu in the frame is wrong", i);
+    }
+    job_end(&j);
+    job_begin(&j, VKT_ROWS, vkt_shape2(M, N), vkt_shape1(1));
+    if (!job_run(&j, vkt_slice(j.g, j.a, 1, 1, VKT_END, 3))) skip_for_memory(&j);
+    for (size_t i = 0; i < j.n_y; i++)
+        if (j.out[i] != j.in_a[i / (N / 3) * N + i % (N / 3) * 3 + 1]) fail_msg("element %zu of the slice is wrong", i);
+    job_end(&j);
+}
+
 /* The sum of all elements, over windows, against a double. */
 static void a_sum_larger_than_a_binding(void **state)
 {
@@ -524,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_elementwise_op_larger_than_a_binding),
         cmocka_unit_test(broadcasting_larger_than_a_binding),
+        cmocka_unit_test(rearranging_larger_than_a_binding),
         cmocka_unit_test(a_sum_larger_than_a_binding),
         cmocka_unit_test(a_product_larger_than_a_binding),
         cmocka_unit_test(a_sum_longer_than_loops_may_be),

@@ -181,6 +181,62 @@ static vkt_tensor mean(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_mean(g, in[0]);
 }
 
+static int32_t axis_of(const json_t *a, const char *key)
+{
+    return (int32_t)golden_number(a, key, 0);
+}
+
+static vkt_tensor permute(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t perm[VKT_MAX_RANK];
+    golden_list(a, "perm", perm);
+    return vkt_permute(g, in[0], perm);
+}
+
+static vkt_tensor transpose(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_transpose(g, in[0], axis_of(a, "axis0"), axis_of(a, "axis1"));
+}
+
+static vkt_tensor slice(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_slice(g, in[0], axis_of(a, "axis"), (int64_t)golden_number(a, "start", 0),
+                     (int64_t)golden_number(a, "stop", 0), (uint32_t)golden_number(a, "step", 1));
+}
+
+static vkt_tensor flip(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_flip(g, in[0], axis_of(a, "axis"));
+}
+
+static vkt_tensor concat(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_concat(g, in, 3, axis_of(a, "axis"));
+}
+
+static vkt_tensor pad(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK];
+    golden_list(a, "before", before);
+    golden_list(a, "after", after);
+    return vkt_pad(g, in[0], before, after, (float)golden_number(a, "value", 0));
+}
+
+static vkt_tensor expand(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_shape s;
+    s.rank = golden_list(a, "shape", s.dim);
+    return vkt_expand(g, in[0], s, VKT_ROWS);
+}
+
+static vkt_tensor upsample2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_upsample2d_params p = { .mode = (vkt_upsample_mode)golden_number(a, "mode", VKT_UPSAMPLE_NEAREST),
+                                .align_corners = golden_flag(a, "align_corners") };
+    golden_pair(a, "size", p.size);
+    return vkt_upsample2d(g, in[0], &p);
+}
+
 static vkt_tensor softmax_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     (void)a;
@@ -191,6 +247,21 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     (void)a;
     return vkt_mse(g, in[0], in[1]);
+}
+
+static vkt_tensor softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor log_softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_log_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
 }
 
 /* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
@@ -240,7 +311,6 @@ UNARY_WITH(elu, NUMBER("alpha"))
 UNARY_WITH(softplus, NUMBER("beta"), NUMBER("threshold"))
 UNARY_WITH(clamp, NUMBER("min"), NUMBER("max"))
 UNARY_WITH(scale, NUMBER("factor"), NUMBER("shift"))
-UNARY_WITH(masked_fill, in[1], NUMBER("value"))
 BINARY(sub)
 BINARY(div)
 BINARY(minimum)
@@ -283,8 +353,19 @@ static const struct {
     { "mul", mul, 2 },
     { "sum", sum, 1 },
     { "mean", mean, 1 },
+    { "permute", permute, 1 },
+    { "transpose", transpose, 1 },
+    { "slice", slice, 1 },
+    { "flip", flip, 1 },
+    { "concat", concat, 3 },
+    { "pad", pad, 1 },
+    { "expand", expand, 1 },
+    { "upsample2d", upsample2d, 1, .pictures = true },
     { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
+    { "softmax", softmax, 1 },
+    { "log_softmax", log_softmax, 1 },
+    { "softmax_of_scores", softmax_of_scores, 1 },
     { "embedding", embedding, 2, .integers = 1 },
     { "index_select", index_select, 2, .integers = 1 },
     { "gelu", gelu_, 1 },
@@ -309,7 +390,6 @@ static const struct {
     { "pow", pow_, 2 },
     { "prelu", prelu_, 2, .several = true },
     { "where", where_, 3, .integers = 1 },
-    { "masked_fill", masked_fill_, 2, .integers = 2, .several = true },
 };
 
 static size_t builder_of(const json_t *attr)

@@ -349,6 +349,44 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Lines with infinities, as torch: one +inf, a NaN and -inf throughout give NaN; a -inf among numbers gives 0. Long and
+ * short lines, by rows and batch last. */
+static void softmax_of_infinities(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { B = 5 };
+    static const uint32_t sizes[] = { 6, 130, 132 };
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
+        for (size_t k = 0; k < VKT_COUNT(sizes); k++) {
+            const uint32_t K = sizes[k];
+            float x[B * 132], y[B * 132], logs[B * 132];
+            for (uint32_t i = 0; i < B * K; i++) x[i] = i / K == 3 ? -INFINITY : 0;
+            x[0 * K + 4] = -INFINITY;
+            x[1 * K + 5] = INFINITY;
+            x[2 * K + 3] = NAN;
+            vkt_graph *g = new_graph();
+            vkt_program *p = NULL;
+            const vkt_tensor in = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape2(B, K));
+            const vkt_tensor out = vkt_softmax(g, in, -1), log = vkt_log_softmax(g, in, -1);
+            vkt_keep(g, out);
+            vkt_keep(g, log);
+            OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+            OK(vkt_program_write(p, in, x, B * K * sizeof *x));
+            OK(vkt_program_run(p, NULL, NULL));
+            read_f32(p, g, out, y);
+            read_f32(p, g, log, logs);
+            for (uint32_t i = 0; i < B * K; i++) {
+                const bool nan = i / K >= 1 && i / K <= 3;
+                const float n = (float)(i / K == 0 ? K - 1 : K), want = i == 4 ? 0 : 1 / n;
+                assert_true(nan ? isnan(y[i]) : fabsf(y[i] - want) <= 2e-7f * want);
+                assert_true(nan ? isnan(logs[i]) : i == 4 ? logs[i] == -INFINITY : fabsf(logs[i] + logf(n)) <= 1e-6f);
+            }
+            vkt_program_destroy(&p);
+            vkt_graph_destroy(&g);
+        }
+}
+
 /* ids over a table of 3 rows, one of which is frequent enough for whole blocks of 64, one the padding; and ids that are
  * none. Gradients are whole numbers: their sums are exact. */
 static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
@@ -443,6 +481,7 @@ int main(void)
         cmocka_unit_test(dropout_of_all_or_nothing),
         cmocka_unit_test(an_epoch_is_gathered_from_arrays),
         cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(softmax_of_infinities),
         cmocka_unit_test(frequent_rows_padding_and_wrong_ids_of_an_embedding),
         cmocka_unit_test(ids_outside_the_table_are_zeros),
         cmocka_unit_test(nothing_leaks),

@@ -53,6 +53,11 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_avg_pool2d(b, x, 2)), vkt_shape4(2, 3, 56, 28)));
     assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_global_avg_pool(b, x)), vkt_shape2(2, 3)));
 
+    const vkt_upsample2d_params twice = { .scale = { 2, 3 }, .mode = VKT_UPSAMPLE_BILINEAR };
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_upsample2d(b, x, &twice)), vkt_shape4(2, 3, 224, 171)));
+    const vkt_shape framed = vkt_tensor_shape(g, vkt_nn_constant_pad2d(b, x, 1, 2, 3, 4, 0));
+    assert_true(vkt_shape_equal(framed, vkt_shape4(2, 3, 119, 60)));
+
     const vkt_nn_conv_transpose2d_params grow = {
         .out_channels = 5, .kernel = { 3 }, .stride = { 2 }, .pad = { 1 }, .output_pad = { 1 }, .no_bias = true
     };

@@ -1,0 +1,10 @@
+/* upsample2d.abi.h - `channels` pictures of H x W that become P x Q, N4 vec4s a pixel; x and y (dx and dy) begin at vec4s x and y of
+ * their bindings. Nearest: pixel p shows pixel floor(p scale) of x. Bilinear: pixel p lies at (p up + offset) / below of x, a point
+ * between pixels; outside, at the nearest one. `_h` along the height, `_w` along the width. */
+VKT_PUSH(vkt_upsample2d_push,
+         VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(x) VKT_U32(y)
+         VKT_F32(scale_h) VKT_F32(scale_w)
+         VKT_I32(up_h) VKT_I32(offset_h) VKT_I32(below_h) VKT_I32(up_w) VKT_I32(offset_w) VKT_I32(below_w))
+#define UPSAMPLE_X 0
+#define UPSAMPLE_Y 1
+#define UPSAMPLE_SPEC_N4 1

@@ -1,0 +1,154 @@
+// softmax.comp - y = exp(z - m) / sum exp(z - m), z = scale x, m = max z; LOG: y = z - m - log sum exp(z - m)
+//   Of classes at the maximum only the number counts, and LOG takes log(1 + rest): a logarithm near 0 keeps its digits.
+//   DX: dx = scale y (dy - sum dy y);  LOG: dx = scale (dy - exp(y) sum dy)
+//   CAUSAL: classes behind a line's query are left out: 0 in y and dx.
+//   A lane takes a line, four neighbouring ones in WIDTH 4; ALONG: a work group takes a line, WIDTH neighbouring classes a lane.
+// grid: x over lines in contiguous shares, ALONG with a stride. Deterministic: the order of additions depends on the shape, the
+// lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
+// source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from dy_i/dz_k = y_i ((i == k) - y_k)
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/softmax.abi.h"
+#include "lib/explog.glsl"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = SOFTMAX_SPEC_LOG) const uint LOG = 0;
+layout(constant_id = SOFTMAX_SPEC_CAUSAL) const uint CAUSAL = 0;
+#if WIDTH == 4
+#define VEC vec4
+#define SAME(a, b) equal(a, b)
+VKT_IN4(SOFTMAX_X, x4);
+VKT_OUT4(SOFTMAX_Y, y4);
+#define LOAD(i) LOAD4(x4, i)
+#define STORE(i, v) STORE4(y4, i, v)
+#ifdef DX
+VKT_IN4(SOFTMAX_DY, dy4);
+#define LOAD_DY(i) LOAD4(dy4, i)
+#endif
+#else
+#define VEC float
+#define SAME(a, b) ((a) == (b))
+layout(binding = SOFTMAX_X, std430) readonly buffer X { float x[]; };
+layout(binding = SOFTMAX_Y, std430) writeonly buffer Y { float y[]; };
+#define LOAD(i) x[i]
+#define STORE(i, v) y[i] = v
+#ifdef DX
+layout(binding = SOFTMAX_DY, std430) readonly buffer Dy { float dy[]; };
+#define LOAD_DY(i) dy[i]
+#endif
+#endif
+#define LOWEST uintBitsToFloat(0xff800000u) // -infinity
+const uint SPAN = 64, TURNS = 4;
+
+#ifdef ALONG
+#include "lib/lanes.glsl"
+#define FIRST gl_LocalInvocationID.x
+#define STEP gl_WorkGroupSize.x
+#if WIDTH == 4
+float total(vec4 v) { return sum_of_lanes((v.x + v.y) + (v.z + v.w)); }
+float largest(vec4 v) { return max_of_lanes(max(max(v.x, v.y), max(v.z, v.w))); }
+// v where class 4k + j is seen, else `other`.
+vec4 seen(vec4 v, uint k, uint visible, float other)
+{
+    return mix(vec4(other), v, lessThan(4 * k + uvec4(0, 1, 2, 3), uvec4(visible)));
+}
+#else
+float total(float v) { return sum_of_lanes(v); }
+float largest(float v) { return max_of_lanes(v); }
+#endif
+#else
+#define FIRST 0
+#define STEP 1
+#define total(v) (v)
+#define largest(v) (v)
+#endif
+#if !defined(ALONG) || WIDTH == 1
+VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
+#endif
+
+// Line `at`: its VECs at + k inner, of which those below `n` hold classes below `visible`.
+#ifdef DX
+void line(uint at, uint all, uint n, uint visible)
+{
+    VEC sum = VEC(0.0);
+    for (uint c = FIRST; c < n; c += SPAN * STEP) {
+        const uint end = min(c + SPAN * STEP, n);
+        VEC span = VEC(0.0);
+        for (uint k = c; k < end; k += TURNS * STEP)
+            [[unroll]] for (uint j = 0; j < TURNS; j++) {
+                const uint i = at + min(k + j * STEP, n - 1) * pc.inner;
+                const VEC dy = LOAD_DY(i);
+                const VEC term = LOG != 0 ? dy : dy * LOAD(i);
+                span += k + j * STEP < end ? seen(term, k + j * STEP, visible, 0.0) : VEC(0.0);
+            }
+        sum += span;
+    }
+    sum = VEC(total(sum));
+    for (uint k = FIRST; k < all; k += TURNS * STEP)
+        [[unroll]] for (uint j = 0; j < TURNS; j++)
+            if (k + j * STEP < all) {
+                const uint i = at + (k + j * STEP) * pc.inner;
+                const VEC v = LOAD(i), dy = LOAD_DY(i), dx = LOG != 0 ? dy - exp_1ulp(v) * sum : v * (dy - sum);
+                STORE(i, seen(pc.scale * dx, k + j * STEP, visible, 0.0));
+            }
+}
+#else
+VEC z(uint at, uint k, uint visible)
+{
+    const VEC v = pc.scale * LOAD(at + k * pc.inner);
+    return CAUSAL != 0 ? seen(v, k, visible, LOWEST) : v;
+}
+
+void line(uint at, uint all, uint n, uint visible)
+{
+    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // sum of exp(z - m) over z < m; how many z are m
+    for (uint k = FIRST; k < n; k += TURNS * STEP)
+        [[unroll]] for (uint j = 0; j < TURNS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
+    m = VEC(largest(m));
+    for (uint c = FIRST; c < n; c += SPAN * STEP) {
+        const uint end = min(c + SPAN * STEP, n);
+        VEC span = VEC(0.0);
+        for (uint k = c; k < end; k += TURNS * STEP)
+            [[unroll]] for (uint j = 0; j < TURNS; j++) {
+                const VEC v = z(at, min(k + j * STEP, n - 1), visible);
+                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // not 0: of infinity it is NaN
+                span += k + j * STEP < end ? term : VEC(0.0);
+                top += k + j * STEP < end ? mix(VEC(0.0), VEC(1.0), SAME(v, m)) : VEC(0.0);
+            }
+        rest += span;
+    }
+    rest = VEC(total(rest));
+    top = VEC(total(top));
+    const VEC inverse = 1.0 / (top + rest), logarithm = log1p_1ulp(top - 1.0 + rest);
+    for (uint k = FIRST; k < all; k += TURNS * STEP)
+        [[unroll]] for (uint j = 0; j < TURNS; j++)
+            if (k + j * STEP < all) {
+                const VEC v = z(at, k + j * STEP, visible) - m;
+                STORE(at + (k + j * STEP) * pc.inner, LOG != 0 ? v - logarithm : exp_1ulp(v) * inverse);
+            }
+}
+#endif
+
+void lines(uint u)
+{
+    const uint visible = CAUSAL != 0 ? min((pc.first + u) % pc.queries + 1, pc.classes) : pc.classes;
+#ifdef ALONG
+    line(u * (pc.classes / WIDTH), pc.classes / WIDTH, (visible + WIDTH - 1) / WIDTH, visible);
+#else
+    line(u / pc.inner * (pc.classes * pc.inner) + u % pc.inner, pc.classes, visible, visible);
+#endif
+}
+
+void main()
+{
+#ifdef ALONG
+    for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) lines(u);
+#else
+    const uvec2 share = share_of(pc.units);
+    for (uint u = share.x + gl_LocalInvocationID.x; u < share.y; u += gl_WorkGroupSize.x) lines(u);
+#endif
+}

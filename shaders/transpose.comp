@@ -1,0 +1,82 @@
+// transpose.comp - y[..][j][i] = x[..][i][j]: what lies along memory in x does so in y no more.
+//   A lane moves blocks of 4 x 4 through registers, a chunk of them along j, so that each cache line of x is finished before it
+//   is left; neighbouring lanes are neighbours along i, memory's order in y.
+//   LOAD 4: a row of a block is one load (b, xa and all strides of x are multiples of 4); STORE 4: the same for y. With neither, words
+//   of any type.
+// grid: x over blocks along i times chunks times outer places, with a stride; any group count is right. Deterministic: a copy.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/transpose.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+#if LOAD == 4 || STORE == 4
+#define WORD float
+#define WORDS vec4
+#else
+#define WORD uint
+#define WORDS uvec4
+#endif
+#if LOAD == 4
+VKT_IN4(TRANSPOSE_X, x4);
+#else
+layout(binding = TRANSPOSE_X, std430) readonly buffer X { WORD x[]; };
+#endif
+#if STORE == 4
+VKT_OUT4(TRANSPOSE_Y, y4);
+#else
+layout(binding = TRANSPOSE_Y, std430) writeonly buffer Y { WORD y[]; };
+#endif
+
+// Words at .. at + count - 1 of x, at most four.
+WORDS words_of_x(uint at, uint count)
+{
+#if LOAD == 4
+    return LOAD4(x4, at / 4);
+#else
+    WORDS v = WORDS(0);
+    for (uint k = 0; k < min(count, 4); k++) v[k] = x[at + k];
+    return v;
+#endif
+}
+
+void words_to_y(uint at, uint count, WORDS v)
+{
+#if STORE == 4
+    STORE4(y4, at / 4, v);
+#else
+    for (uint k = 0; k < min(count, 4); k++) y[at + k] = v[k];
+#endif
+}
+
+// The block from (i, j) on of the matrices that begin at `at`.
+void move(uvec2 at, uint i, uint j)
+{
+    WORDS v[4];
+    [[unroll]] for (uint k = 0; k < 4; k++) v[k] = words_of_x(at.x + min(i + k, pc.a - 1) * pc.xa + j, pc.b - j);
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        if (j + k < pc.b) words_to_y(at.y + (j + k) * pc.yb + i, pc.a - i, WORDS(v[0][k], v[1][k], v[2][k], v[3][k]));
+}
+
+// Where outer place r begins in x and in y.
+uvec2 matrix_of(uint r)
+{
+    uvec2 at = uvec2(pc.x, pc.y) + r % pc.d3 * uvec2(pc.x3, pc.y3);
+    r /= pc.d3;
+    at += r % pc.d2 * uvec2(pc.x2, pc.y2);
+    r /= pc.d2;
+    at += r % pc.d1 * uvec2(pc.x1, pc.y1);
+    return at + r / pc.d1 * uvec2(pc.x0, pc.y0);
+}
+
+void main()
+{
+    const uint columns = (pc.a + 3) / 4, blocks = (pc.b + 3) / 4, chunks = (blocks + pc.chunk - 1) / pc.chunk;
+    const uint units = columns * chunks * pc.rows;
+    for (uint u = gl_GlobalInvocationID.x; u < units; u += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        const uint i = u % columns * 4, first = u / columns % chunks * pc.chunk;
+        const uvec2 at = matrix_of(u / columns / chunks);
+        for (uint block = first; block < min(first + pc.chunk, blocks); block++) move(at, i, 4 * block);
+    }
+}

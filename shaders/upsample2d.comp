@@ -1,0 +1,54 @@
+// upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], the batch in vec4s:
+//   nearest: x at (floor(p scale_h), floor(q scale_w)), rounded as torch does it in float32, H - 1 at most;
+//   BILINEAR: the four pixels around the point, weighted by what each axis leaves. Points are fractions of integers, so that a
+//   weight is off by one rounding, however large the picture.
+// grid: x over channels * P rows of y, y over parts of a row, with strides; any group count is right. Deterministic.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/upsample2d.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = UPSAMPLE_SPEC_N4) const uint N4 = 32;
+VKT_IN4(UPSAMPLE_X, x4);
+VKT_OUT4(UPSAMPLE_Y, y4);
+#include "lib/upsample.glsl"
+
+#ifdef BILINEAR
+// The pixel before point p, the one behind it, and how far the point is from the former.
+struct Between {
+    uint first, second;
+    float way;
+};
+Between between(uint p, Axis a)
+{
+    const int at = point(p, a), first = at / a.below;
+    return Between(uint(first), min(uint(first) + 1, a.size - 1), float(at - first * a.below) / float(a.below));
+}
+#endif
+
+void main()
+{
+    const uint lanes = gl_WorkGroupSize.x, row_items = pc.Q * N4;
+    for (uint row = gl_WorkGroupID.x; row < pc.channels * pc.P; row += gl_NumWorkGroups.x) {
+        const uint plane = row / pc.P * pc.H;
+#ifdef BILINEAR
+        const Between v = between(row % pc.P, height());
+        const uint top = pc.x + (plane + v.first) * pc.W * N4, bottom = pc.x + (plane + v.second) * pc.W * N4;
+#else
+        const uint top = pc.x + (plane + nearest(row % pc.P, pc.scale_h, pc.H)) * pc.W * N4;
+#endif
+        for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
+            const uint n = i % N4, to = pc.y + row * row_items + i;
+#ifdef BILINEAR
+            const Between u = between(i / N4, width());
+            const uint left = u.first * N4 + n, right = u.second * N4 + n;
+            const vec4 above = (1.0 - u.way) * LOAD4(x4, top + left) + u.way * LOAD4(x4, top + right);
+            const vec4 under = (1.0 - u.way) * LOAD4(x4, bottom + left) + u.way * LOAD4(x4, bottom + right);
+            STORE4(y4, to, (1.0 - v.way) * above + v.way * under);
+#else
+            STORE4(y4, to, LOAD4(x4, top + nearest(i / N4, pc.scale_w, pc.W) * N4 + n));
+#endif
+        }
+    }
+}
