@@ -23,7 +23,8 @@ enum {
     VKT_STREAM_DROPOUT = 3, /* counter = (i, step, node, stream) */
     VKT_STREAM_DIGITS = 4,  /* drawn digits */
     VKT_STREAM_TEST = 5,    /* random cases of tests */
-    VKT_STREAM_PLAN = 6     /* packing */
+    VKT_STREAM_PLAN = 6,    /* packing */
+    VKT_STREAM_AUGMENT = 7  /* augmented pictures: counter = (i, epoch, row, stream) */
 };
 
 /* A stream of numbers read one after the other. */

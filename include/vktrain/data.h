@@ -90,6 +90,52 @@ typedef enum vkt_split {
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
+/* ---- pictures: JPEG and PNG files as rows of u8, decoded by worker threads ---- */
+
+/* Zero is the default everywhere but for height and width. */
+typedef struct vkt_image_params {
+    uint32_t height, width; /* of a row, (3,H,W): red, green, blue; or, gray, (1,H,W) */
+    bool gray;
+    /* Resizing is bilinear with antialiasing, the same bytes as Pillow's Image.resize(size, BILINEAR). */
+    uint32_t resize; /* 0: the picture is stretched to height x width. Else its shorter side becomes this long, height
+                      * and width at least, and height x width are cut out of its middle (Resize, CenterCrop) */
+    /* Augmentation, drawn anew for each row in each epoch of a training; what is evaluated is cut out of the middle and
+     * not mirrored. A data set that has some is streamed. */
+    bool random_crop;      /* cut out anywhere instead (RandomCrop) */
+    uint32_t crop_padding; /* of a picture that has this much black around it first */
+    bool random_flip;      /* mirrored left to right, every other time (RandomHorizontalFlip) */
+    /* Labels. */
+    const char *path_column, *label_column; /* names in a table's header; NULL: "path", "label" */
+    const vkt_dataset *classes_like;        /* has the numbers and names of the classes, as a training set does for its
+                                             * validation set; NULL: they are the ones found */
+    /* Files. */
+    bool skip_broken;     /* leave broken and missing files out; else any of them fails the call */
+    uint32_t *left_out;   /* NULL, or gets the number of broken and missing files */
+    uint64_t max_pixels;  /* a picture with more is broken; 0: 2^27 */
+    uint64_t cache_bytes; /* decoded and resized pictures are kept if all fit; else each is decoded whenever it is
+                           * fetched. 0: 1 GiB; 1: keep none */
+    uint32_t workers;     /* threads that look at all files at first; 0: one per core, 16 at most */
+} vkt_image_params;
+
+/* From a CSV file (RFC 4180) with a path and a label per line. A first line in which a field is called path_column (in
+ * any case) is a header and tells the columns by name, others are ignored; without it, lines hold a path and a label,
+ * or a path alone: rows without labels. Paths are relative to the CSV's folder. Labels are class numbers if all of them
+ * are, or if classes_like has no names; else names of classes, which are numbered in the order of their bytes.
+ *
+ * Files may have any of PNG's colour types and depths (16 bits are rounded to 8, transparency is ignored), and be gray,
+ * YCbCr, RGB or CMYK JPEG, progressive or not; pictures are turned upright as EXIF says. Files that cannot be such a
+ * picture, or end early, are named in warnings (errors, if they are not skipped), the first 20 of them; where pictures
+ * are neither kept nor skipped, all but their first bytes are only seen when they are fetched.
+ *
+ * Returns also VKT_E_NOT_FOUND and VKT_E_IO (of the CSV or the folder), VKT_E_FORMAT: the CSV is malformed (the message
+ * has the line), a label is no class, or pictures are broken. */
+VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path,
+                                                const vkt_image_params *params, vkt_dataset **out);
+/* From the .jpg, .jpeg, .jpe and .png files of folder/<class>/, sorted by the bytes of class and name. Classes are the
+ * folders, also empty ones; names that begin with a dot, and folders in folders, are ignored. */
+VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
+                                                  const vkt_image_params *params, vkt_dataset **out);
+
 /* `count` drawn digits, 1x28x28 u8, ten classes, ink bright on dark: pen strokes under a random affine warp, of random
  * width and brightness, with noise. Row i depends on (seed, i) alone; each block of ten rows, counted from row 0, holds
  * every class once. Use another seed for a test set. */

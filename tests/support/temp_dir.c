@@ -33,14 +33,19 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
     return path;
 }
 
-/* Counts the entries, and removes them when asked to. */
-static unsigned walk(const vkt_temp_dir *dir, int remove_them)
+/* Counts the entries, and removes them, folders with what is in them, when asked to. */
+static unsigned walk(const char *folder, int remove_them)
 {
     unsigned n = 0;
-    DIR *d = opendir(dir->path);
+    DIR *d = opendir(folder);
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (remove_them) unlink(vkt_temp_dir_file(dir, e->d_name));
+        char path[1024];
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (remove_them && unlink(path) != 0) {
+            walk(path, 1);
+            rmdir(path);
+        }
         n++;
     }
     if (d) closedir(d);
@@ -49,12 +54,12 @@ static unsigned walk(const vkt_temp_dir *dir, int remove_them)
 
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir)
 {
-    return walk(dir, 0);
+    return walk(dir->path, 0);
 }
 
 void vkt_temp_dir_remove(const vkt_temp_dir *dir)
 {
     chmod(dir->path, 0700);
-    walk(dir, 1);
+    walk(dir->path, 1);
     rmdir(dir->path);
 }

@@ -12,7 +12,7 @@ vkt_temp_dir vkt_temp_dir_make(void);
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
 /* How many files are in it. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
-/* Removes the files in it and the directory. */
+/* Removes it with all that is in it. */
 void vkt_temp_dir_remove(const vkt_temp_dir *dir);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "support/find_data.h"
 #include "support/host.h"
 #include "support/temp_dir.h"
 #include "train/trainer.h"
@@ -57,9 +58,6 @@ void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char *file, int line);
 /* All parameters, in the order of the store: test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
-
-/* Where `name` lies: in $VKT_DATA, data/ or ../shared/data/ of the source tree. Says so when it is nowhere: skip(). */
-bool rig_find_data(const char *name, char path[512]);
 
 /* Fails the test unless both files hold the same bytes. */
 #define rig_same_file(a, b) rig_same_file_at(a, b, __FILE__, __LINE__)

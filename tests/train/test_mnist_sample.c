@@ -367,7 +367,7 @@ static void data_are_fetched_checked_and_kept(void **state)
 {
     rig *r = rig_of(state);
     char folder[512], mirror[600];
-    if (!rig_find_data("mnist/train-images-idx3-ubyte.gz", folder)) skip();
+    if (!vkt_test_find_data("mnist/train-images-idx3-ubyte.gz", folder)) skip();
     *strrchr(folder, '/') = 0;
     char *real = realpath(folder, NULL); /* curl does not follow ".." */
     assert_non_null(real);

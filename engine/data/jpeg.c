@@ -1,0 +1,129 @@
+/* data/jpeg.c - JPEG by libjpeg-turbo (image.h).
+ *
+ * libjpeg ends the process on an error unless error_exit leaves in another way: it jumps back to `guarded` here. What
+ * libjpeg calls warnings is sorted: those that say that pixels are made up are errors, the rest is silent. */
+#include <setjmp.h>
+#include <stdio.h> /* before jpeglib.h, which wants FILE */
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include "data/image.h"
+
+/* Scans of a progressive file: real ones have ten or so, each costs a walk over the whole picture. */
+#define MAX_SCANS 500
+
+typedef struct decoder {
+    struct jpeg_decompress_struct c;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf stopped;
+    const vkt_host *h;
+    const char *name;
+    const uint8_t *bytes;
+    size_t n;
+    uint64_t max_pixels;
+    vkt_image *out;
+    uint32_t *orientation;
+    vkt_result result;
+} decoder;
+
+/* libjpeg's error_exit, which must not return. */
+static void stop(j_common_ptr c)
+{
+    decoder *d = c->client_data;
+    char why[JMSG_LENGTH_MAX];
+    c->err->format_message(c, why);
+    d->result =
+        vkt_fail(d->h, c->err->msg_code == JERR_OUT_OF_MEMORY ? VKT_E_NOMEM : VKT_E_FORMAT, "\"%s\": %s", d->name, why);
+    longjmp(d->stopped, 1);
+}
+
+static void warn(j_common_ptr c, int level)
+{
+    if (level >= 0) return; /* a trace message */
+    switch (c->err->msg_code) {
+    case JWRN_JPEG_EOF:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_MUST_RESYNC: stop(c);
+    }
+}
+
+static void watch_scans(j_common_ptr c)
+{
+    decoder *d = c->client_data;
+    if (d->c.input_scan_number <= MAX_SCANS) return;
+    d->result = vkt_fail(d->h, VKT_E_FORMAT, "\"%s\" has more than %d scans", d->name, MAX_SCANS);
+    longjmp(d->stopped, 1);
+}
+
+static void read_orientation(decoder *d)
+{
+    static const char exif[] = "Exif\0"; /* and the string's own 0 */
+    *d->orientation = 1;
+    for (jpeg_saved_marker_ptr m = d->c.marker_list; m; m = m->next)
+        if (m->data_length >= sizeof exif && memcmp(m->data, exif, sizeof exif) == 0) {
+            *d->orientation = vkt_exif_orientation(m->data + sizeof exif, m->data_length - sizeof exif);
+            return;
+        }
+}
+
+/* One row of inverted CMYK, as Adobe's programs write it, to RGB: with c, m, y, k the bytes, 255 - c is the ink, and
+ * what the paper reflects is k less k times the ink. Pillow's rounding: k times ink / 255 is the nearest integer. */
+static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
+{
+    for (uint32_t x = 0; x < n; x++, cmyk += 4)
+        for (uint32_t i = 0; i < 3; i++) {
+            const uint32_t k = cmyk[3], t = k * (255u - cmyk[i]) + 128;
+            *rgb++ = (uint8_t)(k - ((t + (t >> 8)) >> 8));
+        }
+}
+
+static vkt_result read_pixels(decoder *d)
+{
+    j_decompress_ptr c = &d->c;
+    jpeg_create_decompress(c);
+    d->progress.progress_monitor = watch_scans;
+    c->progress = &d->progress;
+    jpeg_mem_src(c, d->bytes, d->n);
+    jpeg_save_markers(c, JPEG_APP0 + 1, 0xffff);
+    jpeg_read_header(c, TRUE);
+    VKT_TRY(vkt_image_check_size(d->h, d->name, c->image_width, c->image_height, d->max_pixels));
+    read_orientation(d);
+    const bool cmyk = c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK;
+    const bool gray = c->jpeg_color_space == JCS_GRAYSCALE;
+    c->out_color_space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_start_decompress(c);
+    VKT_TRY(vkt_image_reserve(d->h, d->out, c->output_width, c->output_height, gray ? 1 : 3));
+    const size_t row_bytes = (size_t)c->output_width * d->out->channels;
+    JSAMPARRAY inks = cmyk ? c->mem->alloc_sarray((j_common_ptr)c, JPOOL_IMAGE, c->output_width * 4, 1) : NULL;
+    for (uint32_t y; (y = c->output_scanline) < c->output_height;) {
+        JSAMPROW row = d->out->pixels.p + y * row_bytes;
+        jpeg_read_scanlines(c, cmyk ? inks : &row, 1);
+        if (cmyk) rgb_from_cmyk(inks[0], c->output_width, row);
+    }
+    jpeg_finish_decompress(c); /* up to the end marker */
+    return VKT_OK;
+}
+
+/* A function of its own, whose locals do not change: what a jump leaves behind is in *d. */
+static void guarded(decoder *d)
+{
+    if (setjmp(d->stopped) == 0) d->result = read_pixels(d);
+}
+
+vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
+                           vkt_image *out, uint32_t *orientation)
+{
+    decoder d = {
+        .h = h, .name = name, .bytes = bytes, .n = n, .max_pixels = max_pixels, .out = out, .orientation = orientation
+    };
+    d.c.err = jpeg_std_error(&d.errors);
+    d.c.client_data = &d;
+    d.errors.error_exit = stop;
+    d.errors.emit_message = warn;
+    guarded(&d);
+    jpeg_destroy_decompress(&d.c);
+    return d.result;
+}

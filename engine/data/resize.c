@@ -1,0 +1,134 @@
+/* data/resize.c - resizing by a widened triangle filter (image.h).
+ *
+ * Along one axis, from n to m pixels: scale s = n / m, width of the filter w = max(s, 1). Output i has its centre at
+ * c = (i + 1/2) s and weighs the pixels j from floor(c - w + 1/2) to floor(c + w + 1/2) - 1, cut at the picture's edge,
+ * by 1 - |j + 1/2 - c| / w, which are then divided by their sum: an interpolation where the picture grows, a mean where
+ * it shrinks.
+ *
+ * Pillow (libImaging/Resample.c, 8-bit images) computes these in double, rounds them to 22 bits behind the point, and
+ * applies them by integers, rows first and then columns, with a rounding to 8 bits after each. Which filter it is, and
+ * that it resizes so, is part of what networks were trained on; hence the same bits here. */
+#include <math.h>
+
+#include "data/image.h"
+
+/* 8 bits of pixel, 22 of weight, 2 for sums over 255 and below 0. */
+#define WEIGHT_BITS 22
+
+/* The filter of one axis. */
+typedef struct axis {
+    uint32_t n, m;    /* pixels of the input, of the output */
+    uint32_t most;    /* weights that an output has room for */
+    uint32_t *first;  /* m: the first input pixel of an output */
+    uint32_t *count;  /* m: how many it weighs */
+    int32_t *weights; /* m * most */
+} axis;
+
+static double filter_width(const axis *a)
+{
+    const double scale = (double)a->n / a->m;
+    return VKT_MAX(scale, 1.0);
+}
+
+/* What an axis takes of the scratch memory, a multiple of 8; 0: too much for any memory. */
+static size_t axis_bytes(axis *a)
+{
+    const double most = ceil(filter_width(a)) * 2 + 1;
+    a->most = (uint32_t)VKT_MIN(most, UINT32_MAX);
+    uint64_t bytes;
+    if (!vkt_mul_u64((uint64_t)a->most + 2, (uint64_t)a->m * sizeof(int32_t), &bytes) || bytes > PTRDIFF_MAX / 4)
+        return 0;
+    return (size_t)vkt_round_up(bytes, 8);
+}
+
+static void axis_make(axis *a, void *memory, double *unit)
+{
+    const double scale = (double)a->n / a->m, width = filter_width(a);
+    a->first = memory;
+    a->count = a->first + a->m;
+    a->weights = (int32_t *)(void *)(a->count + a->m);
+    for (uint32_t i = 0; i < a->m; i++) {
+        const double centre = (i + 0.5) * scale;
+        const double low = centre - width + 0.5, high = centre + width + 0.5;
+        const uint32_t from = low > 0 ? (uint32_t)low : 0, to = high < a->n ? (uint32_t)high : a->n;
+        double sum = 0;
+        for (uint32_t j = from; j < to; j++) {
+            const double w = 1 - fabs((j - centre + 0.5) * (1 / width));
+            unit[j - from] = VKT_MAX(w, 0.0);
+            sum += unit[j - from];
+        }
+        a->first[i] = from;
+        a->count[i] = to - from;
+        for (uint32_t k = 0; k < to - from; k++)
+            a->weights[(size_t)i * a->most + k] = (int32_t)(0.5 + unit[k] / sum * (1 << WEIGHT_BITS));
+    }
+}
+
+static uint8_t byte_of(int32_t sum)
+{
+    const int32_t v = sum >> WEIGHT_BITS;
+    return (uint8_t)VKT_MAX(0, VKT_MIN(v, 255));
+}
+
+/* One row along x. `channels` is a constant where this is called, so the inner loop is unrolled over it. */
+static inline void resize_row(const axis *a, const uint8_t *in, uint32_t channels, uint8_t *out)
+{
+    for (uint32_t x = 0; x < a->m; x++) {
+        const int32_t *w = a->weights + (size_t)x * a->most;
+        const uint8_t *p = in + (size_t)a->first[x] * channels;
+        int32_t sum[3] = { 1 << (WEIGHT_BITS - 1), 1 << (WEIGHT_BITS - 1), 1 << (WEIGHT_BITS - 1) };
+        for (uint32_t k = 0; k < a->count[x]; k++, p += channels)
+            for (uint32_t c = 0; c < channels; c++) sum[c] += w[k] * p[c];
+        for (uint32_t c = 0; c < channels; c++) *out++ = byte_of(sum[c]);
+    }
+}
+
+/* Along y, and from pixels to planes. `wide` has a->n rows of `width` pixels; `sums` has room for one row's. */
+static void resize_columns(const axis *a, const uint8_t *wide, uint32_t width, uint32_t channels, int32_t *sums,
+                           uint8_t *planes)
+{
+    const size_t row = (size_t)width * channels;
+    for (uint32_t y = 0; y < a->m; y++) {
+        for (size_t i = 0; i < row; i++) sums[i] = 1 << (WEIGHT_BITS - 1);
+        for (uint32_t k = 0; k < a->count[y]; k++) {
+            const int32_t w = a->weights[(size_t)y * a->most + k];
+            const uint8_t *in = wide + (a->first[y] + k) * row;
+            for (size_t i = 0; i < row; i++) sums[i] += w * in[i];
+        }
+        for (uint32_t c = 0; c < channels; c++) {
+            uint8_t *out = planes + ((size_t)c * a->m + y) * width;
+            for (uint32_t x = 0; x < width; x++) out[x] = byte_of(sums[(size_t)x * channels + c]);
+        }
+    }
+}
+
+vkt_result vkt_image_resize(const vkt_host *h, const vkt_image *in, uint32_t width, uint32_t height,
+                            vkt_image_scratch *s, uint8_t *planes)
+{
+    axis x = { .n = in->width, .m = width }, y = { .n = in->height, .m = height };
+    const uint32_t C = in->channels;
+    const size_t x_bytes = axis_bytes(&x), y_bytes = axis_bytes(&y);
+    const size_t unit_bytes = ((size_t)VKT_MAX(x.most, y.most) + 1) * sizeof(double);
+    const size_t sums_bytes = (size_t)vkt_round_up((uint64_t)width * C * sizeof(int32_t), 8);
+    const bool rows = width != in->width; /* else the weights of a row are 1 and 0: nothing changes */
+    uint64_t wide_bytes = (uint64_t)width * in->height, all = 0;
+    if (!x_bytes || !y_bytes || !vkt_mul_u64(wide_bytes, rows ? C : 0, &wide_bytes) || wide_bytes > PTRDIFF_MAX / 4 ||
+        (all = unit_bytes + sums_bytes + x_bytes + y_bytes + wide_bytes) > PTRDIFF_MAX)
+        return vkt_fail_nomem(h, "resizing a picture", SIZE_MAX);
+    VKT_TRY(vkt_room_reserve(h, &s->filter, (size_t)all));
+    uint8_t *at = s->filter.p; /* aligned for any object; so is each part, but the last, of multiples of 8 */
+    double *unit = (double *)(void *)at;
+    int32_t *sums = (int32_t *)(void *)(at += unit_bytes);
+    axis_make(&x, at += sums_bytes, unit);
+    axis_make(&y, at += x_bytes, unit);
+    uint8_t *wide = at + y_bytes;
+    const size_t row = (size_t)in->width * C, wide_row = (size_t)width * C;
+    for (uint32_t i = 0; rows && i < in->height; i++) {
+        if (C == 3)
+            resize_row(&x, in->pixels.p + i * row, 3, wide + i * wide_row);
+        else
+            resize_row(&x, in->pixels.p + i * row, 1, wide + i * wide_row);
+    }
+    resize_columns(&y, rows ? wide : in->pixels.p, width, C, sums, planes);
+    return VKT_OK;
+}

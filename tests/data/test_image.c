@@ -1,0 +1,412 @@
+/* Decoders and resizing: against Pillow's bytes, every colour type, EXIF, and files that are damaged. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/philox.h"
+#include "data/image.h"
+#include "data/picture.h"
+#include "support/host.h"
+
+enum { LIMIT = 1 << 16 };
+
+typedef struct fixture {
+    vkt_host h;
+    vkt_image_scratch s;
+    picture files[4];
+} fixture;
+
+/* A golden that the teardown frees. */
+static const picture *golden(fixture *t, const char *name)
+{
+    picture *f = t->files;
+    while (f->p) f++;
+    assert_true(f < t->files + VKT_COUNT(t->files));
+    *f = picture_golden(name);
+    return f;
+}
+
+static void forget(fixture *t)
+{
+    for (size_t i = 0; i < VKT_COUNT(t->files); i++) free(t->files[i].p);
+    memset(t->files, 0, sizeof t->files);
+}
+
+static vkt_result decode(fixture *t, const picture *f, uint32_t channels, const vkt_image **out)
+{
+    return vkt_image_decode(&t->h, "a file", f->p, f->n, LIMIT, channels, &t->s, out);
+}
+
+static size_t bytes_of(const vkt_image *i)
+{
+    return (size_t)i->width * i->height * i->channels;
+}
+
+/* Decodes `name` and compares with `want`, a PNG of what Pillow decoded. */
+static void expect_golden(fixture *t, const picture *f, const char *want, uint32_t channels)
+{
+    vkt_image_scratch other = { 0 };
+    const vkt_image *got, *right;
+    const picture *g = golden(t, want);
+    assert_int_equal(decode(t, f, channels, &got), VKT_OK);
+    assert_int_equal(vkt_image_decode(&t->h, want, g->p, g->n, LIMIT, channels, &other, &right), VKT_OK);
+    if (got->width != right->width || got->height != right->height ||
+        memcmp(got->pixels.p, right->pixels.p, bytes_of(right)) != 0)
+        fail_msg("%s: %u x %u other pixels", want, got->width, got->height);
+    vkt_image_scratch_free(&t->h, &other);
+}
+
+static void jpeg_files_give_pillows_pixels(void **state)
+{
+    fixture *t = *state;
+    static const char *const kinds[] = { "420", "444", "progressive", "gray", "cmyk" };
+    for (size_t i = 0; i < VKT_COUNT(kinds); i++) {
+        char file[32], rgb[32], l[32];
+        snprintf(file, sizeof file, "%s.jpg", kinds[i]);
+        snprintf(rgb, sizeof rgb, "%s_rgb.png", kinds[i]);
+        snprintf(l, sizeof l, "%s_l.png", kinds[i]);
+        const picture *f = golden(t, file);
+        expect_golden(t, f, rgb, 3);
+        expect_golden(t, f, l, 1);
+        forget(t);
+    }
+}
+
+/* ---- PNG: what a sample becomes ---- */
+
+typedef struct png_case {
+    int colour, depth, samples; /* a pixel */
+} png_case;
+static const png_case png_cases[] = { { 0, 1, 1 }, { 0, 2, 1 },  { 0, 4, 1 },  { 0, 8, 1 }, { 0, 16, 1 },
+                                      { 2, 8, 3 }, { 2, 16, 3 }, { 3, 1, 1 },  { 3, 2, 1 }, { 3, 4, 1 },
+                                      { 3, 8, 1 }, { 4, 8, 2 },  { 4, 16, 2 }, { 6, 8, 4 }, { 6, 16, 4 } };
+
+enum { PNG_W = 13, PNG_H = 9, PNG_ROW = PNG_W * 8 };
+
+/* Random samples, packed into `rows`, and the RGB pixels that they stand for. */
+static void draw_png(vkt_rng *rng, const png_case *c, const uint8_t *palette, uint8_t *rows, uint8_t *rgb)
+{
+    const uint32_t most = (1u << c->depth) - 1, row_bytes = vkt_div_up(PNG_W * (uint32_t)(c->samples * c->depth), 8);
+    memset(rows, 0, PNG_H * PNG_ROW);
+    for (uint32_t y = 0; y < PNG_H; y++)
+        for (uint32_t x = 0; x < PNG_W; x++, rgb += 3) {
+            uint32_t v[4] = { 0 };
+            for (uint32_t s = 0; s < (uint32_t)c->samples; s++) {
+                v[s] = vkt_rng_range(rng, 0, most);
+                const uint32_t bit = (x * (uint32_t)c->samples + s) * (uint32_t)c->depth;
+                uint8_t *at = rows + y * row_bytes + bit / 8;
+                if (c->depth == 16) {
+                    at[0] = (uint8_t)(v[s] >> 8);
+                    at[1] = (uint8_t)v[s];
+                } else {
+                    *at |= (uint8_t)(v[s] << (8 - (uint32_t)c->depth - bit % 8));
+                }
+            }
+            for (uint32_t k = 0; k < 3; k++) {
+                const uint32_t sample = v[c->samples >= 3 ? k : 0];
+                const uint32_t scaled = (sample * 510 + most) / (2 * most); /* to the nearest */
+                rgb[k] = (uint8_t)(c->colour == 3 ? palette[3 * sample + k] : scaled);
+            }
+        }
+}
+
+static void png_files_of_every_kind_give_their_samples(void **state)
+{
+    fixture *t = *state;
+    vkt_rng rng = vkt_rng_make(1, VKT_STREAM_TEST, 0, 0);
+    uint8_t palette[3 * 256], rows[PNG_H * PNG_ROW], rgb[PNG_H * PNG_W * 3];
+    for (size_t i = 0; i < sizeof palette; i++) palette[i] = (uint8_t)vkt_rng_range(&rng, 0, 255);
+    for (size_t i = 0; i < VKT_COUNT(png_cases); i++)
+        for (int option = 0; option < 4; option++) {
+            const png_case *c = &png_cases[i];
+            draw_png(&rng, c, palette, rows, rgb);
+            const picture_png p = { .width = PNG_W,
+                                    .height = PNG_H,
+                                    .colour = c->colour,
+                                    .depth = c->depth,
+                                    .interlaced = option & 1,
+                                    .transparent = option & 2 && c->colour < 4,
+                                    .palette = palette };
+            const picture f = picture_encode_png(&p, rows);
+            const vkt_image *got;
+            assert_int_equal(decode(t, &f, 3, &got), VKT_OK);
+            assert_true(got->width == PNG_W && got->height == PNG_H && got->channels == 3);
+            if (memcmp(got->pixels.p, rgb, sizeof rgb) != 0)
+                fail_msg("colour %d, depth %d, option %d: other pixels", c->colour, c->depth, option);
+            assert_int_equal(decode(t, &f, 1, &got), VKT_OK);
+            for (uint32_t k = 0; k < PNG_W * PNG_H; k++) {
+                const double luma = 0.299 * rgb[3 * k] + 0.587 * rgb[3 * k + 1] + 0.114 * rgb[3 * k + 2];
+                assert_true(got->pixels.p[k] >= luma - 0.51 && got->pixels.p[k] <= luma + 0.51);
+            }
+            free(f.p);
+        }
+}
+
+/* ---- EXIF ---- */
+
+/* TIFF data with one entry before the orientation. Returns their size. */
+static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t count, uint32_t value)
+{
+    const uint32_t words[] = { 42, 0, 8, 2, 0x0100, 4, 0, 1, 0, 7, 0x0112, type, 0, count, value, 0, 0, 0 };
+    static const uint8_t size[] = { 2, 0, 4, 2, 2, 2, 0, 4, 0, 4, 2, 2, 0, 4, 2, 2, 4, 0 }; /* 0: no word */
+    size_t n = 2;
+    out[0] = out[1] = little ? 'I' : 'M';
+    for (size_t i = 0; i < VKT_COUNT(words); i++)
+        for (uint32_t b = 0; b < size[i]; b++) out[n++] = (uint8_t)(words[i] >> 8 * (little ? b : size[i] - 1u - b));
+    return n;
+}
+
+static void orientations_turn_as_pillow_does(void **state)
+{
+    fixture *t = *state;
+    for (uint32_t o = 1; o <= 8; o++)
+        for (int little = 0; little < 2; little++) {
+            uint8_t tiff[64], file[4096] = { 0xff, 0xd8, 0xff, 0xe1, 0 };
+            const size_t n = tiff_with(tiff, little, 3, 1, o);
+            char name[32];
+            snprintf(name, sizeof name, "turned_%u.png", o);
+            const picture *plain = golden(t, "turned.jpg");
+            file[5] = (uint8_t)(2 + 6 + n);
+            memcpy(file + 6, "Exif\0", 6);
+            memcpy(file + 12, tiff, n);
+            memcpy(file + 12 + n, plain->p + 2, plain->n - 2);
+            expect_golden(t, &(picture){ file, 12 + n + plain->n - 2 }, name, 3);
+            forget(t);
+            const picture *upright = golden(t, "turned_1.png"); /* the same in a PNG's chunk */
+            const vkt_image *pixels;
+            assert_int_equal(decode(t, upright, 3, &pixels), VKT_OK);
+            const picture_png p = {
+                .width = pixels->width, .height = pixels->height, .colour = 2, .depth = 8, .exif = tiff, .exif_bytes = n
+            };
+            const picture f = picture_encode_png(&p, pixels->pixels.p);
+            expect_golden(t, &f, name, 3);
+            free(f.p);
+            forget(t);
+        }
+}
+
+static void malformed_exif_means_upright(void **state)
+{
+    (void)state;
+    uint8_t tiff[64];
+    for (int little = 0; little < 2; little++) {
+        const size_t n = tiff_with(tiff, little, 3, 1, 6);
+        assert_int_equal(vkt_exif_orientation(tiff, n), 6);
+        for (size_t cut = 0; cut < n - 4; cut++) { /* behind the last entry stands the offset of the next IFD */
+            uint8_t *exact = test_malloc(cut + 1); /* so that a sanitizer sees a read behind it */
+            memcpy(exact, tiff, cut);
+            assert_int_equal(vkt_exif_orientation(exact, cut), 1);
+            test_free(exact);
+        }
+        assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 1, 0)), 1);
+        assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 1, 9)), 1);
+        assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 4, 1, 6)), 1);
+        assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 2, 6)), 1);
+        tiff_with(tiff, little, 3, 1, 6);
+        tiff[little ? 7 : 4] = 0xff; /* an IFD far away */
+        assert_int_equal(vkt_exif_orientation(tiff, n), 1);
+        tiff_with(tiff, !little, 3, 1, 6);
+        tiff[1] = 'X';
+        assert_int_equal(vkt_exif_orientation(tiff, n), 1);
+    }
+}
+
+/* ---- damage ---- */
+
+static void refuse(fixture *t, const picture *f, const char *says)
+{
+    const vkt_image *out;
+    assert_int_equal(decode(t, f, 3, &out), VKT_E_FORMAT);
+    vkt_test_error_says("a file");
+    vkt_test_error_says(says);
+}
+
+static void a_file_cut_at_any_byte_is_refused(void **state)
+{
+    fixture *t = *state;
+    static const char *const names[] = { "420.jpg", "progressive.jpg", "cmyk.jpg", "gray_20x20.png", "noise.png" };
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        picture f = *golden(t, names[i]);
+        while (f.n > 0) {
+            f.n -= VKT_MIN(f.n, f.n > 1500 ? 7 : 1);
+            uint8_t *exact = test_malloc(f.n + 1); /* so that a sanitizer sees a read behind the end */
+            memcpy(exact, f.p, f.n);
+            refuse(t, &(picture){ exact, f.n }, "");
+            test_free(exact);
+        }
+        forget(t);
+    }
+}
+
+static void damaged_files_do_no_harm(void **state)
+{
+    fixture *t = *state;
+    static const char *const names[] = { "420.jpg", "progressive.jpg", "cmyk.jpg", "noise_20x20.png" };
+    uint32_t good = 0, bad = 0;
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        const picture *f = golden(t, names[i]);
+        for (uint32_t seed = 1; seed <= 300; seed++) {
+            vkt_rng rng = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+            uint8_t *copy = test_malloc(f->n);
+            memcpy(copy, f->p, f->n);
+            for (uint32_t k = vkt_rng_range(&rng, 1, 8); k > 0; k--)
+                copy[vkt_rng_range(&rng, 0, (uint32_t)f->n - 1)] = (uint8_t)vkt_rng_range(&rng, 0, 255);
+            const vkt_image *out;
+            const vkt_result r = decode(t, &(picture){ copy, f->n }, 3, &out);
+            assert_true(r == VKT_OK || r == VKT_E_FORMAT);
+            *(r == VKT_OK ? &good : &bad) += 1;
+            test_free(copy);
+        }
+        forget(t);
+    }
+    assert_true(good > 100 && bad > 100);
+}
+
+static void other_kinds_and_sizes_are_refused(void **state)
+{
+    fixture *t = *state;
+    vkt_test_expect_errors(true);
+    refuse(t, &(picture){ (uint8_t *)(uintptr_t) "GIF89a", 6 }, "neither JPEG nor PNG");
+    refuse(t, &(picture){ NULL, 0 }, "neither JPEG nor PNG");
+    const picture *jpeg = golden(t, "420.jpg"), *png = golden(t, "noise_7x5.png");
+    const vkt_image *out;
+    assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29 - 1, 3, &t->s, &out), VKT_E_FORMAT);
+    vkt_test_error_says("has 43 x 29 pixels: want 1 to 1246");
+    assert_int_equal(vkt_image_decode(&t->h, "x", png->p, png->n, 34, 3, &t->s, &out), VKT_E_FORMAT);
+    vkt_test_error_says("has 7 x 5 pixels");
+    assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29, 3, &t->s, &out), VKT_OK);
+    for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* 2^31 - 1 both ways, with its checksum */
+    const uint32_t crc = (uint32_t)crc32(0, png->p + 12, 17);
+    for (int i = 0; i < 4; i++) png->p[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
+    refuse(t, png, "2147483647 x 2147483647 pixels");
+}
+
+/* A few bytes can ask for any number of walks over the picture: here the first scan comes 601 times. */
+static void endless_scans_are_refused(void **state)
+{
+    fixture *t = *state;
+    const picture *f = golden(t, "progressive.jpg");
+    size_t sos = 2, end;
+    while (f->p[sos] != 0xff || f->p[sos + 1] != 0xda) sos++;
+    for (end = sos + 2; f->p[end] != 0xff || f->p[end + 1] == 0; end++) continue;
+    const size_t scan = end - sos;
+    picture many = { malloc(f->n + 600 * scan), sos };
+    assert_non_null(many.p);
+    memcpy(many.p, f->p, sos);
+    for (int i = 0; i < 600; i++, many.n += scan) memcpy(many.p + many.n, f->p + sos, scan);
+    memcpy(many.p + many.n, f->p + sos, f->n - sos);
+    many.n += f->n - sos;
+    vkt_test_expect_errors(true);
+    refuse(t, &many, "more than 500 scans");
+    free(many.p);
+}
+
+static void failed_allocations_are_a_status(void **state)
+{
+    fixture *t = *state;
+    static const char *const names[] = { "420.jpg", "noise_7x5.png", "gray_7x5.png" };
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        const picture *f = golden(t, names[i]);
+        for (unsigned n = 1;; n++) {
+            uint8_t planes[3 * 4 * 4];
+            const vkt_image *out;
+            vkt_test_fail_allocation(n);
+            vkt_result r = decode(t, f, 3, &out);
+            if (r == VKT_OK) r = vkt_image_resize(&t->h, out, 4, 4, &t->s, planes);
+            vkt_image_scratch_free(&t->h, &t->s);
+            assert_int_equal(vkt_test_live_blocks(), 0);
+            if (!vkt_test_allocation_failed()) break;
+            assert_int_equal(r, VKT_E_NOMEM);
+        }
+        vkt_test_fail_allocation(0);
+    }
+}
+
+/* ---- resizing ---- */
+
+static void resized_pictures_are_pillows_to_the_bit(void **state)
+{
+    fixture *t = *state;
+    static const uint32_t sizes[][2] = { { 1, 1 },   { 7, 5 },   { 20, 20 },  { 31, 64 },
+                                         { 53, 20 }, { 52, 38 }, { 100, 37 }, { 80, 90 } };
+    for (size_t i = 0; i < VKT_COUNT(sizes); i++)
+        for (uint32_t C = 1; C <= 3; C += 2) {
+            const uint32_t w = sizes[i][0], height = sizes[i][1];
+            char name[32];
+            snprintf(name, sizeof name, "%s_%ux%u.png", C == 3 ? "noise" : "gray", w, height);
+            const vkt_image *in, *want;
+            static uint8_t planes[3 * 100 * 90];
+            assert_int_equal(decode(t, golden(t, "noise.png"), C, &in), VKT_OK);
+            assert_int_equal(vkt_image_resize(&t->h, in, w, height, &t->s, planes), VKT_OK);
+            assert_int_equal(decode(t, golden(t, name), C, &want), VKT_OK);
+            assert_true(want->width == w && want->height == height && want->channels == C);
+            for (uint32_t k = 0; k < w * height * C; k++)
+                if (planes[k % C * w * height + k / C] != want->pixels.p[k])
+                    fail_msg("%s: byte %u: want %u, got %u", name, k, want->pixels.p[k],
+                             planes[k % C * w * height + k / C]);
+            forget(t);
+        }
+}
+
+static void a_picture_of_the_right_size_is_copied(void **state)
+{
+    fixture *t = *state;
+    const vkt_image *in;
+    static uint8_t planes[3 * 53 * 37];
+    assert_int_equal(decode(t, golden(t, "noise.png"), 3, &in), VKT_OK);
+    assert_int_equal(vkt_image_resize(&t->h, in, 53, 37, &t->s, planes), VKT_OK);
+    for (uint32_t k = 0; k < sizeof planes; k++) assert_int_equal(planes[k % 3 * 53 * 37 + k / 3], in->pixels.p[k]);
+}
+
+static void decoding_again_allocates_nothing_here(void **state)
+{
+    fixture *t = *state;
+    static uint8_t planes[3 * 20 * 20];
+    const vkt_image *image;
+    const picture *f = golden(t, "420.jpg");
+    unsigned long before = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(decode(t, f, 1, &image), VKT_OK);
+        assert_int_equal(vkt_image_resize(&t->h, image, 20, 20, &t->s, planes), VKT_OK);
+        if (i == 0) before = vkt_test_allocations();
+    }
+    assert_int_equal(vkt_test_allocations(), before);
+}
+
+static int setup(void **state)
+{
+    static fixture t;
+    vkt_test_setup(state);
+    t = (fixture){ .h = vkt_test_host() };
+    *state = &t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *t = *state;
+    forget(t);
+    vkt_image_scratch_free(&t->h, &t->s);
+    return vkt_test_teardown(state);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(jpeg_files_give_pillows_pixels),        TEST(png_files_of_every_kind_give_their_samples),
+        TEST(orientations_turn_as_pillow_does),      TEST(malformed_exif_means_upright),
+        TEST(a_file_cut_at_any_byte_is_refused),     TEST(damaged_files_do_no_harm),
+        TEST(other_kinds_and_sizes_are_refused),     TEST(endless_scans_are_refused),
+        TEST(failed_allocations_are_a_status),       TEST(resized_pictures_are_pillows_to_the_bit),
+        TEST(a_picture_of_the_right_size_is_copied), TEST(decoding_again_allocates_nothing_here),
+    };
+    return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}

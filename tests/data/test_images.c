@@ -1,0 +1,363 @@
+/* Data sets of pictures: tables, folders, broken files, and real data sets against Pillow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/base.h"
+#include "data/gallery.h"
+#include "data/loader.h"
+#include "data/picture.h"
+#include "support/find_data.h"
+#include "support/host.h"
+
+/* Row `row` of ds is picture `seed`, stretched to the size of gallery_small. */
+static void expect_row(const vkt_dataset *ds, uint32_t row, uint32_t seed)
+{
+    uint8_t got[3 * 9 * 11], want[3 * 9 * 11];
+    assert_int_equal(vkt_dataset_row_bytes(ds), sizeof got);
+    assert_int_equal(vkt_dataset_fetch(ds, row, got), VKT_OK);
+    gallery_resized(seed, 11, 9, want);
+    assert_memory_equal(got, want, sizeof want);
+}
+
+/* ---- tables ---- */
+
+static void tables_of_all_forms_are_read(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    char text[1024];
+    gallery_put(t, "a.png", 1);
+    gallery_put(t, "b, \"c\".png", 2);
+    gallery_put(t, "d.png", 3);
+    const char *const forms[] = {
+        "path,label\nd.png,zebra\na.png,Bee\n\"b, \"\"c\"\".png\",ape\n",
+        "\xef\xbb\xbfLabel,id,Path\r\nzebra,9,d.png\r\nBee,8,a.png\r\nape,7,\"b, \"\"c\"\".png\"\r\n",
+        "d.png,zebra\n./a.png,Bee\n\"b, \"\"c\"\".png\",ape",
+    };
+    for (size_t i = 0; i < VKT_COUNT(forms); i++) {
+        vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", forms[i]), &gallery_small);
+        uint32_t chw[3];
+        vkt_dataset_sample_shape(ds, chw);
+        assert_true(chw[0] == 3 && chw[1] == 9 && chw[2] == 11 && vkt_dataset_rows(ds) == 3);
+        assert_int_equal(vkt_dataset_classes(ds), 3);
+        assert_string_equal(vkt_dataset_class_name(ds, 0), "Bee"); /* capitals first: by bytes */
+        assert_string_equal(vkt_dataset_class_name(ds, 1), "ape");
+        assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 2, 0, 1 }), 12);
+        expect_row(ds, 0, 3);
+        expect_row(ds, 1, 1);
+        expect_row(ds, 2, 2);
+        assert_false(vkt_dataset_varies(ds));
+        vkt_dataset_destroy(&ds);
+    }
+    vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,4\nd.png,0\n"), &gallery_small); /* numbers */
+    assert_int_equal(vkt_dataset_classes(ds), 5);
+    assert_null(vkt_dataset_class_name(ds, 0));
+    assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 4, 0 }), 8);
+    vkt_dataset_destroy(&ds);
+    snprintf(text, sizeof text, "file,kind,path\n%s/d.png,5,x\n", t->path); /* absolute; other names; a decoy */
+    vkt_image_params p = gallery_small;
+    p.path_column = "file";
+    p.label_column = "kind";
+    ds = gallery_open(gallery_text(t, "t.csv", text), &p);
+    assert_int_equal(vkt_dataset_labels(ds)[0], 5);
+    expect_row(ds, 0, 3);
+    vkt_dataset_destroy(&ds);
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* nothing but pictures */
+    assert_null(vkt_dataset_labels(ds));
+    expect_row(ds, 0, 1);
+    vkt_dataset_destroy(&ds);
+    assert_int_equal(chdir(t->path), 0);
+    ds = gallery_open("t.csv", &gallery_small); /* no folder at all */
+    expect_row(ds, 0, 1);
+    vkt_dataset_destroy(&ds);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void classes_of_another_set_are_kept(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    gallery_put(t, "a.png", 1);
+    vkt_dataset *named =
+        gallery_open(gallery_text(t, "t.csv", "a.png,x\na.png,7\na.png,y\n"), &gallery_small); /* 7 is a name here */
+    vkt_dataset *numbered = gallery_open(gallery_text(t, "t.csv", "a.png,3\n"), &gallery_small);
+    vkt_image_params p = gallery_small;
+    p.classes_like = named;
+    vkt_dataset *ds = gallery_open(gallery_text(t, "t.csv", "a.png,y\na.png,7\n"), &p);
+    assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 2, 0 }), 8);
+    assert_int_equal(vkt_dataset_classes(ds), 3);
+    assert_string_equal(vkt_dataset_class_name(ds, 1), "x");
+    vkt_dataset_destroy(&ds);
+    vkt_test_expect_errors(true);
+    const char *path = gallery_text(t, "t.csv", "path,label\na.png,y\n\na.png,z\n");
+    assert_int_equal(vkt_dataset_from_image_table(&h, path, &p, &ds), VKT_E_FORMAT);
+    vkt_test_error_says("t.csv, line 4: \"z\" is none of the 3 classes");
+    p.classes_like = numbered;
+    path = gallery_text(t, "t.csv", "a.png,2\na.png,4\n");
+    assert_int_equal(vkt_dataset_from_image_table(&h, path, &p, &ds), VKT_E_FORMAT);
+    vkt_test_error_says("line 2: want a class number below 4, got \"4\"");
+    vkt_dataset_destroy(&named);
+    vkt_dataset_destroy(&numbered);
+}
+
+static void refuse(const char *path, const vkt_image_params *p, vkt_result want, const char *says)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_dataset *ds;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_image_table(&h, path, p, &ds), want);
+    assert_null(ds);
+    vkt_test_error_says(says);
+}
+
+static void wrong_tables_and_settings_are_refused(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    gallery_put(t, "a.png", 1);
+    refuse(gallery_text(t, "t.csv", ""), &gallery_small, VKT_E_FORMAT, "it is empty");
+    refuse(gallery_text(t, "t.csv", "path,label\n"), &gallery_small, VKT_E_FORMAT, "no line behind its header");
+    refuse(gallery_text(t, "t.csv", "a.png,1\n,2\n"), &gallery_small, VKT_E_FORMAT, "line 2: want a path, got nothing");
+    refuse(gallery_text(t, "t.csv", "a.png,1,2\n"), &gallery_small, VKT_E_FORMAT,
+           "line 1: want a header with the columns");
+    refuse(gallery_text(t, "t.csv", "a.png,\"1\n"), &gallery_small, VKT_E_FORMAT,
+           "line 1: a quote that is never closed");
+    vkt_image_params p = gallery_small;
+    p.path_column = "file";
+    refuse(gallery_text(t, "t.csv", "path,label\na.png,1\n"), &p, VKT_E_FORMAT,
+           "want a header with the columns \"file\"");
+    refuse(vkt_temp_dir_file(t, "none.csv"), &gallery_small, VKT_E_NOT_FOUND, "none.csv");
+    const char *good = gallery_text(t, "t.csv", "a.png,1\n");
+    refuse(good, &(vkt_image_params){ .height = 3 }, VKT_E_ARG, "want a width and a height");
+    refuse(good, &(vkt_image_params){ .height = 3, .width = 5, .resize = 4 }, VKT_E_ARG, "want 0 or 5 or more");
+    refuse(good, &(vkt_image_params){ .height = 1u << 16, .width = 1u << 16 }, VKT_E_ARG, "want rows below 4 GiB");
+    refuse(NULL, &gallery_small, VKT_E_ARG, "the path is NULL");
+}
+
+/* ---- folders ---- */
+
+static void class_folders_are_read(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    static const char *const folders[] = { "ant", "Zoo", "bee", "ant/deep", ".git" };
+    for (size_t i = 0; i < VKT_COUNT(folders); i++) assert_int_equal(mkdir(vkt_temp_dir_file(t, folders[i]), 0700), 0);
+    gallery_put(t, "ant/2.PNG", 2);
+    gallery_put(t, "ant/10.png", 3);
+    gallery_put(t, "Zoo/a.png", 4);
+    gallery_put(t, "ant/deep/x.png", 5);
+    gallery_put(t, "ant/.x.png", 5);
+    gallery_text(t, "ant/notes.txt", "no picture");
+    gallery_text(t, "readme.png", "no folder");
+    vkt_dataset *ds, *other;
+    assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_rows(ds), 3);
+    assert_int_equal(vkt_dataset_classes(ds), 3); /* "bee" is empty, and a class */
+    assert_string_equal(vkt_dataset_class_name(ds, 2), "bee");
+    assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 1, 1 }), 12);
+    expect_row(ds, 0, 4);
+    expect_row(ds, 1, 3); /* "10" before "2" */
+    expect_row(ds, 2, 2);
+    vkt_image_params p = gallery_small;
+    p.classes_like = ds;
+    assert_int_equal(unlink(vkt_temp_dir_file(t, "Zoo/a.png")), 0);
+    assert_int_equal(rmdir(vkt_temp_dir_file(t, "Zoo")), 0);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &p, &other), VKT_OK);
+    assert_int_equal(vkt_dataset_labels(other)[0], 1); /* as before */
+    vkt_dataset_destroy(&other);
+    vkt_test_expect_errors(true);
+    assert_int_equal(mkdir(vkt_temp_dir_file(t, "cat"), 0700), 0);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &p, &other), VKT_E_FORMAT);
+    vkt_test_error_says("/cat\" is none of the 3 classes");
+    vkt_dataset_destroy(&ds);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "cat"), &gallery_small, &ds),
+                     VKT_E_NOT_FOUND);
+    vkt_test_error_says("want a folder per class");
+    assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "cow"), &gallery_small, &ds),
+                     VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, vkt_temp_dir_file(t, "readme.png"), &gallery_small, &ds),
+                     VKT_E_IO);
+}
+
+/* ---- broken files ---- */
+
+static void broken_files_are_named_counted_and_left_out(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    gallery_table(t, 6);
+    gallery_text(t, "p1.png", "no picture");
+    gallery_text(t, "p4.png", "");
+    assert_int_equal(unlink(vkt_temp_dir_file(t, "p3.png")), 0);
+    const char *table = vkt_temp_dir_file(t, "t.csv");
+    uint32_t left_out = 99;
+    vkt_dataset *ds;
+    vkt_test_expect_errors(true);
+    for (uint64_t cache = 0; cache < 2; cache++) { /* all are named, in the order of the table */
+        vkt_image_params p = gallery_small;
+        p.cache_bytes = cache;
+        p.left_out = &left_out;
+        const unsigned errors = vkt_test_errors();
+        assert_int_equal(vkt_dataset_from_image_table(&h, table, &p, &ds), VKT_E_FORMAT);
+        assert_int_equal(vkt_test_errors(), errors + 4);
+        assert_int_equal(left_out, 3);
+        vkt_test_error_says("3 of 6 are broken or missing; skip_broken would leave them out");
+        p.skip_broken = true;
+        assert_int_equal(vkt_dataset_from_image_table(&h, table, &p, &ds), VKT_OK);
+        assert_int_equal(vkt_test_errors(), errors + 4);
+        assert_int_equal(left_out, 3);
+        assert_int_equal(vkt_dataset_rows(ds), 3);
+        assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 2, 2 }), 12);
+        expect_row(ds, 0, 0);
+        expect_row(ds, 1, 2);
+        expect_row(ds, 2, 5);
+        vkt_dataset_destroy(&ds);
+    }
+    vkt_image_params p = gallery_small;
+    p.skip_broken = true;
+    refuse(gallery_text(t, "u.csv", "p1.png,0\np4.png,0\n"), &p, VKT_E_FORMAT, "2 of 2 are broken or missing");
+}
+
+/* A file that breaks when the data set is there already stops the epoch, and is named. */
+static void files_that_break_later_stop_the_epoch(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    vkt_image_params p = gallery_augmented;
+    p.cache_bytes = 1;
+    vkt_dataset *ds = gallery_open(gallery_table(t, 9), &p);
+    assert_int_equal(unlink(vkt_temp_dir_file(t, "p7.png")), 0);
+    uint8_t row[432];
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_fetch(ds, 7, row), VKT_E_NOT_FOUND);
+    vkt_test_error_says("row 7 could not be fetched: cannot open \"");
+    vkt_test_error_says("p7.png\": No such file");
+    static uint8_t features[9 * 432];
+    const vkt_loader_slot slot = { .features = features };
+    const vkt_loader_params lp = { .dataset = ds, .batch = 9, .slots = &slot, .n_slots = 1, .workers = 3 };
+    vkt_loader *l;
+    uint32_t s, n;
+    const unsigned errors = vkt_test_errors();
+    assert_int_equal(vkt_loader_create(&h, &lp, &l), VKT_OK);
+    assert_int_equal(vkt_loader_start_epoch(l, NULL, 9, (vkt_pass){ 1, 1 }), VKT_OK);
+    assert_int_equal(vkt_loader_next(l, &s, &n), VKT_E_NOT_FOUND);
+    vkt_test_error_says("loader: row 7 (7 of the epoch) could not be fetched: cannot open \"");
+    assert_int_equal(vkt_test_errors(), errors + 1); /* workers log nothing */
+    vkt_loader_destroy(&l);
+    vkt_dataset_destroy(&ds);
+}
+
+/* A strip that would become huge when its shorter side grows is broken, not a reason to take all memory. */
+static void long_strips_are_broken(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    static uint8_t rows[4000];
+    const picture f = picture_encode_png(&(picture_png){ .width = 4000, .height = 1, .depth = 8 }, rows);
+    temp_write(t, "a.png", f.p, f.n, false);
+    free(f.p);
+    refuse(gallery_text(t, "t.csv", "a.png,0\n"),
+           &(vkt_image_params){ .height = 9, .width = 9, .resize = 200, .max_pixels = 4000 * 200 }, VKT_E_FORMAT,
+           "1 of 1 are broken");
+    vkt_dataset *ds = gallery_open(vkt_temp_dir_file(t, "t.csv"), &(vkt_image_params){ .height = 9, .width = 9 });
+    vkt_dataset_destroy(&ds);
+}
+
+static void failed_allocations_are_a_status(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    gallery_table(t, 2);
+    const char *table = gallery_text(t, "t.csv", "p0.png,one\np1.png,two\n");
+    assert_int_equal(mkdir(vkt_temp_dir_file(t, "one"), 0700), 0);
+    gallery_put(t, "one/a.png", 3);
+    for (int kind = 0; kind < 4; kind++)
+        for (unsigned n = 1;; n++) {
+            vkt_image_params p = gallery_augmented;
+            p.workers = 1;
+            p.cache_bytes = (uint64_t)kind & 1;
+            vkt_dataset *ds;
+            uint8_t row[432];
+            vkt_test_fail_allocation(n);
+            vkt_result r = kind < 2 ? vkt_dataset_from_image_table(&h, table, &p, &ds)
+                                    : vkt_dataset_from_image_folders(&h, t->path, &p, &ds);
+            assert_true((r == VKT_OK) == (ds != NULL));
+            if (r == VKT_OK) r = vkt_dataset_fetch(ds, 0, row);
+            vkt_dataset_destroy(&ds);
+            assert_int_equal(vkt_test_live_blocks(), 0);
+            if (!vkt_test_allocation_failed()) {
+                assert_int_equal(r, VKT_OK);
+                break;
+            }
+            assert_int_equal(r, VKT_E_NOMEM);
+        }
+    vkt_test_fail_allocation(0);
+}
+
+/* ---- real pictures ---- */
+
+/* CRC-32 of all rows; make_image_golden.py prints the same of Pillow's pixels. */
+static uint32_t checksum(const vkt_dataset *ds)
+{
+    uLong crc = 0;
+    uint8_t *row = malloc(vkt_dataset_row_bytes(ds));
+    assert_non_null(row);
+    for (uint32_t i = 0; i < vkt_dataset_rows(ds); i++) {
+        assert_int_equal(vkt_dataset_fetch(ds, i, row), VKT_OK);
+        crc = crc32(crc, row, (uInt)vkt_dataset_row_bytes(ds));
+    }
+    free(row);
+    return (uint32_t)crc;
+}
+
+static void real_data_sets_give_pillows_bytes(void **state)
+{
+    (void)state;
+    char cifar[512], train[512], valid[512];
+    if (!vkt_test_find_data("cifar10-jpeg/test.csv", cifar) || !vkt_test_find_data("caltech101/train.csv", train) ||
+        !vkt_test_find_data("caltech101/valid.csv", valid))
+        skip();
+    vkt_dataset *ds = gallery_open(cifar, &(vkt_image_params){ .height = 32, .width = 32 });
+    assert_int_equal(vkt_dataset_rows(ds), 2000);
+    assert_int_equal(vkt_dataset_classes(ds), 10);
+    assert_string_equal(vkt_dataset_class_name(ds, 9), "truck");
+    assert_int_equal(checksum(ds), 0xd81a4ffa);
+    vkt_dataset_destroy(&ds);
+    vkt_image_params p = { .height = 48, .width = 64, .cache_bytes = 1 };
+    vkt_dataset *all = gallery_open(train, &p);
+    assert_int_equal(vkt_dataset_rows(all), 1818);
+    assert_int_equal(vkt_dataset_classes(all), 101);
+    p = (vkt_image_params){ .height = 48, .width = 64, .classes_like = all };
+    ds = gallery_open(valid, &p);
+    assert_int_equal(vkt_dataset_rows(ds), 404);
+    assert_int_equal(checksum(ds), 0x10eb98c7);
+    vkt_dataset_destroy(&ds);
+    p = (vkt_image_params){ .height = 30, .width = 37, .resize = 40, .classes_like = all };
+    ds = gallery_open(valid, &p);
+    assert_string_equal(vkt_dataset_class_name(ds, 0), "Faces");
+    assert_int_equal(checksum(ds), 0x4767edb8);
+    vkt_dataset_destroy(&ds);
+    vkt_dataset_destroy(&all);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(tables_of_all_forms_are_read),
+        TEST(classes_of_another_set_are_kept),
+        TEST(wrong_tables_and_settings_are_refused),
+        TEST(class_folders_are_read),
+        TEST(broken_files_are_named_counted_and_left_out),
+        TEST(files_that_break_later_stop_the_epoch),
+        TEST(long_strips_are_broken),
+        TEST(failed_allocations_are_a_status),
+        TEST(real_data_sets_give_pillows_bytes),
+    };
+    return cmocka_run_group_tests_name("images", tests, NULL, NULL);
+}
