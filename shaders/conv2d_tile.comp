@@ -2,8 +2,9 @@
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
 // forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
-// The table TAPS holds row and col: -1 where a tap falls off the picture or between two strides. ADD: dst += the sum, which goes
-// on with further source channels.
+// The table TAPS holds row and col: -1 where a tap falls off the picture. Pixels of dx that lie `stride` apart meet the same
+// taps, others meet others: a dispatch makes one such lattice with its taps. ADD: dst += the sum, which goes on with further
+// source channels.
 //
 // A subgroup makes MB channels x LANES vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
 // its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products.
@@ -46,7 +47,7 @@ uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
 #ifdef ADD
 void start(uint to, uint rows)
 {
-    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = LOAD4(dst, to + min(m, rows - 1) * pc.columns);
+    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = LOAD4(dst, to + min(m, rows - 1) * pc.dst_plane);
 }
 #else
 void start(uint first_bias, uint rows)
@@ -102,15 +103,16 @@ void main()
         const uint col_tile = tile / pc.row_tiles, row_tile = tile - col_tile * pc.row_tiles;
         const uint row = row_tile * MB, rows = min(MB, pc.rows - row);
         const uint column = min(col_tile * LANES + lane, pc.columns - 1), pixel = column / pc.n4;
-        const uint p = pixel / pc.width, q = pixel - p * pc.width;
-        const uint src_start = src_group + column - pixel * pc.n4;
-        uint a_start = a_group + row_tile * pc.a_tile, to = pc.dst_base + (dst_group + row) * pc.columns + column;
+        const uint p = pixel / pc.width, q = pixel - p * pc.width, n = column - pixel * pc.n4;
+        const uint src_start = src_group + n;
+        uint a_start = a_group + row_tile * pc.a_tile;
+        uint to = pc.dst_base + (dst_group + row) * pc.dst_plane + p * pc.dst_row + q * pc.dst_col + n;
         if (M_MAJOR)
             [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * LANES + lane, rows - 1) * a_pitch;
         else a_start += min(lane, (rows + 3) / 4 - 1);
         int r = 0, r_end = int(pc.kernel_h), s_start = 0, s_end = int(pc.kernel_w);
         if (UNIFORM) {
-            r = taps[2 * p], r_end = taps[2 * p + 1];
+            r = taps[pc.row_ranges + 2 * p], r_end = taps[pc.row_ranges + 2 * p + 1];
             s_start = taps[pc.col_ranges + 2 * q], s_end = taps[pc.col_ranges + 2 * q + 1];
         }
 #ifdef ADD
@@ -126,7 +128,7 @@ void main()
                     const int src_col = taps[pc.col_sources + q * pc.kernel_w + s];
                     const bool inside = src_row >= 0 && src_col >= 0;
                     uint ib = src_start + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
-                    uint ia = a_start + (r * pc.kernel_w + s) * pc.a_tap, k = pc.depth;
+                    uint ia = a_start + r * pc.a_tap_h + s * pc.a_tap_w, k = pc.depth;
                     do {
                         if (M_MAJOR) add_m_major(ia, ib, inside);
                         else add_k_major(ia, ib, inside);
@@ -134,14 +136,14 @@ void main()
                         ib += UNROLL * src_plane;
                         k -= UNROLL;
                     } while (k != 0);
-                    s += UNIFORM ? int(pc.tap_step_w) : 1;
+                    s++;
                 } while (s < s_end);
-                r += UNIFORM ? int(pc.tap_step_h) : 1;
+                r++;
             } while (r < r_end);
         if (col_tile * LANES + lane < pc.columns)
             [[unroll]] for (uint m = 0; m < MB; m++) {
                 if (m < rows) STORE4(dst, to, acc[m]);
-                to += pc.columns;
+                to += pc.dst_plane;
             }
         tile += gl_NumWorkGroups.x;
     } while (tile < col_tiles * pc.row_tiles);

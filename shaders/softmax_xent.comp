@@ -2,6 +2,9 @@
 //   Of classes at the maximum only the number counts, and log(1 + rest) is taken: a loss near 0 keeps its digits.
 //   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
 //   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
+// OPTIONS: weights w of classes, a label that does not count, smoothing; norm[j] = sum w[t[b]], by which the loss is divided:
+//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])      stat[b]: (m, inv, hard w[t] + soft sum_k w[k])
+//   NLL: z are log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
 // grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
 // lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
@@ -24,7 +27,11 @@ const uint SPAN = 64;
 const float LOWEST = -3.402823466e38;
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 
-#ifdef ROWS
+#include "lib/cross_entropy.glsl"
+
+#if defined NLL
+// in lib/cross_entropy.glsl
+#elif defined ROWS
 layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
@@ -37,6 +44,7 @@ float losses(uint vector, uint rows)
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
     float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; how many z are m
+    float slack = 0.0, all = 0.0;            // with smoothing: sum of w (m - z), and of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {
@@ -46,6 +54,10 @@ float losses(uint vector, uint rows)
             const float v = z[base + k];
             span += v == m ? v - m : exp_1ulp(v - m); // not 0: of infinity it is NaN
             top += v == m ? 1.0 : 0.0;
+            if (SMOOTH != 0) {
+                slack += weight_of(k) * (m - v);
+                all += weight_of(k);
+            }
         }
         rest += span;
     }
@@ -53,12 +65,28 @@ float losses(uint vector, uint rows)
         rest = sum_of_lanes(rest);
         top = sum_of_lanes(top);
     }
+    if (BY_LANE == 0 && SMOOTH != 0) {
+        slack = sum_of_lanes(slack);
+        all = sum_of_lanes(all);
+    }
+#ifdef OPTIONS
+    if (begin != 0) return 0.0;
+    const uint label = t[b], before = 3 * b;
+    const float miss = label < pc.classes ? m - z[base + label] : 0.0;
+    float factor = 0.0;
+    const float loss = b < rows ? loss_of(label, log1p_1ulp(top - 1.0 + rest), miss, slack, all, factor) : 0.0;
+    stat[before] = m;
+    stat[before + 1] = 1.0 / (top + rest);
+    stat[before + 2] = factor;
+    return loss;
+#else
     if (begin != 0) return 0.0;
     stat[2 * b] = m;
     stat[2 * b + 1] = 1.0 / (top + rest);
     if (b >= rows) return 0.0;
     const uint label = t[b];
     return label < pc.classes ? log1p_1ulp(top - 1.0 + rest) + (m - z[base + label]) : NOT_A_NUMBER;
+#endif
 }
 #else
 VKT_IN4(XENT_Z, z4);
@@ -73,6 +101,8 @@ float losses(uint vector, uint rows)
     for (uint j = 0; j < 4; j++) label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
 
     vec4 m = vec4(LOWEST), rest = vec4(0.0), top = vec4(0.0), hit = vec4(NOT_A_NUMBER);
+    vec4 slack = vec4(0.0);
+    float all = 0.0;
     for (uint k = 0; k < pc.classes; k += 4)
         [[unroll]] for (uint j = 0; j < 4; j++) m = max(m, LOAD4(z4, min(k + j, pc.classes - 1) * pc.pitch4 + column));
     for (uint c = 0; c < pc.classes; c += SPAN) {
@@ -85,27 +115,48 @@ float losses(uint vector, uint rows)
                     span += mix(exp_1ulp(z - m), z - m, equal(z, m));
                     top += mix(vec4(0.0), vec4(1.0), equal(z, m));
                     hit = mix(hit, z, equal(label, uvec4(k + j)));
+                    if (SMOOTH != 0) {
+                        slack += weight_of(k + j) * (m - z);
+                        all += weight_of(k + j);
+                    }
                 }
         rest += span;
     }
     stat4[column] = m;
     stat4[pc.pitch4 + column] = 1.0 / (top + rest);
-    const vec4 loss = log1p_1ulp(top - 1.0 + rest) + (m - hit);
     float v = 0.0;
+#ifdef OPTIONS
+    const vec4 lse = log1p_1ulp(top - 1.0 + rest);
+    vec4 factor = vec4(0.0);
+    for (uint j = 0; j < 4; j++)
+        if (4 * column + j < rows) v += loss_of(label[j], lse[j], m[j] - hit[j], slack[j], all, factor[j]);
+    stat4[2 * pc.pitch4 + column] = factor;
+#else
+    const vec4 loss = log1p_1ulp(top - 1.0 + rest) + (m - hit);
     for (uint j = 0; j < 4; j++)
         if (4 * column + j < rows) v += loss[j];
+#endif
     return v;
 }
 #endif
 
 void main()
 {
-    const uint rows = min(step[STEP_ROWS], pc.batch);
+    const uint rows = min(step[STEP_ROWS], pc.batch / pc.group) * pc.group;
     for (uint j = gl_WorkGroupID.x; j < pc.blocks; j += gl_NumWorkGroups.x) {
         const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vectors);
         float v = 0.0;
         for (uint i = first; i < end; i++) v += losses(i, rows);
         v = sum_of_lanes(v);
+#ifdef OPTIONS
+        const float w = pc.divide == XENT_DIVIDE_NOT ? 1.0 : sum_of_lanes(counted);
+        counted = 0.0;
+        if (gl_LocalInvocationID.x == 0) {
+            part[pc.part + j] = pc.divide == XENT_DIVIDE_MEAN ? v / w : v;
+            norm[pc.part + j] = w;
+        }
+#else
         if (gl_LocalInvocationID.x == 0) part[pc.part + j] = v / float(rows);
+#endif
     }
 }

@@ -1,4 +1,6 @@
 // softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp_1ulp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
+//   OPTIONS: dz = dloss/norm (factor[b] p[b,k] - hard w[k] (k == t[b]) - soft w[k]), 0 where the label does not count;
+//   stat[b] = (m, inv, factor).
 //   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
 // grid: x over what lanes or work groups take, y over chunks of classes, both with a stride. Deterministic: elementwise.
 #version 460
@@ -12,6 +14,25 @@ layout(local_size_x_id = 0) in;
 layout(binding = XENT_DX_T, std430) readonly buffer T { uint t[]; };
 layout(binding = XENT_DX_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = XENT_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
+#ifdef OPTIONS
+layout(constant_id = XENT_DX_SPEC_WEIGHTED) const uint WEIGHTED = 0;
+layout(constant_id = XENT_DX_SPEC_SMOOTH) const uint SMOOTH = 0;
+layout(binding = XENT_DX_WEIGHT, std430) readonly buffer Weight { float weight[]; };
+layout(binding = XENT_DX_NORM, std430) readonly buffer Norm { float norm[]; };
+#define FIELDS 3 /* of stat */
+float weight_of(uint k) { return WEIGHTED != 0 ? weight[min(k, pc.classes - 1)] : 1.0; }
+float hit_of(uint label) { return pc.hard * weight_of(label); }
+float rest_of(uint k) { return SMOOTH != 0 ? pc.soft * weight_of(k) : 0.0; }
+bool counts(uint label) { return label != pc.ignore; }
+float divisor(uint rows) { return norm[0]; }
+#else
+#define FIELDS 2
+float hit_of(uint label) { return 1.0; }
+float rest_of(uint k) { return 0.0; }
+bool counts(uint label) { return true; }
+float divisor(uint rows) { return float(rows); }
+#endif
+
 #ifdef ROWS
 layout(constant_id = XENT_DX_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_DX_Z, std430) readonly buffer Z { float z[]; };
@@ -24,9 +45,13 @@ void gradients(uint rows, float scale, uint first, uint end)
     const uint stride = gl_NumWorkGroups.x * (BY_LANE != 0 ? gl_WorkGroupSize.x : 1);
     for (uint b = pc.first + (BY_LANE != 0 ? gl_GlobalInvocationID.x : gl_WorkGroupID.x); b < pc.end; b += stride) {
         const uint base = (b - pc.first) * pc.classes, label = t[b];
-        const float m = stat[2 * b], inv = stat[2 * b + 1];
-        for (uint k = first + begin; k < end; k += hop)
-            dz[base + k] = b < rows ? scale * (exp_1ulp(z[base + k] - m) * inv - (k == label ? 1.0 : 0.0)) : 0.0;
+        const float m = stat[FIELDS * b], inv = stat[FIELDS * b + 1], hit = hit_of(label);
+        const float factor = FIELDS == 3 ? stat[FIELDS * b + 2] : 1.0;
+        const bool real = b < rows && counts(label);
+        for (uint k = first + begin; k < end; k += hop) {
+            const float p = exp_1ulp(z[base + k] - m) * inv;
+            dz[base + k] = real ? scale * (factor * p - (k == label ? hit : 0.0) - rest_of(k)) : 0.0;
+        }
     }
 }
 #else
@@ -38,13 +63,19 @@ void gradients(uint rows, float scale, uint first, uint end)
 {
     for (uint column = gl_GlobalInvocationID.x; column < pc.pitch4; column += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uvec4 label;
-        for (uint j = 0; j < 4; j++) label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
-        const bvec4 real = lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(rows));
+        vec4 hit;
+        bvec4 real;
+        for (uint j = 0; j < 4; j++) {
+            label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
+            hit[j] = hit_of(label[j]);
+            real[j] = 4 * column + j < rows && counts(label[j]);
+        }
         const vec4 m = stat4[column], inv = stat4[pc.pitch4 + column];
+        const vec4 factor = FIELDS == 3 ? stat4[2 * pc.pitch4 + column] : vec4(1.0);
         for (uint k = first; k < end; k++) {
             const uint i = k * pc.pitch4 + column;
-            const vec4 onehot = mix(vec4(0.0), vec4(1.0), equal(label, uvec4(k)));
-            dz4[i] = mix(vec4(0.0), scale * (exp_1ulp(LOAD4(z4, i) - m) * inv - onehot), real);
+            const vec4 onehot = mix(vec4(0.0), hit, equal(label, uvec4(k))), p = exp_1ulp(LOAD4(z4, i) - m) * inv;
+            dz4[i] = mix(vec4(0.0), scale * (factor * p - onehot - rest_of(k)), real);
         }
     }
 }
@@ -52,8 +83,8 @@ void gradients(uint rows, float scale, uint first, uint end)
 
 void main()
 {
-    const uint rows = min(step[STEP_ROWS], pc.batch);
-    const float scale = dloss[0] / float(rows);
+    const uint rows = min(step[STEP_ROWS], pc.batch / pc.group) * pc.group;
+    const float scale = dloss[0] / divisor(rows);
     for (uint c = gl_WorkGroupID.y * XENT_DX_CHUNK; c < pc.classes; c += gl_NumWorkGroups.y * XENT_DX_CHUNK)
         gradients(rows, scale, c, min(c + XENT_DX_CHUNK, pc.classes));
 }

@@ -71,6 +71,11 @@ check() { # check DIR CTEST-OPTION...: runs tests of a build and counts their ca
     grep -o 'ran on: .*' "$logs/LastTest.log" | sed 's/^ran on: //' >>"$out/devices"
 }
 
+has_libfuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return p == 0 && n == 1; }' |
+        clang -fsanitize=fuzzer,address -x c - -o "$out/fuzzer" 2>/dev/null
+}
+
 # ---- the environment of every test
 system_driver=$(find /usr/share/vulkan/icd.d /etc/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
 export VK_DRIVER_FILES="${VKT_TEST_DRIVER:-$system_driver}"
@@ -146,9 +151,16 @@ if [ "$mode" != quick ]; then
     check build-tsan -L data
     wrapper=
 
-    phase "lint, and a build without warnings by clang"
+    phase "lint, a build without warnings by clang, and every reader of files under libFuzzer"
     check build-tests -L lint
-    build build-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug
+    has_libfuzzer || install_missing libclang-rt-dev
+    if has_libfuzzer; then
+        build build-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DVKT_FUZZ=ON
+        check build-clang -R '^fuzz/.*_libfuzzer$'
+    else
+        build build-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DVKT_FUZZ=OFF
+        skipped "libFuzzer: this clang has none"
+    fi
 fi
 
 phase "totals after $(($(date +%s) - start)) s"

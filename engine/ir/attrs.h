@@ -79,6 +79,20 @@ typedef struct vkt_mlp_attr {
     uint32_t grads; /* bit i: the gradient of input i is an output, in the order of the inputs; 0 in `mlp` */
 } vkt_mlp_attr;
 
+typedef struct vkt_pair_loss_attr {
+    uint32_t reduction;  /* vkt_loss_reduction */
+    uint32_t log_target; /* kl_div: the targets are log-probabilities */
+    float beta;          /* smooth_l1, huber: where the square ends; 1 elsewhere */
+    uint32_t kind;       /* pair_loss_dx: whose gradient, as abi/loss.abi.h counts them; else 0 */
+} vkt_pair_loss_attr;
+
+typedef struct vkt_cross_entropy_attr {
+    uint32_t ignore; /* the label that does not count */
+    uint32_t sum;    /* 1: not divided */
+    uint32_t group;  /* rows of z that one row of the batch makes: the tokens of a text */
+    float smoothing;
+} vkt_cross_entropy_attr;
+
 typedef struct vkt_shape_attr {
     vkt_shape shape;
 } vkt_shape_attr;

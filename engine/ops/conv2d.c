@@ -128,10 +128,12 @@ static void sample(vkt_rng *r, vkt_case *c)
         sample_spectra(r, c);
         return;
     }
-    vkt_conv2d_attr a = { .groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
+    const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
     const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read where they lie */
-    const uint32_t channels = kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);
-    const uint32_t out_channels = vkt_rng_range(r, 1, kind > 1 ? 11 : 70);
+    const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
+    vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };
+    const uint32_t channels = depthwise ? 1 : kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);
+    const uint32_t out_channels = depthwise ? vkt_rng_range(r, 1, 3) : vkt_rng_range(r, 1, kind > 1 ? 11 : 70);
     uint32_t n = batches[vkt_rng_range(r, 0, VKT_COUNT(batches) - 1)], kernel[2], in[2];
     for (int i = 0; i < 2; i++) {
         a.stride[i] = vkt_rng_range(r, 1, 3);

@@ -1,5 +1,5 @@
 /* ops/conv2d_dw.c - which way the gradients of weights and bias are computed, and how they are cut into tiles of output
- * channels x weights, summed over the plane: see shaders/conv2d_dw.comp. */
+ * channels x weights, summed over the plane: see shaders/conv2d_dw.comp and conv2d_dw_direct.comp. */
 #include "ops/conv2d_parts.h"
 #include "ops/conv2d_shared.h"
 
@@ -7,6 +7,7 @@
 
 #include "abi/abi.h"
 #include "abi/conv2d_dw.abi.h"
+#include "abi/conv2d_dw_direct.abi.h"
 #include "abi/conv2d_dw_sum.abi.h"
 
 typedef struct dw_job {
@@ -58,17 +59,17 @@ static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
     return true;
 }
 
-/* Slices until there is work for every thread, the operands of a slice stay in a core's cache, and no loop is too long;
- * but no more than fit into a binding. */
-static void cut_slices(vkt_emit *e, dw_job *j, const dw_part *p)
+/* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
+ * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
+static void cut_slices(vkt_emit *e, dw_job *j, uint64_t tiles, uint32_t unit)
 {
-    const dw_tiles t = dw_tiles_of(e, j, p);
-    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16, longest = VKT_MAX_ROUNDS / 8;
-    const uint64_t tiles = (uint64_t)t.row_tiles * t.col_tiles * p->groups, wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit, longest = VKT_MAX_ROUNDS / 8 * unit;
+    const uint64_t wanted = e->lim->cpu ? 32 : 1024;
     const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
     j->slices = vkt_conv2d_slices_of(e, j->dw, j->db);
     const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->slices.floats), 1);
     j->slice = vkt_div_up(plane, (uint32_t)VKT_MIN(VKT_MAX(spread, vkt_div_up(plane, longest)), room));
+    j->slice = (uint32_t)vkt_round_up(j->slice, unit);
     j->slices.n = vkt_div_up(plane, j->slice);
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
@@ -143,48 +144,130 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                      p->groups);
 }
 
-static void emit_tiles(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw, vkt_tensor db)
+/* ---- few products an element, and few output channels a group ---- */
+
+/* Of a group: conv2d_direct.comp's depth, and sums that a lane holds beside the elements that it multiplies. */
+#define DIRECT_DEPTH 32u
+#define DIRECT_SUMS 64u
+
+static uint32_t depth_of(const dw_job *j)
 {
-    dw_job j = { .z = z,
-                 .rows = z->out_channels / z->a.groups,
-                 .channels = z->channels / z->a.groups,
-                 .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
-                 .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
-                 .x = x,
-                 .dy = dy,
-                 .dw = dw,
-                 .db = db };
-    dw_part most, p;
-    if (!cut_dw(e, &j, &most)) {
-        vkt_conv2d_too_large(e, z);
-        return;
+    return j->channels * j->z->kernel[0] * j->z->kernel[1];
+}
+
+static uint32_t direct_rows(const dw_job *j)
+{
+    return VKT_MIN(j->rows, VKT_MAX(DIRECT_SUMS / depth_of(j), 1u));
+}
+
+static void emit_direct(vkt_emit *e, const dw_job *j, const dw_part *p)
+{
+    const vkt_conv2d_size *z = j->z;
+    const uint32_t lanes = e->lim->subgroup_size, rows = direct_rows(j), o = p->group * j->rows;
+    const uint64_t weights = (uint64_t)p->groups * j->rows * depth_of(j);
+    if (!vkt_conv2d_is_short(e, 1, j->slice / lanes + 1)) return;
+    vkt_conv2d_dw_direct_push push = { .n4 = z->n4,
+                                       .width = z->out[1],
+                                       .plane = (uint32_t)j->dy_plane,
+                                       .strip = j->slice,
+                                       .step_p = lanes / z->n4 / z->out[1],
+                                       .step_q = lanes / z->n4 % z->out[1],
+                                       .step_n = lanes % z->n4,
+                                       .rows = j->rows,
+                                       .src_height = z->in[0],
+                                       .src_width = z->in[1],
+                                       .stride_h = z->a.stride[0],
+                                       .stride_w = z->a.stride[1],
+                                       .offset_h = -(int32_t)z->a.pad[0],
+                                       .offset_w = -(int32_t)z->a.pad[1],
+                                       .reach_h = (int32_t)z->a.dilation[0],
+                                       .reach_w = (int32_t)z->a.dilation[1],
+                                       .part = (uint32_t)j->slices.floats,
+                                       .b_base = o };
+    vkt_bind bind[] = { [DW_DIRECT_DY] =
+                            vkt_conv2d_channels(e, j->dy, j->dy_plane, o, (uint64_t)p->groups * j->rows, &push.dy_base),
+                        [DW_DIRECT_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels,
+                                                            (uint64_t)p->groups * j->channels, &push.x_base),
+                        [DW_DIRECT_W] = VKT_WHOLE(j->slices.t),
+                        [DW_DIRECT_B] = VKT_WHOLE(j->slices.t) };
+    if (j->slices.t.id) {
+        push.w_base = o * depth_of(j);
+        bind[DW_DIRECT_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
+    } else {
+        bind[DW_DIRECT_W] = vkt_window(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
+        bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written without one */
     }
-    cut_slices(e, &j, &most);
-    for (p.group = 0; p.group < z->a.groups; p.group += most.groups)
-        for (p.row = 0; p.row < j.rows; p.row += most.rows)
-            for (p.channel = 0; p.channel < j.channels; p.channel += most.channels) {
-                p.groups = VKT_MIN(most.groups, z->a.groups - p.group);
-                p.rows = VKT_MIN(most.rows, j.rows - p.row);
-                p.channels = VKT_MIN(most.channels, j.channels - p.channel);
-                emit_dw(e, &j, &p);
+    const uint32_t spec[DW_DIRECT_SPECS] = {
+        [DW_DIRECT_SPEC_LANES] = lanes,           [DW_DIRECT_SPEC_ROWS] = rows,
+        [DW_DIRECT_SPEC_CHANNELS] = j->channels,  [DW_DIRECT_SPEC_KERNEL_H] = z->kernel[0],
+        [DW_DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DW_DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+        [DW_DIRECT_SPEC_BIAS] = j->db.id != 0
+    };
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     j->slices.n, vkt_div_up(j->rows, rows), p->groups);
+}
+
+/* ---- which ---- */
+
+static dw_job job_of(const vkt_conv2d_dw_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    return (dw_job){ .z = z,
+                     .rows = z->out_channels / z->a.groups,
+                     .channels = z->channels / z->a.groups,
+                     .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
+                     .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
+                     .x = c->x,
+                     .dy = c->dy,
+                     .dw = c->dw,
+                     .db = c->db };
+}
+
+static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
+{
+    dw_part p;
+    const dw_tiles t = dw_tiles_of(e, j, most);
+    if (direct)
+        cut_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
+    else
+        cut_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
+    for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
+        for (p.row = 0; p.row < j->rows; p.row += most->rows)
+            for (p.channel = 0; p.channel < j->channels; p.channel += most->channels) {
+                p.groups = VKT_MIN(most->groups, j->z->a.groups - p.group);
+                p.rows = VKT_MIN(most->rows, j->rows - p.row);
+                p.channels = VKT_MIN(most->channels, j->channels - p.channel);
+                if (direct)
+                    emit_direct(e, j, &p);
+                else
+                    emit_dw(e, j, &p);
             }
-    if (j.slices.t.id) vkt_conv2d_sum_slices(e, &j.slices, dw, db);
+    if (j->slices.t.id) vkt_conv2d_sum_slices(e, &j->slices, j->dw, j->db);
 }
 
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
                         vkt_tensor db)
 {
     const vkt_conv2d_dw_product whole = { z, x, dy, dw, db };
+    dw_job j = job_of(&whole);
+    dw_part most;
     vkt_blocks blocks;
     bool for_gpu;
+    if (!cut_dw(e, &j, &most)) {
+        vkt_conv2d_too_large(e, z);
+        return;
+    }
     const bool shared = vkt_conv2d_dw_shared_cut(e, &whole, &blocks, &for_gpu);
-    vkt_variant v = for_gpu ? VKT_V_SHARED : VKT_V_TILE;
-    const uint64_t fft = vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
-    v = vkt_pick(e, fft | VKT_V(TILE) | (shared ? VKT_V(SHARED) : 0), v);
+    const bool direct = depth_of(&j) <= DIRECT_DEPTH && most.rows == j.rows && most.channels == j.channels;
+    const bool narrow = direct && 2 * j.rows <= e->lim->subgroup_size; /* output channels: lanes of the tiles */
+    vkt_variant v = for_gpu ? VKT_V_SHARED : narrow ? VKT_V_DIRECT : VKT_V_TILE;
+    uint64_t usable = VKT_V(TILE) | (shared ? VKT_V(SHARED) : 0) | (direct ? VKT_V(DIRECT) : 0);
+    usable |= vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
+    v = vkt_pick(e, usable, v);
     if (vkt_conv2d_is_fft(v))
         vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
     else if (v == VKT_V_SHARED)
         vkt_conv2d_dw_shared_emit(e, &whole, &blocks);
     else
-        emit_tiles(e, z, x, dy, dw, db);
+        emit_parts(e, &j, &most, v == VKT_V_DIRECT);
 }

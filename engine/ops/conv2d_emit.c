@@ -39,44 +39,97 @@ static uint32_t gcd(uint32_t a, uint32_t b)
     return a;
 }
 
-/* One axis of the table TAPS: source[i kernel + r] is the place that tap r of destination i reads, or -1; range[2i],
- * range[2i+1] the first tap that reads one, and the last + 1. */
-static void fill_axis(const tile_job *j, int axis, int32_t *range, int32_t *source)
+/* Along H or W: pixels of the destination that meet the same taps. Of a product that is transposed and strided these
+ * are every stride-th, so that none is held against taps that fall between two strides; else all.
+ * Pixel i < count is pixel first + i step of the destination; tap k < taps is tap `tap` + k tap_step of the kernel;
+ * they meet at place i stride + offset + k reach of the source, if that is inside. */
+typedef struct lattice {
+    uint32_t first, step, count, before; /* before: pixels of the lattices with a smaller `first` */
+    uint32_t tap, tap_step, taps;
+    int32_t stride, offset, reach;
+} lattice;
+
+static uint32_t lattices(const tile_job *j, int axis)
+{
+    return j->transposed ? VKT_MIN(j->z->a.stride[axis], j->dst[axis]) : 1;
+}
+
+static lattice lattice_of(const tile_job *j, int axis, uint32_t first)
 {
     const vkt_conv2d_attr *a = &j->z->a;
-    const int64_t stride = a->stride[axis], pad = a->pad[axis], dilation = a->dilation[axis];
-    const uint32_t kernel = j->z->kernel[axis];
-    for (int64_t i = 0; i < j->dst[axis]; i++, range += 2) {
-        range[0] = range[1] = 0;
-        for (int32_t r = 0; r < (int32_t)kernel; r++) {
-            int64_t at = j->transposed ? i + pad - r * dilation : i * stride - pad + r * dilation;
-            bool inside = at >= 0;
-            if (j->transposed) {
-                inside = inside && at % stride == 0;
-                at /= stride;
+    const uint32_t kernel = j->z->kernel[axis], dilation = a->dilation[axis], size = j->dst[axis];
+    const int64_t pad = a->pad[axis], stride = a->stride[axis];
+    if (!j->transposed)
+        return (lattice){ .step = 1,
+                          .count = size,
+                          .tap_step = 1,
+                          .taps = kernel,
+                          .stride = (int32_t)stride,
+                          .offset = -(int32_t)pad,
+                          .reach = (int32_t)dilation };
+    lattice l = { .first = first, .step = a->stride[axis], .stride = 1 };
+    for (uint32_t f = 0; f < first; f++) l.before += vkt_div_up(size - f, l.step);
+    l.count = vkt_div_up(size - first, l.step);
+    l.tap_step = l.step / gcd(l.step, dilation);
+    l.reach = -(int32_t)(l.tap_step * dilation / l.step);
+    while (l.tap < VKT_MIN(kernel, l.tap_step) && (first + pad - (int64_t)l.tap * dilation) % stride) l.tap++;
+    if (l.tap >= VKT_MIN(kernel, l.tap_step)) return l; /* none */
+    l.taps = vkt_div_up(kernel - l.tap, l.tap_step);
+    l.offset = (int32_t)((first + pad - (int64_t)l.tap * dilation) / stride);
+    return l;
+}
+
+/* Whether a tap falls off the source. */
+static bool reaches_out(const tile_job *j, int axis, const lattice *l)
+{
+    const int64_t last_tap = l->taps ? (l->taps - 1ll) * l->reach : 0, last = (l->count - 1ll) * l->stride;
+    return l->taps == 0 || l->offset + VKT_MIN(last_tap, 0) < 0 ||
+           l->offset + last + VKT_MAX(last_tap, 0) >= j->src[axis];
+}
+
+/* One axis of the table TAPS, for pixels of each lattice in turn: source[i taps + k] is the place that tap k of pixel i
+ * reads, or -1; range[2i], range[2i+1] the first tap that reads one, and the last + 1. */
+static void fill_axis(const tile_job *j, int axis, int32_t *range, int32_t *source)
+{
+    for (uint32_t first = 0; first < lattices(j, axis); first++) {
+        const lattice l = lattice_of(j, axis, first);
+        int32_t *to = source + (size_t)l.before * j->z->kernel[axis];
+        for (int64_t i = 0; i < l.count; i++, range += 2) {
+            range[0] = range[1] = 0;
+            for (int32_t k = 0; k < (int32_t)l.taps; k++) {
+                const int64_t at = i * l.stride + l.offset + (int64_t)k * l.reach;
+                const bool inside = at >= 0 && at < j->src[axis];
+                *to++ = inside ? (int32_t)at : -1;
+                if (!inside) continue;
+                if (range[1] == 0) range[0] = k;
+                range[1] = k + 1;
             }
-            inside = inside && at < j->src[axis];
-            *source++ = inside ? (int32_t)at : -1;
-            if (!inside) continue;
-            if (range[1] == 0) range[0] = r;
-            range[1] = r + 1;
         }
     }
 }
 
+/* Where the parts of the table start: ranges of rows and of columns, sources of rows and of columns, the end. */
+static void table_parts(const tile_job *j, uint64_t part[5])
+{
+    part[0] = 0;
+    part[1] = 2ull * j->dst[0];
+    part[2] = part[1] + 2ull * j->dst[1];
+    part[3] = part[2] + (uint64_t)j->dst[0] * j->z->kernel[0];
+    part[4] = part[3] + (uint64_t)j->dst[1] * j->z->kernel[1];
+}
+
 static vkt_tensor tap_table(vkt_emit *e, const tile_job *j)
 {
-    const uint64_t ranges_w = 2ull * j->dst[0], sources_h = ranges_w + 2ull * j->dst[1];
-    const uint64_t sources_w = sources_h + (uint64_t)j->dst[0] * j->z->kernel[0];
-    const uint64_t n = sources_w + (uint64_t)j->dst[1] * j->z->kernel[1];
-    int32_t *t = vkt_alloc_array(&e->host, (size_t)n, sizeof *t);
+    uint64_t part[5];
+    table_parts(j, part);
+    int32_t *t = vkt_alloc_array(&e->host, (size_t)part[4], sizeof *t);
     if (!t) {
-        vkt_emit_error(e, vkt_fail_nomem(&e->host, "a table of taps", (size_t)n * sizeof *t));
+        vkt_emit_error(e, vkt_fail_nomem(&e->host, "a table of taps", (size_t)part[4] * sizeof *t));
         return (vkt_tensor){ 0 };
     }
-    fill_axis(j, 0, t, t + sources_h);
-    fill_axis(j, 1, t + ranges_w, t + sources_w);
-    const vkt_tensor taps = vkt_emit_const(e, "taps", t, n * sizeof *t);
+    fill_axis(j, 0, t, t + part[2]);
+    fill_axis(j, 1, t + part[1], t + part[3]);
+    const vkt_tensor taps = vkt_emit_const(e, "taps", t, part[4] * sizeof *t);
     vkt_free(&e->host, t);
     return taps;
 }
@@ -167,7 +220,8 @@ static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint3
     const uint32_t o_step = (j->transposed ? j->rows : j->depth) * taps;
     const uint64_t panel = (uint64_t)taps * p->depth * mb / 4, bytes = 16 * panel * tiles * p->groups;
     to->a_pitch = mb / 4;
-    to->a_tap = p->depth * mb / 4;
+    to->a_tap_w = p->depth * mb / 4;
+    to->a_tap_h = j->z->kernel[1] * to->a_tap_w;
     to->a_tile = (uint32_t)panel;
     to->a_group = tiles * (uint32_t)panel;
     if (!j->packed.id) j->packed = vkt_scratch(e, "weights", bytes);
@@ -204,16 +258,52 @@ static vkt_bind weights_in_place(const vkt_emit *e, const tile_job *j, const til
     return b;
 }
 
-static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
+/* The pixels that lie on h and v. */
+static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const lattice *h, const lattice *v,
+                         uint32_t mb, vkt_conv2d_tile_push push, vkt_bind a)
 {
     const vkt_conv2d_size *z = j->z;
-    const uint32_t lanes = e->lim->subgroup_size, *stride = z->a.stride, *dilation = z->a.dilation;
+    const uint32_t lanes = e->lim->subgroup_size, unroll = step_depth(p->depth);
     const bool m_major = j->in_place && !j->transposed, add = p->k > 0, bias = j->bias.id && !add;
-    const uint32_t tall = tile_rows(e->lim, p->rows), unroll = step_depth(p->depth);
+    uint64_t part[5], a_base = push.a_base;
+    table_parts(j, part);
+    push.columns = h->count * v->count * z->n4;
+    push.width = v->count;
+    push.dst_row = h->step * j->dst[1] * z->n4;
+    push.dst_col = v->step * z->n4;
+    push.kernel_h = h->taps;
+    push.kernel_w = v->taps;
+    push.row_ranges = 2 * h->before;
+    push.col_ranges = (uint32_t)part[1] + 2 * v->before;
+    push.row_sources = (uint32_t)part[2] + h->before * z->kernel[0];
+    push.col_sources = (uint32_t)part[3] + v->before * z->kernel[1];
+    a_base += (uint64_t)h->tap * push.a_tap_h + (uint64_t)v->tap * push.a_tap_w;
+    push.a_base = h->taps && v->taps ? (uint32_t)a_base : push.a_base;
+    push.a_tap_h *= h->tap_step;
+    push.a_tap_w *= v->tap_step;
+    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
+    if (!vkt_conv2d_is_short(e, tiles, (uint64_t)h->taps * v->taps * (p->depth / unroll + 2) + 1)) return;
+    const vkt_bind source = source_of(e, j, p, &push.src_base), to = destination_of(e, j, p, &push.dst_base);
+    push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
+    const vkt_bind bind[] = { [TILE_A] = a,
+                              [TILE_SRC] = source,
+                              [TILE_TAPS] = VKT_WHOLE(j->taps),
+                              [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
+                              [TILE_DST] = to };
+    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,   [TILE_SPEC_MB] = mb,
+                                        [TILE_SPEC_UNROLL] = unroll, [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
+                                        [TILE_SPEC_BIAS] = bias,     [TILE_SPEC_M_MAJOR] = m_major };
+    vkt_dispatch_add(e, add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &push, sizeof push,
+                     spec, VKT_COUNT(spec), tiles, 1, p->groups);
+}
+
+static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
+{
+    const uint32_t lanes = e->lim->subgroup_size, tall = tile_rows(e->lim, p->rows);
+    const bool m_major = j->in_place && !j->transposed;
     const uint32_t mb = m_major && tall > lanes ? (uint32_t)vkt_round_up(tall, lanes) : tall;
-    vkt_conv2d_tile_push push = { .columns = (uint32_t)j->dst_plane,
-                                  .n4 = z->n4,
-                                  .width = j->dst[1],
+    vkt_conv2d_tile_push push = { .n4 = j->z->n4,
+                                  .dst_plane = (uint32_t)j->dst_plane,
                                   .rows = p->rows,
                                   .row_tiles = vkt_div_up(p->rows, mb),
                                   .src_width = j->src[1],
@@ -221,28 +311,14 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
                                   .depth = p->depth,
                                   .src_group = j->depth,
                                   .dst_group = j->rows,
-                                  .kernel_h = z->kernel[0],
-                                  .kernel_w = z->kernel[1],
-                                  .tap_step_h = j->transposed ? stride[0] / gcd(stride[0], dilation[0]) : 1,
-                                  .tap_step_w = j->transposed ? stride[1] / gcd(stride[1], dilation[1]) : 1,
                                   .bias_base = p->group * j->rows + p->row };
     if (!j->taps.id) j->taps = tap_table(e, j);
-    push.col_ranges = 2 * j->dst[0];
-    push.row_sources = push.col_ranges + 2 * j->dst[1];
-    push.col_sources = push.row_sources + j->dst[0] * z->kernel[0];
     const vkt_bind a = j->in_place ? weights_in_place(e, j, p, mb, &push) : pack_weights(e, j, p, mb, &push);
-    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
-    if (!vkt_conv2d_is_short(e, tiles, (uint64_t)z->kernel[0] * z->kernel[1] * (p->depth / unroll + 2))) return;
-    const vkt_bind bind[] = { [TILE_A] = a,
-                              [TILE_SRC] = source_of(e, j, p, &push.src_base),
-                              [TILE_TAPS] = VKT_WHOLE(j->taps),
-                              [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
-                              [TILE_DST] = destination_of(e, j, p, &push.dst_base) };
-    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,   [TILE_SPEC_MB] = mb,
-                                        [TILE_SPEC_UNROLL] = unroll, [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
-                                        [TILE_SPEC_BIAS] = bias,     [TILE_SPEC_M_MAJOR] = m_major };
-    vkt_dispatch_add(e, add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &push, sizeof push,
-                     spec, VKT_COUNT(spec), tiles, 1, p->groups);
+    for (uint32_t i = 0; i < lattices(j, 0); i++)
+        for (uint32_t k = 0; k < lattices(j, 1); k++) {
+            const lattice h = lattice_of(j, 0, i), v = lattice_of(j, 1, k);
+            emit_lattice(e, j, p, &h, &v, mb, push, a);
+        }
 }
 
 /* At most DIRECT_DEPTH products an element (conv2d_direct.comp). All are unrolled: more code would leave the
@@ -252,55 +328,70 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 
 static bool is_shallow(const tile_job *j)
 {
-    return j->depth * j->z->kernel[0] * j->z->kernel[1] <= DIRECT_DEPTH &&
-           (!j->transposed || (j->z->a.stride[0] == 1 && j->z->a.stride[1] == 1));
+    return j->depth * j->z->kernel[0] * j->z->kernel[1] <= DIRECT_DEPTH;
 }
 
-static void emit_direct(vkt_emit *e, const tile_job *j, const tile_part *p)
+/* The pixels that lie on h and v. Where no tap meets them, they are held against one of a source without rows. */
+static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const lattice *h, const lattice *v)
 {
     const vkt_conv2d_size *z = j->z;
+    const bool none = h->taps == 0 || v->taps == 0;
     const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
-    const uint32_t tiles = vkt_div_up(p->rows, DIRECT_ROWS), columns = (uint32_t)j->dst_plane;
+    const uint32_t tiles = vkt_div_up(p->rows, DIRECT_ROWS), columns = h->count * v->count * z->n4;
     const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
     const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX_ROUNDS / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
     if (!vkt_conv2d_is_short(e, strips, rounds + 1)) return;
-    int32_t pad[2];
-    for (int i = 0; i < 2; i++)
-        pad[i] = (int32_t)(j->transposed ? z->a.dilation[i] * (z->kernel[i] - 1) - z->a.pad[i] : z->a.pad[i]);
     vkt_conv2d_direct_push push = { .columns = columns,
                                     .n4 = z->n4,
-                                    .width = j->dst[1],
+                                    .width = v->count,
+                                    .dst_plane = (uint32_t)j->dst_plane,
+                                    .dst_row = h->step * j->dst[1] * z->n4,
+                                    .dst_col = v->step * z->n4,
                                     .strip = rounds * lanes,
-                                    .step_p = lanes / z->n4 / j->dst[1],
-                                    .step_q = lanes / z->n4 % j->dst[1],
+                                    .step_p = lanes / z->n4 / v->count,
+                                    .step_q = lanes / z->n4 % v->count,
                                     .step_n = lanes % z->n4,
                                     .rows = p->rows,
                                     .dst_group = j->rows,
-                                    .src_height = j->src[0],
+                                    .src_height = none ? 0 : j->src[0],
                                     .src_width = j->src[1],
-                                    .stride_h = z->a.stride[0],
-                                    .stride_w = z->a.stride[1],
-                                    .pad_h = pad[0],
-                                    .pad_w = pad[1],
-                                    .dilation_h = z->a.dilation[0],
-                                    .dilation_w = z->a.dilation[1],
+                                    .stride_h = (uint32_t)h->stride,
+                                    .stride_w = (uint32_t)v->stride,
+                                    .offset_h = h->offset,
+                                    .offset_w = v->offset,
+                                    .reach_h = h->reach,
+                                    .reach_w = v->reach,
                                     .w_group = j->rows * j->depth * taps,
                                     .w_row = j->transposed ? taps : j->depth * taps,
                                     .w_depth = j->transposed ? j->rows * taps : taps,
+                                    .w_tap_h = h->tap_step * z->kernel[1],
+                                    .w_tap_w = v->tap_step,
                                     .bias_base = p->group * j->rows + p->row };
     const vkt_bind bind[] = { [DIRECT_W] = weights_of(e, j, p, &push.w_base),
                               [DIRECT_X] = source_of(e, j, p, &push.src_base),
                               [DIRECT_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
                               [DIRECT_Y] = destination_of(e, j, p, &push.dst_base) };
-    const uint32_t spec[DIRECT_SPECS] = {
-        [DIRECT_SPEC_LANES] = lanes,           [DIRECT_SPEC_ROWS] = vkt_div_up(p->rows, tiles),
-        [DIRECT_SPEC_CHANNELS] = j->depth,     [DIRECT_SPEC_KERNEL_H] = z->kernel[0],
-        [DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DIRECT_SPEC_PAD] = pad[0] != 0 || pad[1] != 0,
-        [DIRECT_SPEC_BIAS] = j->bias.id != 0,  [DIRECT_SPEC_FLIP] = j->transposed
-    };
+    push.w_base += none ? 0 : h->tap * z->kernel[1] + v->tap;
+    push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
+    const uint32_t spec[DIRECT_SPECS] = { [DIRECT_SPEC_LANES] = lanes,
+                                          [DIRECT_SPEC_ROWS] = vkt_div_up(p->rows, tiles),
+                                          [DIRECT_SPEC_CHANNELS] = j->depth,
+                                          [DIRECT_SPEC_KERNEL_H] = none ? 1 : h->taps,
+                                          [DIRECT_SPEC_KERNEL_W] = none ? 1 : v->taps,
+                                          [DIRECT_SPEC_PAD] = reaches_out(j, 0, h) || reaches_out(j, 1, v),
+                                          [DIRECT_SPEC_BIAS] = j->bias.id != 0 };
     vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
                      tiles, p->groups);
+}
+
+static void emit_direct(vkt_emit *e, const tile_job *j, const tile_part *p)
+{
+    for (uint32_t i = 0; i < lattices(j, 0); i++)
+        for (uint32_t k = 0; k < lattices(j, 1); k++) {
+            const lattice h = lattice_of(j, 0, i), v = lattice_of(j, 1, k);
+            emit_direct_lattice(e, j, p, &h, &v);
+        }
 }
 
 static void emit_product(vkt_emit *e, tile_job *j)

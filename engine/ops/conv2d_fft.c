@@ -292,6 +292,9 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 /* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
  * lavapipe. */
 #define TRANSFORM_COST 9.0
+/* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
+ * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
+#define WEIGHTS_COST 70.0
 /* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
 #define WORTH_IT 0.8
 
@@ -299,8 +302,9 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 static double cost(const fft_job *j)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
-    const double transforms = ((double)j->z->channels + j->z->out_channels) * samples + pairs;
-    return 4 * j->frequencies * pairs * samples + TRANSFORM_COST * j->t * j->t * transforms;
+    const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
+    return 4 * j->frequencies * pairs * samples +
+           (double)j->t * j->t * (TRANSFORM_COST * pictures + WEIGHTS_COST * pairs);
 }
 
 uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,

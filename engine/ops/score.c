@@ -1,4 +1,5 @@
-/* ops/score.c - argmax and count_correct over (B,K), and the dealing of samples that softmax_xent shares with them. */
+/* ops/score.c - argmax and count_correct over (B,K), and the dealing of samples that losses of labels share with them.
+ */
 #include "ops/loss.h"
 
 #include "kernel/ids.h"
@@ -22,19 +23,21 @@ bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w)
     w->part += w->blocks;
     w->blocks = vkt_div_up(w->vectors, s->per_block);
     w->offset_bytes = w->first * row_bytes;
-    w->bytes = s->columns ? s->pitch4 * 4 * row_bytes : (w->end - w->first) * row_bytes;
+    w->bytes = s->batch_last ? s->pitch4 * 4 * row_bytes : (w->end - w->first) * row_bytes;
     return true;
 }
 
-bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *out)
+bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out)
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
-    s.columns = z->layout == VKT_BATCH_LAST;
-    s.by_lane = !s.columns && K <= 64;
+    s.batch_last = z->layout == VKT_BATCH_LAST;
+    s.columns = s.batch_last && !label_alone;
+    s.by_lane = label_alone || (!s.columns && K <= 64);
     s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size : vkt_lanes_for(e->lim, K);
-    if (z->bytes > most) s.window = s.columns ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
+    if (z->bytes > most)
+        s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
     if (s.window == 0 || K > VKT_MAX_CLASSES) {
         vkt_emit_error(
             e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -44,7 +47,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, vkt_sample_blocks *ou
     }
     /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
      * dispatch 35 us: more than one block, and with it a second dispatch, pays from 2048 turns on. */
-    const uint64_t turns = s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
+    const uint64_t turns = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
     s.per_block = vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
     vkt_sample_window w = { .end = 0 };
@@ -73,6 +76,16 @@ vkt_result vkt_check_scores(vkt_infer *f, bool labels)
                 "%s: want labels (%u) for z %s, got %s", name, z->shape.dim[0], vkt_shape_text(z->shape, zt),
                 vkt_shape_text(t->shape, tt));
     return VKT_OK;
+}
+
+void vkt_refuse_other_gradients(vkt_graph *g, const vkt_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i].id && !(n->op->diff >> i & 1) && g->values[n->in[i].id].dtype == VKT_F32 &&
+            vkt_wants_grad(g, n->in[i]))
+            vkt_graph_error(g, vkt_fail(&g->host, VKT_E_UNSUPPORTED,
+                                        "%s: a parameter leads to %s, which has no gradient here", n->op->name,
+                                        vkt_value_of(g, n->in[i])->name));
 }
 
 vkt_tensor vkt_partial_sums(vkt_emit *e, vkt_tensor y, uint32_t blocks)
@@ -126,7 +139,7 @@ static vkt_result argmax_infer(vkt_infer *f)
 static void argmax_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_sample_blocks s;
-    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
     emit(n, e, by_rows(n) ? VKT_K_ARGMAX_ROWS : VKT_K_ARGMAX, n->out[0], &s);
 }
 
@@ -158,7 +171,7 @@ static vkt_result count_infer(vkt_infer *f)
 static void count_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_sample_blocks s;
-    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), &s)) return;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
     const vkt_tensor partial = vkt_partial_sums(e, n->out[0], s.blocks);
     emit(n, e, by_rows(n) ? VKT_K_COUNT_CORRECT_ROWS : VKT_K_COUNT_CORRECT, partial, &s);
     vkt_sum_partials(e, partial, n->out[0]);

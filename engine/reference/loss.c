@@ -1,5 +1,5 @@
-/* reference/loss.c - losses over the real rows of a batch, and what is counted beside them.
- *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats    mse: mean of (y - target)^2 over the real rows
+/* reference/loss.c - losses of labels over the real rows of a batch, and what is counted beside them.
+ *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats    cross_entropy, nll: see below
  *   argmax: the first largest of each row    count_correct: how many real rows have it at t[b] */
 #include "reference/families.h"
 
@@ -45,28 +45,87 @@ static void xent_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_softmax_xent = { "softmax_xent", 1, xent_forward, xent_backward };
 
-/* Elements of the real rows. */
-static size_t real(const vkt_ref_call *c)
+/* ---- cross_entropy and nll: the same with weights of classes, a label that does not count, smoothing ---- */
+
+static double weight(const vkt_ref_call *c, size_t k)
 {
-    const vkt_shape s = c->in[0].shape;
-    return vkt_ref_count(s) / s.dim[0] * c->rows;
+    return c->n_in > 2 && c->in[2].f ? c->in[2].f[k] : 1;
 }
 
-static void mse_forward(const vkt_ref_call *c)
+static size_t rows_of_labels(const vkt_ref_call *c)
 {
-    const size_t n = real(c);
+    const vkt_cross_entropy_attr *a = c->attr;
+    const size_t rows = (size_t)c->rows * a->group, all = c->in[0].shape.dim[0];
+    return rows < all ? rows : all;
+}
+
+static double divisor(const vkt_ref_call *c)
+{
+    const vkt_cross_entropy_attr *a = c->attr;
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += pow(c->in[0].f[i] - c->in[1].f[i], 2);
-    c->out[0].f[0] = sum / (double)n;
+    for (size_t b = 0; b < rows_of_labels(c); b++)
+        if (c->in[1].u[b] != a->ignore) sum += weight(c, c->in[1].u[b]);
+    return a->sum ? 1 : sum;
 }
 
-static void mse_backward(const vkt_ref_call *c)
+/* What -log p[k] counts in row b; p is a row's class. */
+static double share(const vkt_ref_call *c, size_t b, size_t k)
 {
-    const size_t n = real(c);
-    for (size_t i = 0; i < n; i++) c->din[0][i] += c->dout[0][0] * 2 * (c->in[0].f[i] - c->in[1].f[i]) / (double)n;
+    const vkt_cross_entropy_attr *a = c->attr;
+    const uint32_t label = c->in[1].u[b];
+    const double s = (double)a->smoothing, even = s / c->in[0].shape.dim[1];
+    return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-const vkt_ref_op vkt_ref_mse = { "mse", 1, mse_forward, mse_backward };
+static void cross_entropy_forward(const vkt_ref_call *c)
+{
+    const size_t K = c->in[0].shape.dim[1];
+    double sum = 0;
+    for (size_t b = 0; b < rows_of_labels(c); b++) {
+        const double *z = c->in[0].f + b * K;
+        const normal n = normal_of(z, K);
+        for (size_t k = 0; k < K; k++) {
+            const double q = share(c, b, k);
+            if (q != 0) sum += q * (n.log_sum - (z[k] - n.max));
+        }
+    }
+    c->out[0].f[0] = sum / divisor(c);
+}
+
+static void cross_entropy_backward(const vkt_ref_call *c)
+{
+    const size_t K = c->in[0].shape.dim[1];
+    const double by = divisor(c);
+    for (size_t b = 0; b < rows_of_labels(c); b++) {
+        const double *z = c->in[0].f + b * K;
+        const normal n = normal_of(z, K);
+        double all = 0;
+        for (size_t k = 0; k < K; k++) all += share(c, b, k);
+        for (size_t k = 0; k < K; k++)
+            c->din[0][b * K + k] += c->dout[0][0] * (all * exp(z[k] - n.max - n.log_sum) - share(c, b, k)) / by;
+    }
+}
+
+const vkt_ref_op vkt_ref_cross_entropy = { "cross_entropy", 1, cross_entropy_forward, cross_entropy_backward };
+
+static void nll_forward(const vkt_ref_call *c)
+{
+    const size_t K = c->in[0].shape.dim[1];
+    double sum = 0;
+    for (size_t b = 0; b < rows_of_labels(c); b++)
+        for (size_t k = 0; k < K; k++) sum -= share(c, b, k) * c->in[0].f[b * K + k];
+    c->out[0].f[0] = sum / divisor(c);
+}
+
+static void nll_backward(const vkt_ref_call *c)
+{
+    const size_t K = c->in[0].shape.dim[1];
+    const double by = divisor(c);
+    for (size_t b = 0; b < rows_of_labels(c); b++)
+        for (size_t k = 0; k < K; k++) c->din[0][b * K + k] -= c->dout[0][0] * share(c, b, k) / by;
+}
+
+const vkt_ref_op vkt_ref_nll = { "nll", 1, nll_forward, nll_backward };
 
 static uint32_t largest(const double *z, uint32_t K)
 {

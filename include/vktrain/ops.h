@@ -265,6 +265,15 @@ VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, 
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
+#define VKT_AXIS(i) (1u << (i))
+#define VKT_ALL_AXES UINT32_MAX
+/* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
+ * ROWS. `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits; correction 1 is
+ * torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
+VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim);
+
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
  *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
  *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
@@ -286,15 +295,68 @@ VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tens
 /* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
-/* Mean cross-entropy, in nats, of integer labels, over the real rows of the batch (the step's `rows`):
+/* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
+ * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
+typedef enum vkt_loss_reduction {
+    VKT_LOSS_MEAN = 0, /* over the elements that count */
+    VKT_LOSS_SUM,
+    VKT_LOSS_BATCHMEAN /* the sum divided by the real rows */
+} vkt_loss_reduction;
+
+/* Mean cross-entropy, in nats, of integer labels:
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
- *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, and 0 in rows past the real ones. */
+ *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows
+ * A label that is no class makes the loss NaN. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
-/* Mean squared error over all elements of the real rows: y, target of one shape (B, ..) -> scalar. No gradient of
- * target. Where 1 to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, lead to y and to
- * nothing else, vkt_backward makes network, loss and gradients one dispatch (VKT_NO_FUSE=1: leaves them as they are).
- */
+
+/* The label that stands for "none" unless said otherwise. Labels are u32: write it as (uint32_t)VKT_IGNORE_INDEX. */
+#define VKT_IGNORE_INDEX (-100)
+typedef struct vkt_cross_entropy_params {
+    vkt_tensor weight; /* (K) f32, one for each class; null: 1 */
+    bool has_ignore_index;
+    int32_t ignore_index;         /* rows with this label do not count; VKT_IGNORE_INDEX without has_ignore_index */
+    float label_smoothing;        /* in [0,1] */
+    vkt_loss_reduction reduction; /* mean or sum */
+} vkt_cross_entropy_params;
+/* Cross-entropy with options; p may be NULL.  z (B,K), t (B), or classes last for several labels a sample: z (B,T,K), t
+ * (B,T), which is what a language model has.  With w = weight, s = label_smoothing, P = softmax(z):
+ *   loss = sum_b ((1-s) w[t] -log P[t] + s/K sum_k w[k] -log P[k]) / norm,  norm = sum_b w[t[b]]; 1 for the sum
+ *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
+ * over the rows that count; where none does, the mean is NaN, its gradient 0. No gradient of weight. */
+VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
+/* The same for log-probabilities y, of any origin, without smoothing:
+ *   loss = sum_b -w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */
+VKT_API vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p);
+
+/* Losses of y and a target of one shape (B, ..), element by element; d = y - target:
+ *   mse         d^2                                           dy = 2 d
+ *   l1          |d|                                           dy = sign(d), 0 at 0
+ *   smooth_l1   |d| < beta ? d^2 / (2 beta) : |d| - beta/2    dy = |d| < beta ? d / beta : sign(d)
+ *   huber       |d| < delta ? d^2/2 : delta (|d| - delta/2)   dy = |d| < delta ? d : delta sign(d)
+ * dy times dloss, and divided as the reduction says; the target's gradient is -dy. beta and delta are positive (torch:
+ * 1). The targets of the losses further down have no gradient: vkt_backward refuses one that a parameter leads to. */
+VKT_API vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
+VKT_API vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction);
+VKT_API vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta,
+                                      vkt_loss_reduction reduction);
+VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta,
+                                  vkt_loss_reduction reduction);
+/* vkt_mse_loss with the mean. Where 1 to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST,
+ * lead to y and to nothing else, and the target depends on no parameter, vkt_backward makes network, loss and gradients
+ * one dispatch (VKT_NO_FUSE=1: leaves them as they are). */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
+/* y: probabilities. -t log y - (1-t) log(1-y), logarithms not below -100 (as torch's);  dy = d / max(y (1-y), 1e-12).
+ * A y outside [0,1] gives NaN. */
+VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tensor target,
+                                            vkt_loss_reduction reduction);
+/* The same of sigmoid(z), without overflow or loss of digits:  p t log(1 + e^-z) + (1-t) log(1 + e^z),
+ * dz = (1-t) sigmoid(z) - p t sigmoid(-z).  pos_weight p (null: 1) broadcasts, as in NumPy, to a row of z. */
+VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_tensor target,
+                                                        vkt_tensor pos_weight, vkt_loss_reduction reduction);
+/* Kullback-Leibler divergence of a target t from log-probabilities y:  t (log t - y), 0 log 0 = 0;  dy = -t.  With
+ * log_target, t is a logarithm as well:  e^t (t - y), dy = -e^t.  VKT_LOSS_BATCHMEAN is the mathematical definition. */
+VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
+                              vkt_loss_reduction reduction);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);

@@ -1,18 +1,21 @@
 /* conv2d_direct.abi.h - see conv2d_direct.comp. "vec4s" count four neighbouring samples. A dispatch makes some channels of each
  * of its groups: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_direct_push,
-         VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */
+         VKT_U32(columns)                       /* vec4s of one plane of y that are made: P Q n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
-         VKT_U32(width)                         /* Q */
+         VKT_U32(width)                         /* Q: all pixels of a row of y, or every stride-th */
+         VKT_U32(dst_plane)                     /* vec4s of one plane of y */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from one row, and from one pixel, that is made to the next */
          VKT_U32(strip)                         /* columns that one work group makes; a multiple of LANES */
          VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
          VKT_U32(rows)                          /* output channels of a group that are made */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(stride_h) VKT_U32(stride_w)
-         VKT_I32(pad_h) VKT_I32(pad_w)
-         VKT_U32(dilation_h) VKT_U32(dilation_w)
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r meet at row p stride + offset + r reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)
+         VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
+         VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
          VKT_U32(w_base) VKT_U32(bias_base)     /* where the first group starts in its binding, in floats */
          VKT_U32(src_base) VKT_U32(dst_base)    /* ... in vec4s */
          VKT_U32(zero))                         /* 0 */
@@ -28,5 +31,4 @@ VKT_PUSH(vkt_conv2d_direct_push,
 #define DIRECT_SPEC_KERNEL_W 4
 #define DIRECT_SPEC_PAD      5 /* taps may fall off the picture */
 #define DIRECT_SPEC_BIAS     6
-#define DIRECT_SPEC_FLIP     7
-#define DIRECT_SPECS         8
+#define DIRECT_SPECS         7

@@ -1,22 +1,23 @@
 /* conv2d_tile.abi.h - see conv2d_tile.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. A
  * dispatch makes some channels of each of its groups, of some source channels: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_tile_push,
-         VKT_U32(columns)                      /* vec4s of one destination plane: height * width * n4 */
+         VKT_U32(columns)                      /* vec4s of one destination plane that are made: height * width * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */
-         VKT_U32(width)                        /* of the destination */
+         VKT_U32(width)                        /* pixels in a row that are made: all, or every stride-th */
+         VKT_U32(dst_plane)                    /* vec4s of one destination plane */
+         VKT_U32(dst_row) VKT_U32(dst_col)     /* ... from one row, and from one pixel, that is made to the next */
          VKT_U32(rows)                         /* destination channels of a group that are made: rows of A */
          VKT_U32(row_tiles)                    /* rows / MB, rounded up */
          VKT_U32(src_width)
          VKT_U32(src_plane)                    /* vec4s of one source plane */
          VKT_U32(depth)                        /* source channels of a group that are read */
          VKT_U32(src_group) VKT_U32(dst_group) /* channels from group to group */
-         VKT_U32(kernel_h) VKT_U32(kernel_w)
-         VKT_U32(tap_step_h) VKT_U32(tap_step_w) /* from one tap that meets a pixel to the next that does */
+         VKT_U32(kernel_h) VKT_U32(kernel_w)   /* taps that meet these pixels */
          VKT_U32(a_group)                      /* vec4s of A from group to group */
          VKT_U32(a_tile)                       /* ... from row tile to row tile */
-         VKT_U32(a_tap)                        /* ... from tap to tap */
+         VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* ... from tap to tap */
          VKT_U32(a_pitch)                      /* ... from k to k; with M_MAJOR from m to m */
-         VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* where these parts of TAPS start */
+         VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* where these parts of TAPS start */
          VKT_U32(a_base) VKT_U32(src_base) VKT_U32(dst_base) /* where the first group starts in its binding, in vec4s */
          VKT_U32(bias_base)                                  /* ... in floats */
          VKT_U32(zero))                        /* 0 */

@@ -130,6 +130,20 @@ def table():
         t["upsample2d_" + name] = ("upsample2d", attr, x)
     t["mse"] = ("mse", dict(rows=5), (5, 3, 2), (5, 3, 2))
     t["mse_partial"] = ("mse", dict(rows=4), (7, 3), (7, 3))
+    t["cross_entropy"] = ("cross_entropy", dict(rows=9, ignore_index=2, label_smoothing=0.125), (11, 5), (11,), (5,))
+    t["cross_entropy_sum"] = ("cross_entropy", dict(rows=6, reduction="sum", ignore_index=0), (6, 7), (6,), (7,))
+    t["cross_entropy_smooth"] = ("cross_entropy", dict(rows=5, label_smoothing=0.375), (5, 6), (5,), None)
+    t["cross_entropy_tokens"] = ("cross_entropy_tokens", dict(rows=3, ignore_index=1), (4, 6, 5), (4, 6), (5,))
+    t["nll_loss"] = ("nll_loss", dict(rows=7, ignore_index=3), (9, 5), (9,), (5,))
+    t["nll_loss_sum"] = ("nll_loss", dict(rows=4, reduction="sum"), (4, 3), (4,), None)
+    for op, attr in (("mse_loss", dict(reduction="sum")), ("l1_loss", {}), ("smooth_l1_loss", dict(beta=0.5)),
+                     ("huber_loss", dict(delta=0.75)), ("huber_loss", dict(delta=1.5, reduction="sum")),
+                     ("binary_cross_entropy", {}), ("kl_div", dict(reduction="batchmean")),
+                     ("kl_div", dict(reduction="mean", log_target=True))):
+        t["_".join([op] + sorted(attr))] = (op, dict(attr, rows=5), (6, 3, 4), (6, 3, 4))
+    logits = "binary_cross_entropy_with_logits"
+    t[logits] = (logits, dict(rows=4), (5, 7), (5, 7), None)
+    t[logits + "_weighted"] = (logits, dict(rows=5, reduction="sum"), (6, 3, 4), (6, 3, 4), (3, 1))
     for op in ("softmax", "log_softmax"):
         t[op + "_last"] = (op, dict(axis=-1), (3, 4, 7))
         t[op + "_channel"] = (op, dict(axis=1), (2, 5, 3, 4))
@@ -166,6 +180,22 @@ ACTIVATIONS = {
     "scale": lambda x, a: x * a["factor"] + a["shift"],
     **{op: lambda x, a, op=op: getattr(F, op)(x) for op in ("gelu", "silu", "hardswish")},
 }
+
+
+LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "nll_loss")
+EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # the target has a gradient
+LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+
+
+def loss(op, options, x):
+    if op == "binary_cross_entropy_with_logits":
+        return F.binary_cross_entropy_with_logits(x[0], x[1], pos_weight=x[2], **options)
+    if op not in LABELS:
+        return getattr(F, op)(*x, **options)
+    z, t = x[0], x[1].long()
+    if op == "cross_entropy_tokens":  # torch has the classes second
+        z, op = z.transpose(1, 2), "cross_entropy"
+    return getattr(F, op)(z, t, x[2], **options)
 
 
 def evaluate(op, a, x):
@@ -226,6 +256,8 @@ def evaluate(op, a, x):
         return F.interpolate(x[0], a["size"], mode=mode, align_corners=corners)
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
+    if op in LOSSES:
+        return loss(op, {k: v for k, v in a.items() if k != "rows"}, [v if k == 2 else v[:a["rows"]] for k, v in enumerate(x)])
     if op in ACTIVATIONS:
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
@@ -238,9 +270,12 @@ def is_mask(op, k):
 
 
 def draw(rng, op, attr, k, shape, first_shape):
-    """Input k of an op, float32; labels for the second input of cross-entropy, ids for the first one of embeddings."""
-    if op == "softmax_cross_entropy" and k == 1:
-        return rng.integers(0, first_shape[1], shape).astype(np.float32)
+    """Input k of an op, float32; labels, weights and probabilities where a loss has them, ids of embeddings."""
+    if op in LABELS and k == 1:
+        return rng.integers(0, first_shape[-1], shape).astype(np.float32)
+    if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:
+        x = rng.uniform(0.05, 0.95, shape)
+        return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
@@ -258,7 +293,7 @@ def record(rng, name, case, tensors):
     inputs, has_gradient = [], []
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
-        has_gradient.append(shape is not None and not (k == 1 and op in ("softmax_cross_entropy", "mse"))
+        has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN)
                             and not (k == 0 and "bound" in attr) and not is_mask(op, k))
         if has_gradient[k]:
             inputs[k].requires_grad_()

@@ -108,6 +108,7 @@ static void other_element_types_are_refused(void **state)
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
 #define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
+#define LABELS(...) (&(vkt_cross_entropy_params){ __VA_ARGS__ })
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
@@ -190,6 +191,18 @@ static void other_element_types_are_refused(void **state)
     X(xent_label_rank, VKT_E_SHAPE, "labels", vkt_softmax_cross_entropy(g, F(2, 3, 4), U(2, 3, 4))) \
     X(mse_shapes, VKT_E_SHAPE, "mse", vkt_mse(g, F(2, 3, 4), F(2, 4, 3))) \
     X(mse_scalar, VKT_E_SHAPE, "mse", vkt_mse(g, F(0, 0), F(0, 0))) \
+    X(cross_entropy_weight, VKT_E_SHAPE, "weights (4)", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = F(1, 3)))) \
+    X(cross_entropy_smoothing, VKT_E_ARG, "0 to 1", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 1.5f))) \
+    X(cross_entropy_reduction, VKT_E_ARG, "mean or sum", \
+      vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.reduction = VKT_LOSS_BATCHMEAN))) \
+    X(cross_entropy_tokens, VKT_E_SHAPE, "(2,3,4), got (2,4)", vkt_cross_entropy(g, F(3, 2, 3, 4), U(2, 2, 4), NULL)) \
+    X(nll_smoothing, VKT_E_ARG, "0 to 0", vkt_nll_loss(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 0.1f))) \
+    X(huber_delta, VKT_E_ARG, "positive", vkt_huber_loss(g, F(2, 3, 4), F(2, 3, 4), 0, VKT_LOSS_MEAN)) \
+    X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)3)) \
+    X(pos_weight, VKT_E_SHAPE, "expand", \
+      vkt_binary_cross_entropy_with_logits(g, F(2, 3, 4), F(2, 3, 4), F(1, 3), VKT_LOSS_MEAN)) \
+    X(loss_of_target, VKT_E_UNSUPPORTED, "a parameter leads to p", vkt_backward(g, \
+      vkt_kl_div(g, vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "p", S(2, 3, 4)), false, VKT_LOSS_MEAN))) \
     X(argmax_rank, VKT_E_SHAPE, "argmax", vkt_argmax(g, F(1, 4))) \
     X(count_labels, VKT_E_SHAPE, "labels", vkt_count_correct(g, F(2, 3, 4), U(1, 2))) \
     X(gather_batch, VKT_E_ARG, "batch", vkt_gather_rows(g, F(2, 9, 4), U(1, 9), 0, S(1, 4), NULL, NULL)) \
@@ -200,6 +213,9 @@ static void other_element_types_are_refused(void **state)
     X(gather_order, VKT_E_SHAPE, "order", vkt_gather_rows(g, F(2, 9, 4), U(2, 9, 1), 2, S(1, 4), NULL, NULL)) \
     X(labels_table, VKT_E_SHAPE, "gather_labels", vkt_gather_labels(g, U(2, 9, 1), U(1, 9), 2)) \
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
+    X(sum_over_axes, VKT_E_SHAPE, "0x4", vkt_sum_over(g, F(2, 3, 4), VKT_AXIS(2), false)) \
+    X(mean_over_none, VKT_E_SHAPE, "mean_over", vkt_mean_over(g, F(2, 3, 4), 0, false)) \
+    X(var_of_one, VKT_E_SHAPE, "more than 1", vkt_var(g, F(2, 3, 1), VKT_AXIS(1), 1, false)) \
     X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
     X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \
     X(softmax_scale, VKT_E_ARG, "scale", vkt_softmax_of_scores(g, F(2, 3, 4), 0, false)) \

@@ -84,6 +84,10 @@ static void losses_and_choices_over_long_rows(void **state)
         vkt_case_u32(&c, VKT_ROWS, vkt_shape1(7), classes[i]);
         check(&vkt_op_softmax_xent, &c, wide());
         check(&vkt_op_count_correct, &c, wide());
+        const vkt_cross_entropy_attr smooth = { .ignore = 7, .group = 1, .smoothing = 0.25f };
+        vkt_case_f32(&c, VKT_ROWS, vkt_shape1(classes[i]), 0.5f, 2);
+        vkt_case_attr(&c, &smooth, sizeof smooth);
+        check(&vkt_op_cross_entropy, &c, wide());
     }
 }
 
@@ -93,6 +97,8 @@ static void squared_errors(void **state)
     harness_needs(harness_ctx);
     vkt_case c = { .rows = 61 };
     for (int i = 0; i < 2; i++) vkt_case_f32(&c, VKT_BATCH_LAST, vkt_shape2(70, 301), -3, 3);
+    const vkt_pair_loss_attr mean = { .beta = 1 };
+    vkt_case_attr(&c, &mean, sizeof mean);
     check(&vkt_op_mse, &c, wide());
 }
 

@@ -125,6 +125,7 @@ typedef struct scores {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor z, t, loss, dz, correct, index;
+    vkt_tensor counted, dcounted, nll; /* the loss by the form that counts its rows, and z as if they were logarithms */
     uint32_t B, K;
     float *logits;
     uint32_t *labels;
@@ -139,8 +140,14 @@ static void scores_begin(scores *s, vkt_layout layout, uint32_t B, uint32_t K)
     s->loss = vkt_softmax_cross_entropy(s->g, s->z, s->t);
     s->correct = vkt_count_correct(s->g, s->z, s->t);
     s->index = vkt_argmax(s->g, s->z);
+    s->counted = vkt_cross_entropy(s->g, s->z, s->t, NULL);
+    s->nll = vkt_nll_loss(s->g, s->z, s->t, NULL);
     OK(vkt_gradients(s->g, &s->loss, &one, 1, &s->z, 1, &s->dz));
+    OK(vkt_gradients(s->g, &s->counted, &one, 1, &s->z, 1, &s->dcounted));
     vkt_keep(s->g, s->loss);
+    vkt_keep(s->g, s->counted);
+    vkt_keep(s->g, s->dcounted);
+    vkt_keep(s->g, s->nll);
     vkt_keep(s->g, s->correct);
     vkt_keep(s->g, s->index);
     vkt_keep(s->g, s->dz);
@@ -184,7 +191,7 @@ static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
     scores s;
     scores_begin(&s, layout, B, K);
     const uint32_t rows = B > 2 ? B - 1 : B;
-    double loss = 0, correct = 0, *dz = allocated((size_t)B * K * sizeof *dz);
+    double loss = 0, nll = 0, correct = 0, *dz = allocated((size_t)B * K * sizeof *dz);
     uint32_t *best = allocated(B * sizeof *best), *index = allocated(B * sizeof *index);
     for (uint32_t b = 0; b < B; b++) {
         const double l = row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]);
@@ -192,21 +199,29 @@ static void check_scores(vkt_layout layout, uint32_t B, uint32_t K)
         if (b % 3 == 0) s.labels[b] = best[b]; /* some are right */
         loss += b % 3 == 0 ? row_loss(&s, b, rows, dz + (size_t)b * K, &best[b]) : l;
         correct += best[b] == s.labels[b];
+        nll -= (double)s.logits[(size_t)b * K + s.labels[b]] / rows;
     }
     loss /= rows;
     scores_run(&s, rows);
     char what[80];
     snprintf(what, sizeof what, "cross-entropy of (%u,%u) in layout %d", B, K, (int)layout);
     float *got_loss = read_floats(s.p, s.g, s.loss), *got_dz = read_floats(s.p, s.g, s.dz);
-    float *got_correct = read_floats(s.p, s.g, s.correct);
+    float *got_correct = read_floats(s.p, s.g, s.correct), *got_nll = read_floats(s.p, s.g, s.nll);
+    float *got_counted = read_floats(s.p, s.g, s.counted), *got_dcounted = read_floats(s.p, s.g, s.dcounted);
     assert_true(harness_close(what, got_loss, &loss, 1, 1e-5, 0));
     assert_true(harness_close(what, got_dz, dz, (size_t)B * K, 1e-5, 1e-6));
+    assert_true(harness_close(what, got_counted, &loss, 1, 1e-5, 0));
+    assert_memory_equal(got_dcounted, got_dz, (size_t)B * K * sizeof *got_dz);
+    assert_true(fabs((double)*got_nll - nll) < 3e-5); /* terms of both signs, up to 3 */
     assert_true(harness_close("count_correct", got_correct, &correct, 1, 0, 0));
     OK(vkt_program_read(s.p, s.index, index, B * sizeof *index));
     assert_memory_equal(index, best, B * sizeof *index);
     free(got_loss);
     free(got_dz);
     free(got_correct);
+    free(got_nll);
+    free(got_counted);
+    free(got_dcounted);
     free(dz);
     free(best);
     free(index);

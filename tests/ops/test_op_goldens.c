@@ -249,6 +249,71 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_mse(g, in[0], in[1]);
 }
 
+static vkt_loss_reduction reduction(const json_t *a)
+{
+    static const char *const names[] = { "mean", "sum", "batchmean" };
+    const char *text = json_string_value(json_object_get(a, "reduction"));
+    for (int i = 0; text && i < 3; i++)
+        if (strcmp(text, names[i]) == 0) return (vkt_loss_reduction)i;
+    return VKT_LOSS_MEAN;
+}
+
+static vkt_cross_entropy_params label_options(const vkt_tensor *in, const json_t *a)
+{
+    return (vkt_cross_entropy_params){ .weight = in[2],
+                                       .has_ignore_index = json_object_get(a, "ignore_index") != NULL,
+                                       .ignore_index = (int32_t)golden_number(a, "ignore_index", 0),
+                                       .label_smoothing = (float)golden_number(a, "label_smoothing", 0),
+                                       .reduction = reduction(a) };
+}
+
+static vkt_tensor cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_cross_entropy_params p = label_options(in, a);
+    return vkt_cross_entropy(g, in[0], in[1], &p);
+}
+
+static vkt_tensor nll_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_cross_entropy_params p = label_options(in, a);
+    return vkt_nll_loss(g, in[0], in[1], &p);
+}
+
+static vkt_tensor mse_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_mse_loss(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor l1_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_l1_loss(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor smooth_l1_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_smooth_l1_loss(g, in[0], in[1], (float)golden_number(a, "beta", 1), reduction(a));
+}
+
+static vkt_tensor huber_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_huber_loss(g, in[0], in[1], (float)golden_number(a, "delta", 1), reduction(a));
+}
+
+static vkt_tensor binary_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_binary_cross_entropy(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor binary_cross_entropy_with_logits(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_binary_cross_entropy_with_logits(g, in[0], in[1], in[2], reduction(a));
+}
+
+static vkt_tensor kl_div(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_kl_div(g, in[0], in[1], golden_flag(a, "log_target"), reduction(a));
+}
+
 static vkt_tensor softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     return vkt_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
@@ -363,6 +428,16 @@ static const struct {
     { "upsample2d", upsample2d, 1, .pictures = true },
     { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
     { "mse", mse, 2 },
+    { "cross_entropy", cross_entropy, 3, .integers = 2 },
+    { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
+    { "nll_loss", nll_loss, 3, .integers = 2 },
+    { "mse_loss", mse_loss, 2 },
+    { "l1_loss", l1_loss, 2 },
+    { "smooth_l1_loss", smooth_l1_loss, 2 },
+    { "huber_loss", huber_loss, 2 },
+    { "binary_cross_entropy", binary_cross_entropy, 2 },
+    { "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, 3, .several = true },
+    { "kl_div", kl_div, 2 },
     { "softmax", softmax, 1 },
     { "log_softmax", log_softmax, 1 },
     { "softmax_of_scores", softmax_of_scores, 1 },
@@ -491,6 +566,15 @@ static void check_value(vkt_program *p, const vkt_graph *g, const char *name, co
     free(want);
 }
 
+static bool has_gradient(const char *name, uint32_t k)
+{
+    char part[24];
+    snprintf(part, sizeof part, "grad_in%u", k);
+    double *there = golden_f64(&file, name, part, NULL);
+    free(there);
+    return there != NULL;
+}
+
 static void run_nodes(subject *s, const char *name, vkt_tensor out)
 {
     vkt_tensor wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -500,7 +584,7 @@ static void run_nodes(subject *s, const char *name, vkt_tensor out)
     float *seed = golden_f32(&file, name, "grad_out", &shape);
     const vkt_tensor dout = vkt_input(s->g, "dout", VKT_F32, vkt_value_of(s->g, out)->layout, shape);
     for (uint32_t k = 0; k < s->c.n_in; k++)
-        if (s->in[k].t.id) {
+        if (has_gradient(name, k)) {
             input_of[n_wrt] = k;
             wrt[n_wrt++] = s->in[k].t;
         }
@@ -508,9 +592,9 @@ static void run_nodes(subject *s, const char *name, vkt_tensor out)
     vkt_keep(s->g, out);
     for (uint32_t i = 0; i < n_wrt; i++) vkt_keep(s->g, grads[i]);
     assert_int_equal(vkt_program_create_guarded(ctx, s->g, NULL, NULL, &p), VKT_OK);
-    for (uint32_t i = 0; i < n_wrt; i++) {
-        const side *in = &s->in[input_of[i]];
-        assert_int_equal(vkt_program_write(p, in->t, in->data, 4 * side_count(in)), VKT_OK);
+    for (uint32_t k = 0; k < s->c.n_in; k++) {
+        const side *in = &s->in[k];
+        if (in->t.id) assert_int_equal(vkt_program_write(p, in->t, in->data, 4 * side_count(in)), VKT_OK);
     }
     assert_int_equal(vkt_program_write(p, dout, seed, 4 * vkt_shape_elements(shape)), VKT_OK);
     assert_int_equal(vkt_program_run(p, &s->run, NULL), VKT_OK);

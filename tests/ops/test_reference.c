@@ -147,6 +147,8 @@ static void losses_are_those_of_the_textbook(void **state)
 
     const vkt_ref_tensor pair[] = { { .shape = vkt_shape2(3, 2), .f = y }, { .shape = vkt_shape2(3, 2), .f = z } };
     z[2] = z[3] = 3;
+    const vkt_pair_loss_attr mean = { .beta = 1 };
+    c.attr = &mean;
     c.in = pair;
     c.rows = 2;
     mse->forward(&c);

@@ -349,6 +349,69 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* Sums, means and variances of x (3,4,5,6) over each set of axes, with their gradients, against doubles. The mean is a
+ * thousand times the deviation: of a difference of squares the variance would have no digit left. */
+static void reductions_over_every_set_of_axes(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    enum { RANK = 4, N = 3 * 4 * 5 * 6 };
+    const vkt_shape s = vkt_shape4(3, 4, 5, 6);
+    float x[N], got[3][N], dx[3][N];
+    for (int i = 0; i < N; i++) x[i] = 1000 + (float)((i * 37 + i * i % 11) % 101) / 64;
+    for (uint32_t axes = 1; axes < 1u << RANK; axes++) {
+        const vkt_layout layout = axes % 3 ? VKT_ROWS : VKT_BATCH_LAST;
+        const uint32_t correction = axes % 2;
+        const bool keepdim = axes & 2;
+        vkt_graph *g = new_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in = vkt_input(g, "x", VKT_F32, layout, s);
+        const vkt_tensor y[] = { vkt_sum_over(g, in, axes, keepdim), vkt_mean_over(g, in, axes, keepdim),
+                                 vkt_var(g, in, axes, correction, keepdim) };
+        vkt_tensor grad[3];
+        for (int k = 0; k < 3; k++) {
+            const vkt_shape ys = vkt_tensor_shape(g, y[k]);
+            const float one = 1;
+            const vkt_tensor seed = vkt_expand(g, vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &one), ys, VKT_ROWS);
+            assert_int_equal(ys.rank, keepdim ? RANK : RANK - (uint32_t)__builtin_popcount(axes));
+            OK(vkt_gradients(g, &y[k], &seed, 1, &in, 1, &grad[k]));
+            vkt_keep(g, y[k]);
+            vkt_keep(g, grad[k]);
+        }
+        OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, in, x, sizeof x));
+        OK(vkt_program_run(p, NULL, NULL));
+        double sum[N] = { 0 }, mean[N], squares[N] = { 0 }, dvar[N];
+        uint32_t at[N], outs = 1, n = 1;
+        for (uint32_t d = 0; d < RANK; d++) *(axes >> d & 1 ? &n : &outs) *= s.dim[d];
+        for (uint32_t i = 0; i < N; i++) {
+            uint32_t rest = i, stride = 1;
+            at[i] = 0;
+            for (uint32_t d = RANK; d-- > 0; rest /= s.dim[d]) {
+                if (axes >> d & 1) continue;
+                at[i] += rest % s.dim[d] * stride;
+                stride *= s.dim[d];
+            }
+            sum[at[i]] += (double)x[i];
+        }
+        for (uint32_t o = 0; o < outs; o++) mean[o] = sum[o] / n;
+        for (uint32_t i = 0; i < N; i++) squares[at[i]] += pow((double)x[i] - mean[at[i]], 2) / (n - correction);
+        for (uint32_t i = 0; i < N; i++) dvar[i] = 2 * ((double)x[i] - mean[at[i]]) / (n - correction);
+        for (int k = 0; k < 3; k++) {
+            read_f32(p, g, y[k], got[k]);
+            read_f32(p, g, grad[k], dx[k]);
+        }
+        /* A mean near 1000 is rounded to 2^-15 at most, beside deviations of 0.5: 2^-14 of a difference x - mean. */
+        assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
+        assert_true(harness_close("mean", got[1], mean, outs, 2e-6, 0));
+        assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
+        assert_true(harness_close("dvar", dx[2], dvar, N, 0, 1e-3));
+        for (int i = 0; i < N; i++) assert_true(dx[0][i] == 1 && dx[1][i] == (float)(1.0 / n));
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
 /* Lines with infinities, as torch: one +inf, a NaN and -inf throughout give NaN; a -inf among numbers gives 0. Long and
  * short lines, by rows and batch last. */
 static void softmax_of_infinities(void **state)
@@ -481,6 +544,7 @@ int main(void)
         cmocka_unit_test(dropout_of_all_or_nothing),
         cmocka_unit_test(an_epoch_is_gathered_from_arrays),
         cmocka_unit_test(row_numbers_outside_the_table_give_zeros),
+        cmocka_unit_test(reductions_over_every_set_of_axes),
         cmocka_unit_test(softmax_of_infinities),
         cmocka_unit_test(frequent_rows_padding_and_wrong_ids_of_an_embedding),
         cmocka_unit_test(ids_outside_the_table_are_zeros),

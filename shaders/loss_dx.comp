@@ -1,4 +1,4 @@
-// mse_dx.comp - dy = dloss 2 (y - target) / n in the real rows, else 0; n = rows * elements of a row
+// loss_dx.comp - dy = dloss/n d term(y, target) / dy in the real rows, else 0; n: loss.abi.h
 //   A window of n elements from vec4 begin4 on, of tensors of one layout.
 // grid: x over vec4s in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
@@ -6,21 +6,23 @@
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/step.abi.h"
-#include "abi/mse_dx.abi.h"
+#include "abi/loss.abi.h"
+#include "lib/explog.glsl"
 #include "lib/load.glsl"
+#include "lib/loss.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
-VKT_IN4(MSE_DX_Y, y4);
-VKT_IN4(MSE_DX_TARGET, target4);
-layout(binding = MSE_DX_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = MSE_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
-layout(binding = MSE_DX_DY, std430) writeonly buffer Dy4 { vec4 dy4[]; };
-layout(binding = MSE_DX_DY, std430) writeonly buffer Dy1 { float dy[]; };
+VKT_IN4(LOSS_Y, y4);
+VKT_IN4(LOSS_TARGET, target4);
+VKT_OUT4(LOSS_DY, dy4);
+layout(binding = LOSS_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = LOSS_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
+layout(binding = LOSS_DY, std430) writeonly buffer Dy1 { float dy[]; };
 
 vec4 gradient(uint i, uint column, float scale, uint limit)
 {
     const bvec4 real = lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(limit));
-    return mix(vec4(0.0), scale * (LOAD4(y4, i) - LOAD4(target4, i)), real);
+    return mix(vec4(0.0), scale * slope_of(LOAD4(y4, i), LOAD4(target4, i), weights_at(pc.begin4 + i)), real);
 }
 
 void main()
@@ -28,10 +30,10 @@ void main()
     const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
     const uint whole = pc.n / 4, hop = gl_WorkGroupSize.x % pc.period4;
     const uvec2 share = share_of(whole);
-    const float scale = 2.0 * dloss[0] / (float(rows) * float(pc.elements_per_row));
+    const float scale = dloss[0] / ((pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements));
     uint column = (pc.begin4 + share.x + gl_LocalInvocationID.x) % pc.period4;
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        dy4[i] = gradient(i, column, scale, limit);
+        STORE4(dy4, i, gradient(i, column, scale, limit));
         column += hop;
         column -= column >= pc.period4 ? pc.period4 : 0u;
     }

@@ -1,5 +1,5 @@
-// mse.comp - part[j] = 1/n sum over the elements of block j in real rows of (y - target)^2, n = rows * elements of a row
-//   A window of vec4s begin4 .. begin4 + vec4s of two tensors of one layout; what lies past the real rows is not counted.
+// loss.comp - part[j] = 1/n sum over the elements of block j in real rows of term(y, target); n: loss.abi.h
+//   A window of n elements from vec4 begin4 on, of two tensors of one layout; what lies past the real rows is not counted.
 // grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
 // lanes and the subgroup size alone.
 #version 460
@@ -7,31 +7,34 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "abi/abi.h"
 #include "abi/step.abi.h"
-#include "abi/mse.abi.h"
+#include "abi/loss.abi.h"
+#include "lib/explog.glsl"
 #include "lib/load.glsl"
+#include "lib/loss.glsl"
 layout(local_size_x_id = 0) in;
 #include "lib/lanes.glsl"
-VKT_IN4(MSE_Y, y4);
-VKT_IN4(MSE_TARGET, target4);
-layout(binding = MSE_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = MSE_PART, std430) writeonly buffer Part { float part[]; };
+VKT_IN4(LOSS_Y, y4);
+VKT_IN4(LOSS_TARGET, target4);
+layout(binding = LOSS_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = LOSS_PART, std430) writeonly buffer Part { float part[]; };
 
 void main()
 {
     const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
+    const uint vec4s = (pc.n + 3) / 4;
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x, hop = lanes % pc.period4;
     for (uint j = gl_WorkGroupID.x; j < pc.blocks; j += gl_NumWorkGroups.x) {
-        const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vec4s);
+        const uint first = j * pc.per_block, end = min(first + pc.per_block, vec4s);
         uint column = (pc.begin4 + first + lane) % pc.period4;
         vec4 sum = vec4(0.0);
         for (uint i = first + lane; i < end; i += lanes) {
-            const vec4 d = LOAD4(y4, i) - LOAD4(target4, i);
-            sum += mix(vec4(0.0), d * d, lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(limit)));
+            const vec4 term = term_of(LOAD4(y4, i), LOAD4(target4, i), weights_at(pc.begin4 + i));
+            sum += mix(vec4(0.0), term, lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(limit)));
             column += hop;
             column -= column >= pc.period4 ? pc.period4 : 0u;
         }
         float v = (sum.x + sum.y) + (sum.z + sum.w);
         v = sum_of_lanes(v);
-        if (lane == 0) part[pc.first_block + j] = v / (float(rows) * float(pc.elements_per_row));
+        if (lane == 0) part[pc.first_block + j] = v / ((pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements));
     }
 }

@@ -1,0 +1,115 @@
+/* reference/pair_loss.c - losses of y and a target, element by element, over the real rows of a batch. */
+#include "reference/families.h"
+
+#include <math.h>
+
+/* One term and its derivative with respect to y. */
+typedef struct term {
+    double value, slope;
+} term;
+
+static double sign(double d)
+{
+    return d > 0 ? 1 : d < 0 ? -1 : d;
+}
+
+static term mse(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    (void)a, (void)w;
+    return (term){ pow(y - t, 2), 2 * (y - t) };
+}
+
+static term l1(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    (void)a, (void)w;
+    return (term){ fabs(y - t), sign(y - t) };
+}
+
+static term huber(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    (void)w;
+    const double d = y - t, delta = (double)a->beta;
+    if (fabs(d) <= delta) return (term){ d * d / 2, d };
+    return (term){ delta * (fabs(d) - delta / 2), delta * sign(d) };
+}
+
+static term smooth_l1(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    const term h = huber(a, y, t, w);
+    return (term){ h.value / (double)a->beta, h.slope / (double)a->beta };
+}
+
+static term bce(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    (void)a, (void)w;
+    return (term){ -t * fmax(log(y), -100) - (1 - t) * fmax(log1p(-y), -100), (y - t) / fmax(y * (1 - y), 1e-12) };
+}
+
+static term bce_logits(const vkt_pair_loss_attr *a, double z, double t, double w)
+{
+    (void)a;
+    const double minus_log_p = z > 0 ? log1p(exp(-z)) : log1p(exp(z)) - z; /* p = sigmoid(z) */
+    const double p = 1 / (1 + exp(-z));
+    return (term){ w * t * minus_log_p + (1 - t) * (minus_log_p + z), (1 - t) * p - w * t / (1 + exp(z)) };
+}
+
+static term kl_div(const vkt_pair_loss_attr *a, double y, double t, double w)
+{
+    (void)w;
+    const double p = a->log_target ? exp(t) : t, log_p = a->log_target ? t : t != 0 ? log(t) : 0;
+    return (term){ p * (log_p - y), -p };
+}
+
+typedef term (*term_fn)(const vkt_pair_loss_attr *a, double y, double t, double w);
+
+/* What the sum is divided by. */
+static double divisor(const vkt_ref_call *c)
+{
+    const vkt_pair_loss_attr *a = c->attr;
+    const size_t elements = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0];
+    return a->reduction == VKT_LOSS_SUM ? 1 : a->reduction == VKT_LOSS_MEAN ? (double)(c->rows * elements) : c->rows;
+}
+
+static term term_at(const vkt_ref_call *c, term_fn fn, size_t i)
+{
+    const bool weighted = c->n_in > 2 && c->in[2].f;
+    const double w = weighted ? c->in[2].f[i % vkt_ref_count(c->in[2].shape)] : 1;
+    return fn(c->attr, c->in[0].f[i], c->in[1].f[i], w);
+}
+
+static void forward(const vkt_ref_call *c, term_fn fn)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0] * c->rows;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += term_at(c, fn, i).value;
+    c->out[0].f[0] = sum / divisor(c);
+}
+
+static void backward(const vkt_ref_call *c, term_fn fn)
+{
+    const size_t n = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0] * c->rows;
+    for (size_t i = 0; i < n; i++) {
+        const double d = c->dout[0][0] * term_at(c, fn, i).slope / divisor(c);
+        if (c->din[0]) c->din[0][i] += d;
+        if (c->din[1]) c->din[1][i] -= d; /* asked for only where a term depends on y - t */
+    }
+}
+
+#define PAIR_LOSS(name)                                \
+    static void name##_forward(const vkt_ref_call *c)  \
+    {                                                  \
+        forward(c, name);                              \
+    }                                                  \
+    static void name##_backward(const vkt_ref_call *c) \
+    {                                                  \
+        backward(c, name);                             \
+    }                                                  \
+    const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
+
+PAIR_LOSS(mse)
+PAIR_LOSS(l1)
+PAIR_LOSS(smooth_l1)
+PAIR_LOSS(huber)
+PAIR_LOSS(bce)
+PAIR_LOSS(bce_logits)
+PAIR_LOSS(kl_div)
