@@ -75,7 +75,9 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     case VKT_ROLE_PARAM:
     case VKT_ROLE_GRAD:
     case VKT_ROLE_MOMENT1:
-    case VKT_ROLE_MOMENT2: return true;
+    case VKT_ROLE_MOMENT2:
+    case VKT_ROLE_MOMENT3:
+    case VKT_ROLE_GRAD_SUM: return true;
     default: return false;
     }
 }
@@ -99,7 +101,7 @@ static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char o
     const uint32_t root = vkt_root(g, t);
     char index[80];
     snprintf(out, 160, "%s", vkt_index_text(g->values[t.id].shape, at, index));
-    for (int a = 0; a < 4; a++)
+    for (int a = 0; a < VKT_ARENAS; a++)
         for (size_t i = 0; g->arena[a].id && root == g->arena[a].id && i < g->n_params; i++) {
             const vkt_value *v = &g->values[g->params[i]];
             const uint64_t first = v->arena_offset_bytes / 4;

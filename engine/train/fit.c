@@ -113,7 +113,8 @@ static vkt_result drain(fit *f)
 static vkt_result maybe_checkpoint(fit *f)
 {
     vkt_trainer *t = f->t;
-    const uint64_t every = f->p->checkpoint_every, done = t->at.t + (f->submitted - f->arrived);
+    const uint64_t every = f->p->checkpoint_every, epoch = vkt_div_up(t->feed.n, t->feed.batch);
+    const uint64_t done = (t->at.epoch - 1) * epoch + t->at.batch + (f->submitted - f->arrived);
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
     VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));

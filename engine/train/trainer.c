@@ -20,7 +20,8 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     q->model.name = t->name;
     if (!q->batch) q->batch = 128;
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
-    if (q->lr == 0) q->lr = q->optimizer.kind == VKT_ADAM ? 0.001f : 0.01f;
+    const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
+    if (q->lr == 0) q->lr = q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset);
     return VKT_OK;
 }
 

@@ -63,7 +63,7 @@ typedef struct vkt_trainer_params {
     const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
-    float lr;                      /* 0: 0.001 for Adam, 0.01 for SGD */
+    float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit, or
                                     * when its rows vary from epoch to epoch) */
@@ -86,7 +86,7 @@ typedef struct vkt_fit_params {
     uint32_t epochs;           /* in all, those of a resumed run included; 0: 1 */
     uint32_t patience;         /* stop when this many epochs in a row did not improve; 0: never */
     const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every; /* and after every so many steps; 0: only after epochs */
+    uint64_t checkpoint_every; /* and after every so many batches; 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 
