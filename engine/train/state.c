@@ -415,7 +415,7 @@ vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
         uint32_t k = 0;
         while (k < vkt_store_count(t->store) && strcmp(vkt_store_name(t->store, k), name) != 0) k++;
         if (k == vkt_store_count(t->store))
-            vkt_log(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
+            vkt_say(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
     return r;
