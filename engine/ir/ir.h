@@ -378,6 +378,7 @@ struct vkt_case {
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the step; 0: all */
     uint32_t first; /* where the step's batch starts in an order of rows */
+    bool one_sign;  /* the gradient that the test starts from is in [0.5, 1): no sum of it cancels */
     char text[160]; /* the case in one line, its reproduction */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);

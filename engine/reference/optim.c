@@ -20,7 +20,7 @@ static rule rule_of(const vkt_optimizer *o, double lr, uint64_t t)
 {
     rule r = { .o = o, .lr = lr, .t = (double)t, .product = 1 };
     if (o->kind != VKT_NADAM) return r;
-    for (uint64_t i = 1; i <= t && r.product > 0; i++) r.product *= nadam_momentum(o, (double)i);
+    for (uint64_t i = 1; i <= t && r.product > 1e-300; i++) r.product *= nadam_momentum(o, (double)i);
     r.u = nadam_momentum(o, r.t);
     r.u_next = nadam_momentum(o, r.t + 1);
     return r;
