@@ -1,4 +1,5 @@
-// broadcast.comp - y = f(a, b) with NumPy's broadcasting over strided operands: ADD, MUL, or COPY (y = a).
+// broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands: the functions of lib/binary.glsl for OPERANDS 2
+// and 3, a copy (y = a) for 1.
 //   A row is a run of y's fastest dimension. Long rows: a row number is taken apart once for a piece of TURNS turns; short
 //   ones: once for every load. WIDTH 4: four elements a lane; an operand either runs along with y, then all its
 //   other strides are multiples of 4, or repeats one element. Lanes past the batch (run <= i < pitch) are zero.
@@ -7,6 +8,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/broadcast.abi.h"
+#include "abi/functions.abi.h"
 #include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
@@ -14,67 +16,81 @@ layout(constant_id = BROADCAST_SPEC_DIMS) const uint DIMS = 5;
 layout(constant_id = BROADCAST_SPEC_TURNS) const uint TURNS = 0;
 layout(constant_id = BROADCAST_SPEC_A_STEP) const uint A_STEP = 1;
 layout(constant_id = BROADCAST_SPEC_B_STEP) const uint B_STEP = 1;
+layout(constant_id = BROADCAST_SPEC_C_STEP) const uint C_STEP = 1;
+layout(constant_id = BROADCAST_SPEC_FUNCTION) const uint FUNCTION = 0;
 #if WIDTH == 4
 #define NUMBER vec4
 VKT_IN4(BROADCAST_A, a4);
-#ifndef COPY
+#if OPERANDS > 1
 VKT_IN4(BROADCAST_B, b4);
+#endif
+#if OPERANDS > 2
+VKT_IN4(BROADCAST_C, c4);
 #endif
 layout(binding = BROADCAST_Y, std430) writeonly buffer Y { vec4 y[]; };
 #define A(at, i) (A_STEP == 0 ? vec4(LOAD4(a4, (at) / 4)[(at) % 4]) : LOAD4(a4, ((at) + (i)) / 4))
 #define B(at, i) (B_STEP == 0 ? vec4(LOAD4(b4, (at) / 4)[(at) % 4]) : LOAD4(b4, ((at) + (i)) / 4))
+#define C(at, i) (C_STEP == 0 ? vec4(LOAD4(c4, (at) / 4)[(at) % 4]) : LOAD4(c4, ((at) + (i)) / 4))
 #else
 #define NUMBER float
 layout(binding = BROADCAST_A, std430) readonly buffer BlockA { float a[]; };
-#ifndef COPY
+#if OPERANDS > 1
 layout(binding = BROADCAST_B, std430) readonly buffer BlockB { float b[]; };
 #endif
+#if OPERANDS > 2
+layout(binding = BROADCAST_C, std430) readonly buffer BlockC { float c[]; };
+#endif
 layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
-#define A(at, i) a[(at) + (i) * pc.a5]
-#define B(at, i) b[(at) + (i) * pc.b5]
+#define A(at, i) vec4(a[(at) + (i) * pc.a5])
+#define B(at, i) vec4(b[(at) + (i) * pc.b5])
+#define C(at, i) vec4(c[(at) + (i) * pc.c5])
+#endif
+#if OPERANDS > 1
+#include "lib/binary.glsl"
 #endif
 
-// Where row r begins in a and in b.
-uvec2 row_of(uint r)
+// Where row r begins in a, b and c.
+uvec3 row_of(uint r)
 {
-    uvec2 at = uvec2(0);
+    uvec3 at = uvec3(0);
     if (DIMS > 4) {
-        at += r % pc.d4 * uvec2(pc.a4, pc.b4);
+        at += r % pc.d4 * uvec3(pc.a4, pc.b4, pc.c4);
         r /= pc.d4;
     }
     if (DIMS > 3) {
-        at += r % pc.d3 * uvec2(pc.a3, pc.b3);
+        at += r % pc.d3 * uvec3(pc.a3, pc.b3, pc.c3);
         r /= pc.d3;
     }
     if (DIMS > 2) {
-        at += r % pc.d2 * uvec2(pc.a2, pc.b2);
+        at += r % pc.d2 * uvec3(pc.a2, pc.b2, pc.c2);
         r /= pc.d2;
     }
     if (DIMS > 1) {
-        at += r % pc.d1 * uvec2(pc.a1, pc.b1);
+        at += r % pc.d1 * uvec3(pc.a1, pc.b1, pc.c1);
         r /= pc.d1;
     }
-    return DIMS > 0 ? at + r * uvec2(pc.a0, pc.b0) : at;
+    return DIMS > 0 ? at + r * uvec3(pc.a0, pc.b0, pc.c0) : at;
 }
 
-// Elements i .. i + WIDTH - 1 of a row.
-NUMBER f(uvec2 at, uint i)
+// Elements i .. i + WIDTH - 1 of a row. (Of a single one the compiler leaves one lane of the four.)
+NUMBER f(uvec3 at, uint i)
 {
 #if WIDTH == 4
     const uint k = i;
 #else
     const uint k = min(i, pc.run - 1);
 #endif
-    NUMBER v = A(at.x, k);
-#if defined(ADD)
-    v += B(at.y, k);
-#elif defined(MUL)
-    v *= B(at.y, k);
+#if OPERANDS == 1
+    const vec4 v = A(at.x, k);
+#elif OPERANDS == 2
+    const vec4 v = binary(A(at.x, k), B(at.y, k));
+#else
+    const vec4 v = ternary(A(at.x, k), B(at.y, k), C(at.z, k));
 #endif
 #if WIDTH == 4
     return mix(vec4(0.0), v, lessThan(i + uvec4(0, 1, 2, 3), uvec4(pc.run)));
 #else
-    return i < pc.run ? v : 0.0;
+    return i < pc.run ? v.x : 0.0;
 #endif
 }
 
@@ -84,7 +100,7 @@ void main()
         const uint piece = TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pc.pitch + piece - 1) / piece;
         for (uint u = gl_WorkGroupID.x; u < pc.rows * pieces; u += gl_NumWorkGroups.x) {
             const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pc.pitch);
-            const uvec2 at = row_of(row);
+            const uvec3 at = row_of(row);
             for (uint i = first + WIDTH * gl_LocalInvocationID.x; i < end; i += WIDTH * gl_WorkGroupSize.x)
                 y[(row * pc.pitch + i) / WIDTH] = f(at, i);
         }

@@ -1,5 +1,5 @@
 // dropout.comp - y = keep ? x * scale : 0, the mask a pure function of (seed; step, salt, element): backward runs it again on dy.
-//   Element e takes word e % 4 of philox((e / 4, t, salt, 3), seed) and is kept when it is >= threshold.
+//   Element e takes word e % 4 of philox((e / 4, draw, salt, 3), seed) and is kept when it is >= threshold.
 //   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last, so a row is a channel, columns
 //   are N', and the four samples of a lane take the words of one block for the whole plane.
 //   PLANES_ROWS: the same numbers for a row-major x: a row is a plane n C + c, of columns = 1; columns of the mask as above.
@@ -19,7 +19,7 @@ layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
 uvec4 words(uint e4)
 {
-    return philox4x32(uvec4(e4, step[STEP_T], pc.salt, 3u), uvec2(step[STEP_KEY0], step[STEP_KEY1]));
+    return philox4x32(uvec4(e4, step[STEP_DRAW], pc.salt, 3u), uvec2(step[STEP_KEY0], step[STEP_KEY1]));
 }
 
 #ifdef PLANES_ROWS

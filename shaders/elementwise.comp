@@ -1,7 +1,5 @@
-// elementwise.comp - y[i] = f(a[i], b[i]) for i < n, operands of one shape and layout
-//   RELU     y = a < 0 ? 0 : a            (NaN goes through)
-//   RELU_DX  y = a <= 0 ? 0 : b           a: relu's output, b: dy; a gradient at NaN goes through, as in torch
-//   ADD, MUL
+// elementwise.comp - y[i] = f(a[i], b[i], c[i]) for i < n, operands of one shape and layout. f is one of lib/unary.glsl (UNARY: of
+// one operand; UNARY_DX: its gradient, of two) or of lib/binary.glsl (OPERANDS 2 or 3); which one is known when the pipeline is made.
 // grid: x over n / 4 in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
 #version 460
@@ -9,38 +7,59 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/elementwise.abi.h"
+#include "abi/functions.abi.h"
 #include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = ELEMENTWISE_SPEC_FUNCTION) const uint FUNCTION = 0;
+layout(constant_id = ELEMENTWISE_SPEC_PADDED) const uint PADDED = 0;
 VKT_IN4(ELEMENTWISE_A, a4);
-#if defined(RELU_DX) || defined(ADD) || defined(MUL)
+#ifndef UNARY
 VKT_IN4(ELEMENTWISE_B, b4);
+#endif
+#if OPERANDS == 3
+VKT_IN4(ELEMENTWISE_C, c4);
 #endif
 VKT_OUT4(ELEMENTWISE_Y, y4);
 layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
+#ifdef OPERANDS
+#include "lib/binary.glsl"
+#else
+#include "lib/unary.glsl"
+#endif
 
 vec4 f(uint i)
 {
-    const vec4 a = LOAD4(a4, i);
-#if defined(RELU)
-    return mix(a, vec4(0.0), lessThan(a, vec4(0.0)));
-#elif defined(RELU_DX)
-    return mix(LOAD4(b4, i), vec4(0.0), lessThanEqual(a, vec4(0.0)));
-#elif defined(ADD)
-    return a + LOAD4(b4, i);
-#elif defined(MUL)
-    return a * LOAD4(b4, i);
+#if defined(UNARY)
+    return unary(LOAD4(a4, i));
+#elif defined(UNARY_DX)
+    return unary_dx(LOAD4(a4, i), LOAD4(b4, i));
+#elif OPERANDS == 2
+    return binary(LOAD4(a4, i), LOAD4(b4, i));
+#else
+    return ternary(LOAD4(a4, i), LOAD4(b4, i), LOAD4(c4, i));
 #endif
 }
 
 void main()
 {
-    const uint whole = pc.n / 4;
+    const uint whole = pc.n / 4, lanes = gl_WorkGroupSize.x;
     const uvec2 share = share_of(whole);
-    const uint lanes = gl_WorkGroupSize.x;
     uint i = share.x + gl_LocalInvocationID.x;
-    for (; i + 3 * lanes < share.y; i += 4 * lanes)
-        [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, f(i + k * lanes));
+    if (PADDED != 0) {
+        const uint hop = lanes % pc.row4;
+        uint column = (pc.begin4 + i) % pc.row4;
+        for (; i < share.y; i += lanes) {
+            const uint samples = column + 1 == pc.row4 ? pc.last : 4;
+            STORE4(y4, i, mix(vec4(0.0), f(i), lessThan(uvec4(0, 1, 2, 3), uvec4(samples))));
+            column += hop;
+            column -= column >= pc.row4 ? pc.row4 : 0;
+        }
+        return;
+    }
+    if (QUICK)
+        for (; i + 3 * lanes < share.y; i += 4 * lanes)
+            [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, f(i + k * lanes));
     for (; i < share.y; i += lanes) STORE4(y4, i, f(i));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = f(whole);

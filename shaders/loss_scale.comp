@@ -1,4 +1,4 @@
-// loss_scale.comp - between a step's gradients and its update. Are they finite, the clock takes over what step_advance made of
+// loss_scale.comp - between the gradients of a step's last micro-batch and its update. Are they finite, the clock takes over what step_advance made of
 // it, and the scale is doubled after every LOSS_SCALE_INTERVAL such steps; else the clock stays as it was and the scale is halved.
 // The optimizer then does nothing: the next run is this step once more, with other samples.
 // A factor of two is 1 in the exponent.
@@ -18,7 +18,8 @@ void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
     const uint scale = clock[CLOCK_SCALE];
-    if (state[STEP_FOUND] != 0u) {
+    if ((state[STEP_HOLD] & HOLD_MICRO) != 0u) return;
+    if (state[STEP_HOLD] != 0u) {
         clock[CLOCK_SCALE] = max(scale - DOUBLE, LOSS_SCALE_LEAST);
         clock[CLOCK_GOOD] = 0u;
         clock[CLOCK_SKIPPED]++;
@@ -30,8 +31,5 @@ void main()
     clock[CLOCK_SCALE] = good == LOSS_SCALE_INTERVAL ? min(scale + DOUBLE, LOSS_SCALE_MOST) : scale;
     clock[CLOCK_GOOD] = good == LOSS_SCALE_INTERVAL ? 0u : good;
     clock[CLOCK_T] = state[STEP_T];
-    for (uint i = 0u; i < 2u; i++) {
-        clock[CLOCK_Q1 + i] = state[STEP_Q1 + i];
-        clock[CLOCK_Q2 + i] = state[STEP_Q2 + i];
-    }
+    for (uint i = 0u; i < STEP_Q_WORDS; i++) clock[CLOCK_Q1 + i] = state[STEP_Q1 + i];
 }

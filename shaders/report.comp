@@ -1,4 +1,4 @@
-// report.comp - copies a run's loss and correct count, with its rows, step number and loss scale, to slot run % RING_SLOTS
+// report.comp - copies a run's loss and correct count, with its rows, step number, loss scale and norm, to slot run % RING_SLOTS
 // of the metrics ring, where the host reads them some runs later.
 // grid: one invocation.
 #version 460
@@ -22,4 +22,5 @@ void main()
     metrics[slot + METRIC_T] = step[STEP_T];
     metrics[slot + METRIC_SCALE] = step[STEP_SCALE];
     metrics[slot + METRIC_SKIPPED] = step[STEP_SKIPPED];
+    metrics[slot + METRIC_NORM] = step[STEP_NORM];
 }

@@ -1,6 +1,7 @@
 // step_advance.comp - first dispatch of a run: the slot of host words that belongs to it, and the optimizer's clock, become
 // the step state that all other kernels read. So a recorded step can be replayed with no host write in between.
-//   update: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t rounded once to f32.
+//   The last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t rounded once to f32.
+//   NAdam: r^t likewise, r = 0.96^momentum_decay; u_t = beta1 (1 - r^t / 2), and the product of all u in place of beta1^t.
 //   scaled: the loss is scaled, and whether this step counts is known only when its gradients are.
 // grid: one invocation.
 #version 460
@@ -14,39 +15,73 @@ layout(binding = ADVANCE_WORDS, std430) readonly buffer Words { uint words[]; };
 layout(binding = ADVANCE_CLOCK, std430) buffer Clock { uint clock[]; };
 layout(binding = ADVANCE_STEP, std430) buffer Step { uint state[]; };
 
+void put_float(uint word, float v)
+{
+    state[word] = floatBitsToUint(v);
+}
+
+uvec2 advanced(uint word, uvec2 by)
+{
+    return fixed_mul(uvec2(clock[word], clock[word + 1u]), by);
+}
+
+void put_power(uint i, uvec2 q)
+{
+    state[STEP_Q1 + 2u * i] = q.x;
+    state[STEP_Q1 + 2u * i + 1u] = q.y;
+}
+
+// The optimizer's step is complete with this run: its number and the coefficients that depend on it.
+void advance_optimizer()
+{
+    const uvec2 beta1 = uvec2(pc.beta1_low, pc.beta1_high), decay = uvec2(pc.decay_low, pc.decay_high);
+    const bool nadam = decay != uvec2(0);
+    const uvec2 q2 = advanced(CLOCK_Q2, uvec2(pc.beta2_low, pc.beta2_high));
+    const uvec2 q3 = nadam ? advanced(CLOCK_Q3, decay) : uvec2(0);
+    const uvec2 u = nadam ? fixed_momentum(beta1, q3) : beta1, q1 = advanced(CLOCK_Q1, u);
+    put_power(0u, q1);
+    put_power(1u, q2);
+    put_power(2u, q3);
+    put_float(STEP_C1, fixed_complement(q1));
+    put_float(STEP_C2, fixed_complement(q2));
+    if (nadam) {
+        const uvec2 next = fixed_momentum(beta1, fixed_mul(q3, decay));
+        put_float(STEP_U_REST, fixed_complement(u));
+        put_float(STEP_U_NEXT, fixed_complement(fixed_negate(next)));
+        put_float(STEP_C_NEXT, fixed_complement(fixed_mul(q1, next)));
+    }
+    state[STEP_T] = clock[CLOCK_T] + 1u;
+    if (pc.scaled != 0u) return;
+    clock[CLOCK_T] = state[STEP_T];
+    for (uint i = 0u; i < STEP_Q_WORDS; i++) clock[CLOCK_Q1 + i] = state[STEP_Q1 + i];
+}
+
 void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
-    const uint run = state[STEP_NEXT], slot = run % RING_SLOTS * RING_WORDS;
-    uint t = clock[CLOCK_T];
-    uvec2 q1 = uvec2(clock[CLOCK_Q1], clock[CLOCK_Q1 + 1]), q2 = uvec2(clock[CLOCK_Q2], clock[CLOCK_Q2 + 1]);
-    if (pc.update != 0u) {
-        t++;
-        q1 = fixed_mul(q1, uvec2(pc.beta1_low, pc.beta1_high));
-        q2 = fixed_mul(q2, uvec2(pc.beta2_low, pc.beta2_high));
-        if (pc.scaled == 0u) {
-            clock[CLOCK_T] = t;
-            clock[CLOCK_Q1] = q1.x;
-            clock[CLOCK_Q1 + 1] = q1.y;
-            clock[CLOCK_Q2] = q2.x;
-            clock[CLOCK_Q2 + 1] = q2.y;
-        }
-    }
+    const uint run = state[STEP_NEXT], slot = run % RING_SLOTS * RING_WORDS, rows = words[slot + RING_ROWS];
+    const uint weight = rows == ROWS_UNTOLD ? 1u : rows, t = clock[CLOCK_T];
+    const uint micro = clock[CLOCK_MICRO] + 1u, weights = clock[CLOCK_ROWS] + weight;
+    const bool last = micro >= pc.micro;
     state[STEP_RUN] = run;
     state[STEP_NEXT] = run + 1u;
-    state[STEP_T] = t;
-    state[STEP_ROWS] = words[slot + RING_ROWS];
+    state[STEP_ROWS] = rows;
     state[STEP_FIRST] = words[slot + RING_FIRST];
     state[STEP_LR] = words[slot + RING_LR];
     state[STEP_KEY0] = clock[CLOCK_KEY0];
     state[STEP_KEY1] = clock[CLOCK_KEY1];
-    state[STEP_C1] = floatBitsToUint(fixed_complement(q1));
-    state[STEP_C2] = floatBitsToUint(fixed_complement(q2));
-    state[STEP_FOUND] = 0u;
     state[STEP_SKIPPED] = clock[CLOCK_SKIPPED];
-    state[STEP_Q1] = q1.x;
-    state[STEP_Q1 + 1] = q1.y;
-    state[STEP_Q2] = q2.x;
-    state[STEP_Q2 + 1] = q2.y;
     state[STEP_SCALE] = pc.scaled != 0u ? clock[CLOCK_SCALE] : floatBitsToUint(1.0);
+    state[STEP_T] = t;
+    state[STEP_DRAW] = t * max(pc.micro, 1u) + (pc.micro != 0u ? micro : 0u);
+    state[STEP_MICRO] = micro;
+    state[STEP_HOLD] = last ? 0u : HOLD_MICRO;
+    state[STEP_NORM] = 0u;
+    put_float(STEP_WEIGHT, float(weight));
+    const float unscale = uintBitsToFloat(0x7f000000u - state[STEP_SCALE]); // the inverse of a power of two
+    put_float(STEP_FACTOR, pc.micro > 1u ? unscale / float(weights) : unscale);
+    if (pc.micro == 0u) return;
+    clock[CLOCK_MICRO] = last ? 0u : micro;
+    clock[CLOCK_ROWS] = last ? 0u : weights;
+    if (last) advance_optimizer();
 }

@@ -148,11 +148,10 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     vkt_tensor *grads = vkt_alloc_array(&g->host, g->n_params, sizeof *grads);
     vkt_result r = wrt && grads ? g->status : vkt_fail_nomem(&g->host, "backward", g->n_params * sizeof *wrt);
     uint32_t n = 0;
-    if (r == VKT_OK) {
-        for (size_t i = 0; i < g->n_params; i++)
-            if (!g->values[g->params[i]].state) wrt[n++].id = g->params[i];
-        r = fuse(g, loss, seed, wrt, n);
-    }
+    for (size_t i = 0; r == VKT_OK && i < g->n_params; i++)
+        if (!vkt_is_fixed(&g->values[g->params[i]])) wrt[n++].id = g->params[i];
+    if (r == VKT_OK && n == 0) r = vkt_fail(&g->host, VKT_E_STATE, "backward: every parameter is frozen");
+    if (r == VKT_OK) r = fuse(g, loss, seed, wrt, n);
     if (r == VKT_OK) r = vkt_gradients(g, &loss, &seed, 1, wrt, n, grads);
     for (uint32_t i = 0; r == VKT_OK && i < n; i++) {
         if (grads[i].id)

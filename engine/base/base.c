@@ -109,7 +109,7 @@ vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, s
     return VKT_OK;
 }
 
-void vkt_logv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args)
+void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args)
 {
     if (level > h->log_level) return;
     char line[1024];
@@ -117,11 +117,11 @@ void vkt_logv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list a
     h->log(h->log_user, level, line);
 }
 
-void vkt_log(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
+void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vkt_logv(h, level, fmt, args);
+    vkt_sayv(h, level, fmt, args);
     va_end(args);
 }
 
@@ -129,7 +129,7 @@ vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    vkt_logv(h, VKT_LOG_ERROR, fmt, args);
+    vkt_sayv(h, VKT_LOG_ERROR, fmt, args);
     va_end(args);
     return r;
 }

@@ -36,8 +36,8 @@ char *vkt_strdup(const vkt_host *h, const char *s);
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
 /* ---- messages ---- */
-void vkt_log(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
-void vkt_logv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
+void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
+void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* vkt_fail for a failed allocation of `bytes` for `what`. */

@@ -24,6 +24,21 @@ uint64_t vkt_fixed_pow(uint64_t b, uint64_t t)
     return q;
 }
 
+uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p)
+{
+    return p >> 1 ? vkt_fixed_mul(0 - (p >> 1), b) : b;
+}
+
+uint64_t vkt_fixed_momentum_product(uint64_t b, uint64_t r, uint64_t t)
+{
+    uint64_t product = VKT_FIXED_ONE, p = VKT_FIXED_ONE;
+    for (; t && product; t--) {
+        p = vkt_fixed_mul(p, r);
+        product = vkt_fixed_mul(product, vkt_fixed_momentum(b, p));
+    }
+    return product;
+}
+
 float vkt_fixed_complement_f32(uint64_t q)
 {
     if (q == VKT_FIXED_ONE) return 0;

@@ -18,6 +18,10 @@ uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
 /* b^t as t products from the left, the order in which a device forms it step by step: at most 2^-64 / (1 - b) too
  * small. Stops at 0, so the time is bounded by 64 ln 2 / (1 - b) products (44,000 for b = 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
+/* NAdam's momentum b (1 - p / 2). */
+uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);
+/* The product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, formed step by step as the device does; stops at 0. */
+uint64_t vkt_fixed_momentum_product(uint64_t b, uint64_t r, uint64_t t);
 /* 1 - q, rounded once to the nearest f32, ties to even. */
 float vkt_fixed_complement_f32(uint64_t q);
 

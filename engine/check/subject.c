@@ -188,7 +188,9 @@ static vkt_result differentiate(vkt_subject *s)
     for (uint32_t i = 0; i < s->n_out && i < s->ref->n_out; i++) {
         const vkt_ref_tensor *y = &s->out[i].ref;
         if (y->dtype != VKT_F32) continue;
-        const vkt_case_input seed = { .layout = y->layout, .shape = y->shape, .lo = -1, .hi = 1 };
+        const vkt_case_input seed = {
+            .layout = y->layout, .shape = y->shape, .lo = s->c.one_sign ? 0.5f : -1, .hi = 1
+        };
         char name[16];
         snprintf(name, sizeof name, "dy%u", i);
         VKT_TRY(make_input(s, &s->dout[i], name, VKT_MAX_IN + i, &seed));

@@ -311,7 +311,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
             if (s->bases && kept != i) s->bases[i] = (base){ 0 };
             kept++;
         } else if (broken++ < MAX_NAMED) {
-            vkt_log(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
+            vkt_say(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
         }
     }
     if (left_out) *left_out = broken;
@@ -319,7 +319,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
     if (!s->p.skip_broken || kept == 0)
         return vkt_fail(&s->host, VKT_E_FORMAT, "images: %u of %u are broken or missing%s", broken, list->n,
                         kept ? "; skip_broken would leave them out" : "");
-    vkt_log(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
+    vkt_say(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
     for (uint32_t i = kept; i < list->n; i++) vkt_free(&s->host, list->paths[i]);
     list->n = kept;
     return VKT_OK;

@@ -96,7 +96,7 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     char cap[24];
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);
-    vkt_log(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s", ctx->info.index,
+    vkt_say(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s", ctx->info.index,
             ctx->info.name, ctx->info.driver, ctx->limits.subgroup_size, vkt_bytes_text(memory.cap_bytes, cap),
             ctx->has_transfer_queue ? ", transfer queue" : "");
     return VKT_OK;

@@ -8,7 +8,7 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
     case VK_SUCCESS: return VKT_OK;
     case VK_ERROR_DEVICE_LOST:
         if (ctx->lost == VKT_OK)
-            vkt_log(&ctx->host, VKT_LOG_ERROR, "the device was lost; the last work submitted was \"%s\"",
+            vkt_say(&ctx->host, VKT_LOG_ERROR, "the device was lost; the last work submitted was \"%s\"",
                     ctx->last_label);
         result = ctx->lost = VKT_E_DEVICE_LOST;
         break;

@@ -84,12 +84,12 @@ static void log_peaks(const vkt_ctx *ctx)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
     char a[24], b[24], c[24];
-    vkt_log(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s held, of a cap of %s",
+    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s held, of a cap of %s",
             vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
             vkt_bytes_text(s->cap_bytes, c));
     for (int i = 0; i < VKT_MEM_CLASS_COUNT; i++)
         if (s->peak_bytes[i])
-            vkt_log(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
+            vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
                     vkt_mem_class_name((vkt_mem_class)i));
 }
 
@@ -103,7 +103,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
         left += m->blocks[i].buffers;
         if (m->blocks[i].memory) block_free(ctx, &m->blocks[i]);
     }
-    if (left) vkt_log(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
+    if (left) vkt_say(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
     vkt_free(&ctx->host, m->blocks);
     vkt_free(&ctx->host, m);
     ctx->memory = NULL;
@@ -388,7 +388,7 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class
     }
     ctx->counters.buffers_created++;
     vkt_name(ctx, VK_OBJECT_TYPE_BUFFER, (uint64_t)buf->handle, name);
-    vkt_log(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
+    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
             name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
     *out = buf;
     return VKT_OK;

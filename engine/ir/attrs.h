@@ -34,6 +34,27 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
+/* One or two floats each: ops/unary.c reads them as such. */
+typedef struct vkt_leaky_relu_attr {
+    float slope;
+} vkt_leaky_relu_attr;
+
+typedef struct vkt_elu_attr {
+    float alpha;
+} vkt_elu_attr;
+
+typedef struct vkt_softplus_attr {
+    float beta, threshold;
+} vkt_softplus_attr;
+
+typedef struct vkt_clamp_attr {
+    float min, max;
+} vkt_clamp_attr;
+
+typedef struct vkt_scale_attr {
+    float scale, shift;
+} vkt_scale_attr;
+
 typedef struct vkt_batch_norm_attr {
     float eps;
     uint32_t given; /* of a gradient: mean and variance were given, and are constants */

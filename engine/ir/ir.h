@@ -26,10 +26,12 @@ typedef enum vkt_role {
     VKT_ROLE_ACTIVATION = 0, /* made by a node, packed by liveness */
     VKT_ROLE_INPUT,          /* written by the host */
     VKT_ROLE_EXTERNAL,       /* a vkt_array */
-    VKT_ROLE_PARAM,          /* the four arenas of the store, and ranges of them */
+    VKT_ROLE_PARAM,          /* the arenas of the store, in the order of vkt_store_part, and ranges of them */
     VKT_ROLE_GRAD,
     VKT_ROLE_MOMENT1,
     VKT_ROLE_MOMENT2,
+    VKT_ROLE_MOMENT3,
+    VKT_ROLE_GRAD_SUM,
     VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
     VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot a run */
@@ -37,6 +39,8 @@ typedef enum vkt_role {
     VKT_ROLE_CONST,   /* fixed bytes, uploaded when the program is made */
     VKT_ROLE_SCRATCH  /* made by emit, lives within one node's dispatches */
 } vkt_role;
+
+#define VKT_ARENAS 6
 
 typedef struct vkt_value {
     char name[VKT_NAME_MAX];
@@ -49,6 +53,8 @@ typedef struct vkt_value {
     uint32_t producer;           /* node number + 1; 0: none */
     uint32_t alias;              /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
+    uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: in none */
+    bool frozen;                 /* PARAM: no gradient, no update */
     const void *data;            /* CONST: `bytes` of them, owned by the graph or the lowering */
     uint64_t bytes;              /* physical size, padding of the batch included */
     vkt_precision storage;       /* of a f32 value in a lowering; always F32 in the graph */
@@ -74,7 +80,7 @@ struct vkt_graph {
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
-    vkt_tensor arena[4];                    /* PARAM, GRAD, MOMENT1, MOMENT2: whole arenas; {0} until asked for */
+    vkt_tensor arena[VKT_ARENAS];           /* from PARAM to GRAD_SUM: whole arenas; {0} until asked for */
     vkt_tensor step, words, clock, metrics; /* {0} until asked for */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: it was not called */
     uint32_t batch;                         /* largest batch of a gather: what `rows = 0` means; 0: none */
@@ -158,6 +164,11 @@ struct vkt_op {
 #define VKT_HALF_OUT(k) (1u << (VKT_MAX_IN + (k)))
 
 /* ---- values ---- */
+/* A parameter that is not trained: neither gradient nor update. */
+static inline bool vkt_is_fixed(const vkt_value *v)
+{
+    return v->state || v->frozen;
+}
 static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 {
     return &g->values[t.id];
@@ -214,7 +225,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g); /* step state; the first use adds it */
 vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
-vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* PARAM, GRAD, MOMENT1 or MOMENT2 as one f32 vector */
+vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* the arena from PARAM to GRAD_SUM as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* the value or node that gets it frees it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the sticky status if it is still VKT_OK */
 /* Whether a gradient with respect to t is asked for (during backward; otherwise true). */
@@ -367,6 +378,7 @@ struct vkt_case {
     size_t attr_bytes;
     uint32_t rows;  /* real rows of the step; 0: all */
     uint32_t first; /* where the step's batch starts in an order of rows */
+    bool one_sign;  /* the gradient that the test starts from is in [0.5, 1): no sum of it cancels */
     char text[160]; /* the case in one line, its reproduction */
 };
 vkt_case_input *vkt_case_f32(vkt_case *c, vkt_layout layout, vkt_shape shape, float lo, float hi);

@@ -172,10 +172,10 @@ static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, si
     }
     vkt_free(&ctx->host, text);
     if (fault)
-        vkt_log(&ctx->host, VKT_LOG_WARN, "tuning file \"%s\" is %s: ignored (vkt-bench --tune makes a new one)", path,
+        vkt_say(&ctx->host, VKT_LOG_WARN, "tuning file \"%s\" is %s: ignored (vkt-bench --tune makes a new one)", path,
                 fault);
     else
-        vkt_log(&ctx->host, VKT_LOG_DEBUG, "tuning file \"%s\": %zu entries", path, *n);
+        vkt_say(&ctx->host, VKT_LOG_DEBUG, "tuning file \"%s\": %zu entries", path, *n);
     return VKT_OK;
 }
 

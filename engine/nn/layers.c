@@ -223,11 +223,6 @@ vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out
     return vkt_builder_note(b, NULL, "AdaptiveAvgPool2d", vkt_adaptive_avg_pool2d(b->g, x, out_h, out_w));
 }
 
-vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x)
-{
-    return vkt_builder_note(b, NULL, "ReLU", vkt_relu(b->g, x));
-}
-
 vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p)
 {
     return b->training ? vkt_builder_note(b, NULL, "Dropout", vkt_dropout(b->g, x, p)) : x;

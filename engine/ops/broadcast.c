@@ -1,5 +1,5 @@
-/* ops/broadcast.c - repeating: how add, mul and expand read operands that lack dimensions of their result; and expand.
- */
+/* ops/broadcast.c - repeating: how functions of two and three operands, and expand, read operands that lack dimensions
+ * of their result; and expand. */
 #include "ops/broadcast.h"
 
 #include "kernel/ids.h"
@@ -36,12 +36,13 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
     }
 }
 
-/* Physical dimensions of y from slow to fast, as few as will do, with the strides of y, a and b. The last is the run.
- */
+/* Operands by their binding numbers in broadcast.abi.h. */
+enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
+
+/* Physical dimensions of y from slow to fast, as few as will do, with the strides of all. The last is the run. */
 typedef struct dim {
-    uint32_t size, stride[3]; /* Y, A, B */
+    uint32_t size, stride[N];
 } dim;
-enum { Y = 0, A, B };
 
 typedef struct walk {
     uint32_t n;
@@ -49,12 +50,18 @@ typedef struct walk {
     uint32_t pitch; /* of the run, in y */
 } walk;
 
-/* Appends a dimension; it melts into the one before where all three walk on without a gap. */
+/* The function and its operands; those that it does not have are {0}. */
+typedef struct call {
+    uint32_t operands, function;
+    vkt_bind bind[N];
+} call;
+
+/* Appends a dimension; it melts into the one before where all walk on without a gap. */
 static void push_dim(walk *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
     bool melts = before != NULL;
-    for (uint32_t i = 0; i < 3 && melts; i++) melts = before->stride[i] == (uint64_t)d.size * d.stride[i];
+    for (uint32_t i = 0; i < N && melts; i++) melts = before->stride[i] == (uint64_t)d.size * d.stride[i];
     if (melts) {
         d.size *= before->size;
         *before = d;
@@ -63,15 +70,16 @@ static void push_dim(walk *w, dim d)
     }
 }
 
-static walk walk_of(const vkt_value *y, const vkt_value *a, const vkt_value *b)
+static walk walk_of(const vkt_emit *e, const call *c)
 {
+    const vkt_value *y = vkt_lowered_value(e, c->bind[Y].t);
     const vkt_phys p = vkt_phys_of(y);
-    uint32_t sa[VKT_MAX_RANK], sb[VKT_MAX_RANK] = { 0 };
+    uint32_t stride[N][VKT_MAX_RANK] = { { 0 } };
     walk w = { .pitch = p.pitch };
-    strides_in(a, y, sa);
-    if (b) strides_in(b, y, sb);
+    for (uint32_t x = A; x < c->operands; x++) strides_in(vkt_lowered_value(e, c->bind[x].t), y, stride[x]);
     for (uint32_t i = 0; i < p.rank; i++)
-        if (p.dim[i] != 1 || i + 1 == p.rank) push_dim(&w, (dim){ p.dim[i], { (uint32_t)p.stride[i], sa[i], sb[i] } });
+        if (p.dim[i] != 1 || i + 1 == p.rank)
+            push_dim(&w, (dim){ p.dim[i], { stride[A][i], stride[B][i], stride[C][i], (uint32_t)p.stride[i] } });
     if (p.pitch == p.dim[p.rank - 1]) w.pitch = w.dims[w.n - 1].size;
     return w;
 }
@@ -80,10 +88,12 @@ static walk walk_of(const vkt_value *y, const vkt_value *a, const vkt_value *b)
 static bool is_wide(const walk *w)
 {
     const dim *run = &w->dims[w->n - 1];
-    if (w->pitch % 4 || run->stride[A] > 1 || run->stride[B] > 1) return false;
-    for (uint32_t i = 0; i + 1 < w->n; i++)
-        for (uint32_t x = A; x <= B; x++)
+    if (w->pitch % 4) return false;
+    for (uint32_t x = A; x < Y; x++) {
+        if (run->stride[x] > 1) return false;
+        for (uint32_t i = 0; i + 1 < w->n; i++)
             if (run->stride[x] == 1 && w->dims[i].stride[x] % 4) return false;
+    }
     return true;
 }
 
@@ -94,11 +104,16 @@ static uint64_t span_bytes(const walk *w, uint32_t x)
     return (last + 1) * 4;
 }
 
-static void dispatch(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, const vkt_bind bind[3])
+static void dispatch(vkt_emit *e, const call *c, const walk *w)
 {
+    static const uint16_t kernels[][2] = { { VKT_K_BROADCAST_COPY, VKT_K_BROADCAST_COPY4 },
+                                           { VKT_K_BROADCAST_BINARY, VKT_K_BROADCAST_BINARY4 },
+                                           { VKT_K_BROADCAST_TERNARY, VKT_K_BROADCAST_TERNARY4 } };
     const dim run = w->dims[w->n - 1];
     dim d[VKT_MAX_RANK - 1] = { { 0 } };
-    vkt_broadcast_push pc = { .rows = 1, .run = run.size, .pitch = w->pitch, .a5 = run.stride[A], .b5 = run.stride[B] };
+    vkt_broadcast_push pc = {
+        .rows = 1, .run = run.size, .pitch = w->pitch, .a5 = run.stride[A], .b5 = run.stride[B], .c5 = run.stride[C]
+    };
     for (uint32_t i = 0; i + 1 < w->n; i++) {
         d[i] = w->dims[i];
         pc.rows *= d[i].size;
@@ -108,23 +123,30 @@ static void dispatch(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, 
     pc.a4 = d[4].stride[A];
     pc.b0 = d[0].stride[B], pc.b1 = d[1].stride[B], pc.b2 = d[2].stride[B], pc.b3 = d[3].stride[B],
     pc.b4 = d[4].stride[B];
+    pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
+    pc.c4 = d[4].stride[C];
     const bool wide = is_wide(w);
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
     const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
-    const uint32_t spec[] = { lanes, [BROADCAST_SPEC_DIMS] = w->n - 1, [BROADCAST_SPEC_TURNS] = turns,
-                              [BROADCAST_SPEC_A_STEP] = run.stride[A], [BROADCAST_SPEC_B_STEP] = run.stride[B] };
+    const uint32_t spec[] = { lanes,
+                              [BROADCAST_SPEC_DIMS] = w->n - 1,
+                              [BROADCAST_SPEC_TURNS] = turns,
+                              [BROADCAST_SPEC_A_STEP] = run.stride[A],
+                              [BROADCAST_SPEC_B_STEP] = run.stride[B],
+                              [BROADCAST_SPEC_C_STEP] = run.stride[C],
+                              [BROADCAST_SPEC_FUNCTION] = c->function };
     const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
                                   : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
-    vkt_dispatch_add(e, wide ? kernels.wide : kernels.narrow, bind, 3, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
+    vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
                      1);
 }
 
 /* y is more than one binding holds: slices of its slowest dimension. */
-static void emit_slices(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *w, const vkt_bind bind[3])
+static void emit_slices(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];
     uint32_t step = 1;
-    for (uint32_t x = Y; x <= B; x++) step = VKT_MAX(step, vkt_window_step(slow.stride[x]));
+    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, vkt_window_step(slow.stride[x]));
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride[Y], per = most - most % step;
     if (per == 0) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -135,33 +157,33 @@ static void emit_slices(vkt_emit *e, vkt_broadcast_kernels kernels, const walk *
     for (uint64_t at = 0; at < slow.size; at += per) {
         const uint64_t size = VKT_MIN(slow.size - at, per);
         walk part = *w;
-        vkt_bind window[3];
+        call window = *c;
         part.dims[0].size = (uint32_t)size;
         if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
-        const uint32_t slot[3] = { [Y] = BROADCAST_Y, [A] = BROADCAST_A, [B] = BROADCAST_B };
-        for (uint32_t x = Y; x <= B; x++)
-            window[slot[x]] = (vkt_bind){ bind[slot[x]].t, at * slow.stride[x] * 4, span_bytes(&part, x) };
-        window[BROADCAST_Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * 4ull;
-        dispatch(e, kernels, &part, window);
+        for (uint32_t x = A; x < N; x++) {
+            window.bind[x].offset_bytes = at * slow.stride[x] * 4;
+            window.bind[x].bytes = span_bytes(&part, x);
+        }
+        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * 4ull;
+        dispatch(e, &window, &part);
     }
 }
 
-void vkt_emit_broadcast(vkt_emit *e, vkt_broadcast_kernels kernels, vkt_tensor a, vkt_tensor b, vkt_tensor y)
+void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, uint32_t n_in, vkt_tensor y)
 {
-    const vkt_value *v = vkt_lowered_value(e, y);
-    if (v->bytes / 4 > UINT32_MAX) {
+    call c = { .operands = n_in, .function = function, .bind = { [Y] = VKT_WHOLE(y) } };
+    for (uint32_t x = A; x < n_in; x++) c.bind[x] = VKT_WHOLE(in[x]);
+    const uint64_t bytes = vkt_lowered_value(e, y)->bytes;
+    if (bytes / 4 > UINT32_MAX) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements where shapes differ",
                                    e->node->op->name));
         return;
     }
-    const walk w = walk_of(v, vkt_lowered_value(e, a), b.id ? vkt_lowered_value(e, b) : NULL);
-    const vkt_bind bind[] = {
-        [BROADCAST_A] = VKT_WHOLE(a), [BROADCAST_B] = VKT_WHOLE(b), [BROADCAST_Y] = VKT_WHOLE(y)
-    };
-    if (v->bytes > e->lim->max_storage_range_bytes)
-        emit_slices(e, kernels, &w, bind);
+    const walk w = walk_of(e, &c);
+    if (bytes > e->lim->max_storage_range_bytes)
+        emit_slices(e, &c, &w);
     else
-        dispatch(e, kernels, &w, bind);
+        dispatch(e, &c, &w);
 }
 
 /* ---- expand ---- */
@@ -187,8 +209,7 @@ vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout la
 
 static void expand_emit(const vkt_node *n, vkt_emit *e)
 {
-    vkt_emit_broadcast(e, (vkt_broadcast_kernels){ VKT_K_BROADCAST_COPY, VKT_K_BROADCAST_COPY4 }, n->in[0],
-                       (vkt_tensor){ 0 }, n->out[0]);
+    vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
 }
 
 static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)

@@ -16,6 +16,14 @@ extern const vkt_op *const vkt_ops[];
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* The `fuse` of mse: with the layers before it, mlp_mse. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
+/* By what the optimizer's clock advances in a step, as base/fixed.h has it; all zero where it has no such thing. */
+typedef struct vkt_clock_rates {
+    uint64_t beta1, beta2;
+    uint64_t decay; /* NAdam: 0.96^momentum_decay */
+} vkt_clock_rates;
+vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
+/* Bit i: the optimizer has moment i + 1. */
+uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock
  * too. */
 void vkt_step_advance(vkt_graph *g, bool update);

@@ -1,7 +1,6 @@
 /* ops/step.c - the first and the last node of a program: host words -> step state, scalars -> metrics ring. */
 #include "ops/ops.h"
 
-#include "base/fixed.h"
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
@@ -12,8 +11,8 @@
 /* ---- step_advance: words, clock, step -> step and clock, in place ---- */
 
 typedef struct step_attr {
-    bool update;
-    uint64_t beta1, beta2; /* base/fixed.h */
+    uint32_t micro; /* micro-batches of a step; 0: no update */
+    vkt_clock_rates rates;
 } step_attr;
 
 static vkt_result step_infer(vkt_infer *f)
@@ -34,12 +33,14 @@ static vkt_result step_infer(vkt_infer *f)
 static void step_emit(const vkt_node *n, vkt_emit *e)
 {
     const step_attr *a = n->attr;
-    const vkt_step_advance_push push = { .update = a->update,
+    const vkt_step_advance_push push = { .micro = a->micro,
                                          .scaled = e->scaled,
-                                         .beta1_low = (uint32_t)a->beta1,
-                                         .beta1_high = (uint32_t)(a->beta1 >> 32),
-                                         .beta2_low = (uint32_t)a->beta2,
-                                         .beta2_high = (uint32_t)(a->beta2 >> 32) };
+                                         .beta1_low = (uint32_t)a->rates.beta1,
+                                         .beta1_high = (uint32_t)(a->rates.beta1 >> 32),
+                                         .beta2_low = (uint32_t)a->rates.beta2,
+                                         .beta2_high = (uint32_t)(a->rates.beta2 >> 32),
+                                         .decay_low = (uint32_t)a->rates.decay,
+                                         .decay_high = (uint32_t)(a->rates.decay >> 32) };
     const vkt_bind bind[] = { [ADVANCE_WORDS] = VKT_WHOLE(n->in[0]),
                               [ADVANCE_CLOCK] = VKT_WHOLE(n->in[1]),
                               [ADVANCE_STEP] = VKT_WHOLE(n->in[2]) };
@@ -57,15 +58,15 @@ const vkt_op vkt_op_step_advance = {
     .infer = step_infer,
     .emit = step_emit,
     .flops = vkt_flops_none,
-    .formula = "run += 1; rows, first, lr = words[run]; update: t += 1, c = 1 - beta^t",
+    .formula = "run += 1; rows, first, lr = words[run]; last micro-batch: t += 1, c = 1 - beta^t",
 };
 
 void vkt_step_advance(vkt_graph *g, bool update)
 {
-    step_attr a = { .update = update };
-    if (update && g->has_optimizer) {
-        a.beta1 = vkt_fixed_from_double(g->optimizer.beta1);
-        a.beta2 = vkt_fixed_from_double(g->optimizer.beta2);
+    step_attr a = { .micro = 0 };
+    if (update) {
+        a.micro = VKT_MAX(g->optimizer.micro_batches, 1u);
+        a.rates = vkt_optimizer_rates(&g->optimizer);
     }
     const vkt_tensor in[] = { vkt_graph_words(g), vkt_graph_clock(g), vkt_graph_step(g) };
     vkt_apply(g, &vkt_op_step_advance, in, VKT_COUNT(in), &a, NULL);

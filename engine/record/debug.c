@@ -41,7 +41,7 @@ static void log_times(const vkt_program *p)
         all += p->debug.ns[i];
     }
     const double per_run = 1e-6 / (double)p->debug.runs;
-    vkt_log(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
+    vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
             (double)all * per_run, (unsigned long long)p->debug.runs);
     for (;;) {
         int longest = -1;
@@ -49,7 +49,7 @@ static void log_times(const vkt_program *p)
             if (sums[k].dispatches && (longest < 0 || sums[k].ns > sums[longest].ns)) longest = k;
         if (longest < 0) return;
         const kernel_sum s = sums[longest];
-        vkt_log(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
+        vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
                 all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
                 s.dispatches);
         sums[longest].dispatches = 0;
@@ -75,7 +75,9 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     case VKT_ROLE_PARAM:
     case VKT_ROLE_GRAD:
     case VKT_ROLE_MOMENT1:
-    case VKT_ROLE_MOMENT2: return true;
+    case VKT_ROLE_MOMENT2:
+    case VKT_ROLE_MOMENT3:
+    case VKT_ROLE_GRAD_SUM: return true;
     default: return false;
     }
 }
@@ -99,7 +101,7 @@ static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char o
     const uint32_t root = vkt_root(g, t);
     char index[80];
     snprintf(out, 160, "%s", vkt_index_text(g->values[t.id].shape, at, index));
-    for (int a = 0; a < 4; a++)
+    for (int a = 0; a < VKT_ARENAS; a++)
         for (size_t i = 0; g->arena[a].id && root == g->arena[a].id && i < g->n_params; i++) {
             const vkt_value *v = &g->values[g->params[i]];
             const uint64_t first = v->arena_offset_bytes / 4;

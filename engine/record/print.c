@@ -83,7 +83,7 @@ void vkt_program_log(const vkt_program *p)
     if (!t.failed)
         for (char *line = t.s, *end; line && *line; line = end) {
             end = line + strcspn(line, "\n");
-            vkt_log(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
+            vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
             end += *end != 0;
         }
     vkt_text_free(&t);

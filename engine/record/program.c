@@ -21,6 +21,8 @@ static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
     case VKT_ROLE_GRAD: return p->store->part[VKT_PART_GRADIENT];
     case VKT_ROLE_MOMENT1: return p->store->part[VKT_PART_MOMENT1];
     case VKT_ROLE_MOMENT2: return p->store->part[VKT_PART_MOMENT2];
+    case VKT_ROLE_MOMENT3: return p->store->part[VKT_PART_MOMENT3];
+    case VKT_ROLE_GRAD_SUM: return p->store->part[VKT_PART_GRADIENT_SUM];
     case VKT_ROLE_CLOCK: return p->store ? p->store->clock : p->own_clock;
     case VKT_ROLE_STEP: return p->step;
     case VKT_ROLE_WORDS: return p->words;
@@ -59,7 +61,7 @@ static vkt_result match_store(vkt_program *p)
                             "program: the store was laid out for another graph: parameter '%s' is elsewhere", v->name);
         v->arena_offset_bytes = e->offset_bytes;
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < VKT_ARENAS; i++)
         if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
             return vkt_fail(h, VKT_E_STATE,
                             "program: the store was made for a graph without gradients or this optimizer");

@@ -5,6 +5,7 @@
 #include "gpu/gpu.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
+#include "ops/ops.h"
 #include "plan/plan.h"
 
 struct vkt_array {
@@ -26,8 +27,8 @@ struct vkt_store {
     vkt_store_entry *entries;
     uint32_t n;
     uint64_t arena_bytes;
-    uint64_t beta1, beta2; /* 0.64 fixed point; 0 when the optimizer has none */
-    vkt_buffer *part[4];   /* by vkt_store_part; NULL: not there */
+    vkt_clock_rates rates;
+    vkt_buffer *part[VKT_ARENAS]; /* by vkt_store_part; NULL: not there */
     vkt_buffer *clock;
 };
 

@@ -21,7 +21,7 @@ vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, bool profiled,
     VKT_TRY(vkt_parts_prepare(p));
     if (p->words) {
         uint32_t *w = (uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS;
-        w[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : UINT32_MAX;
+        w[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_UNTOLD;
         w[RING_FIRST] = run ? run->first : 0;
         const float lr = run ? run->lr : 0.0f;
         memcpy(&w[RING_LR], &lr, sizeof lr);
@@ -56,10 +56,11 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + run_index % RING_SLOTS * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
-    out->rows = m[METRIC_ROWS] == UINT32_MAX ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
+    out->rows = m[METRIC_ROWS] == ROWS_UNTOLD ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
     out->t = m[METRIC_T];
     memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
     out->skipped = m[METRIC_SKIPPED];
+    memcpy(&out->grad_norm, &m[METRIC_NORM], sizeof out->grad_norm);
     return VKT_OK;
 }
 

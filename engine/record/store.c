@@ -30,6 +30,15 @@ static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, c
     return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
 }
 
+/* Adagrad's sum of squares may start above zero: in the gaps too, whose gradients are zero. */
+static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
+{
+    uint32_t bits;
+    if (o->kind != VKT_ADAGRAD || !s->part[VKT_PART_MOMENT1]) return VKT_OK;
+    memcpy(&bits, &o->initial_accumulator, sizeof bits);
+    return vkt_fill(s->ctx, s->part[VKT_PART_MOMENT1], 0, s->arena_bytes, bits);
+}
+
 vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
 {
     *out = NULL;
@@ -38,15 +47,14 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
     vkt_store *s = vkt_alloc(&ctx->host, sizeof *s);
     if (!s) return vkt_fail_nomem(&ctx->host, "a store", sizeof *s);
     *s = (vkt_store){ .ctx = ctx, .arena_bytes = g->arena_bytes };
-    if (g->has_optimizer && g->optimizer.kind == VKT_ADAM) {
-        s->beta1 = vkt_fixed_from_double(g->optimizer.beta1);
-        s->beta2 = vkt_fixed_from_double(g->optimizer.beta2);
-    }
-    static const char *const names[4] = { "params", "grads", "moment1", "moment2" };
-    static const vkt_mem_class classes[4] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS, VKT_MEM_MOMENTS };
+    if (g->has_optimizer) s->rates = vkt_optimizer_rates(&g->optimizer);
+    static const char *const names[VKT_ARENAS] = { "params", "grads", "moment1", "moment2", "moment3", "grad_sum" };
+    static const vkt_mem_class classes[VKT_ARENAS] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS,
+                                                       VKT_MEM_MOMENTS,    VKT_MEM_MOMENTS,   VKT_MEM_GRADIENTS };
     vkt_result r = fill_entries(s, g);
-    for (int i = 0; i < 4 && r == VKT_OK; i++)
+    for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++)
         if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
+    if (r == VKT_OK && g->has_optimizer) r = fill_accumulator(s, &g->optimizer);
     if (r == VKT_OK) r = make_buffer(s, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &s->clock);
     if (r == VKT_OK) r = vkt_store_set_clock(s, 0, 0);
     if (r == VKT_OK) r = vkt_store_set_loss_scale(s, &(vkt_loss_scale){ .scale = 0 });
@@ -62,7 +70,7 @@ void vkt_store_destroy(vkt_store **ps)
     vkt_store *s = ps ? *ps : NULL;
     if (!s) return;
     vkt_wait(s->ctx, s->ctx->compute.submitted);
-    for (int i = 0; i < 4; i++) vkt_buffer_destroy(s->ctx, &s->part[i]);
+    for (int i = 0; i < VKT_ARENAS; i++) vkt_buffer_destroy(s->ctx, &s->part[i]);
     vkt_buffer_destroy(s->ctx, &s->clock);
     vkt_free(&s->ctx->host, s->entries);
     vkt_free(&s->ctx->host, s);
@@ -93,12 +101,12 @@ uint64_t vkt_store_elements(const vkt_store *s)
 
 bool vkt_store_has(const vkt_store *s, vkt_store_part part)
 {
-    return (unsigned)part < 4 && s->part[part];
+    return (unsigned)part < VKT_ARENAS && s->part[part];
 }
 
 static vkt_result check(const vkt_store *s, uint32_t i, vkt_store_part part)
 {
-    if (i >= s->n || (unsigned)part >= 4)
+    if (i >= s->n || (unsigned)part >= VKT_ARENAS)
         return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: want a parameter below %u, got %u", s->n, i);
     if (!s->part[part])
         return vkt_fail(&s->ctx->host, VKT_E_STATE, "store: it was made for a graph without that part (part %d)",
@@ -121,15 +129,17 @@ vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const 
 vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)
 {
     if (t > UINT32_MAX) return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: the clock stops at 2^32 - 1 steps");
-    const uint64_t q1 = vkt_fixed_pow(s->beta1, t), q2 = vkt_fixed_pow(s->beta2, t);
+    const vkt_clock_rates *by = &s->rates;
+    const uint64_t q1 = by->decay ? vkt_fixed_momentum_product(by->beta1, by->decay, t) : vkt_fixed_pow(by->beta1, t);
+    const uint64_t q[] = { q1, vkt_fixed_pow(by->beta2, t), vkt_fixed_pow(by->decay, t) };
     uint32_t w[CLOCK_SCALE] = { 0 };
     w[CLOCK_T] = (uint32_t)t;
     w[CLOCK_KEY0] = (uint32_t)seed;
     w[CLOCK_KEY1] = (uint32_t)(seed >> 32);
-    w[CLOCK_Q1] = (uint32_t)q1;
-    w[CLOCK_Q1 + 1] = (uint32_t)(q1 >> 32);
-    w[CLOCK_Q2] = (uint32_t)q2;
-    w[CLOCK_Q2 + 1] = (uint32_t)(q2 >> 32);
+    for (int i = 0; i < 3; i++) {
+        w[CLOCK_Q1 + 2 * i] = (uint32_t)q[i];
+        w[CLOCK_Q1 + 2 * i + 1] = (uint32_t)(q[i] >> 32);
+    }
     return vkt_upload(s->ctx, s->clock, 0, w, sizeof w);
 }
 
@@ -160,5 +170,19 @@ vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l)
     VKT_TRY(vkt_readback(s->ctx, s->clock, 4 * CLOCK_SCALE, w, sizeof w));
     *l = (vkt_loss_scale){ .good_steps = w[1], .skipped = w[2] };
     memcpy(&l->scale, w, sizeof l->scale);
+    return VKT_OK;
+}
+
+vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a)
+{
+    const uint32_t w[] = { a->batches, a->rows };
+    return vkt_upload(s->ctx, s->clock, 4 * CLOCK_MICRO, w, sizeof w);
+}
+
+vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
+{
+    uint32_t w[2];
+    VKT_TRY(vkt_readback(s->ctx, s->clock, 4 * CLOCK_MICRO, w, sizeof w));
+    *a = (vkt_accumulation){ .batches = w[0], .rows = w[1] };
     return VKT_OK;
 }

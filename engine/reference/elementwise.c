@@ -1,27 +1,7 @@
 /* reference/elementwise.c - what treats each element by itself, or moves it unchanged.
- *   relu: max(x, 0)    dropout: x scale where the mask keeps it, else 0    add, mul: with NumPy's broadcasting
+ *   dropout: x scale where the mask keeps it, else 0
  *   reshape, to_layout: the same logical elements in the same logical order */
 #include "reference/families.h"
-
-#include <math.h>
-
-static void relu_forward(const vkt_ref_call *c)
-{
-    const size_t n = vkt_ref_count(c->in[0].shape);
-    for (size_t i = 0; i < n; i++) {
-        const double x = c->in[0].f[i];
-        c->out[0].f[i] = x > 0 || isnan(x) ? x : 0;
-    }
-}
-
-static void relu_backward(const vkt_ref_call *c)
-{
-    const size_t n = vkt_ref_count(c->in[0].shape);
-    for (size_t i = 0; i < n; i++)
-        if (!(c->in[0].f[i] <= 0)) c->din[0][i] += c->dout[0][i]; /* NaN: the gradient goes through */
-}
-
-const vkt_ref_op vkt_ref_relu = { "relu", 1, relu_forward, relu_backward };
 
 /* ---- dropout: see vkt_dropout_attr ---- */
 
@@ -62,48 +42,6 @@ static void dropout_backward(const vkt_ref_call *c)
 }
 
 const vkt_ref_op vkt_ref_dropout = { "dropout", 1, dropout_forward, dropout_backward };
-
-/* ---- two operands ---- */
-
-static void add_forward(const vkt_ref_call *c)
-{
-    const vkt_shape y = c->out[0].shape, a = c->in[0].shape, b = c->in[1].shape;
-    const size_t n = vkt_ref_count(y);
-    for (size_t i = 0; i < n; i++)
-        c->out[0].f[i] = c->in[0].f[vkt_ref_broadcast(y, a, i)] + c->in[1].f[vkt_ref_broadcast(y, b, i)];
-}
-
-static void add_backward(const vkt_ref_call *c)
-{
-    const vkt_shape y = c->out[0].shape;
-    const size_t n = vkt_ref_count(y);
-    for (uint32_t k = 0; k < 2; k++)
-        for (size_t i = 0; c->din[k] && i < n; i++) c->din[k][vkt_ref_broadcast(y, c->in[k].shape, i)] += c->dout[0][i];
-}
-
-const vkt_ref_op vkt_ref_add = { "add", 1, add_forward, add_backward };
-
-static void mul_forward(const vkt_ref_call *c)
-{
-    const vkt_shape y = c->out[0].shape, a = c->in[0].shape, b = c->in[1].shape;
-    const size_t n = vkt_ref_count(y);
-    for (size_t i = 0; i < n; i++)
-        c->out[0].f[i] = c->in[0].f[vkt_ref_broadcast(y, a, i)] * c->in[1].f[vkt_ref_broadcast(y, b, i)];
-}
-
-static void mul_backward(const vkt_ref_call *c)
-{
-    const vkt_shape y = c->out[0].shape;
-    const size_t n = vkt_ref_count(y);
-    for (uint32_t k = 0; k < 2; k++)
-        for (size_t i = 0; c->din[k] && i < n; i++) {
-            const vkt_ref_tensor *other = &c->in[1 - k];
-            c->din[k][vkt_ref_broadcast(y, c->in[k].shape, i)] +=
-                c->dout[0][i] * other->f[vkt_ref_broadcast(y, other->shape, i)];
-        }
-}
-
-const vkt_ref_op vkt_ref_mul = { "mul", 1, mul_forward, mul_backward };
 
 /* ---- moved unchanged ---- */
 

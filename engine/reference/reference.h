@@ -42,10 +42,12 @@ typedef struct vkt_ref_op {
 /* NULL if there is none of that name. */
 const vkt_ref_op *vkt_ref_find(const char *name);
 
-/* One step of n parameters in place, as vkt_update's comment says; t counts from 1. `buf` may be NULL where o->momentum
- * is 0. o must be resolved: no zero that stands for a default. */
-void vkt_ref_sgd(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g, double *buf);
-void vkt_ref_adam(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g, double *m,
-                  double *v);
+/* One step of n parameters in place, as vkt_update's comment says, of gradients that are complete (micro_batches is not
+ * looked at); t counts from 1. moments[i] may be NULL where the optimizer has none; groups, a pair for each 64
+ * parameters as abi/update.abi.h has it, may be NULL. o must be resolved: no zero that stands for a default. */
+void vkt_ref_update(const vkt_optimizer *o, double lr, uint64_t t, uint64_t n, double *p, const double *g,
+                    double *const moments[3], const double *groups);
+/* Euclidean norm of g, parameters that `groups` freezes left out. */
+double vkt_ref_norm(uint64_t n, const double *g, const double *groups);
 
 #endif

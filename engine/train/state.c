@@ -4,10 +4,12 @@
  * with one seed end in the same bytes:
  *   <name>                  parameters                        F32
  *   vktrain.best.<name>     those of the best epoch           F32, once there is one
- *   vktrain.moment1.<name>  and moment2, as the optimizer has F32
+ *   vktrain.moment1.<name>  to moment3, as the optimizer has  F32
+ *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
- *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact),
- * in half precision vktrain.loss_scale: scale, good steps, skipped steps; and texts that were attached (attach.c) */
+ *   metadata                vktrain.run and .schedule (settings that must match), vktrain.position (C99 hexadecimal
+ * floats: exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
+ * vktrain.accumulation: those that are in the sum, and their rows; and texts that were attached (attach.c) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include "io/checkpoint.h"
 #include "train/trainer.h"
 
-enum { HISTORY_COLUMNS = 6, NAME_ROOM = 96, TEXT_ROOM = 512 };
+enum { HISTORY_COLUMNS = 6, NAME_ROOM = 96, TEXT_ROOM = 1024 };
 
 /* Where the parts of a state lie in a file, and in `t` or in memory of our own. */
 typedef struct state {
@@ -26,18 +28,21 @@ typedef struct state {
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[NAME_ROOM];
-    float *part[4]; /* by vkt_store_part; [1], the gradient, is no state */
+    float *part[VKT_ARENAS]; /* by vkt_store_part; [1], the gradient, is no state */
     double *history;
     uint32_t n_history;
     vkt_loss_scale scale;
+    vkt_accumulation accumulation;
 } state;
 
-static const char *const prefixes[4] = { "", NULL, "vktrain.moment1.", "vktrain.moment2." };
+static const char *const prefixes[VKT_ARENAS] = {
+    "", NULL, "vktrain.moment1.", "vktrain.moment2.", "vktrain.moment3.", "vktrain.gradient_sum."
+};
 
 static void state_free(state *s)
 {
     const vkt_host *h = &s->t->host;
-    for (int i = 0; i < 4; i++) vkt_free(h, s->part[i]);
+    for (int i = 0; i < VKT_ARENAS; i++) vkt_free(h, s->part[i]);
     vkt_free(h, s->history);
     vkt_free(h, s->names);
     vkt_free(h, s->blobs);
@@ -47,11 +52,11 @@ static vkt_result state_alloc(vkt_trainer *t, uint32_t n_history, state *s)
 {
     const vkt_host *h = &t->host;
     *s = (state){ .t = t, .n = vkt_store_count(t->store), .n_history = n_history };
-    const size_t most = (size_t)s->n * 4 + 1, elements = vkt_store_elements(t->store);
+    const size_t most = (size_t)s->n * VKT_ARENAS + 1, elements = vkt_store_elements(t->store);
     bool ok = (s->blobs = vkt_alloc_array(h, most, sizeof *s->blobs)) != NULL;
     ok = ok && (s->names = vkt_alloc_array(h, most, sizeof *s->names)) != NULL;
     ok = ok && (s->history = vkt_alloc_array(h, n_history + 1, HISTORY_COLUMNS * sizeof *s->history)) != NULL;
-    for (int i = 0; i < 4 && ok; i++)
+    for (int i = 0; i < VKT_ARENAS && ok; i++)
         if (prefixes[i] && vkt_store_has(t->store, (vkt_store_part)i))
             ok = (s->part[i] = vkt_alloc_array(h, elements, sizeof(float))) != NULL;
     if (ok) return VKT_OK;
@@ -78,18 +83,70 @@ static void add_parts(state *s, const char *prefix, const float *values)
     }
 }
 
+/* The schedule of the rates, as it must be again; a function is known by its kind alone. */
+static void schedule_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_schedule *s = &t->params.schedule;
+    const vkt_plateau *p = &s->plateau;
+    const vkt_numbers locale = vkt_numbers_begin();
+    int n = snprintf(out, TEXT_ROOM,
+                     "kind %d by_epoch %d warmup %u %a gamma %a step %u total %" PRIu64 " %a cycle %a %a %a",
+                     (int)s->kind, s->by_epoch, s->warmup, s->warmup_from, s->gamma, s->step_size, s->total, s->min_lr,
+                     s->pct_start, s->div_factor, s->final_div_factor);
+    n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " plateau %d %d %a %u %a %u %a %a milestones", (int)p->form,
+                  p->maximise, p->factor, p->patience, p->threshold, p->cooldown, p->min_lr, p->eps);
+    for (uint32_t i = 0; i < s->n_milestones; i++)
+        n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " %u", s->milestones[i]);
+    vkt_numbers_end(locale);
+}
+
+/* Tells groups and what is in them, and what is frozen, from others. */
+static uint64_t hash_groups(const vkt_trainer *t)
+{
+    const vkt_optimizer *o = &t->params.optimizer;
+    uint64_t h = vkt_hash(VKT_HASH_START, o->groups, sizeof o->groups);
+    for (size_t i = 0; i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        const uint8_t mark[] = { v->group, v->frozen };
+        h = vkt_hash(h, mark, sizeof mark);
+    }
+    return h;
+}
+
+/* What an optimizer of the simplest sort has not, groups among it; "" where there is nothing of it. */
+static void more_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_optimizer *o = &t->params.optimizer, none = { .kind = VKT_SGD };
+    bool any = o->decoupled || o->centered || o->alpha != 0 || o->momentum_decay != 0 || o->lr_decay != 0 ||
+               o->initial_accumulator != 0 || o->clip_norm != 0 || o->clip_value != 0 || o->micro_batches > 1 ||
+               memcmp(o->groups, none.groups, sizeof none.groups) != 0;
+    for (size_t i = 0; i < t->g->n_params; i++)
+        any |= t->g->values[t->g->params[i]].frozen || t->g->values[t->g->params[i]].group;
+    out[0] = 0;
+    if (!any) return;
+    snprintf(
+        out, TEXT_ROOM,
+        " decoupled %d alpha %a centered %d momentum_decay %a lr_decay %a accumulator %a clip %a %a micro_batches %u "
+        "groups %016" PRIx64,
+        o->decoupled, o->alpha, o->centered, o->momentum_decay, (double)o->lr_decay, (double)o->initial_accumulator,
+        (double)o->clip_norm, (double)o->clip_value, o->micro_batches, hash_groups(t));
+}
+
 /* What must be equal for a resumed run to go on as if it had never stopped. */
 static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
     static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
+    char more[TEXT_ROOM];
     const vkt_numbers locale = vkt_numbers_begin();
-    snprintf(out, TEXT_ROOM,
-             "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a nesterov %d beta1 "
-             "%a beta2 %a eps %a%s",
-             t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras, (double)t->params.lr,
-             (double)o->weight_decay, (double)o->momentum, (double)o->dampening, o->nesterov, o->beta1, o->beta2,
-             (double)o->eps, precisions[t->params.precision]);
+    more_text(t, more);
+    const int n = snprintf(out, TEXT_ROOM,
+                           "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a "
+                           "nesterov %d beta1 %a beta2 %a eps %a",
+                           t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
+                           (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
+                           o->nesterov, o->beta1, o->beta2, (double)o->eps);
+    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s", more, precisions[t->params.precision]);
     vkt_numbers_end(locale);
 }
 
@@ -97,9 +154,11 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
     const vkt_numbers locale = vkt_numbers_begin();
-    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t,
-             p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
-             p->best_epoch, p->since_best, p->stopped);
+    const vkt_plateau_state *l = &p->plateau;
+    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u",
+             t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
+             isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
+             l->bad, l->cooling);
     vkt_numbers_end(locale);
 }
 
@@ -124,20 +183,44 @@ static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_sc
     return n == 3;
 }
 
+static bool has_micro_batches(const vkt_trainer *t)
+{
+    return t->params.optimizer.micro_batches > 1;
+}
+
+static vkt_result accumulation_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    vkt_accumulation a;
+    VKT_TRY(vkt_store_get_accumulation(t->store, &a));
+    snprintf(out, TEXT_ROOM, "%u %u", a.batches, a.rows);
+    return VKT_OK;
+}
+
+static bool parse_accumulation(const vkt_trainer *t, const char *text, vkt_accumulation *a)
+{
+    *a = (vkt_accumulation){ 0 };
+    if (!has_micro_batches(t)) return true;
+    return text && sscanf(text, "%" SCNu32 " %" SCNu32, &a->batches, &a->rows) == 2 &&
+           a->batches < t->params.optimizer.micro_batches;
+}
+
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
-    int stopped = 0;
+    int stopped = 0, seen = 0;
+    vkt_plateau_state *l = &p->plateau;
     const vkt_numbers locale = vkt_numbers_begin();
-    const int n = text ? sscanf(text,
-                                "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
-                                " %" SCNu32 " %d",
-                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
-                                &p->best, &p->best_epoch, &p->since_best, &stopped)
-                       : 0;
+    const int n =
+        text ? sscanf(text,
+                      "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32 " %" SCNu32
+                      " %d %la %la %d %" SCNu32 " %" SCNu32,
+                      seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows, &p->best,
+                      &p->best_epoch, &p->since_best, &stopped, &l->scale, &l->best, &seen, &l->bad, &l->cooling)
+             : 0;
     vkt_numbers_end(locale);
     p->stopped = stopped != 0;
+    l->seen = seen != 0;
     if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
-    return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
+    return n == 16 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0;
 }
 
 static void history_to_columns(const vkt_history *h, double *out)
@@ -156,20 +239,22 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
     history_to_columns(&t->history, s.history);
     add_blob(&s, "", "vktrain.history", VKT_ST_F64, vkt_shape2(s.n_history, HISTORY_COLUMNS), s.history);
     vkt_result r = VKT_OK;
-    for (int i = 0; i < 4 && r == VKT_OK; i++) {
+    for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++) {
         if (!s.part[i]) continue;
         r = vkt_trainer_get(t, (vkt_store_part)i, s.part[i]);
         add_parts(&s, prefixes[i], s.part[i]);
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
-    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM];
+    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM], schedule[TEXT_ROOM];
     run_text(t, run);
+    schedule_text(t, schedule);
     position_text(t, position);
     if (r == VKT_OK) r = loss_scale_text(t, scale);
-    const vkt_meta meta[] = { { "vktrain.run", run },
-                              { "vktrain.position", position },
-                              { "vktrain.loss_scale", scale } };
-    const size_t n_meta = t->params.precision == VKT_PRECISION_F16 ? 3 : 2;
+    if (r == VKT_OK) r = accumulation_text(t, accumulation);
+    vkt_meta meta[5] = { { "vktrain.run", run }, { "vktrain.schedule", schedule }, { "vktrain.position", position } };
+    size_t n_meta = 3;
+    if (t->params.precision == VKT_PRECISION_F16) meta[n_meta++] = (vkt_meta){ "vktrain.loss_scale", scale };
+    if (has_micro_batches(t)) meta[n_meta++] = (vkt_meta){ "vktrain.accumulation", accumulation };
     vkt_meta *all = NULL;
     if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, meta, n_meta, &all);
     if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, all, n_meta + t->attached.n);
@@ -207,14 +292,22 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
+static vkt_result check_equal(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *key,
+                              const char *want)
+{
+    const char *have = vkt_safetensors_meta(st, key);
+    if (have && strcmp(have, want) == 0) return VKT_OK;
+    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, want,
+                    have ? have : "nothing");
+}
+
 static vkt_result check_run(const vkt_trainer *t, const vkt_safetensors *st, const char *path)
 {
-    char run[TEXT_ROOM];
-    run_text(t, run);
-    const char *have = vkt_safetensors_meta(st, "vktrain.run");
-    if (have && strcmp(have, run) == 0) return VKT_OK;
-    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, run,
-                    have ? have : "nothing");
+    char want[TEXT_ROOM];
+    run_text(t, want);
+    VKT_TRY(check_equal(t, st, path, "vktrain.run", want));
+    schedule_text(t, want);
+    return check_equal(t, st, path, "vktrain.schedule", want);
 }
 
 /* Everything is read before anything is changed. */
@@ -226,10 +319,12 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
         e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
         at->epoch != s->n_history + 1 ||
-        !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale))
-        return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position, history or loss scale is malformed", path);
+        !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale) ||
+        !parse_accumulation(t, vkt_safetensors_meta(st, "vktrain.accumulation"), &s->accumulation))
+        return vkt_fail(&t->host, VKT_E_FORMAT, "%s: the position, history, loss scale or accumulation is malformed",
+                        path);
     VKT_TRY(vkt_safetensors_read_raw(st, e, s->history, e->bytes));
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < VKT_ARENAS; i++)
         if (s->part[i]) VKT_TRY(read_all(t, st, path, prefixes[i], s->part[i]));
     return at->best_epoch ? read_all(t, st, path, "vktrain.best.", best) : VKT_OK;
 }
@@ -263,12 +358,13 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
     }
     vkt_history_free(&t->history);
     t->history = history;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < VKT_ARENAS; i++)
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
     t->params.seed = seed;
-    return vkt_store_set_clock(t->store, at->t, seed);
+    VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
+    return vkt_store_set_accumulation(t->store, &s->accumulation);
 }
 
 vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
@@ -319,7 +415,7 @@ vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
         uint32_t k = 0;
         while (k < vkt_store_count(t->store) && strcmp(vkt_store_name(t->store, k), name) != 0) k++;
         if (k == vkt_store_count(t->store))
-            vkt_log(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
+            vkt_say(&t->host, VKT_LOG_INFO, "%s: '%s' is no parameter of the model", path, name);
     }
     vkt_safetensors_close(&st);
     return r;

@@ -43,21 +43,25 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
 }
 
 /* The profiled runs are real steps: parameters, moments and clock are put back, also after one that failed. */
-static vkt_result put_back(vkt_trainer *t, float *const kept[4], const vkt_loss_scale *scale)
+static vkt_result put_back(vkt_trainer *t, float *const kept[VKT_ARENAS], const vkt_loss_scale *scale,
+                           const vkt_accumulation *accumulation)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < VKT_ARENAS; i++)
         if (kept[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, kept[i]));
     VKT_TRY(vkt_store_set_loss_scale(t->store, scale));
-    return vkt_store_set_clock(t->store, t->at.t, t->params.seed);
+    VKT_TRY(vkt_store_set_clock(t->store, t->at.t, t->params.seed));
+    return vkt_store_set_accumulation(t->store, accumulation);
 }
 
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
-    float *kept[4] = { NULL };
+    float *kept[VKT_ARENAS] = { NULL };
     const uint64_t n = vkt_store_elements(t->store);
     vkt_loss_scale scale;
+    vkt_accumulation accumulation;
     vkt_result r = vkt_store_get_loss_scale(t->store, &scale);
-    for (int i = 0; i < 4 && r == VKT_OK; i++) {
+    if (r == VKT_OK) r = vkt_store_get_accumulation(t->store, &accumulation);
+    for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++) {
         if (!vkt_store_has(t->store, (vkt_store_part)i)) continue;
         kept[i] = vkt_alloc_array(&t->host, n, sizeof(float));
         r = kept[i] ? vkt_trainer_get(t, (vkt_store_part)i, kept[i])
@@ -70,10 +74,10 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
             r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
                                     times, room, count);
-        const vkt_result back = put_back(t, kept, &scale);
+        const vkt_result back = put_back(t, kept, &scale, &accumulation);
         if (r == VKT_OK) r = back;
     }
-    for (int i = 0; i < 4; i++) vkt_free(&t->host, kept[i]);
+    for (int i = 0; i < VKT_ARENAS; i++) vkt_free(&t->host, kept[i]);
     return r;
 }
 

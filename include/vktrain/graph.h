@@ -97,8 +97,9 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
-/* Appends the gradients of `loss` (a scalar) with respect to every parameter; once in a graph (else VKT_E_STATE): add
- * losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is logged. */
+/* Appends the gradients of `loss` (a scalar) with respect to every parameter that is not frozen (vkt_freeze); once in a
+ * graph (else VKT_E_STATE): add losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is
+ * logged. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
 /* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
@@ -136,8 +137,10 @@ VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0,
     VKT_PART_GRADIENT,
-    VKT_PART_MOMENT1,
-    VKT_PART_MOMENT2
+    VKT_PART_MOMENT1, /* in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s of others */
+    VKT_PART_MOMENT2, /* Adam's v, RMSprop's buf */
+    VKT_PART_MOMENT3, /* RMSprop's a */
+    VKT_PART_GRADIENT_SUM /* over the micro-batches of a step so far, each times its rows */
 } vkt_store_part;
 /* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part.
  */
@@ -161,6 +164,15 @@ typedef struct vkt_loss_scale {
 /* Part of the training state, as the clock is; programs of other precisions leave it alone. */
 VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l);
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
+
+/* How far the next step is where it takes several micro-batches (vkt_optimizer.micro_batches). Part of the training
+ * state too, with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. */
+typedef struct vkt_accumulation {
+    uint32_t batches; /* that the sum of gradients has already */
+    uint32_t rows;    /* of those */
+} vkt_accumulation;
+VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
+VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -213,9 +225,11 @@ typedef struct vkt_metrics {
     float loss;
     float correct;
     uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which knows no batch */
-    uint32_t t;       /* the optimizer's step after the run */
+    uint32_t t;       /* the optimizer's completed steps after the run */
     float loss_scale; /* of the run; 1 where the loss is not scaled */
     uint32_t skipped; /* steps that were skipped so far, this one included: see vkt_loss_scale */
+    float
+        grad_norm; /* of all gradients before they were clipped; 0 without vkt_optimizer.clip_norm or without update */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */

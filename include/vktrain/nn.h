@@ -149,6 +149,17 @@ VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
+VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
+VKT_API vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
+VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
+/* Parameter <name>.weight (1), or (C) for x (N,C,..) where per_channel; 0.25 at first (He et al. 2015). */
+VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);

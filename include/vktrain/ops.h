@@ -124,8 +124,44 @@ typedef struct vkt_upsample2d_params {
  * the same. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
-/* max(x, 0); the gradient at 0 is 0; NaN passes, and so does its gradient. Any shape and layout. */
+/* ---- functions of one number: any shape and layout, f32. NaN passes. ---- */
+
+/* max(x, 0); the gradient at 0 is 0; that at NaN passes. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
+/* x > 0 ? x : slope x. torch's slope: 0.01. */
+VKT_API vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope);
+/* x > 0 ? x : w x: w (1), or (C) for x (N,C,..). dw = sum of x dy where x <= 0. torch starts from w = 0.25. */
+VKT_API vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w);
+/* x > 0 ? x : alpha (e^x - 1); dx = x > 0 ? dy : alpha e^x dy. torch's alpha: 1. Clevert et al., arXiv 1511.07289. */
+VKT_API vkt_tensor vkt_elu(vkt_graph *g, vkt_tensor x, float alpha);
+/* x P(x), P the distribution function of a standard normal variable: x (1 + erf(x / sqrt 2)) / 2. Its tails have all
+ * their digits. `gelu_tanh` is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch: approximate="tanh"), some 5e-4
+ * beside it. Hendrycks & Gimpel, arXiv 1606.08415. */
+VKT_API vkt_tensor vkt_gelu(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_gelu_tanh(vkt_graph *g, vkt_tensor x);
+/* x / (1 + e^-x), also called swish. */
+VKT_API vkt_tensor vkt_silu(vkt_graph *g, vkt_tensor x);
+/* x min(max(x + 3, 0), 6) / 6; dx = 0 below -3, dy above 3, (x / 3 + 1 / 2) dy between, bounds included. Howard et al.,
+ * arXiv 1905.02244. */
+VKT_API vkt_tensor vkt_hardswish(vkt_graph *g, vkt_tensor x);
+/* 1 / (1 + e^-x); dx = y (1 - y) dy. */
+VKT_API vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x);
+/* dx = (1 - y^2) dy. */
+VKT_API vkt_tensor vkt_tanh(vkt_graph *g, vkt_tensor x);
+/* beta x > threshold ? x : ln(1 + e^(beta x)) / beta; dx = dy above the threshold, else dy / (1 + e^(-beta x)). torch's
+ * beta 1, threshold 20. VKT_E_ARG: a beta that is not above 0. */
+VKT_API vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold);
+/* e^x, ln x (-inf at 0, NaN below) and the root of x (NaN below 0), to one or two units in the last place; the
+ * gradients y dy, dy / x and dy / (2 y) are infinite at 0. */
+VKT_API vkt_tensor vkt_exp(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_log(vkt_graph *g, vkt_tensor x);
+VKT_API vkt_tensor vkt_sqrt(vkt_graph *g, vkt_tensor x);
+/* |x|; the gradient at 0 is 0. */
+VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
+/* min(max(x, min), max), bounds may be infinite; dx = dy where min <= x <= max, else 0. VKT_E_ARG: a bound is NaN. */
+VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
+/* scale x + shift. */
+VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
  * index): the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). For evaluation
  * leave the op out of the graph. */
@@ -140,11 +176,11 @@ typedef struct vkt_batch_norm_params {
     bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
     bool evaluate; /* normalise with the running statistics, and leave them alone */
 } vkt_batch_norm_params;
-/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (a ROWS input is
- * converted): training    mean and biased variance over the real rows of the batch and all positions; gradients of x,
- * gamma and beta go through them. Running statistics += momentum (those of the batch - running), once a run. evaluation
- * mean and variance are the running ones; gradients treat them as constants. (Ioffe & Szegedy, Batch Normalization,
- * 2015; PyTorch documentation of BatchNorm2d.) */
+/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (else it is converted).
+ *   training  mean and biased variance over the real rows of the batch and all positions; gradients go through them.
+ *             Other rows become 0. Once a run, running statistics += momentum (those of the batch - running)
+ *   evaluate  mean and variance are the running ones, constants to gradients
+ * (Ioffe & Szegedy, Batch Normalization, 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
@@ -202,10 +238,28 @@ VKT_API vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, c
  * (torch.Tensor.expand, but a copy). The gradient is summed over them. */
 VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout);
 
-/* Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
+/* ---- functions of two numbers ----
+ *
+ * Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
  * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* da = dy / b, db = -dy a / b^2. */
+VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* The smaller and the larger one, NaN where either is. dy goes to the one that was taken, half to each at a tie, all to
+ * both at NaN. */
+VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* a^b as C's pow: NaN for a < 0 and a broken b. da = b a^(b-1) dy, 0 where b is 0; db = a^b ln(a) dy, 0 where a is 0
+ * and b is not below it (so NaN for a < 0). */
+VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
+/* condition ? a : b, all three broadcast. The condition is u32, and true where it is not 0: token ids are a mask of
+ * what is no padding as they stand, and a word is as wide as the numbers that it chooses. It has no gradient. Layout as
+ * above of a and b, or of a condition of larger rank. */
+VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
+/* mask ? value : x, where mask (u32) broadcasts to x's shape. */
+VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
 
 /* Over all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);

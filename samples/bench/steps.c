@@ -46,7 +46,7 @@ static vkt_result check_training(const bench *b, const bench_net *net, bench_res
     const bool same = memcmp(first, second, sizeof first) == 0;
     r->check = same && isfinite(after) && after < before ? BENCH_CHECKED_STEP : BENCH_WRONG;
     if (r->check == BENCH_WRONG)
-        vkt_log(&b->ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
+        vkt_say(&b->ctx->host, VKT_LOG_ERROR, "%s: %s; its loss goes from %.6g to %.6g in %d steps", net->name,
                 same ? "it does not train" : "two runs from one start differ", before, after, FEW_STEPS);
     return VKT_OK;
 }

@@ -48,7 +48,7 @@ static void compare(const vkt_subject *s, const vkt_side *v, const void *got, co
     if (w.excess <= 1) return;
     r->check = BENCH_WRONG;
     const double value = v->ref.u ? ((const uint32_t *)got)[w.at] : (double)((const float *)got)[w.at];
-    vkt_log(&s->host, VKT_LOG_ERROR, "%s %s: element %zu of %s is %.9g, the reference %.9g; allowed: %.3g", s->op->name,
+    vkt_say(&s->host, VKT_LOG_ERROR, "%s %s: element %zu of %s is %.9g, the reference %.9g; allowed: %.3g", s->op->name,
             s->c.text, w.at, what, value, vkt_side_get(v, w.at), w.allowed);
 }
 

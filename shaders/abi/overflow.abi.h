@@ -1,4 +1,2 @@
-/* overflow.abi.h - one window of the gradient arena. */
-VKT_PUSH(vkt_overflow_push, VKT_U32(n4))
-#define OVERFLOW_GRAD 0 /* vec4 */
-#define OVERFLOW_STEP 1 /* u32 (STEP_WORDS) */
+/* overflow.abi.h - one window of the gradients; bindings and specialisation ids are those of update.abi.h. */
+VKT_PUSH(vkt_overflow_push, VKT_U32(n4) VKT_U32(block))

@@ -3,25 +3,36 @@
 
 /* Step state (VKT_ROLE_STEP): written on the device by step_advance at the start of each run, read by everybody. */
 #define STEP_RUN   0   /* this program's run number, from 0 */
-#define STEP_T     1   /* the optimizer's step, from 1; in a program without update: completed steps */
+#define STEP_T     1   /* the optimizer's step, from 1; completed steps in a run without update */
 #define STEP_ROWS  2   /* real rows of the batch */
 #define STEP_FIRST 3   /* where the batch starts in the row order */
 #define STEP_KEY0  4   /* Philox key: the seed */
 #define STEP_KEY1  5
 #define STEP_LR    6   /* f32 */
-#define STEP_C1    7   /* f32: 1 - beta1^t, exact to the last bit for any t */
+#define STEP_C1    7   /* f32: 1 - beta1^t, exact to the last bit for any t; NAdam: 1 - u_1 .. u_t */
 #define STEP_C2    8   /* f32: 1 - beta2^t */
 #define STEP_NEXT  9   /* number of the next run; zero in a new buffer */
-#define STEP_FOUND 10  /* not 0: this run's gradients are not all finite */
+#define STEP_HOLD  10  /* not 0: no update in this run */
+#define HOLD_MICRO 1u  /* ... more micro-batches are to come before it */
+#define HOLD_FOUND 2u  /* ... the gradients are not all finite */
 #define STEP_SKIPPED 11 /* steps that were skipped for that so far */
-#define STEP_Q1    12  /* where the loss is scaled: beta1^t and beta2^t of this run, which the clock takes over if all is well */
-#define STEP_Q2    14
+#define STEP_Q1    12  /* CLOCK_Q1, Q2 and Q3 of this run; where the loss is scaled, the clock takes them over if all is well */
+#define STEP_Q_WORDS 6
+#define STEP_DRAW  18  /* what random numbers are drawn by: counts runs with update, micro-batches too; without micro-batches it is t */
+#define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
+#define STEP_WEIGHT 20 /* f32: what this micro-batch's gradients count: its rows, or 1 where rows are not told */
+#define STEP_FACTOR 21 /* f32: what gradients are multiplied by: over loss scale and weights; clip_norm.comp lowers it */
+#define STEP_NORM  22  /* f32: norm of the gradients before they were clipped; 0 where nobody asked */
+#define STEP_U_NEXT 23 /* f32: NAdam's u_(t+1), 1 - u_t and 1 - u_1 .. u_(t+1) */
+#define STEP_U_REST 24
+#define STEP_C_NEXT 25
 #define STEP_SCALE 64  /* f32: what the loss, and with it every gradient, is multiplied by. Bound as a scalar: 256 bytes in */
 #define STEP_WORDS 68
 
 /* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. */
 #define RING_SLOTS 8
-#define RING_ROWS  0
+#define RING_ROWS  0 /* ROWS_UNTOLD: the whole batch, whatever that is */
+#define ROWS_UNTOLD 0xffffffffu
 #define RING_FIRST 1
 #define RING_LR    2
 #define RING_WORDS 4
@@ -33,15 +44,19 @@
 #define METRIC_T       3
 #define METRIC_SCALE   4 /* f32 */
 #define METRIC_SKIPPED 5
-#define METRIC_WORDS   6
+#define METRIC_NORM    6 /* f32 */
+#define METRIC_WORDS   7
 
-/* The store's clock (VKT_ROLE_CLOCK). Powers of beta are 0.64 fixed point, low word first: exact on every device. */
+/* The store's clock (VKT_ROLE_CLOCK). Powers and products are 0.64 fixed point, low word first: exact on every device. */
 #define CLOCK_T    0
 #define CLOCK_KEY0 1
 #define CLOCK_KEY1 2
-#define CLOCK_Q1   4  /* beta1^t, two words; 2^64 - 1 stands for 1 at t = 0 */
-#define CLOCK_Q2   6
-#define CLOCK_SCALE   8  /* f32, a power of two: see loss_scale.comp */
-#define CLOCK_GOOD    9  /* steps since the scale changed or a step was skipped */
-#define CLOCK_SKIPPED 10 /* steps, in all */
+#define CLOCK_Q1   4  /* beta1^t, two words; 2^64 - 1 stands for 1 at t = 0. NAdam: the product u_1 .. u_t */
+#define CLOCK_Q2   6  /* beta2^t */
+#define CLOCK_Q3   8  /* NAdam: 0.96^(momentum_decay t) */
+#define CLOCK_MICRO 10 /* micro-batches that the sum of gradients has of the step to come, and their weights */
+#define CLOCK_ROWS 11
+#define CLOCK_SCALE   12 /* f32, a power of two: see loss_scale.comp */
+#define CLOCK_GOOD    13 /* steps since the scale changed or a step was skipped */
+#define CLOCK_SKIPPED 14 /* steps, in all */
 #define CLOCK_WORDS 16

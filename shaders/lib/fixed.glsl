@@ -16,18 +16,31 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     return uvec2(sum, h11 + c2 + c3 + c4);
 }
 
+// 1 - q for q in (0,1), exactly.
+uvec2 fixed_negate(uvec2 q)
+{
+    const uint low = ~q.x + 1u;
+    return uvec2(low, ~q.y + (low == 0u ? 1u : 0u));
+}
+
 // 1 - q rounded to the nearest float, ties to even, by integers alone: no rounding mode of the device takes part.
 float fixed_complement(uvec2 q)
 {
     if (q == uvec2(0xffffffffu)) return 0.0;
     if (q == uvec2(0u)) return 1.0;
-    const uint low = ~q.x + 1u, high = ~q.y + (low == 0u ? 1u : 0u);
-    const int top = high != 0u ? 32 + findMSB(high) : findMSB(low); // 1 - q = 2^(top - 64) * 1.xxx
-    const int left = 63 - top;                                      // shift that brings the leading one to bit 63
-    uvec2 m = uvec2(low, high);
-    if (left >= 32) m = uvec2(0u, low << (left - 32));
-    else if (left > 0) m = uvec2(low << left, (high << left) | (low >> (32 - left)));
+    uvec2 m = fixed_negate(q);
+    const int top = m.y != 0u ? 32 + findMSB(m.y) : findMSB(m.x); // 1 - q = 2^(top - 64) * 1.xxx
+    const int left = 63 - top;                                    // shift that brings the leading one to bit 63
+    if (left >= 32) m = uvec2(0u, m.x << (left - 32));
+    else if (left > 0) m = uvec2(m.x << left, (m.y << left) | (m.x >> (32 - left)));
     const uint keep = m.y >> 8, rest = m.y & 0xffu;                 // 24 bits stay; 8 + 32 bits decide
     const bool up = rest > 0x80u || (rest == 0x80u && (m.x != 0u || (keep & 1u) != 0u));
     return uintBitsToFloat((uint(top + 63 - 1) << 23) + keep + (up ? 1u : 0u)); // keep's leading one adds 1 to the exponent
+}
+
+// NAdam's momentum b (1 - p / 2).
+uvec2 fixed_momentum(uvec2 b, uvec2 p)
+{
+    const uvec2 half_p = uvec2(p.x >> 1 | p.y << 31, p.y >> 1);
+    return half_p == uvec2(0u) ? b : fixed_mul(fixed_negate(half_p), b);
 }

@@ -156,7 +156,30 @@ def table():
     t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
     t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
     t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
+    for op, attr in (("leaky_relu", dict(slope=0.125)), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
+                     ("silu", {}), ("sigmoid", {}), ("tanh", {}), ("softplus", dict(beta=2.0, threshold=5.0)),
+                     ("hardswish", {}), ("exp", {}), ("log", {}), ("sqrt", {}), ("abs", {}),
+                     ("clamp", dict(min=-0.5, max=1.0)), ("scale", dict(factor=-2.5, shift=0.75))):
+        t[op] = (op, dict(attr, scale=4) if op in ("softplus", "hardswish") else attr, (3, 7, 5))
+    for op in ("sub", "div", "minimum", "maximum", "pow"):
+        t[op + "_same"] = (op, {}, (3, 4, 5), (3, 4, 5))
+        t[op + "_channel"] = (op, {}, (2, 3, 4, 5), (3, 1, 1))
+        t[op + "_both_ways"] = (op, {}, (4, 1, 3), (2, 1, 5, 1))
+    t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
+    t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
+    t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
     return t
+
+
+ACTIVATIONS = {
+    "leaky_relu": lambda x, a: F.leaky_relu(x, a["slope"]),
+    "elu": lambda x, a: F.elu(x, a["alpha"]),
+    "gelu_tanh": lambda x, a: F.gelu(x, approximate="tanh"),
+    "softplus": lambda x, a: F.softplus(x, a["beta"], a["threshold"]),
+    "clamp": lambda x, a: torch.clamp(x, a["min"], a["max"]),
+    "scale": lambda x, a: x * a["factor"] + a["shift"],
+    **{op: lambda x, a, op=op: getattr(F, op)(x) for op in ("gelu", "silu", "hardswish")},
+}
 
 
 LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "nll_loss")
@@ -235,7 +258,15 @@ def evaluate(op, a, x):
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     if op in LOSSES:
         return loss(op, {k: v for k, v in a.items() if k != "rows"}, [v if k == 2 else v[:a["rows"]] for k, v in enumerate(x)])
-    return getattr(F if op in ("linear", "relu") else torch, op)(*x)  # add, mul, sum, mean
+    if op in ACTIVATIONS:
+        return ACTIVATIONS[op](x[0], a)
+    if op == "where":
+        return torch.where(x[0] != 0, x[1], x[2])
+    return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
+
+
+def is_mask(op, k):
+    return (op, k) == ("where", 0)
 
 
 def draw(rng, op, attr, k, shape, first_shape):
@@ -248,7 +279,11 @@ def draw(rng, op, attr, k, shape, first_shape):
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
-    if op == "relu":
+    if is_mask(op, k):
+        x = (x > 0).astype(np.float32)
+    if op in ("log", "sqrt") or op == "pow" and k == 0 or op == "div" and k == 1:
+        x = np.abs(x) + np.float32(0.25)
+    if op in ("relu", "abs"):
         x.flat[::5] = 0  # the gradient at 0 is 0
     return x
 
@@ -259,7 +294,7 @@ def record(rng, name, case, tensors):
     for k, shape in enumerate(shapes):
         inputs.append(None if shape is None else torch.from_numpy(draw(rng, op, attr, k, shape, shapes[0])).double())
         has_gradient.append(shape is not None and (k == 0 or op not in LABELS + LOSSES or k == 1 and op in EVEN)
-                            and not (k == 0 and "bound" in attr))
+                            and not (k == 0 and "bound" in attr) and not is_mask(op, k))
         if has_gradient[k]:
             inputs[k].requires_grad_()
     out = evaluate(op, attr, inputs)

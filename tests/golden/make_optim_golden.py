@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Records optim.safetensors: 12 updates of 37 parameters by each optimizer, in float64. Format: README.md.
+"""Records optim.safetensors: 20 runs of three parameters (1, 5 and 31 elements) under each optimizer, in float64. Format:
+README.md.
 
-SGD and Adam are torch.optim run on float64 tensors; the keras form of Adam is its formula (Keras documentation of Adam:
-eps is added to the unscaled sqrt(v)). Inputs, and the numbers that a vkt_optimizer holds as floats, are float32 values, so
-that a float32 engine starts from the same ones.
+What PyTorch has is torch.optim and torch.nn.utils run on float64 tensors. NAdam is its documented formula: torch 1.13's own
+multiplies by u_t twice in the product up to t + 1. Keras' forms are those of Keras' documentation and source. Inputs, and the
+numbers that a vkt_optimizer holds as floats, are float32 values, so that a float32 engine starts from the same ones.
 """
 import json
 import os
@@ -13,7 +14,11 @@ import torch
 
 import safetensors_file
 
-STEPS, N = 12, 37
+RUNS, SIZES = 20, (1, 5, 31)
+N = sum(SIZES)
+DECAY_LAST = [[1, 0], [1, 0], [1, 0.1]]  # by parameter: factor of the learning rate (-1: frozen), weight decay
+MIXED = [[0.5, 0.3], None, [2, 0.05]]    # None: the optimizer's own
+FROZEN = [None, [-1, 0], None]
 CASES = {
     "sgd": dict(kind="sgd", lr=0.1),
     "sgd_decay": dict(kind="sgd", lr=0.1, weight_decay=0.01),
@@ -22,76 +27,177 @@ CASES = {
     "sgd_nesterov": dict(kind="sgd", lr=0.05, momentum=0.8, nesterov=True),
     "sgd_nesterov_decay": dict(kind="sgd", lr=0.05, momentum=0.8, nesterov=True, weight_decay=0.02),
     "sgd_all_schedule": dict(kind="sgd", lr=0.05, momentum=0.9, dampening=0.1, weight_decay=0.01, schedule=True),
+    "sgd_keras": dict(kind="sgd", lr=0.05, keras=True, momentum=0.9, schedule=True),
+    "sgd_keras_nesterov": dict(kind="sgd", lr=0.05, keras=True, momentum=0.9, nesterov=True, schedule=True),
     "adam": dict(kind="adam", lr=0.01),
     "adam_decay": dict(kind="adam", lr=0.01, weight_decay=0.1),
     "adam_betas_eps": dict(kind="adam", lr=0.01, beta1=0.8, beta2=0.95, eps=1e-3),
     "adam_schedule": dict(kind="adam", lr=0.01, schedule=True),
-    "adam_keras": dict(kind="adam", lr=0.01, keras=True, eps=1e-7),
+    "adam_keras": dict(kind="adam", lr=0.01, keras=True),
     "adam_keras_betas_eps": dict(kind="adam", lr=0.01, keras=True, beta1=0.8, beta2=0.95, eps=1e-3),
-    "adam_keras_schedule": dict(kind="adam", lr=0.01, keras=True, eps=1e-7, schedule=True),
+    "adam_keras_schedule": dict(kind="adam", lr=0.01, keras=True, schedule=True),
+    "adamw": dict(kind="adamw", lr=0.01),
+    "adamw_decay_schedule": dict(kind="adamw", lr=0.01, weight_decay=0.3, schedule=True),
+    "adamw_keras": dict(kind="adamw", lr=0.01, keras=True),
+    "nadam": dict(kind="nadam", lr=0.01),
+    "nadam_decay_schedule": dict(kind="nadam", lr=0.01, weight_decay=0.1, beta1=0.8, momentum_decay=0.02, schedule=True),
+    "nadam_keras3": dict(kind="nadam", lr=0.01, keras=True),
+    "nadam_tf_keras": dict(kind="nadam", lr=0.01, keras=True, momentum_decay=0.004),
+    "rmsprop": dict(kind="rmsprop", lr=0.01),
+    "rmsprop_momentum_decay": dict(kind="rmsprop", lr=0.01, momentum=0.9, weight_decay=0.1, schedule=True),
+    "rmsprop_centered": dict(kind="rmsprop", lr=0.01, centered=True, alpha=0.9, eps=1e-3),
+    "rmsprop_centered_momentum": dict(kind="rmsprop", lr=0.01, centered=True, momentum=0.5, eps=1e-3),
+    "rmsprop_keras": dict(kind="rmsprop", lr=0.01, keras=True),
+    "rmsprop_keras_all": dict(kind="rmsprop", lr=0.01, keras=True, centered=True, momentum=0.9, eps=1e-3, schedule=True),
+    "adagrad": dict(kind="adagrad", lr=0.1),
+    "adagrad_all": dict(kind="adagrad", lr=0.1, lr_decay=0.1, weight_decay=0.1, initial_accumulator=0.5, eps=1e-3),
+    "adagrad_keras": dict(kind="adagrad", lr=0.1, keras=True),
+    "groups_sgd": dict(kind="sgd", lr=0.05, momentum=0.9, weight_decay=0.02, groups=MIXED),
+    "groups_adamw": dict(kind="adamw", lr=0.01, groups=DECAY_LAST),
+    "groups_rmsprop": dict(kind="rmsprop", lr=0.01, groups=MIXED, schedule=True),
+    "frozen_adam": dict(kind="adam", lr=0.01, weight_decay=0.1, groups=FROZEN),
+    "clip_norm_sgd": dict(kind="sgd", lr=0.05, momentum=0.9, clip_norm=3),
+    "clip_norm_adam_groups": dict(kind="adam", lr=0.01, weight_decay=0.1, clip_norm=5, groups=MIXED),
+    "clip_norm_frozen": dict(kind="sgd", lr=0.05, clip_norm=4, groups=FROZEN),
+    "clip_value_sgd": dict(kind="sgd", lr=0.05, weight_decay=0.1, clip_value=0.5),
+    "micro_sgd": dict(kind="sgd", lr=0.05, momentum=0.9, micro_batches=3),
+    "micro_nadam_clip": dict(kind="nadam", lr=0.01, micro_batches=4, clip_norm=3, schedule=True),
+    "micro_adamw_groups": dict(kind="adamw", lr=0.01, micro_batches=2, groups=MIXED),
 }
 
-
+FLOATS = ("momentum", "dampening", "weight_decay", "eps", "lr_decay", "initial_accumulator", "clip_norm", "clip_value")
 for case in CASES.values():
-    for key in ("momentum", "dampening", "weight_decay", "eps"):
+    for key in FLOATS:
         if key in case:
             case[key] = float(np.float32(case[key]))
+    if "groups" in case:
+        case["groups"] = [g and [float(np.float32(x)) for x in g] for g in case["groups"]]
 
 
 def gradients(rng):
-    """(STEPS, N), from 1e-9 (below eps) to 10; element 0 is always 0, element 1 from step 6 on."""
-    g = rng.standard_normal((STEPS, N)) * 10.0 ** np.linspace(-9, 1, N)
+    """(RUNS, N), from 1e-9 (below eps) to 10; element 0 is always 0, element 1 from run 6 on."""
+    g = rng.standard_normal((RUNS, N)) * 10.0 ** np.linspace(-9, 1, N)
     g[:, 0] = 0
     g[6:, 1] = 0
     return g.astype(np.float32)
 
 
 def learning_rates(case):
-    """Constant, or tenfold lower from step 5 and tripled from step 9, as the step state of a float32 engine holds them."""
-    lr = np.full(STEPS, case["lr"])
+    """Constant, or tenfold lower from run 5 and tripled from run 9, as the step state of a float32 engine holds them."""
+    lr = np.full(RUNS, case["lr"])
     if case.get("schedule"):
         lr[4:] /= 10
         lr[8:] *= 3
     return lr.astype(np.float32)
 
 
-def torch_run(case, p0, grads, lrs):
-    p = torch.nn.Parameter(torch.from_numpy(p0.copy()))
-    if case["kind"] == "sgd":
-        keys = ("momentum", "dampening", "nesterov", "weight_decay")
-        opt = torch.optim.SGD([p], lr=case["lr"], **{k: case[k] for k in keys if k in case})
-    else:
-        opt = torch.optim.Adam([p], lr=case["lr"], betas=(case.get("beta1", 0.9), case.get("beta2", 0.999)),
-                               eps=case.get("eps", 1e-8), weight_decay=case.get("weight_decay", 0))
-    out = []
-    for g, lr in zip(grads, lrs):
-        opt.param_groups[0]["lr"] = float(lr)
-        p.grad = torch.from_numpy(g.copy())
-        opt.step()
-        out.append(p.detach().numpy().copy())
-    return np.stack(out)
+class KerasLike:
+    """What PyTorch 1.13 has not, with the interface of torch.optim as far as it is needed here."""
+
+    def __init__(self, groups, case):
+        self.param_groups, self.case, self.t, self.state, self.product = groups, case, 0, {}, 1.0
+        self.u = lambda t: self.beta1 * (1 - 0.5 * 0.96 ** (self.momentum_decay * t))
+        keras = case.get("keras", False)
+        self.beta1, self.beta2 = case.get("beta1", 0.9), case.get("beta2", 0.999)
+        self.momentum_decay = case.get("momentum_decay", 1 if keras else 0.004)
+        self.eps = case.get("eps", float(np.float32(1e-7 if keras else 1e-8)))
+
+    def step(self):
+        self.t += 1
+        self.product *= self.u(self.t)
+        for group in self.param_groups:
+            for p in group["params"]:
+                with torch.no_grad():
+                    getattr(self, self.case["kind"])(p, p.grad, group, self.state.setdefault(p, {}))
+
+    def moments(self, g, state, beta1, beta2):
+        m, v = state.get("m", torch.zeros_like(g)), state.get("v", torch.zeros_like(g))
+        state["m"], state["v"] = m + (1 - beta1) * (g - m), v + (1 - beta2) * (g * g - v)
+        return state["m"], state["v"]
+
+    def sgd(self, p, g, group, state):
+        momentum = self.case["momentum"]
+        state["buf"] = momentum * state.get("buf", 0) + group["lr"] * g
+        p -= group["lr"] * g + momentum * state["buf"] if self.case.get("nesterov") else state["buf"]
+
+    def adam(self, p, g, group, state):
+        m, v = self.moments(g, state, self.beta1, self.beta2)
+        scale = np.sqrt(1 - self.beta2**self.t) / (1 - self.beta1**self.t)
+        p -= group["lr"] * scale * m / (torch.sqrt(v) + self.eps)
+
+    def adamw(self, p, g, group, state):
+        p -= group["lr"] * group["weight_decay"] * p
+        self.adam(p, g, group, state)
+
+    def nadam(self, p, g, group, state):
+        g = g + group["weight_decay"] * p
+        m, v = self.moments(g, state, self.beta1, self.beta2)
+        u, after = self.u(self.t), self.u(self.t + 1)
+        ahead = after * m / (1 - self.product * after) + (1 - u) * g / (1 - self.product)
+        p -= group["lr"] * ahead / (torch.sqrt(v / (1 - self.beta2**self.t)) + self.eps)
+
+    def rmsprop(self, p, g, group, state):
+        rho = self.case.get("alpha", 0.9)
+        a, v = self.moments(g, state, rho, rho)
+        spread = v - a * a if self.case.get("centered") else v
+        state["buf"] = self.case.get("momentum", 0) * state.get("buf", 0) + group["lr"] * g / torch.sqrt(spread + self.eps)
+        p -= state["buf"]
+
+    def adagrad(self, p, g, group, state):
+        start = torch.full_like(g, float(np.float32(0.1)))
+        state["sum"] = state.get("sum", start) + g * g
+        p -= group["lr"] * g / torch.sqrt(state["sum"] + self.eps)
 
 
-def keras_run(case, p0, grads, lrs):
-    b1, b2, p = case.get("beta1", 0.9), case.get("beta2", 0.999), p0.copy()
-    m, v, out = np.zeros_like(p), np.zeros_like(p), []
-    for t, (g, lr) in enumerate(zip(grads, lrs), start=1):
-        m += (1 - b1) * (g - m)
-        v += (1 - b2) * (g * g - v)
-        p = p - lr * np.sqrt(1 - b2**t) / (1 - b1**t) * m / (np.sqrt(v) + case["eps"])
-        out.append(p)
+def torch_optimizer(case, groups):
+    pick = lambda **names: {k: case[v] for k, v in names.items() if v in case}
+    adam = dict(betas=(case.get("beta1", 0.9), case.get("beta2", 0.999)), **pick(eps="eps"))
+    make = {
+        "sgd": lambda: torch.optim.SGD(groups, case["lr"], **pick(momentum="momentum", dampening="dampening", nesterov="nesterov")),
+        "adam": lambda: torch.optim.Adam(groups, **adam),
+        "adamw": lambda: torch.optim.AdamW(groups, **adam),
+        "rmsprop": lambda: torch.optim.RMSprop(groups, **pick(alpha="alpha", eps="eps", momentum="momentum", centered="centered")),
+        "adagrad": lambda: torch.optim.Adagrad(
+            groups, **pick(lr_decay="lr_decay", initial_accumulator_value="initial_accumulator", eps="eps")),
+    }
+    return make[case["kind"]]()
+
+
+def run(case, p0, grads, lrs, rows):
+    usual = case.get("weight_decay", {"adamw": 0.004 if case.get("keras") else 0.01}.get(case["kind"], 0))
+    usual = float(np.float32(usual))
+    params = [torch.nn.Parameter(p.clone()) for p in torch.split(torch.from_numpy(p0), SIZES)]
+    rules = [rule or [1, usual] for rule in case.get("groups", [None] * len(SIZES))]
+    free = [(p, f, wd) for p, (f, wd) in zip(params, rules) if f >= 0]
+    groups = [dict(params=[p], lr=case["lr"], weight_decay=wd) for p, f, wd in free]
+    own = case.get("keras") or case["kind"] == "nadam"
+    opt, k, out = (KerasLike(groups, case) if own else torch_optimizer(case, groups)), case.get("micro_batches", 1), []
+    for i in range(RUNS):
+        if i % k == k - 1:
+            part = slice(i - k + 1, i + 1)
+            g = torch.from_numpy((grads[part] * (rows[part] / rows[part].sum())[:, None]).sum(0) if k > 1 else grads[i].copy())
+            for p, piece in zip(params, torch.split(g, SIZES)):
+                p.grad = piece.clone()
+            if "clip_norm" in case:
+                torch.nn.utils.clip_grad_norm_([p for p, _, _ in free], case["clip_norm"])
+            if "clip_value" in case:
+                torch.nn.utils.clip_grad_value_([p for p, _, _ in free], case["clip_value"])
+            for group, (_, factor, _) in zip(opt.param_groups, free):
+                group["lr"] = float(lrs[i]) * factor
+            opt.step()
+        out.append(torch.cat([p.detach() for p in params]).numpy().copy())
     return np.stack(out)
 
 
 def main():
     rng = np.random.Generator(np.random.PCG64(37))
     p0, grads = rng.standard_normal(N).astype(np.float32), gradients(rng)
-    tensors, metadata = {"p0": p0, "gradients": grads}, {"cases": " ".join(CASES)}
+    rows = rng.integers(1, 40, RUNS).astype(np.float32)
+    tensors, metadata = {"p0": p0, "gradients": grads, "rows": rows}, {"cases": " ".join(CASES)}
     for name, case in CASES.items():
         lrs = learning_rates(case)
         tensors[name + "/lr"] = lrs
-        run = keras_run if case.get("keras") else torch_run
-        tensors[name + "/p"] = run(case, *(x.astype(np.float64) for x in (p0, grads, lrs)))
+        tensors[name + "/p"] = run(case, *(x.astype(np.float64) for x in (p0, grads, lrs, rows)))
         metadata[name] = json.dumps({k: v for k, v in case.items() if k not in ("lr", "schedule")})
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optim.safetensors")
     print(path, safetensors_file.write(path, tensors, metadata), "bytes,", len(CASES), "cases")

@@ -117,8 +117,8 @@ static void level_2_tells_the_time_of_each_kernel(void **state)
     run_three_times(ctx);
     end(ctx);
     must_be_said("ms of GPU time a run, over 3 runs");
-    must_be_said(" RELU x 1");
-    must_be_said(" ADD x 1");
+    must_be_said(" UNARY x 1");
+    must_be_said(" BINARY x 1");
     double all, one, sum = 0;
     const char *line = strstr(said, "sums: ");
     for (; line && sscanf(line, "sums: %lf ms of GPU", &all) != 1; line = strstr(line + 1, "sums: ")) continue;

@@ -231,6 +231,17 @@ static void other_element_types_are_refused(void **state)
     X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \
     X(ids_batch, VKT_E_ARG, "batch", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 0, 5, false)) \
     X(report_loss, VKT_E_SHAPE, "report", vkt_report(g, F(1, 2), NONE)) \
+    X(unary_type, VKT_E_DTYPE, "gelu: want f32, got u32", vkt_gelu(g, U(1, 3))) \
+    X(clamp_nan, VKT_E_ARG, "bounds", vkt_clamp(g, F(1, 3), 0, NAN)) \
+    X(softplus_beta, VKT_E_ARG, "beta", vkt_softplus(g, F(1, 3), 0, 20)) \
+    X(sub_shapes, VKT_E_SHAPE, "(2) and (3)", vkt_sub(g, F(1, 2), F(1, 3))) \
+    X(pow_type, VKT_E_DTYPE, "f32 and u32", vkt_pow(g, F(1, 3), U(1, 3))) \
+    X(prelu_weight, VKT_E_SHAPE, "want a weight", vkt_prelu(g, F(3, 2, 5, 4), F(1, 4))) \
+    X(prelu_weight_rank, VKT_E_SHAPE, "want a weight", vkt_prelu(g, F(2, 3, 3), F(2, 3, 1))) \
+    X(prelu_type, VKT_E_DTYPE, "prelu", vkt_prelu(g, F(2, 3, 5), U(1, 5))) \
+    X(where_type, VKT_E_DTYPE, "u32", vkt_where(g, F(1, 3), F(1, 3), F(1, 3))) \
+    X(where_shapes, VKT_E_SHAPE, "broadcast", vkt_where(g, U(1, 2), F(1, 3), F(1, 3))) \
+    X(masked_fill_shape, VKT_E_SHAPE, "mask", vkt_masked_fill(g, F(1, 3), U(2, 2, 3), 0)) \
     X(input_shape, VKT_E_SHAPE, "dimensions", vkt_relu(g, F(2, 3, 0))) \
     X(input_size, VKT_E_SHAPE, "2^63", vkt_relu(g, F(4, 65536, 65536, 65536, 65536))) \
     X(param_name_twice, VKT_E_ARG, "taken", (vkt_param(g, "w", S(1, 2)), vkt_param(g, "w", S(1, 2)))) \

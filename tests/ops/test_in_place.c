@@ -41,7 +41,7 @@ static aliased build(const vkt_op *op, const vkt_case *c, uint32_t k)
     vkt_tensor in[VKT_MAX_IN];
     assert_int_equal(vkt_graph_create(&h, &a.g), VKT_OK);
     for (uint32_t i = 0; i < c->n_in; i++) {
-        a.in[i] = vkt_input(a.g, "x", VKT_F32, c->in[i].layout, c->in[i].shape);
+        a.in[i] = vkt_input(a.g, "x", c->in[i].dtype, c->in[i].layout, c->in[i].shape);
         in[i] = i == k ? vkt_expand(a.g, a.in[i], c->in[i].shape, c->in[i].layout) : a.in[i];
     }
     a.out = vkt_apply(a.g, op, in, c->n_in, op->attr_bytes ? c->attr : NULL, NULL);
@@ -55,8 +55,8 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x);
-        for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_uniform(&r, -2, 2);
+        float *x = test_malloc(elements * sizeof *x); /* a condition's zeros are words too */
+        for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);
     }

@@ -161,8 +161,8 @@ static void a_constant_gradient_moves_adam_by_lr(void **state)
     (void)state;
     const vkt_optimizer o = { .kind = VKT_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-20f };
     const double g[] = { 1e-3, -250 };
-    double p[] = { 1, 2 }, m[2] = { 0 }, v[2] = { 0 };
-    for (uint64_t t = 1; t <= 100; t++) vkt_ref_adam(&o, 0.01, t, 2, p, g, m, v);
+    double p[] = { 1, 2 }, m[2] = { 0 }, v[2] = { 0 }, *const moments[3] = { m, v, NULL };
+    for (uint64_t t = 1; t <= 100; t++) vkt_ref_update(&o, 0.01, t, 2, p, g, moments, NULL);
     assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
 }
 
@@ -175,7 +175,7 @@ static void momentum_is_a_geometric_series(void **state)
         const vkt_optimizer o = { .momentum = 0.5f, .nesterov = nesterov };
         double p[] = { 0 }, buf[] = { 99 }, want = 0, speed = 0;
         for (uint64_t t = 1; t <= 20; t++) {
-            vkt_ref_sgd(&o, 0.125, t, 1, p, g, buf);
+            vkt_ref_update(&o, 0.125, t, 1, p, g, (double *const[3]){ buf, NULL, NULL }, NULL);
             speed = 0.5 * speed + 1;
             want -= 0.125 * (nesterov ? 1 + 0.5 * speed : speed);
         }

@@ -18,7 +18,7 @@ typedef struct trainer {
     vkt_tensor x;
 } trainer;
 
-static trainer trainer_make(double beta1, double beta2)
+static trainer trainer_make(vkt_optimizer_kind kind, double beta1, double beta2)
 {
     const vkt_host h = vkt_test_host();
     trainer t;
@@ -26,7 +26,7 @@ static trainer trainer_make(double beta1, double beta2)
     t.x = vkt_input(t.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(8));
     const vkt_tensor loss = vkt_sum(t.g, vkt_mul(t.g, vkt_param(t.g, "p", vkt_shape1(8)), t.x));
     assert_int_equal(vkt_backward(t.g, loss), VKT_OK);
-    const vkt_optimizer adam = { .kind = VKT_ADAM, .beta1 = beta1, .beta2 = beta2 };
+    const vkt_optimizer adam = { .kind = kind, .beta1 = beta1, .beta2 = beta2 };
     assert_int_equal(vkt_update(t.g, &adam), VKT_OK);
     vkt_report(t.g, loss, (vkt_tensor){ 0 });
     assert_int_equal(vkt_store_create(harness_ctx, t.g, &t.store), VKT_OK);
@@ -80,7 +80,7 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     static const double betas[][2] = { { 0.9, 0.999 }, { 0.5, 0.9999 }, { 0.99999, 0.25 } };
     static const uint64_t starts[] = { 0, 5, 1000, 123456 };
     for (size_t b = 0; b < VKT_COUNT(betas); b++) {
-        trainer tr = trainer_make(betas[b][0], betas[b][1]);
+        trainer tr = trainer_make(VKT_ADAM, betas[b][0], betas[b][1]);
         uint32_t run = 0;
         for (size_t s = 0; s < VKT_COUNT(starts); s++) {
             const uint64_t seed = 0x9e3779b97f4a7c15u * (s + 1);
@@ -96,11 +96,38 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
+/* NAdam's coefficients are the host's fractions too, step by step and after the clock was set. */
+static void the_device_keeps_nadams_product_to_the_bit(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const uint64_t starts[] = { 0, 7, 150, 100000 };
+    trainer tr = trainer_make(VKT_NADAM, 0.9, 0.999);
+    const vkt_clock_rates by = tr.store->rates;
+    for (size_t s = 0; s < VKT_COUNT(starts); s++) {
+        uint32_t clock[CLOCK_WORDS], step[STEP_WORDS];
+        assert_int_equal(vkt_store_set_clock(tr.store, starts[s], 1), VKT_OK);
+        for (int i = 0; i < 12; i++) assert_int_equal(vkt_program_run(tr.p, &(vkt_run){ .lr = 0.1f }, NULL), VKT_OK);
+        assert_int_equal(vkt_readback(harness_ctx, tr.store->clock, 0, clock, sizeof clock), VKT_OK);
+        assert_int_equal(vkt_readback(harness_ctx, tr.p->step, 0, step, sizeof step), VKT_OK);
+        const uint64_t t = starts[s] + 12, product = vkt_fixed_momentum_product(by.beta1, by.decay, t);
+        const uint64_t power = vkt_fixed_pow(by.decay, t), u = vkt_fixed_momentum(by.beta1, power);
+        const uint64_t next = vkt_fixed_momentum(by.beta1, vkt_fixed_mul(power, by.decay));
+        assert_true((clock[CLOCK_Q1] | (uint64_t)clock[CLOCK_Q1 + 1] << 32) == product);
+        assert_true((clock[CLOCK_Q3] | (uint64_t)clock[CLOCK_Q3 + 1] << 32) == power);
+        assert_int_equal(step[STEP_C1], bits_of(vkt_fixed_complement_f32(product)));
+        assert_int_equal(step[STEP_U_REST], bits_of(vkt_fixed_complement_f32(u)));
+        assert_int_equal(step[STEP_U_NEXT], bits_of(vkt_fixed_complement_f32(0 - next)));
+        assert_int_equal(step[STEP_C_NEXT], bits_of(vkt_fixed_complement_f32(vkt_fixed_mul(product, next))));
+    }
+    trainer_free(&tr);
+}
+
 static void metrics_are_those_of_their_run(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    trainer tr = trainer_make(0.9, 0.999);
+    trainer tr = trainer_make(VKT_ADAM, 0.9, 0.999);
     float p[8] = { 0 }, first = 0;
     for (uint32_t run = 0; run < 3 * RING_SLOTS; run++) {
         /* Each step of Adam moves p by lr against a gradient of ones: the loss falls by 8 lr. */
@@ -163,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_device_keeps_the_hosts_clock_to_the_bit),
+        cmocka_unit_test(the_device_keeps_nadams_product_to_the_bit),
         cmocka_unit_test(metrics_are_those_of_their_run),
         cmocka_unit_test(an_optimizer_that_does_not_fit_is_refused),
     };

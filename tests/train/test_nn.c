@@ -172,11 +172,46 @@ static void a_trace_is_json_whatever_the_model_is_called(void **state)
     vkt_free(&r->h, text);
 }
 
+/* Layers without parameters keep the shape; PReLU has one slope, or one a channel, 0.25 at first as torch's. */
+static void activations_are_layers(void **state)
+{
+    (void)state;
+    vkt_tensor (*const plain[])(vkt_builder *, vkt_tensor) = { vkt_nn_relu,     vkt_nn_gelu,    vkt_nn_gelu_tanh,
+                                                               vkt_nn_silu,     vkt_nn_sigmoid, vkt_nn_tanh,
+                                                               vkt_nn_hardswish };
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    char *summary;
+    float slopes[5];
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(2, 5, 3, 4));
+    for (size_t i = 0; i < VKT_COUNT(plain); i++) x = plain[i](b, x);
+    x = vkt_nn_softplus(b, vkt_nn_elu(b, vkt_nn_leaky_relu(b, x, 0.01f), 1), 1, 20);
+    assert_int_equal(vkt_nn_parameters(b), 0);
+    x = vkt_nn_prelu(b, "one", x, false);
+    assert_int_equal(vkt_nn_parameters(b), 1);
+    x = vkt_nn_prelu(b, "each", x, true);
+    assert_int_equal(vkt_nn_parameters(b), 6);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, x), vkt_shape4(2, 5, 3, 4)));
+    vkt_builder_draw(b, 1, 7, slopes);
+    for (int i = 0; i < 5; i++) assert_true(slopes[i] == 0.25f);
+    assert_int_equal(vkt_nn_summary(b, "activations", &summary), VKT_OK);
+    assert_non_null(strstr(summary, "LeakyReLU"));
+    assert_non_null(strstr(summary, "each (PReLU)"));
+    vkt_text_release(&summary);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
         cmocka_unit_test(pools_and_sequences_have_torchs_shapes),
+        cmocka_unit_test(activations_are_layers),
         cmocka_unit_test(an_embedding_starts_normal_with_a_row_of_zeros),
         rig_test(initial_values_want_a_store_of_the_same_shapes),
         rig_test(a_trace_is_json_whatever_the_model_is_called),

@@ -91,6 +91,23 @@ static void complements_round_to_nearest(void **state)
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.9)) == (float)(1 - 0.9));
 }
 
+static void nadams_product_is_close_to_the_truth(void **state)
+{
+    (void)state;
+    static const double decays[] = { 0.004, 0.02, 1 };
+    for (size_t i = 0; i < VKT_COUNT(decays); i++) {
+        const uint64_t b = vkt_fixed_from_double(0.9), r = vkt_fixed_from_double(pow(0.96, decays[i]));
+        long double product = 1;
+        for (uint64_t t = 1; t <= 300; t++) {
+            product *= 0.9L * (1 - 0.5L * powl(0.96L, (long double)decays[i] * (long double)t));
+            const long double got = ldexpl((long double)vkt_fixed_momentum_product(b, r, t), -64);
+            assert_true(fabsl(got - product) <= 1e-14L); /* pow rounds r, and 0.9 is a double */
+        }
+        assert_true(vkt_fixed_momentum_product(b, r, 4000000000u) == 0);
+    }
+    assert_true(vkt_fixed_momentum_product(vkt_fixed_from_double(0.9), 1, 0) == VKT_FIXED_ONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +115,7 @@ int main(void)
         cmocka_unit_test(products_are_the_high_word),
         cmocka_unit_test(powers_are_steps_and_close_to_the_truth),
         cmocka_unit_test(complements_round_to_nearest),
+        cmocka_unit_test(nadams_product_is_close_to_the_truth),
     };
     return cmocka_run_group_tests_name("fixed", tests, NULL, NULL);
 }

@@ -43,11 +43,11 @@ static void validation_lines_are_told_from_other_errors(void **state)
     const vkt_host h = vkt_test_host();
     vkt_test_expect_errors(true);
     vkt_fail(&h, VKT_E_ARG, "batch: want 1 or more, got %d", 0);
-    vkt_log(&h, VKT_LOG_WARN, "validation: only a warning");
+    vkt_say(&h, VKT_LOG_WARN, "validation: only a warning");
     assert_int_equal(vkt_test_errors(), 1);
     assert_int_equal(vkt_test_messages(), 0);
     vkt_test_error_says("got 0");
-    vkt_log(&h, VKT_LOG_ERROR, "validation: planted by this test");
+    vkt_say(&h, VKT_LOG_ERROR, "validation: planted by this test");
     assert_int_equal(vkt_test_messages(), 1);
     assert_false(vkt_test_is_clean());
     assert_true(vkt_test_is_clean()); /* told once */

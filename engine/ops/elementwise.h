@@ -1,0 +1,19 @@
+/* ops/elementwise.h - what the families of elementwise ops share. */
+#ifndef VKT_ELEMENTWISE_H
+#define VKT_ELEMENTWISE_H
+
+#include "ops/ops.h"
+
+/* A kernel of elementwise.comp, its function (functions.abi.h) and the parameters of that. */
+typedef struct vkt_flat {
+    uint16_t kernel;
+    uint32_t function;
+    float p, q;
+} vkt_flat;
+/* Output 0 from all inputs, which have its shape and layout. */
+void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
+/* One output like input 0, which is f32. */
+vkt_result vkt_infer_same(vkt_infer *f);
+vkt_layout vkt_draw_layout(vkt_rng *r);
+
+#endif

@@ -1,0 +1,92 @@
+/* reference/binary.c - functions of two numbers with NumPy's broadcasting, each as its value and the two derivatives;
+ * and where. */
+#include "reference/families.h"
+
+#include <math.h>
+
+typedef double (*map)(double a, double b);
+
+/* What input k has at element i of the output. */
+static double operand(const vkt_ref_call *c, uint32_t k, size_t i)
+{
+    return c->in[k].f[vkt_ref_broadcast(c->out[0].shape, c->in[k].shape, i)];
+}
+
+static void forward(const vkt_ref_call *c, map value)
+{
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (size_t i = 0; i < n; i++) c->out[0].f[i] = value(operand(c, 0, i), operand(c, 1, i));
+}
+
+static void backward(const vkt_ref_call *c, map da, map db)
+{
+    const map slope[] = { da, db };
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (uint32_t k = 0; k < 2; k++)
+        for (size_t i = 0; c->din[k] && i < n; i++)
+            c->din[k][vkt_ref_broadcast(c->out[0].shape, c->in[k].shape, i)] +=
+                c->dout[0][i] * slope[k](operand(c, 0, i), operand(c, 1, i));
+}
+
+/* The op `name`: expressions of a and b. */
+#define MAP(name, value, da, db)                       \
+    static double name##_value(double a, double b)     \
+    {                                                  \
+        return (void)a, (void)b, value;                \
+    }                                                  \
+    static double name##_da(double a, double b)        \
+    {                                                  \
+        return (void)a, (void)b, da;                   \
+    }                                                  \
+    static double name##_db(double a, double b)        \
+    {                                                  \
+        return (void)a, (void)b, db;                   \
+    }                                                  \
+    static void name##_forward(const vkt_ref_call *c)  \
+    {                                                  \
+        forward(c, name##_value);                      \
+    }                                                  \
+    static void name##_backward(const vkt_ref_call *c) \
+    {                                                  \
+        backward(c, name##_da, name##_db);             \
+    }                                                  \
+    const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
+
+/* The part of dy that the first of two goes home with: all where it won, half at a tie. */
+static double share(double won, double lost)
+{
+    return won == lost ? 0.5 : won > lost;
+}
+
+MAP(add, a + b, 1, 1)
+MAP(sub, a - b, 1, -1)
+MAP(mul, a *b, b, a)
+MAP(div, a / b, 1 / b, -a / (b * b))
+MAP(minimum, fmin(a, b), share(b, a), share(a, b))
+MAP(maximum, fmax(a, b), share(a, b), share(b, a))
+MAP(pow, pow(a, b), b == 0 ? 0 : b * pow(a, b - 1), a == 0 && b >= 0 ? 0 : pow(a, b) * log(a))
+MAP(prelu, a > 0 ? a : a * b, a > 0 ? 1 : b, a > 0 ? 0 : a)
+
+/* ---- where ---- */
+
+static bool holds(const vkt_ref_call *c, size_t i)
+{
+    return c->in[0].u[vkt_ref_broadcast(c->out[0].shape, c->in[0].shape, i)] != 0;
+}
+
+static void where_forward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (size_t i = 0; i < n; i++) c->out[0].f[i] = operand(c, holds(c, i) ? 1 : 2, i);
+}
+
+static void where_backward(const vkt_ref_call *c)
+{
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t k = holds(c, i) ? 1 : 2;
+        if (c->din[k]) c->din[k][vkt_ref_broadcast(c->out[0].shape, c->in[k].shape, i)] += c->dout[0][i];
+    }
+}
+
+const vkt_ref_op vkt_ref_where = { "where", 1, where_forward, where_backward };

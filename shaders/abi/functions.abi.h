@@ -1,0 +1,42 @@
+/* functions.abi.h - numbers of the elementwise functions, for the constant that chooses one when a pipeline is made. */
+
+/* y = f(x; p, q), and its gradient f(v, dy; p, q), where v is x, or y with those marked "y": lib/unary.glsl. */
+#define UNARY_RELU       0 /* y */
+#define UNARY_LEAKY_RELU 1 /* p: slope */
+#define UNARY_ABS        2
+#define UNARY_CLAMP      3 /* p, q: bounds */
+#define UNARY_SCALE      4 /* p x + q */
+#define UNARY_HARDSWISH  5
+#define UNARY_SQRT       6 /* y */
+#define UNARY_QUICK      7 /* those below are worth unrolling */
+#define UNARY_EXP        7 /* y */
+#define UNARY_LOG        8
+#define UNARY_SIGMOID    9 /* y */
+#define UNARY_TANH       10 /* y */
+#define UNARY_SILU       11
+#define UNARY_ELU        12 /* p: alpha */
+#define UNARY_SOFTPLUS   13 /* p: beta, q: threshold */
+#define UNARY_GELU       14
+#define UNARY_GELU_TANH  15
+
+/* lib/binary.glsl */
+#define BINARY_ADD      0
+#define BINARY_SUB      1
+#define BINARY_MUL      2
+#define BINARY_DIV      3
+#define BINARY_MINIMUM  4
+#define BINARY_MAXIMUM  5
+#define BINARY_PRELU    6 /* x, w */
+#define BINARY_QUICK    7
+#define BINARY_POW      7
+
+/* lib/binary.glsl: gradients from dy, a, b; da of those that are alike in both operands gives db too, with a and b exchanged */
+#define TERNARY_WHERE      0 /* u32 condition, a, b */
+#define TERNARY_DIV_DB     1
+#define TERNARY_MINIMUM_DA 2
+#define TERNARY_MAXIMUM_DA 3
+#define TERNARY_PRELU_DX   4
+#define TERNARY_PRELU_DW   5
+#define TERNARY_QUICK      6
+#define TERNARY_POW_DA     6
+#define TERNARY_POW_DB     7

@@ -1,0 +1,30 @@
+// accumulate.comp - adds a micro-batch's gradients, weighted with its rows, to the sum that the update divides by all rows:
+//   sum = (first micro-batch of the step ? 0 : sum) + rows g
+// So k micro-batches give what one batch of all their rows would, for a loss that is a mean over rows.
+// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/update.abi.h"
+#include "abi/accumulate.abi.h"
+#include "lib/load.glsl"
+#include "lib/groups.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(ACCUMULATE_SUM, sum);
+VKT_IN4(UPDATE_GRAD, grad);
+layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = ACCUMULATE_SUM_OUT, std430) writeonly buffer SumOut { vec4 sum_out[]; };
+
+void main()
+{
+    const bool first = step[STEP_MICRO] == 1u;
+    const float weight = uintBitsToFloat(step[STEP_WEIGHT]);
+    const uvec2 share = share_of(pc.n4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        if (is_frozen(i)) continue;
+        const vec4 g = weight * LOAD4(grad, i);
+        sum_out[i] = first ? g : LOAD4(sum, i) + g; // what a sum held that was given up, a NaN perhaps, is gone
+    }
+}

@@ -1,0 +1,31 @@
+// adagrad.comp - Adagrad over a window of the parameter arena, in place; what g is, lib/update.glsl says.
+//   s += g g
+//   torch:  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)        keras:  p -= lr g / sqrt(s + eps)
+// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// source: Duchi, Hazan & Singer, JMLR 12 (2011). PyTorch documentation of torch.optim.Adagrad, Keras documentation of Adagrad.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/adagrad.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+#include "lib/update.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(UPDATE_MOMENT1, square);
+layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer SquareOut { vec4 square_out[]; };
+
+void main()
+{
+    if (update_waits()) return;
+    const float lr = step_float(STEP_LR) / (1.0 + float(step[STEP_T] - 1u) * pc.lr_decay);
+    const uvec2 share = share_of(pc.n4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        const Rule rule = rule_of(i);
+        if (rule.frozen) continue;
+        const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
+        const vec4 s = LOAD4(square, i) + g * g;
+        square_out[i] = s;
+        param_out[i] = decayed(p, rule) - lr * rule.factor * g / (pc.keras != 0u ? sqrt(s + pc.eps) : sqrt(s) + pc.eps);
+    }
+}

@@ -1,0 +1,33 @@
+// clip_norm.comp - the norm of all gradients from the parts that grad_norm.comp left, and the factor that keeps it in bounds:
+//   norm = STEP_FACTOR sqrt(sum g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
+// STEP_FACTOR has taken out the loss scale and the weights of micro-batches by then. A norm that is NaN makes all gradients NaN.
+// grid: one work group. Deterministic: the order depends on its number of lanes alone.
+// source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/clip_norm.abi.h"
+layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
+const float HUGE = 3.0948500982134507e26, TINY = 3.2311742677852644e-27, SMALL = 8.271806125530277e-25; // 2^88, 2^-88, 2^-80
+layout(binding = CLIP_NORM_PARTIAL, std430) readonly buffer Partial { vec4 partial[]; };
+layout(binding = CLIP_NORM_STEP, std430) buffer Step { uint step[]; };
+
+void main()
+{
+    if (step[STEP_HOLD] != 0u) return;
+    vec3 sum = vec3(0); // of numbers below 2^-40, times 2^160; of others; of those above 2^40, times 2^-176
+    for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
+    sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
+    if (gl_LocalInvocationID.x != 0u) return;
+    const float factor = uintBitsToFloat(step[STEP_FACTOR]);
+    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: a compiler may not multiply constants first,
+    rest *= sum.z != 0.0 ? TINY : SMALL;                              // whose product is none
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // the factor comes before what may overflow
+                 : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
+    const float clip = pc.max_norm / (norm + 1e-6);
+    step[STEP_NORM] = floatBitsToUint(norm);
+    step[STEP_FACTOR] = floatBitsToUint(clip > 1.0 ? factor : factor * clip);
+}

@@ -1,0 +1,46 @@
+// grad_norm.comp - each work group's part of the sum of squared gradients (frozen parameters left out), for clip_norm.comp.
+// Squares of floats leave the range of floats on both sides, so there are three sums: of numbers below 2^-40, times 2^80; of those
+// from there to 2^40; of larger ones, times 2^-88. No square and no sum of 2^32 of them overflows, or is lost where it counts.
+// Every 32 squares are added up before they join the lane's sum, so that roundings do not pile up in large arenas.
+// grid: each group takes one contiguous range and writes one entry. Deterministic for a given number of groups.
+// source: Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978).
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/update.abi.h"
+#include "abi/grad_norm.abi.h"
+#include "lib/load.glsl"
+#include "lib/groups.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+#include "lib/lanes.glsl"
+VKT_IN4(UPDATE_GRAD, grad);
+layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = GRAD_NORM_PARTIAL, std430) writeonly buffer Partial { vec4 partial[]; };
+const vec4 LEAST = vec4(9.094947017729282e-13), MOST = vec4(1.099511627776e12);
+
+vec3 squares(vec4 g)
+{
+    const bvec4 small = lessThan(abs(g), LEAST), large = greaterThan(abs(g), MOST);
+    const vec4 s = mix(vec4(0), g * 1.2089258196146292e24, small), l = mix(vec4(0), g * 3.2311742677852644e-27, large);
+    const vec4 m = mix(g, vec4(0), equal(uvec4(small) | uvec4(large), uvec4(1))); // a NaN is neither
+    return vec3(dot(s, s), dot(m, m), dot(l, l));
+}
+
+void main()
+{
+    if (step[STEP_HOLD] != 0u) return;
+    const uvec2 share = share_of(pc.n4);
+    const uint lanes = gl_WorkGroupSize.x;
+    vec3 sum = vec3(0);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += 8 * lanes) {
+        vec3 some = vec3(0);
+        for (uint k = i; k < min(i + 8 * lanes, share.y); k += lanes)
+            if (!is_frozen(k)) some += squares(LOAD4(grad, k));
+        sum += some;
+    }
+    sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
+    if (gl_LocalInvocationID.x == 0u) partial[pc.first + gl_WorkGroupID.x] = vec4(sum, 0);
+}

@@ -1,0 +1,37 @@
+// binary.glsl - functions of two operands, and of three: where, and gradients from dy, a and b; by FUNCTION: abi/functions.abi.h.
+// NaN goes where PyTorch sends it: minimum and maximum pass it on from either side, and its gradient to both.
+#include "lib/special.glsl"
+#if OPERANDS == 3
+const bool QUICK = FUNCTION < TERNARY_QUICK;
+#else
+const bool QUICK = FUNCTION < BINARY_QUICK;
+#endif
+
+vec4 binary(vec4 a, vec4 b)
+{
+    switch (FUNCTION) {
+    case BINARY_ADD: return a + b;
+    case BINARY_SUB: return a - b;
+    case BINARY_MUL: return a * b;
+    case BINARY_DIV: return a / b;
+    case BINARY_MINIMUM: return mix(mix(b, a, lessThan(a, b)), a, notEqual(a, a));
+    case BINARY_MAXIMUM: return mix(mix(b, a, greaterThan(a, b)), a, notEqual(a, a));
+    case BINARY_PRELU: return mix(a * b, a, greaterThan(a, vec4(0.0)));
+    default: return pow_any(a, b);
+    }
+}
+
+vec4 ternary(vec4 dy, vec4 a, vec4 b)
+{
+    const vec4 zero = vec4(0.0);
+    switch (FUNCTION) {
+    case TERNARY_WHERE: return mix(b, a, notEqual(floatBitsToUint(dy), uvec4(0)));
+    case TERNARY_DIV_DB: return -dy * (a / b / b);
+    case TERNARY_MINIMUM_DA: return mix(mix(dy, 0.5 * dy, equal(a, b)), zero, greaterThan(a, b));
+    case TERNARY_MAXIMUM_DA: return mix(mix(dy, 0.5 * dy, equal(a, b)), zero, lessThan(a, b));
+    case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
+    case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
+    case TERNARY_POW_DA: return mix(dy * (b * pow_any(a, b - 1.0)), zero, equal(b, zero));
+    default: return mix(dy * (pow_any(a, b) * log_any(a)), zero, both(equal(a, zero), greaterThanEqual(b, zero)));
+    }
+}

@@ -1,0 +1,13 @@
+// groups.glsl - which parameter group a vec4 of the window belongs to; pc has `block`. See abi/update.abi.h.
+layout(constant_id = UPDATE_SPEC_GROUPS) const bool GROUPS = false;
+layout(binding = UPDATE_GROUPS, std430) readonly buffer Groups { vec2 groups[]; };
+
+vec2 group_of(uint i)
+{
+    return groups[pc.block + i / (UPDATE_BLOCK / 4)];
+}
+
+bool is_frozen(uint i)
+{
+    return GROUPS && group_of(i).x < 0.0;
+}

@@ -1,0 +1,121 @@
+// special.glsl - functions of any float, to a few units in the last place, in their tails too. Infinities and NaN as in C.
+// Results below 2^-126 may be flushed, as on any device.
+#include "lib/explog.glsl"
+#define INFINITY4 uintBitsToFloat(uvec4(0x7f800000u))
+#define NAN4 uintBitsToFloat(uvec4(0x7fc00000u))
+
+// The upper 12 bits of x: a product of two such is exact (T. J. Dekker, Numerische Mathematik 18, 1971).
+vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
+
+// y 2^n in two steps, since one factor does not reach over the whole range.
+vec4 times_power(vec4 y, ivec4 n)
+{
+    const ivec4 half_n = n >> 1;
+    return y * uintBitsToFloat(uvec4(half_n + 127) << 23) * uintBitsToFloat(uvec4(n - half_n + 127) << 23);
+}
+
+// x = n ln 2 + r as in exp_1ulp; returns e^r - 1.
+vec4 expm1_reduced(vec4 x, out ivec4 n)
+{
+    const vec4 k = round(x * 1.44269504088896341), r = (x - k * LN2_HIGH) - k * LN2_LOW;
+    n = ivec4(k);
+    const vec4 y = 1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0));
+    return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
+}
+
+// Beyond the bounds the result is 0 or infinite. A comparison, and not clamp(), lets NaN pass.
+vec4 exp_any(vec4 x)
+{
+    x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
+    ivec4 n;
+    const vec4 y = expm1_reduced(x, n);
+    return times_power(1.0 + y, n);
+}
+
+// e^x - 1 for x <= 0: 2^n y + (2^n - 1), of which the second is exact where it counts.
+vec4 expm1_negative(vec4 x)
+{
+    x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
+    ivec4 n;
+    const vec4 y = expm1_reduced(x, n), power = times_power(vec4(1.0), n);
+    return power * y + (power - 1.0);
+}
+
+vec4 log_any(vec4 x)
+{
+    const bvec4 tiny = lessThan(x, vec4(1.17549435e-38));
+    x = mix(x, x * 16777216.0, tiny);
+    vec4 y = log_1ulp(x) - mix(vec4(0.0), vec4(24 * 0.69314718055994531), tiny);
+    y = mix(y, -INFINITY4, equal(x, vec4(0.0)));
+    return mix(y, NAN4, lessThan(x, vec4(0.0)));
+}
+
+// 1 / (1 + e^-x), of e^-|x|, so that neither side loses digits.
+vec4 sigmoid(vec4 x)
+{
+    const vec4 e = exp_any(-abs(x)), r = 1.0 / (1.0 + e);
+    return mix(r, e * r, lessThan(x, vec4(0.0)));
+}
+
+vec4 tanh_any(vec4 x)
+{
+    const vec4 t = expm1_negative(-2.0 * abs(x)), y = -t / (2.0 + t);
+    return mix(y, -y, lessThan(x, vec4(0.0)));
+}
+
+// For t in [0, 20] (or NaN) the part of a normal distribution above t, and its density e^(-t^2/2) / sqrt(2 pi) at t.
+//   The part is e^(-t^2/2) R(t); (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
+//   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc), here a polynomial through Chebyshev nodes, good to 5.3e-9.
+//   erfc(x) = 2 normal_above(sqrt(2) x). What t t is rounded by is put back: at t = 13 it would be 5e-6 of the result.
+vec4 normal_above(vec4 t, out vec4 density)
+{
+    const vec4 v = (t - 2.5) / (t + 2.5);
+    vec4 r = -2.29972606e-4 + v * -6.52969578e-5;
+    r = 1.28341394e-3 + v * (1.26736312e-3 + v * (2.67419945e-6 + v * r));
+    r = 4.60631090e-2 + v * (-8.69975860e-3 + v * (-6.04897811e-3 + v * r));
+    r = 4.94659661e-1 + v * (-9.15874893e-2 + v * (-3.77166617e-2 + v * r));
+    precise const vec4 s = t * t, h = upper_half(t), l = t - h, lost = ((h * h - s) + 2.0 * h * l) + l * l;
+    vec4 e = exp_any(-0.5 * s);
+    e -= e * (0.5 * lost);
+    density = e * 0.398942280401432678;
+    return e * (r / (1.0 + t));
+}
+
+// log |a| as a sum of two floats, for 2^-126 <= |a| < infinity: as log_1ulp, with the quotient s = f / (2 + f) and the terms that
+// follow to twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
+vec4 log_twice(vec4 a, out vec4 low)
+{
+    const bvec4 tiny = lessThan(a, vec4(1.17549435e-38));
+    const uvec4 bits = floatBitsToUint(mix(a, a * 16777216.0, tiny)) - 0x3f3504f3u;
+    const vec4 e = vec4(ivec4(bits) >> 23) - mix(vec4(0.0), vec4(24.0), tiny);
+    const vec4 f = uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0, s = f / (2.0 + f), q = s * s;
+    precise const vec4 s_high = upper_half(s), d_high = upper_half(2.0 + f), d_low = f - (d_high - 2.0);
+    precise const vec4 s_low = ((f - s_high * d_high) - s_high * d_low) / (2.0 + f);
+    const vec4 t = q * (2.0 / 3.0 + q * (0.4 + q * (2.0 / 7.0 + q * (2.0 / 9.0 + q * (2.0 / 11.0)))));
+    precise const vec4 first = e * LN2_HIGH, second = 2.0 * s_high, sum = first + second;
+    precise const vec4 rest = (second - (sum - first)) + (2.0 * s_low + s * t + e * LN2_LOW), high = sum + rest;
+    low = rest - (high - sum);
+    return high;
+}
+
+bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
+
+// a^b as C's pow: e^(b log |a|), the exponent again in two floats, so that the error does not grow with it.
+vec4 pow_any(vec4 a, vec4 b)
+{
+    const vec4 x = abs(a);
+    vec4 low, high = log_twice(x, low);
+    high = mix(mix(high, -INFINITY4, equal(x, vec4(0.0))), x, greaterThan(x, vec4(3.402823466e38)));
+    high = mix(x, high, greaterThanEqual(x, vec4(0.0))); // NaN
+    precise const vec4 p = b * high, bh = upper_half(b), bl = b - bh, hh = upper_half(high), hl = high - hh;
+    precise const vec4 lost = ((bh * hh - p) + (bh * hl + bl * hh)) + bl * hl;
+    vec4 y = exp_any(p);
+    y = mix(y, y + y * (lost + b * low), both(lessThan(abs(p), vec4(104.0)), lessThan(y, INFINITY4)));
+    const bvec4 whole = equal(floor(b), b), odd = both(notEqual(2.0 * floor(0.5 * b), b), lessThan(abs(b), vec4(16777216.0)));
+    const bvec4 minus = notEqual(floatBitsToUint(a) >> 31, uvec4(0)), finite = lessThan(x, INFINITY4);
+    y = mix(y, -y, both(minus, both(whole, odd)));
+    y = mix(y, NAN4, both(both(lessThan(a, vec4(0.0)), finite), not(whole)));
+    y = mix(y, vec4(1.0), both(equal(x, vec4(1.0)), equal(abs(b), INFINITY4)));
+    y = mix(y, vec4(1.0), equal(a, vec4(1.0)));
+    return mix(y, vec4(1.0), equal(b, vec4(0.0)));
+}

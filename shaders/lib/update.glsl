@@ -1,0 +1,52 @@
+// update.glsl - what all optimizers do alike: gradients are unscaled, clipped by value and decayed; learning rate and weight
+// decay are those of the parameter's group.
+//   if (update_waits()) return;
+//   const Rule rule = rule_of(i);                  of vec4 i of the window; nothing is done where rule.frozen
+//   const vec4 g = gradient(i, p, rule.decay);     what the formula calls g, from the parameter before this step
+//   ... param_out[i] = decayed(p, rule) - ...
+#include "lib/groups.glsl"
+layout(constant_id = UPDATE_SPEC_FACTOR) const bool FACTOR = false;
+layout(constant_id = UPDATE_SPEC_CLIP) const bool CLIP = false;
+VKT_IN4(UPDATE_PARAM, param);
+VKT_IN4(UPDATE_GRAD, grad);
+layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = UPDATE_PARAM_OUT, std430) writeonly buffer ParamOut { vec4 param_out[]; };
+
+struct Rule {
+    bool frozen;
+    float factor; // of the learning rate
+    float decay;
+};
+
+bool update_waits()
+{
+    return FACTOR && step[STEP_HOLD] != 0u;
+}
+
+float step_float(uint word)
+{
+    return uintBitsToFloat(step[word]);
+}
+
+Rule rule_of(uint i)
+{
+    if (!GROUPS) return Rule(false, 1.0, pc.weight_decay);
+    const vec2 group = group_of(i);
+    return Rule(group.x < 0.0, group.x, group.y);
+}
+
+vec4 gradient(uint i, vec4 p, float decay)
+{
+    vec4 g = LOAD4(grad, i);
+    if (FACTOR) g *= step_float(STEP_FACTOR);
+    if (CLIP) { // a NaN stays one
+        g = mix(g, vec4(pc.clip), greaterThan(g, vec4(pc.clip)));
+        g = mix(g, vec4(-pc.clip), lessThan(g, vec4(-pc.clip)));
+    }
+    return pc.decoupled != 0u ? g : g + decay * p;
+}
+
+vec4 decayed(vec4 p, Rule rule)
+{
+    return pc.decoupled != 0u ? p - step_float(STEP_LR) * rule.factor * rule.decay * p : p;
+}

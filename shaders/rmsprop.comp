@@ -1,0 +1,53 @@
+// rmsprop.comp - RMSprop over a window of the parameter arena, in place; what g is, lib/update.glsl says.
+//   v = alpha v + (1 - alpha) g g;  CENTERED: a = alpha a + (1 - alpha) g, else a = 0
+//   torch:  d = g / (sqrt(v - a a) + eps);      MOMENTUM: buf = momentum buf + d, p -= lr buf, else p -= lr d
+//   keras:  d = lr g / sqrt(v - a a + eps);     MOMENTUM: buf = momentum buf + d, p -= buf,    else p -= d
+// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// source: Tieleman & Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Graves, arXiv 1308.0850, equations 38 to
+// 45 (centered, with momentum). PyTorch documentation of torch.optim.RMSprop, Keras documentation of RMSprop.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/rmsprop.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+#include "lib/update.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(UPDATE_MOMENT1, square);
+layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer SquareOut { vec4 square_out[]; };
+#ifdef MOMENTUM
+VKT_IN4(UPDATE_MOMENT2, moment);
+layout(binding = UPDATE_MOMENT2_OUT, std430) writeonly buffer BufOut { vec4 buf_out[]; };
+#endif
+#ifdef CENTERED
+VKT_IN4(UPDATE_MOMENT3, mean);
+layout(binding = UPDATE_MOMENT3_OUT, std430) writeonly buffer MeanOut { vec4 mean_out[]; };
+#endif
+
+void main()
+{
+    if (update_waits()) return;
+    const float lr = step_float(STEP_LR);
+    const uvec2 share = share_of(pc.n4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        const Rule rule = rule_of(i);
+        if (rule.frozen) continue;
+        const float rate = lr * rule.factor, inside = pc.keras != 0u ? rate : 1.0, outside = pc.keras != 0u ? 1.0 : rate;
+        const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
+        const vec4 v = pc.alpha * LOAD4(square, i) + pc.one_minus_alpha * g * g;
+        vec4 spread = v;
+        square_out[i] = v;
+#ifdef CENTERED
+        const vec4 a = pc.alpha * LOAD4(mean, i) + pc.one_minus_alpha * g;
+        mean_out[i] = a;
+        spread -= a * a;
+#endif
+        vec4 d = inside * g / (pc.keras != 0u ? sqrt(spread + pc.eps) : sqrt(spread) + pc.eps);
+#ifdef MOMENTUM
+        d += pc.momentum * LOAD4(moment, i);
+        buf_out[i] = d;
+#endif
+        param_out[i] = decayed(p, rule) - outside * d;
+    }
+}

@@ -1,0 +1,460 @@
+/* ops/golden_ops.c - see golden_ops.h. */
+#include "ops/golden_ops.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/golden.h"
+
+static vkt_tensor conv2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_conv2d_params p = { .groups = (uint32_t)golden_number(a, "groups", 0) };
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
+    return vkt_conv2d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a, bool average)
+{
+    vkt_pool2d_params p = { .ceil_mode = golden_flag(a, "ceil_mode"), .exclude_pad = golden_flag(a, "exclude_pad") };
+    golden_pair(a, "kernel", p.kernel);
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    return average ? vkt_avg_pool2d(g, in[0], &p) : vkt_max_pool2d(g, in[0], &p);
+}
+
+static vkt_tensor max_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return pool2d(g, in, a, false);
+}
+
+static vkt_tensor avg_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return pool2d(g, in, a, true);
+}
+
+static vkt_tensor adaptive_max_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t out[2] = { 0 };
+    golden_pair(a, "out", out);
+    return vkt_adaptive_max_pool2d(g, in[0], out[0], out[1]);
+}
+
+static vkt_tensor adaptive_avg_pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t out[2] = { 0 };
+    golden_pair(a, "out", out);
+    return vkt_adaptive_avg_pool2d(g, in[0], out[0], out[1]);
+}
+
+/* The one number of a list such as a sequence's stride. */
+static uint32_t single(const json_t *a, const char *key)
+{
+    uint32_t pair[2] = { 0 };
+    golden_pair(a, key, pair);
+    return pair[0];
+}
+
+static vkt_tensor conv1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_conv1d_params p = { .stride = single(a, "stride"),
+                                  .pad = single(a, "pad"),
+                                  .dilation = single(a, "dilation"),
+                                  .groups = (uint32_t)golden_number(a, "groups", 0) };
+    return vkt_conv1d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor conv_transpose2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_conv_transpose2d_params p = { .groups = (uint32_t)golden_number(a, "groups", 0) };
+    golden_pair(a, "stride", p.stride);
+    golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
+    golden_pair(a, "output_pad", p.output_pad);
+    return vkt_conv_transpose2d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_tensor conv_transpose1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_conv_transpose1d_params p = { .stride = single(a, "stride"),
+                                            .pad = single(a, "pad"),
+                                            .dilation = single(a, "dilation"),
+                                            .groups = (uint32_t)golden_number(a, "groups", 0),
+                                            .output_pad = single(a, "output_pad") };
+    return vkt_conv_transpose1d(g, in[0], in[1], in[2], &p);
+}
+
+static vkt_pool1d_params pool1d(const json_t *a)
+{
+    return (vkt_pool1d_params){ .kernel = single(a, "kernel"),
+                                .stride = single(a, "stride"),
+                                .pad = single(a, "pad"),
+                                .ceil_mode = golden_flag(a, "ceil_mode"),
+                                .exclude_pad = golden_flag(a, "exclude_pad") };
+}
+
+static vkt_tensor max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_pool1d_params p = pool1d(a);
+    return vkt_max_pool1d(g, in[0], &p);
+}
+
+static vkt_tensor avg_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_pool1d_params p = pool1d(a);
+    return vkt_avg_pool1d(g, in[0], &p);
+}
+
+static vkt_tensor adaptive_max_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_adaptive_max_pool1d(g, in[0], single(a, "out"));
+}
+
+static vkt_tensor adaptive_avg_pool1d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_adaptive_avg_pool1d(g, in[0], single(a, "out"));
+}
+
+static vkt_tensor global_max_pool(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_global_max_pool(g, in[0]);
+}
+
+static vkt_tensor global_avg_pool(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_global_avg_pool(g, in[0]);
+}
+
+static vkt_tensor linear(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_linear(g, in[0], in[1], in[2]);
+}
+
+static vkt_tensor matmul(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_matmul(g, in[0], in[1], golden_flag(a, "trans_a"), golden_flag(a, "trans_b"));
+}
+
+static vkt_tensor relu(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_relu(g, in[0]);
+}
+
+static vkt_tensor add(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_add(g, in[0], in[1]);
+}
+
+static vkt_tensor mul(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mul(g, in[0], in[1]);
+}
+
+static vkt_tensor sum(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_sum(g, in[0]);
+}
+
+static vkt_tensor mean(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mean(g, in[0]);
+}
+
+static int32_t axis_of(const json_t *a, const char *key)
+{
+    return (int32_t)golden_number(a, key, 0);
+}
+
+static vkt_tensor permute(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t perm[VKT_MAX_RANK];
+    golden_list(a, "perm", perm);
+    return vkt_permute(g, in[0], perm);
+}
+
+static vkt_tensor transpose(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_transpose(g, in[0], axis_of(a, "axis0"), axis_of(a, "axis1"));
+}
+
+static vkt_tensor slice(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_slice(g, in[0], axis_of(a, "axis"), (int64_t)golden_number(a, "start", 0),
+                     (int64_t)golden_number(a, "stop", 0), (uint32_t)golden_number(a, "step", 1));
+}
+
+static vkt_tensor flip(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_flip(g, in[0], axis_of(a, "axis"));
+}
+
+static vkt_tensor concat(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_concat(g, in, 3, axis_of(a, "axis"));
+}
+
+static vkt_tensor pad(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK];
+    golden_list(a, "before", before);
+    golden_list(a, "after", after);
+    return vkt_pad(g, in[0], before, after, (float)golden_number(a, "value", 0));
+}
+
+static vkt_tensor expand(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_shape s;
+    s.rank = golden_list(a, "shape", s.dim);
+    return vkt_expand(g, in[0], s, VKT_ROWS);
+}
+
+static vkt_tensor upsample2d(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_upsample2d_params p = { .mode = (vkt_upsample_mode)golden_number(a, "mode", VKT_UPSAMPLE_NEAREST),
+                                .align_corners = golden_flag(a, "align_corners") };
+    golden_pair(a, "size", p.size);
+    return vkt_upsample2d(g, in[0], &p);
+}
+
+static vkt_tensor softmax_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_softmax_cross_entropy(g, in[0], in[1]);
+}
+
+static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_mse(g, in[0], in[1]);
+}
+
+static vkt_loss_reduction reduction(const json_t *a)
+{
+    static const char *const names[] = { "mean", "sum", "batchmean" };
+    const char *text = json_string_value(json_object_get(a, "reduction"));
+    for (int i = 0; text && i < 3; i++)
+        if (strcmp(text, names[i]) == 0) return (vkt_loss_reduction)i;
+    return VKT_LOSS_MEAN;
+}
+
+static vkt_cross_entropy_params label_options(const vkt_tensor *in, const json_t *a)
+{
+    return (vkt_cross_entropy_params){ .weight = in[2],
+                                       .has_ignore_index = json_object_get(a, "ignore_index") != NULL,
+                                       .ignore_index = (int32_t)golden_number(a, "ignore_index", 0),
+                                       .label_smoothing = (float)golden_number(a, "label_smoothing", 0),
+                                       .reduction = reduction(a) };
+}
+
+static vkt_tensor cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_cross_entropy_params p = label_options(in, a);
+    return vkt_cross_entropy(g, in[0], in[1], &p);
+}
+
+static vkt_tensor nll_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_cross_entropy_params p = label_options(in, a);
+    return vkt_nll_loss(g, in[0], in[1], &p);
+}
+
+static vkt_tensor mse_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_mse_loss(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor l1_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_l1_loss(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor smooth_l1_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_smooth_l1_loss(g, in[0], in[1], (float)golden_number(a, "beta", 1), reduction(a));
+}
+
+static vkt_tensor huber_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_huber_loss(g, in[0], in[1], (float)golden_number(a, "delta", 1), reduction(a));
+}
+
+static vkt_tensor binary_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_binary_cross_entropy(g, in[0], in[1], reduction(a));
+}
+
+static vkt_tensor binary_cross_entropy_with_logits(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_binary_cross_entropy_with_logits(g, in[0], in[1], in[2], reduction(a));
+}
+
+static vkt_tensor kl_div(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_kl_div(g, in[0], in[1], golden_flag(a, "log_target"), reduction(a));
+}
+
+static vkt_tensor softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor log_softmax(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_log_softmax(g, in[0], (int32_t)golden_number(a, "axis", 0));
+}
+
+static vkt_tensor softmax_of_scores(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_softmax_of_scores(g, in[0], (float)golden_number(a, "factor", 1), golden_flag(a, "causal"));
+}
+
+/* The ids are input 0 of an embedding, whatever the order of PyTorch's arguments. */
+static vkt_tensor embedding(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const uint32_t padding = (uint32_t)golden_number(a, "padding", VKT_NO_PADDING);
+    return golden_flag(a, "channels") ? vkt_embedding_channels(g, in[0], in[1], padding)
+                                      : vkt_embedding(g, in[0], in[1], padding);
+}
+
+static vkt_tensor index_select(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_index_select(g, in[1], in[0]);
+}
+
+#define UNARY(name)                                                                \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        (void)a;                                                                   \
+        return vkt_##name(g, in[0]);                                               \
+    }
+#define UNARY_WITH(name, ...)                                                      \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        return vkt_##name(g, in[0], __VA_ARGS__);                                  \
+    }
+#define BINARY(name)                                                               \
+    static vkt_tensor name##_(vkt_graph *g, const vkt_tensor *in, const json_t *a) \
+    {                                                                              \
+        (void)a;                                                                   \
+        return vkt_##name(g, in[0], in[1]);                                        \
+    }
+#define NUMBER(key) (float)golden_number(a, key, 0)
+UNARY(gelu)
+UNARY(gelu_tanh)
+UNARY(silu)
+UNARY(sigmoid)
+UNARY(tanh)
+UNARY(hardswish)
+UNARY(exp)
+UNARY(log)
+UNARY(sqrt)
+UNARY(abs)
+UNARY_WITH(leaky_relu, NUMBER("slope"))
+UNARY_WITH(elu, NUMBER("alpha"))
+UNARY_WITH(softplus, NUMBER("beta"), NUMBER("threshold"))
+UNARY_WITH(clamp, NUMBER("min"), NUMBER("max"))
+UNARY_WITH(scale, NUMBER("factor"), NUMBER("shift"))
+BINARY(sub)
+BINARY(div)
+BINARY(minimum)
+BINARY(maximum)
+BINARY(pow)
+BINARY(prelu)
+
+static vkt_tensor where_(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    (void)a;
+    return vkt_where(g, in[0], in[1], in[2]);
+}
+
+static const golden_op ops[] = {
+    { "conv2d", conv2d, 3, .pictures = true },
+    { "max_pool2d", max_pool2d, 1, .pictures = true },
+    { "avg_pool2d", avg_pool2d, 1, .pictures = true },
+    { "adaptive_max_pool2d", adaptive_max_pool2d, 1, .pictures = true },
+    { "adaptive_avg_pool2d", adaptive_avg_pool2d, 1, .pictures = true },
+    { "conv_transpose2d", conv_transpose2d, 3, .pictures = true },
+    { "conv_transpose1d", conv_transpose1d, 3, .pictures = true, .several = true },
+    { "conv1d", conv1d, 3, .pictures = true, .several = true },
+    { "max_pool1d", max_pool1d, 1, .pictures = true, .several = true },
+    { "avg_pool1d", avg_pool1d, 1, .pictures = true, .several = true },
+    { "adaptive_max_pool1d", adaptive_max_pool1d, 1, .pictures = true, .several = true },
+    { "adaptive_avg_pool1d", adaptive_avg_pool1d, 1, .pictures = true, .several = true },
+    { "global_max_pool", global_max_pool, 1, .pictures = true, .several = true },
+    { "global_avg_pool", global_avg_pool, 1, .pictures = true, .several = true },
+    { "linear", linear, 3 },
+    { "matmul", matmul, 2 },
+    { "relu", relu, 1 },
+    { "add", add, 2 },
+    { "mul", mul, 2 },
+    { "sum", sum, 1 },
+    { "mean", mean, 1 },
+    { "permute", permute, 1 },
+    { "transpose", transpose, 1 },
+    { "slice", slice, 1 },
+    { "flip", flip, 1 },
+    { "concat", concat, 3 },
+    { "pad", pad, 1 },
+    { "expand", expand, 1 },
+    { "upsample2d", upsample2d, 1, .pictures = true },
+    { "softmax_cross_entropy", softmax_cross_entropy, 2, .integers = 2 },
+    { "mse", mse, 2 },
+    { "cross_entropy", cross_entropy, 3, .integers = 2 },
+    { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
+    { "nll_loss", nll_loss, 3, .integers = 2 },
+    { "mse_loss", mse_loss, 2 },
+    { "l1_loss", l1_loss, 2 },
+    { "smooth_l1_loss", smooth_l1_loss, 2 },
+    { "huber_loss", huber_loss, 2 },
+    { "binary_cross_entropy", binary_cross_entropy, 2 },
+    { "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, 3, .several = true },
+    { "kl_div", kl_div, 2 },
+    { "softmax", softmax, 1 },
+    { "log_softmax", log_softmax, 1 },
+    { "softmax_of_scores", softmax_of_scores, 1 },
+    { "embedding", embedding, 2, .integers = 1 },
+    { "index_select", index_select, 2, .integers = 1 },
+    { "gelu", gelu_, 1 },
+    { "gelu_tanh", gelu_tanh_, 1 },
+    { "silu", silu_, 1 },
+    { "sigmoid", sigmoid_, 1 },
+    { "tanh", tanh_, 1 },
+    { "hardswish", hardswish_, 1 },
+    { "exp", exp_, 1 },
+    { "log", log_, 1 },
+    { "sqrt", sqrt_, 1 },
+    { "abs", abs_, 1 },
+    { "leaky_relu", leaky_relu_, 1 },
+    { "elu", elu_, 1 },
+    { "softplus", softplus_, 1 },
+    { "clamp", clamp_, 1 },
+    { "scale", scale_, 1 },
+    { "sub", sub_, 2 },
+    { "div", div_, 2 },
+    { "minimum", minimum_, 2 },
+    { "maximum", maximum_, 2 },
+    { "pow", pow_, 2 },
+    { "prelu", prelu_, 2, .several = true },
+    { "where", where_, 3, .integers = 1 },
+};
+
+const golden_op *golden_op_of(const json_t *attr)
+{
+    const char *name = json_string_value(json_object_get(attr, "op"));
+    for (size_t i = 0; name && i < VKT_COUNT(ops); i++)
+        if (strcmp(ops[i].name, name) == 0) return &ops[i];
+    fail_msg("no public function for op '%s'", name ? name : "(none)");
+    return NULL;
+}
