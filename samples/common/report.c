@@ -48,12 +48,13 @@ static json_t *report(const vkt_ctx *ctx, vkt_trainer *t, const char *precision,
         (json_int_t)scale.skipped, "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
 }
 
-bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns)
+bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns,
+                  json_t *more)
 {
     json_t *object = report(ctx, t, precision, start_ns);
     const size_t room = strlen(path) + sizeof ".tmp";
     char *temp = malloc(room);
-    bool ok = object && temp;
+    bool ok = object && temp && (!more || json_object_update(object, more) == 0);
     if (ok) {
         snprintf(temp, room, "%s.tmp", path);
         ok = json_dump_file(object, temp, JSON_INDENT(2)) == 0 && rename(temp, path) == 0;

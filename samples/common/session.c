@@ -1,6 +1,7 @@
 /* common/session.c - see session.h. */
 #include "common/session.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,6 +72,7 @@ bool session_open(session *s)
 int session_end(session *s, vkt_result r)
 {
     vkt_ctx_destroy(&s->ctx);
+    json_decref(s->more);
     return r != VKT_OK ? 1 : interrupted ? INTERRUPTED : 0;
 }
 
@@ -117,18 +119,15 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 
 /* ---- the run ---- */
 
-static vkt_result fit(const train_options *o, vkt_trainer *t, vkt_fit_params *p)
+vkt_result session_fit(const session *s, vkt_trainer *t, const vkt_fit_params *params)
 {
     vkt_progress *progress = NULL;
-    p->epochs = o->epochs;
-    p->patience = o->patience;
-    p->checkpoint = o->checkpoint;
-    p->checkpoint_every = o->checkpoint_every;
-    vkt_result r = o->quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
+    vkt_fit_params p = *params;
+    vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
     if (r != VKT_OK) return r;
-    if (progress) p->callbacks = vkt_progress_callbacks(progress);
-    p->callbacks.stop = was_interrupted;
-    r = vkt_trainer_fit(t, p);
+    if (progress) p.callbacks = vkt_progress_callbacks(progress);
+    p.callbacks.stop = was_interrupted;
+    r = vkt_trainer_fit(t, &p);
     vkt_progress_destroy(&progress);
     return r;
 }
@@ -141,16 +140,15 @@ static vkt_result write_files(const session *s, vkt_trainer *t)
     if (r == VKT_OK && o->history) r = vkt_trainer_write_history(t, o->history);
     if (r == VKT_OK && o->plot) r = vkt_trainer_plot(t, o->plot);
     if (r == VKT_OK && o->profile) r = vkt_trainer_profile(t, o->profile);
-    if (r == VKT_OK && o->json && !write_report(o->json, s->ctx, t, precision_name(o->precision), s->start_ns))
+    if (r == VKT_OK && o->json && !write_report(o->json, s->ctx, t, precision_name(o->precision), s->start_ns, s->more))
         r = VKT_E_IO;
     return r;
 }
 
-vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
+vkt_result session_trainer(const session *s, const vkt_trainer_params *params, vkt_trainer **t)
 {
     const train_options *o = &s->o;
     vkt_trainer_params p = *params;
-    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
@@ -159,11 +157,25 @@ vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt
     p.recompute = o->recompute;
     p.precision = o->precision;
     p.profile = o->profile != NULL;
-    vkt_result r = vkt_trainer_create(s->ctx, &p, t);
+    return vkt_trainer_create(s->ctx, &p, t);
+}
+
+vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
+{
+    const train_options *o = &s->o;
+    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
+    f.epochs = o->epochs;
+    f.patience = o->patience;
+    f.checkpoint = o->checkpoint;
+    f.checkpoint_every = o->checkpoint_every;
+    vkt_result r = session_trainer(s, params, t);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
-    if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
+    if (r == VKT_OK && o->resume)
+        r = vkt_trainer_resume(*t, o->resume);
+    else if (r == VKT_OK && s->ready)
+        r = s->ready(s->user, *t);
     if (r == VKT_OK && !o->quiet) printf("\n%s\n", vkt_trainer_summary(*t));
-    if (r == VKT_OK) r = fit(o, *t, &f);
+    if (r == VKT_OK) r = session_fit(s, *t, &f);
     if (r != VKT_OK || interrupted) return r;
     if (!o->quiet) print_outcome(s, *t, &f);
     return write_files(s, *t);
