@@ -7,8 +7,9 @@ static bool heads_fit(vkt_builder *b, const char *name, vkt_tensor x, uint32_t h
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank == 3 && heads && s.dim[2] % heads == 0) return true;
-    vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want x (B,T,D) and heads that divide D, got %s and %u",
-                                   b->scope, name, vkt_shape_text(s, text), heads));
+    vkt_graph_error(b->g,
+                    vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want x (B,T,D) and heads that divide D, got %s and %u",
+                             b->scope, name, vkt_shape_text(s, text), heads));
     return false;
 }
 
@@ -31,10 +32,9 @@ vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_ten
     if (!heads_fit(b, name, x, p->heads)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t width = s.dim[2];
-    vkt_nn_linear_params layer = { .out_features = 3 * width,
-                                   .no_bias = p->no_bias,
-                                   .weight_init = p->weight_init,
-                                   .bias_init = p->bias_init };
+    vkt_nn_linear_params layer = {
+        .out_features = 3 * width, .no_bias = p->no_bias, .weight_init = p->weight_init, .bias_init = p->bias_init
+    };
     const vkt_attention_params attention = { .causal = p->causal, .dropout = b->training ? p->dropout : 0 };
     vkt_tensor parts[3], y = { 0 };
     vkt_nn_push(b, name);

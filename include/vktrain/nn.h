@@ -184,9 +184,9 @@ VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads; /* divides D */
     bool causal, no_bias;
-    float dropout;                     /* of the weights, in training */
-    vkt_init weight_init, bias_init;   /* of both layers */
-    vkt_init proj_init;                /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+    float dropout;                   /* of the weights, in training */
+    vkt_init weight_init, bias_init; /* of both layers */
+    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
 } vkt_nn_multi_head_attention_params;
 /* Self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names: q, k and v by one layer <name>.c_attn, its weight
  * (3D, D) and bias (3D); vkt_attention by heads of D / heads numbers; <name>.c_proj, weight (D, D) and bias (D). */

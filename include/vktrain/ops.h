@@ -290,10 +290,10 @@ typedef struct vkt_attention_params {
     float dropout;
 } vkt_attention_params;
 /* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
- *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E), ROWS
- * Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S) weights are
- * kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is All You Need,
- * 2017, section 3.2.1.) */
+ *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E),
+ * ROWS Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
+ * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
+ * All You Need, 2017, section 3.2.1.) */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX
