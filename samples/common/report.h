@@ -2,6 +2,8 @@
 #ifndef SAMPLE_REPORT_H
 #define SAMPLE_REPORT_H
 
+#include <jansson.h>
+
 #include "vktrain/train.h"
 
 /* Writes `path`, whole or not at all: device, driver, precision, parameters, epochs (a list of epoch, train_loss,
@@ -10,6 +12,6 @@
  * in f16) and peak_device_bytes (most memory held from the driver). What was not measured is null. Then the members of
  * `more` (NULL: none). False, with a message on stderr, when it cannot be written. */
 bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns,
-                  struct json_t *more);
+                  json_t *more);
 
 #endif

@@ -1,7 +1,6 @@
 /* common/session.c - see session.h. */
 #include "common/session.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #define SAMPLE_SESSION_H
 
 #include <argp.h>
+#include <jansson.h>
 
 #include "common/options.h"
 
@@ -21,7 +22,7 @@ typedef struct session {
     vkt_result (*ready)(void *user, vkt_trainer *t); /* called by session_train when the weights are there, unless a
                                                       * run is resumed: may change them */
     void *user;
-    struct json_t *more; /* members for --json; session_end frees it */
+    json_t *more; /* members for --json; session_end frees it */
 } session;
 
 /* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
