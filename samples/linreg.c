@@ -68,7 +68,8 @@ static vkt_result prepare(const session *s, const points *p, fit *f)
     TRY(vkt_store_write(f->store, 0, VKT_PART_VALUE, f->w));
     TRY(vkt_program_create(s->ctx, g, f->store, NULL, &f->step));
     TRY(vkt_program_write(f->step, x, p->x, 2 * (uint64_t)p->n * sizeof *p->x));
-    return vkt_program_write(f->step, t, p->t, (uint64_t)p->n * sizeof *p->t);
+    TRY(vkt_program_write(f->step, t, p->t, (uint64_t)p->n * sizeof *p->t));
+    return VKT_OK;
 }
 
 static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
@@ -85,7 +86,7 @@ static vkt_result descend(const session *s, fit *f)
     uint64_t run, first = 0, shown = session_now_ns();
     uint32_t done = 0;
     while (done < s->o.epochs && !session_interrupted()) {
-        TRY(vkt_program_run(f->step, &(vkt_run){ .lr = s->o.lr }, &run));
+        TRY(vkt_program_run(f->step, &(vkt_run){ .lr = s->o.lr }, &run)); /* once a step */
         if (++done == 1) {
             TRY(vkt_program_wait(f->step));
             first = session_now_ns();
