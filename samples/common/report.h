@@ -14,4 +14,9 @@
 bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns,
                   json_t *more);
 
+/* The same of results that are a sample's own: `object`, which it takes over, and in it device, driver and
+ * peak_device_bytes. */
+bool write_results(const char *path, const vkt_ctx *ctx, json_t *object);
+json_t *real_or_null(double x); /* JSON has no NaN and no infinity */
+
 #endif
