@@ -156,7 +156,7 @@ def table():
     t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
     t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
     t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
-    for op, attr in (("leaky_relu", dict(slope=0.125)), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
+    for op, attr in (("leaky_relu", dict(slope=float(np.float32(0.01)))), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
                      ("silu", {}), ("sigmoid", {}), ("tanh", {}), ("softplus", dict(beta=2.0, threshold=5.0)),
                      ("hardswish", {}), ("exp", {}), ("log", {}), ("sqrt", {}), ("abs", {}),
                      ("clamp", dict(min=-0.5, max=1.0)), ("scale", dict(factor=-2.5, shift=0.75))):
@@ -168,6 +168,7 @@ def table():
     t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
     t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
     t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
+    t["masked_fill"] = ("masked_fill", dict(value=-7.5), (3, 5, 2), (5, 1))
     return t
 
 
@@ -262,11 +263,13 @@ def evaluate(op, a, x):
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
         return torch.where(x[0] != 0, x[1], x[2])
+    if op == "masked_fill":
+        return x[0].masked_fill(x[1] != 0, a["value"])
     return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
 
 
 def is_mask(op, k):
-    return (op, k) == ("where", 0)
+    return (op, k) in (("where", 0), ("masked_fill", 1))
 
 
 def draw(rng, op, attr, k, shape, first_shape):

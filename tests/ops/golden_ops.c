@@ -379,6 +379,11 @@ static vkt_tensor where_(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_where(g, in[0], in[1], in[2]);
 }
 
+static vkt_tensor masked_fill(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_masked_fill(g, in[0], in[1], NUMBER("value"));
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -448,6 +453,7 @@ static const golden_op ops[] = {
     { "pow", pow_, 2 },
     { "prelu", prelu_, 2, .several = true },
     { "where", where_, 3, .integers = 1 },
+    { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)
