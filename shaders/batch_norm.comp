@@ -1,7 +1,7 @@
 // batch_norm.comp - normalised channels, and their gradient; xhat = (x - mean) / sqrt(var + eps)
-//   y = gamma xhat + beta
-//   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0; GIVEN: mean and variance
-//       are constants, and the two means are left out
+//   y = gamma xhat + beta in the real rows, else 0; GIVEN: mean and variance are constants, and all rows real
+//   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0; GIVEN: without the
+//       two means
 //   (Ioffe & Szegedy, Batch Normalization, 2015)
 // grid: x over blocks of channels with a stride, one work group each; any group count is right. Deterministic: elementwise.
 #version 460
@@ -13,15 +13,15 @@
 layout(local_size_x_id = 0) in;
 #include "lib/channels.glsl"
 layout(constant_id = BATCH_NORM_SPEC_GAMMA) const uint GAMMA = 1;
+layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0;
+layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
 layout(binding = BATCH_NORM_VAR, std430) readonly buffer Var { float var_of[]; };
 layout(binding = BATCH_NORM_GAMMA, std430) readonly buffer Gamma { float gamma[]; };
 VKT_IN4(BATCH_NORM_X, x4);
 VKT_OUT4(BATCH_NORM_Y, y4);
 #ifdef DX
-layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0;
 VKT_IN4(BATCH_NORM_DY, dy4);
-layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_DGAMMA, std430) readonly buffer Dgamma { float dgamma[]; };
 layout(binding = BATCH_NORM_DBETA, std430) readonly buffer Dbeta { float dbeta[]; };
 #else
@@ -31,6 +31,7 @@ layout(binding = BATCH_NORM_BETA, std430) readonly buffer Beta { float beta[]; }
 
 void main()
 {
+    const uint rows = GIVEN != 0 ? pc.batch : min(step[STEP_ROWS], pc.batch);
     for (uint u = gl_WorkGroupID.x; u < pc.channels * pc.blocks; u += gl_NumWorkGroups.x) {
         const uint c = u / pc.blocks, k = pc.first + c, first = u % pc.blocks * pc.per_block;
         const uint end = min(first + pc.per_block, pc.channel4);
@@ -38,7 +39,7 @@ void main()
         const float mean = mean_of[k], scale = 1.0 / sqrt(var_of[k] + pc.eps);
         const float slope = GAMMA != 0 ? scale * gamma[k] : scale;
 #ifdef DX
-        const uint dy_at = pc.dy4 + c * pc.channel4, rows = min(step[STEP_ROWS], pc.batch);
+        const uint dy_at = pc.dy4 + c * pc.channel4;
         const float n = float(real_before(pc.channel4, rows));
         const float m0 = GIVEN != 0 ? 0.0 : dbeta[k] / n, m1 = GIVEN != 0 ? 0.0 : dgamma[k] / n * scale;
         for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x) {
@@ -48,7 +49,7 @@ void main()
 #else
         const float shift = BETA != 0 ? beta[k] : 0.0;
         for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x)
-            STORE4(y4, y_at + i, (LOAD4(x4, x_at + i) - mean) * slope + shift);
+            STORE4(y4, y_at + i, mix(vec4(0.0), (LOAD4(x4, x_at + i) - mean) * slope + shift, is_real(i, rows)));
 #endif
     }
 }

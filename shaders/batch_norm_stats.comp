@@ -15,6 +15,7 @@
 layout(local_size_x_id = 0) in;
 #include "lib/lanes.glsl"
 #include "lib/channels.glsl"
+layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // of SUMS: all rows are real
 VKT_IN4(BATCH_NORM_X, x4);
 layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_PART, std430) writeonly buffer Part { vec4 part[]; };
@@ -31,7 +32,7 @@ float sum4(vec4 v)
 
 void main()
 {
-    const uint rows = min(step[STEP_ROWS], pc.batch), lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
+    const uint rows = GIVEN != 0 ? pc.batch : min(step[STEP_ROWS], pc.batch), lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
     for (uint u = gl_WorkGroupID.x; u < pc.channels * pc.blocks; u += gl_NumWorkGroups.x) {
         const uint block = u / pc.channels, c = u % pc.channels;
         const uint first = block * pc.per_block, end = min(first + pc.per_block, pc.channel4);

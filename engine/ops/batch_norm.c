@@ -1,7 +1,8 @@
 /* ops/batch_norm.c - normalisation of channels over the batch: batch_norm, its gradient, and running statistics.
  *
  *   x (N,C,...), BATCH_LAST: a channel is one run of memory, of which the lanes of real rows count
- *   y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance over the real rows and all positions
+ *   y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance over the real rows and all positions; 0 in
+ *   the other rows
  *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
  *   (Ioffe & Szegedy, Batch Normalization, 2015.)
  *
@@ -25,9 +26,9 @@ vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, con
     if (!vkt_has(f, i)) return VKT_OK;
     const vkt_value *v = vkt_in(f, i);
     char text[80];
-    VKT_REQUIRE(f, v->dtype == VKT_F32 && v->shape.rank == 1 && v->shape.dim[0] == n, VKT_E_SHAPE,
-                "%s: want %s f32 (%u), got %s %s", f->n->op->name, name, n, vkt_dtype_name(v->dtype),
-                vkt_shape_text(v->shape, text));
+    VKT_REQUIRE(f, v->dtype == VKT_F32 && v->shape.rank == 1 && v->shape.dim[0] == n,
+                v->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want %s f32 (%u), got %s %s", f->n->op->name,
+                name, n, vkt_dtype_name(v->dtype), vkt_shape_text(v->shape, text));
     return VKT_OK;
 }
 
@@ -35,9 +36,9 @@ static vkt_result check_channels(const vkt_infer *f)
 {
     const vkt_value *x = vkt_in(f, 0);
     char text[80];
-    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST, VKT_E_SHAPE,
-                "%s: want f32 (N,C,...), batch last, got %s %s", f->n->op->name, vkt_dtype_name(x->dtype),
-                vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST,
+                x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want f32 (N,C,...), batch last, got %s %s",
+                f->n->op->name, vkt_dtype_name(x->dtype), vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, x->bytes / 16 / x->shape.dim[1] < UINT32_MAX, VKT_E_UNSUPPORTED,
                 "%s: want channels of less than 2^34 elements", f->n->op->name);
     return VKT_OK;
@@ -119,20 +120,23 @@ static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
 
 /* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
 
-static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_tensor var, const vkt_tensor affine[2])
+static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_tensor var, const vkt_tensor affine[2],
+                           vkt_tensor step)
 {
     const vkt_batch_norm_attr *a = n->attr;
     const vkt_tensor gamma = affine[0], beta = affine[1];
     plan p = plan_of(n, VKT_K_BATCH_NORM, a->eps);
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* what is absent is not read */
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(var);
-    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean); /* one that is absent is not read */
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
     p.bind[BATCH_NORM_BETA] = VKT_WHOLE(beta.id ? beta : mean);
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
     p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_Y;
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
+    p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
     emit_channels(e, &p);
 }
 
@@ -168,12 +172,12 @@ static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
         [BATCH_NORM_MEAN] = VKT_WHOLE(n->out[1]), [BATCH_NORM_VAR] = VKT_WHOLE(n->out[2])
     };
     emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
-    emit_normalise(n, e, n->out[1], n->out[2], &n->in[1]);
+    emit_normalise(n, e, n->out[1], n->out[2], &n->in[1], n->in[3]);
 }
 
 static void given_emit(const vkt_node *n, vkt_emit *e)
 {
-    emit_normalise(n, e, n->in[1], n->in[2], &n->in[3]);
+    emit_normalise(n, e, n->in[1], n->in[2], &n->in[3], (vkt_tensor){ 0 });
 }
 
 static void batch_norm_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -301,6 +305,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
     p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
     p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
+    p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
     p.summed = true;
     emit_channels(e, &p);
     vkt_bind finish[BATCH_NORM_DBETA + 1] = {
@@ -316,7 +321,6 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
     p.windows |= 1u << BATCH_NORM_Y;
     p.spec[BATCH_NORM_SPEC_GAMMA] = n->in[4].id != 0;
-    p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
     emit_channels(e, &p);
 }
 
@@ -346,10 +350,8 @@ const vkt_op vkt_op_batch_norm_dx = {
 static vkt_result running_infer(vkt_infer *f)
 {
     const vkt_value *mean = vkt_in(f, 0);
-    char text[80];
-    VKT_REQUIRE(f, mean->dtype == VKT_F32 && mean->shape.rank == 1, VKT_E_SHAPE,
-                "running_stats: want a running mean f32 (C), got %s", vkt_shape_text(mean->shape, text));
     const uint32_t channels = mean->shape.dim[0];
+    VKT_TRY(vkt_norm_check_vector(f, 0, channels, "a running mean"));
     VKT_TRY(vkt_norm_check_vector(f, 1, channels, "a running variance"));
     VKT_TRY(vkt_norm_check_vector(f, 2, channels, "a mean"));
     VKT_TRY(vkt_norm_check_vector(f, 3, channels, "a variance"));

@@ -173,7 +173,7 @@ static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
     uint32_t *order = vkt_alloc_array(&e->host, e->n + 1, sizeof *order);
     uint32_t *stage = vkt_alloc_array(&e->host, e->n + 1, sizeof *stage);
     vkt_result r = list && order && stage ? VKT_OK : vkt_fail_nomem(&e->host, "a plan", e->n * sizeof *list);
-    if (r == VKT_OK) r = vkt_schedule(e, p, o->access, p->packed_bytes, order, stage);
+    if (r == VKT_OK) r = vkt_plan_schedule(e, p, o->access, p->packed_bytes, order, stage);
     bool better = false;
     if (r == VKT_OK) {
         vkt_plan other;

@@ -106,7 +106,7 @@ vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *
 
 /* schedule.c: an order of few stages in which no more than `budget_bytes` of packed values are alive, if that can be.
  * p: the plan of the list as it is. order[i]: the dispatch that comes i-th; stage[i]: its stage. */
-vkt_result vkt_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
-                        uint32_t *order, uint32_t *stage);
+vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
+                             uint32_t *order, uint32_t *stage);
 
 #endif

@@ -222,8 +222,8 @@ static bool make_room(scheduler *s)
     return s->newest && s->first_edge && s->waits && s->height && s->taken && s->uses && s->alive;
 }
 
-vkt_result vkt_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
-                        uint32_t *order, uint32_t *stage)
+vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
+                             uint32_t *order, uint32_t *stage)
 {
     scheduler s = { .e = e, .p = p, .budget_bytes = budget_bytes };
     vkt_result r = make_room(&s) ? find_edges(&s, masks) : vkt_fail_nomem(&e->host, "a schedule", e->n);

@@ -1,8 +1,8 @@
 /* reference/norm.c - normalisations.
- *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta
- *   (Ioffe & Szegedy 2015); batch_norm_given: mean and variance are inputs; running_stats: an exponential average
- *   row_norm: the same of one group of channels of one sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich
- * 2019) */
+ *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta, 0
+ * in the other rows (Ioffe & Szegedy 2015); batch_norm_given: mean and variance are inputs; running_stats: an
+ * exponential average row_norm: the same of one group of channels of one sample (Ba et al. 2016; Wu & He 2018; RMS:
+ * Zhang & Sennrich 2019) */
 #include "reference/families.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static channel channel_of(const vkt_ref_call *c, size_t k, bool given)
     const vkt_batch_norm_attr *a = c->attr;
     const vkt_shape s = c->in[0].shape;
     const uint32_t affine = given ? 3 : 1;
-    channel ch = { .rows = c->rows < s.dim[0] ? c->rows : s.dim[0],
+    channel ch = { .rows = c->rows < s.dim[0] && !given ? c->rows : s.dim[0],
                    .channels = s.dim[1],
                    .positions = vkt_ref_count(s) / s.dim[0] / s.dim[1],
                    .k = k,
@@ -56,7 +56,7 @@ static void forward(const vkt_ref_call *c, bool given)
         for (size_t b = 0; b < c->in[0].shape.dim[0]; b++)
             for (size_t p = 0; p < ch.positions; p++) {
                 const size_t i = element(&ch, b, p);
-                c->out[0].f[i] = ch.gamma * (c->in[0].f[i] - ch.mean) * ch.scale + ch.beta;
+                c->out[0].f[i] = b < ch.rows ? ch.gamma * (c->in[0].f[i] - ch.mean) * ch.scale + ch.beta : 0;
             }
     }
 }

@@ -1,4 +1,4 @@
-/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and predictions of single rows. */
+/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single rows. */
 #include "train/trainer.h"
 
 static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
@@ -7,15 +7,13 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     VKT_TRY(vkt_graph_create(&t->host, &e->g));
     vkt_builder *b = NULL;
     VKT_TRY(vkt_builder_create(e->g, false, &b));
-    vkt_tensor x, labels;
     const vkt_feed_values v = vkt_feed_declare(e->g, &e->feed);
-    vkt_feed_gather(e->g, &e->feed, v, &x, &labels);
-    e->logits = t->params.model.forward(b, x, t->params.model.user);
+    const vkt_result r = vkt_head_build(t, b, &e->feed, v, &e->head);
     vkt_builder_destroy(&b);
-    e->classes = vkt_argmax(e->g, e->logits);
-    vkt_keep(e->g, e->logits);
-    vkt_keep(e->g, e->classes);
-    vkt_report(e->g, vkt_softmax_cross_entropy(e->g, e->logits, labels), vkt_count_correct(e->g, e->logits, labels));
+    VKT_TRY(r);
+    if (e->head.classifies) vkt_keep(e->g, e->classes = vkt_argmax(e->g, e->head.y));
+    vkt_keep(e->g, e->head.y);
+    if (e->head.loss.id) vkt_report(e->g, e->head.loss, e->head.correct);
     VKT_TRY(vkt_graph_status(e->g));
     vkt_binding arrays[VKT_FEED_BINDINGS];
     const uint32_t n_arrays = vkt_feed_bind(&e->feed, v, arrays);
@@ -93,19 +91,19 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
         progress->batch = (uint32_t)arrived;
         progress->batches = vkt_div_up(e->feed.n, e->feed.batch);
         progress->validating = true;
-        progress->loss = s.loss / (double)s.rows;
-        progress->accuracy = s.correct / (double)s.rows;
+        progress->loss = vkt_sums_loss(&s);
+        progress->accuracy = vkt_sums_accuracy(&s, &e->head);
         progress->seconds = (double)(vkt_now_ns() - start) * 1e-9;
         c->on_batch(c->user, progress);
     }
-    if (loss) *loss = s.loss / (double)s.rows;
-    if (accuracy) *accuracy = s.correct / (double)s.rows;
+    if (loss) *loss = vkt_sums_loss(&s);
+    if (accuracy) *accuracy = vkt_sums_accuracy(&s, &e->head);
     return VKT_OK;
 }
 
 vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy)
 {
-    if (!vkt_dataset_labels(data)) return vkt_fail(&t->host, VKT_E_ARG, "evaluate: the data set has no labels");
+    VKT_TRY(vkt_head_check(t, data, "evaluate"));
     if (t->validation && t->validation->feed.data == data)
         return vkt_evaluator_run(t->validation, NULL, NULL, loss, accuracy);
     vkt_evaluator *e;
@@ -115,13 +113,13 @@ vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double 
     return r;
 }
 
-/* Rows [first, first + count), a batch at a time; `room` holds one batch of logits and of classes. */
-static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *logits,
+/* Rows [first, first + count), a batch at a time; `room` holds a batch of outputs, K a row, and of classes. */
+static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *outputs, size_t K,
                           void *room)
 {
-    const uint32_t B = e->feed.batch, K = vkt_tensor_shape(e->g, e->logits).dim[1];
-    float *z = room;
-    uint32_t *k = (uint32_t *)(void *)(z + (size_t)B * K);
+    const uint32_t B = e->feed.batch;
+    float *y = room;
+    uint32_t *k = (uint32_t *)(void *)(y + B * K);
     /* The rows asked for come first in the order; a resident feed has them all, a streamed one is started at them. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
@@ -132,30 +130,37 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
         VKT_TRY(vkt_program_run(e->program, &(vkt_run){ .rows = b.rows, .first = b.first }, &run));
         vkt_feed_used(&e->feed, run);
         const uint32_t n = VKT_MIN(b.rows, count - done);
-        VKT_TRY(vkt_program_read(e->program, e->classes, k, (uint64_t)B * sizeof *k));
-        if (logits) VKT_TRY(vkt_program_read(e->program, e->logits, z, (uint64_t)B * K * sizeof *z));
-        memcpy(classes + done, k, n * sizeof *k);
-        if (logits) memcpy(logits + (size_t)done * K, z, (size_t)n * K * sizeof *z);
+        if (classes) VKT_TRY(vkt_program_read(e->program, e->classes, k, (uint64_t)B * sizeof *k));
+        if (outputs) VKT_TRY(vkt_program_read(e->program, e->head.y, y, (uint64_t)B * K * sizeof *y));
+        if (classes) memcpy(classes + done, k, n * sizeof *k);
+        if (outputs) memcpy(outputs + done * K, y, n * K * sizeof *y);
         done += n;
     }
     return VKT_OK;
 }
 
 vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
-                               uint32_t *classes, float *logits)
+                               uint32_t *classes, float *outputs)
 {
     const uint32_t n = vkt_dataset_rows(data);
     if (first > n || count > n - first || count == 0)
         return vkt_fail(&t->host, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);
+    if (classes && !t->head.classifies)
+        return vkt_fail(&t->host, VKT_E_STATE, "predict: the model gives no number for each class");
     vkt_evaluator *own = NULL, *e = t->validation;
     if (!e || e->feed.data != data) {
         VKT_TRY(vkt_evaluator_create(t, data, &own));
         e = own;
     }
-    const uint32_t K = vkt_tensor_shape(e->g, e->logits).dim[1];
-    void *room = vkt_alloc_array(&t->host, e->feed.batch, ((size_t)K + 1) * sizeof(float));
-    const vkt_result r = room ? predict(e, first, count, classes, logits, room)
-                              : vkt_fail_nomem(&t->host, "logits", (size_t)e->feed.batch * (K + 1) * sizeof(float));
+    const vkt_shape s = vkt_tensor_shape(e->g, e->head.y);
+    const size_t K = (size_t)(vkt_shape_elements(s) / s.dim[0]);
+    vkt_result r = VKT_OK;
+    void *room = NULL;
+    if (s.rank == 0 || s.dim[0] != e->feed.batch)
+        r = vkt_fail(&t->host, VKT_E_STATE, "predict: the model's output has no row for each row of the batch");
+    else if (!(room = vkt_alloc_array(&t->host, e->feed.batch, (K + 1) * sizeof(float))))
+        r = vkt_fail_nomem(&t->host, "outputs", (size_t)e->feed.batch * (K + 1) * sizeof(float));
+    if (r == VKT_OK) r = predict(e, first, count, classes, outputs, K, room);
     vkt_free(&t->host, room);
     vkt_evaluator_destroy(t, &own);
     return r;

@@ -78,8 +78,8 @@ static void tell_batch(const fit *f)
                                         .epochs = f->epochs,
                                         .batch = t->at.batch,
                                         .batches = vkt_div_up(t->feed.n, t->feed.batch),
-                                        .loss = s->loss / (double)s->rows,
-                                        .accuracy = s->correct / (double)s->rows,
+                                        .loss = vkt_sums_loss(s),
+                                        .accuracy = vkt_sums_accuracy(s, &t->head),
                                         .seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9,
                                         .ms_per_step = f->median_ms };
     c->on_batch(c->user, &progress);
@@ -123,6 +123,15 @@ static vkt_result maybe_checkpoint(fit *f)
     return VKT_OK;
 }
 
+/* The rate of step `batch` of this epoch. */
+static double rate_of(const vkt_trainer *t, uint64_t batch)
+{
+    const vkt_schedule *s = &t->params.schedule;
+    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - 1;
+    const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
+    return vkt_schedule_lr(s, (double)t->params.lr, by_epoch ? epoch : epoch * batches + batch) * t->at.plateau.scale;
+}
+
 static vkt_result train_epoch(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -138,8 +147,8 @@ static vkt_result train_epoch(fit *f)
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
-        VKT_TRY(
-            vkt_program_run(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first }, &f->run));
+        const double lr = rate_of(t, t->at.batch + (f->submitted - f->arrived));
+        VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = (float)lr, .rows = b.rows, .first = b.first }, &f->run));
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
         t->submitted++;
@@ -151,11 +160,35 @@ static vkt_result train_epoch(fit *f)
     }
 }
 
-/* Higher accuracy is better; without validation lower training loss is. */
-static bool is_better(const vkt_trainer *t, double now)
+/* The value that `m` names, and whether more of it is better. */
+static double monitored(const vkt_trainer *t, vkt_monitor m, const vkt_epoch_record *r, bool *more)
 {
-    if (isnan(now)) return false;
-    return isnan(t->at.best) || (t->validation ? now > t->at.best : now < t->at.best);
+    if (m == VKT_MONITOR_AUTO)
+        m = !t->validation ? VKT_MONITOR_TRAIN_LOSS : t->head.correct.id ? VKT_MONITOR_VAL_ACC : VKT_MONITOR_VAL_LOSS;
+    *more = m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_TRAIN_ACC;
+    switch (m) {
+    case VKT_MONITOR_VAL_ACC: return r->val_acc;
+    case VKT_MONITOR_VAL_LOSS: return r->val_loss;
+    case VKT_MONITOR_TRAIN_ACC: return r->train_acc;
+    default: return r->train_loss;
+    }
+}
+
+static bool is_better(const fit *f, double now, bool more)
+{
+    const double best = f->t->at.best, delta = f->p->min_delta;
+    return !isnan(now) && (isnan(best) || (more ? now > best + delta : now < best - delta));
+}
+
+/* Lets a plateau look at the epoch. */
+static void follow(vkt_trainer *t, const vkt_epoch_record *r)
+{
+    const vkt_schedule *s = &t->params.schedule;
+    if (s->kind != VKT_SCHEDULE_PLATEAU) return;
+    const double loss = t->validation ? r->val_loss : r->train_loss, acc = t->validation ? r->val_acc : r->train_acc;
+    if (vkt_plateau_next(&s->plateau, (double)t->params.lr, &t->at.plateau, s->plateau.maximise ? acc : loss))
+        vkt_log(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
+                (double)t->params.lr * t->at.plateau.scale);
 }
 
 static vkt_result finish_epoch(fit *f, bool *stop)
@@ -163,11 +196,11 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_trainer *t = f->t;
     vkt_position *at = &t->at;
     vkt_epoch_record r = { .epoch = at->epoch,
-                           .train_loss = at->sums.loss / (double)at->sums.rows,
-                           .train_acc = at->sums.correct / (double)at->sums.rows,
+                           .train_loss = vkt_sums_loss(&at->sums),
+                           .train_acc = vkt_sums_accuracy(&at->sums, &t->head),
                            .val_loss = NAN,
                            .val_acc = NAN,
-                           .lr = (double)t->params.lr };
+                           .lr = rate_of(t, 0) };
     f->median_ms = vkt_trainer_ms_per_step(t);
     if (t->validation) {
         vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
@@ -175,12 +208,14 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     }
     r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     VKT_TRY(vkt_history_add(&t->history, &r));
-    const double monitored = t->validation ? r.val_acc : r.train_loss;
-    const bool best = is_better(t, monitored);
+    bool more;
+    const double now = monitored(t, f->p->monitor, &r, &more);
+    const bool best = is_better(f, now, more);
+    follow(t, &r);
     at->since_best = best ? 0 : at->since_best + 1;
     if (best) {
         VKT_TRY(vkt_trainer_get(t, VKT_PART_VALUE, t->best));
-        at->best = monitored;
+        at->best = now;
         at->best_epoch = at->epoch;
     }
     at->stopped = f->p->patience && at->since_best >= f->p->patience;
@@ -198,6 +233,9 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     const vkt_fit_params none = { 0 };
     fit f = { .t = t, .p = params ? params : &none };
     f.epochs = f.p->epochs ? f.p->epochs : 1;
+    if ((unsigned)f.p->monitor > VKT_MONITOR_TRAIN_LOSS || !(f.p->min_delta >= 0))
+        return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
+                        (int)f.p->monitor, f.p->min_delta);
     bool stop = t->at.stopped;
     while (!stop && t->at.epoch <= f.epochs) {
         VKT_TRY(train_epoch(&f));

@@ -10,6 +10,7 @@ struct vkt_progress {
     bool terminal;
     double drawn; /* seconds of the epoch at the last drawing */
     uint32_t epochs;
+    double lr; /* of the last epoch; 0: there was none */
 };
 
 enum { BAR = 24 };
@@ -36,8 +37,8 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
     for (uint32_t i = 0; i < filled / 8; i++) fputs("█", p->out);
     fputs(filled / 8 < BAR ? eighths[filled % 8] : "", p->out);
     for (uint32_t i = (filled + 7) / 8; i < BAR; i++) fputs("·", p->out);
-    fprintf(p->out, " %u/%u  %s<%s  %.1f it/s  loss %.4f  acc %.4f", f->batch, f->batches, spent, eta, rate, f->loss,
-            f->accuracy);
+    fprintf(p->out, " %u/%u  %s<%s  %.1f it/s  loss %.4f", f->batch, f->batches, spent, eta, rate, f->loss);
+    if (!isnan(f->accuracy)) fprintf(p->out, "  acc %.4f", f->accuracy);
     fflush(p->out);
 }
 
@@ -56,9 +57,13 @@ static void on_batch(void *user, const vkt_fit_progress *f)
 static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 {
     vkt_progress *p = user;
-    fprintf(p->out, "%sepoch %u/%u  %.1f s  loss %.4f  acc %.4f", p->terminal ? "\r\x1b[K" : "", r->epoch, p->epochs,
-            r->seconds, r->train_loss, r->train_acc);
-    if (!isnan(r->val_loss)) fprintf(p->out, "  val_loss %.4f  val_acc %.4f", r->val_loss, r->val_acc);
+    fprintf(p->out, "%sepoch %u/%u  %.1f s  loss %.4f", p->terminal ? "\r\x1b[K" : "", r->epoch, p->epochs, r->seconds,
+            r->train_loss);
+    if (!isnan(r->train_acc)) fprintf(p->out, "  acc %.4f", r->train_acc);
+    if (!isnan(r->val_loss)) fprintf(p->out, "  val_loss %.4f", r->val_loss);
+    if (!isnan(r->val_acc)) fprintf(p->out, "  val_acc %.4f", r->val_acc);
+    if (p->lr != 0 && r->lr != p->lr) fprintf(p->out, "  lr %.3g", r->lr);
+    p->lr = r->lr;
     fprintf(p->out, "%s\n", best ? "  *" : "");
     fflush(p->out);
     p->drawn = 0;

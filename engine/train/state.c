@@ -7,9 +7,9 @@
  *   vktrain.moment1.<name>  to moment3, as the optimizer has  F32
  *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
- *   metadata                vktrain.run (settings that must match), vktrain.position (C99 hexadecimal floats: exact),
- * in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches vktrain.accumulation:
- * those that are in the sum, and their rows; and texts that were attached (attach.c) */
+ *   metadata                vktrain.run and .schedule (settings that must match), vktrain.position (C99 hexadecimal
+ * floats: exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
+ * vktrain.accumulation: those that are in the sum, and their rows; and texts that were attached (attach.c) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,6 +83,23 @@ static void add_parts(state *s, const char *prefix, const float *values)
     }
 }
 
+/* The schedule of the rates, as it must be again; a function is known by its kind alone. */
+static void schedule_text(const vkt_trainer *t, char out[TEXT_ROOM])
+{
+    const vkt_schedule *s = &t->params.schedule;
+    const vkt_plateau *p = &s->plateau;
+    const vkt_numbers locale = vkt_numbers_begin();
+    int n = snprintf(out, TEXT_ROOM,
+                     "kind %d by_epoch %d warmup %u %a gamma %a step %u total %" PRIu64 " %a cycle %a %a %a",
+                     (int)s->kind, s->by_epoch, s->warmup, s->warmup_from, s->gamma, s->step_size, s->total, s->min_lr,
+                     s->pct_start, s->div_factor, s->final_div_factor);
+    n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " plateau %d %d %a %u %a %u %a %a milestones", (int)p->form,
+                  p->maximise, p->factor, p->patience, p->threshold, p->cooldown, p->min_lr, p->eps);
+    for (uint32_t i = 0; i < s->n_milestones; i++)
+        n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " %u", s->milestones[i]);
+    vkt_numbers_end(locale);
+}
+
 /* Tells groups and what is in them, and what is frozen, from others. */
 static uint64_t hash_groups(const vkt_trainer *t)
 {
@@ -137,9 +154,11 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
     const vkt_numbers locale = vkt_numbers_begin();
-    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d", t->params.seed, p->t,
-             p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows, isnan(p->best) ? -HUGE_VAL : p->best,
-             p->best_epoch, p->since_best, p->stopped);
+    const vkt_plateau_state *l = &p->plateau;
+    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u",
+             t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
+             isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
+             l->bad, l->cooling);
     vkt_numbers_end(locale);
 }
 
@@ -187,18 +206,21 @@ static bool parse_accumulation(const vkt_trainer *t, const char *text, vkt_accum
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
-    int stopped = 0;
+    int stopped = 0, seen = 0;
+    vkt_plateau_state *l = &p->plateau;
     const vkt_numbers locale = vkt_numbers_begin();
-    const int n = text ? sscanf(text,
-                                "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
-                                " %" SCNu32 " %d",
-                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
-                                &p->best, &p->best_epoch, &p->since_best, &stopped)
-                       : 0;
+    const int n =
+        text ? sscanf(text,
+                      "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32 " %" SCNu32
+                      " %d %la %la %d %" SCNu32 " %" SCNu32,
+                      seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows, &p->best,
+                      &p->best_epoch, &p->since_best, &stopped, &l->scale, &l->best, &seen, &l->bad, &l->cooling)
+             : 0;
     vkt_numbers_end(locale);
     p->stopped = stopped != 0;
+    l->seen = seen != 0;
     if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
-    return n == 11 && p->epoch >= 1 && stopped >= 0 && stopped <= 1;
+    return n == 16 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0;
 }
 
 static void history_to_columns(const vkt_history *h, double *out)
@@ -223,13 +245,14 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
         add_parts(&s, prefixes[i], s.part[i]);
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
-    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM];
+    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM], schedule[TEXT_ROOM];
     run_text(t, run);
+    schedule_text(t, schedule);
     position_text(t, position);
     if (r == VKT_OK) r = loss_scale_text(t, scale);
     if (r == VKT_OK) r = accumulation_text(t, accumulation);
-    vkt_meta meta[4] = { { "vktrain.run", run }, { "vktrain.position", position } };
-    size_t n_meta = 2;
+    vkt_meta meta[5] = { { "vktrain.run", run }, { "vktrain.schedule", schedule }, { "vktrain.position", position } };
+    size_t n_meta = 3;
     if (t->params.precision == VKT_PRECISION_F16) meta[n_meta++] = (vkt_meta){ "vktrain.loss_scale", scale };
     if (has_micro_batches(t)) meta[n_meta++] = (vkt_meta){ "vktrain.accumulation", accumulation };
     vkt_meta *all = NULL;
@@ -269,14 +292,22 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
+static vkt_result check_equal(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *key,
+                              const char *want)
+{
+    const char *have = vkt_safetensors_meta(st, key);
+    if (have && strcmp(have, want) == 0) return VKT_OK;
+    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, want,
+                    have ? have : "nothing");
+}
+
 static vkt_result check_run(const vkt_trainer *t, const vkt_safetensors *st, const char *path)
 {
-    char run[TEXT_ROOM];
-    run_text(t, run);
-    const char *have = vkt_safetensors_meta(st, "vktrain.run");
-    if (have && strcmp(have, run) == 0) return VKT_OK;
-    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, run,
-                    have ? have : "nothing");
+    char want[TEXT_ROOM];
+    run_text(t, want);
+    VKT_TRY(check_equal(t, st, path, "vktrain.run", want));
+    schedule_text(t, want);
+    return check_equal(t, st, path, "vktrain.schedule", want);
 }
 
 /* Everything is read before anything is changed. */

@@ -11,10 +11,10 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->params = *p;
     vkt_trainer_params *q = &t->params;
     if (!q->model.forward) return vkt_fail(h, VKT_E_ARG, "trainer: want model.forward");
-    if (!q->train || !vkt_dataset_labels(q->train))
-        return vkt_fail(h, VKT_E_ARG, "trainer: want a labelled training set");
-    if (q->validation && !vkt_dataset_labels(q->validation))
-        return vkt_fail(h, VKT_E_ARG, "trainer: the validation set has no labels");
+    if (!q->train) return vkt_fail(h, VKT_E_ARG, "trainer: want a training set");
+    VKT_TRY(vkt_head_check(t, q->train, "trainer: the training set"));
+    if (q->validation) VKT_TRY(vkt_head_check(t, q->validation, "trainer: the validation set"));
+    VKT_TRY(vkt_schedule_check(h, &q->schedule));
     t->name = vkt_strdup(h, q->model.name ? q->model.name : "model");
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
@@ -30,20 +30,11 @@ static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
 {
     VKT_TRY(vkt_graph_create(&t->host, &t->g));
     VKT_TRY(vkt_builder_create(t->g, true, &t->builder));
-    vkt_tensor x, labels;
     *v = vkt_feed_declare(t->g, &t->feed);
-    vkt_feed_gather(t->g, &t->feed, *v, &x, &labels);
-    const vkt_tensor z = t->params.model.forward(t->builder, x, t->params.model.user);
-    const vkt_tensor loss = vkt_softmax_cross_entropy(t->g, z, labels);
-    const vkt_tensor correct = vkt_count_correct(t->g, z, labels);
-    VKT_TRY(vkt_graph_status(t->g));
-    const vkt_shape zs = vkt_tensor_shape(t->g, z);
-    if (zs.dim[1] < vkt_dataset_classes(t->params.train))
-        return vkt_fail(&t->host, VKT_E_SHAPE, "trainer: the model has %u outputs, the data set %u classes", zs.dim[1],
-                        vkt_dataset_classes(t->params.train));
-    VKT_TRY(vkt_backward(t->g, loss));
+    VKT_TRY(vkt_head_build(t, t->builder, &t->feed, *v, &t->head));
+    VKT_TRY(vkt_backward(t->g, t->head.loss));
     VKT_TRY(vkt_update(t->g, &t->params.optimizer));
-    vkt_report(t->g, loss, correct);
+    vkt_report(t->g, t->head.loss, t->head.correct);
     return vkt_graph_status(t->g);
 }
 
@@ -105,7 +96,7 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     t->host = h;
     t->history.h = &t->host;
     t->feed.h = &t->host;
-    t->at = (vkt_position){ .epoch = 1, .best = NAN };
+    t->at = (vkt_position){ .epoch = 1, .best = NAN, .plateau.scale = 1 };
     vkt_result r = resolve(t, params);
     if (r == VKT_OK) r = build(t);
     if (r == VKT_OK)

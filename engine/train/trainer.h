@@ -8,12 +8,20 @@
 #include "train/history.h"
 #include "vktrain/train.h"
 
+/* The values of a graph that training and evaluation ask for. */
+typedef struct vkt_head {
+    vkt_tensor y, loss; /* loss: null where the data set lacks what it is made of */
+    vkt_tensor correct; /* null where there is no accuracy */
+    bool classifies;    /* y is (B,K), a number for each class */
+} vkt_head;
+
 /* A recorded evaluation of one data set. */
 typedef struct vkt_evaluator {
     vkt_feed feed;
     vkt_graph *g;
     vkt_program *program;
-    vkt_tensor logits, classes; /* of the last batch: kept */
+    vkt_head head;
+    vkt_tensor classes; /* of the last batch, kept as head.y is; null where the model does not classify */
 } vkt_evaluator;
 
 /* Sums over the batches of an epoch whose results have arrived. */
@@ -32,6 +40,7 @@ typedef struct vkt_position {
     uint32_t best_epoch;
     uint32_t since_best; /* epochs since */
     bool stopped;        /* early stopping has ended the run */
+    vkt_plateau_state plateau;
 } vkt_position;
 
 /* Texts that go into files, as metadata: see attach.c. */
@@ -51,6 +60,7 @@ struct vkt_trainer {
     char *name;                /* a copy: params.model.name */
     vkt_feed feed;
     vkt_graph *g;
+    vkt_head head;
     vkt_builder *builder;
     vkt_store *store;
     vkt_program *program;
@@ -70,6 +80,13 @@ struct vkt_trainer {
 };
 
 enum { VKT_STEP_TIMES = 4096 };
+
+/* Whether `d` has what the loss is made of; `what` begins the message. */
+vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
+/* Batch, model and loss, in the builder's graph. */
+vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, vkt_head *out);
+double vkt_sums_loss(const vkt_sums *s);
+double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
 
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);

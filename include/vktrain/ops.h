@@ -176,11 +176,11 @@ typedef struct vkt_batch_norm_params {
     bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
     bool evaluate; /* normalise with the running statistics, and leave them alone */
 } vkt_batch_norm_params;
-/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (a ROWS input is
- * converted): training    mean and biased variance over the real rows of the batch and all positions; gradients of x,
- * gamma and beta go through them. Running statistics += momentum (those of the batch - running), once a run. evaluation
- * mean and variance are the running ones; gradients treat them as constants. (Ioffe & Szegedy, Batch Normalization,
- * 2015; PyTorch documentation of BatchNorm2d.) */
+/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (else it is converted).
+ *   training  mean and biased variance over the real rows of the batch and all positions; gradients go through them.
+ *             Other rows become 0. Once a run, running statistics += momentum (those of the batch - running)
+ *   evaluate  mean and variance are the running ones, constants to gradients
+ * (Ioffe & Szegedy, Batch Normalization, 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x

@@ -17,23 +17,41 @@
 #include "vktrain/data.h"
 #include "vktrain/nn.h"
 #include "vktrain/optim.h"
+#include "vktrain/schedule.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A classifier: `forward` maps (B,C,H,W) to logits (B,classes). */
+/* The loss, a mean over the real rows: of the model's output y, its input x, the batch's labels (B) and targets (B,K),
+ * each null where the data set has none. */
+typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
+                                  void *user);
+/* `forward` maps a batch, (B,C,H,W) or (B,L) of whole numbers, to an output. Without `loss`, an output (B,classes) of a
+ * labelled set is logits, and the loss their softmax cross-entropy; of a set with targets alone it is the mean squared
+ * error. Where the output is (B,K), K at least the classes of a labelled set, accuracy is measured too. */
 typedef struct vkt_model {
     const char *name; /* title of the summary; NULL: "model" */
     vkt_forward_fn forward;
-    void *user; /* handed to forward, which runs once for each graph: must live as long as the trainer */
+    void *user; /* handed to both, which run once for each graph: must live as long as the trainer */
+    vkt_loss_fn loss;
 } vkt_model;
+
+/* What early stopping and the best weights go by. AUTO: validation accuracy, else validation loss, without a validation
+ * set the training loss. */
+typedef enum vkt_monitor {
+    VKT_MONITOR_AUTO = 0,
+    VKT_MONITOR_VAL_ACC,
+    VKT_MONITOR_VAL_LOSS,
+    VKT_MONITOR_TRAIN_ACC,
+    VKT_MONITOR_TRAIN_LOSS
+} vkt_monitor;
 
 /* NaN: not measured. */
 typedef struct vkt_epoch_record {
     uint32_t epoch;                                  /* from 1; rising */
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
-    double lr;
+    double lr;                                       /* of its first step */
     double seconds;
 } vkt_epoch_record;
 
@@ -59,11 +77,13 @@ typedef struct vkt_fit_callbacks {
 
 typedef struct vkt_trainer_params {
     vkt_model model;
-    const vkt_dataset *train;      /* must outlive the trainer; labelled */
+    const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
+    vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
+                                    * accuracy, if it is to grow), without a validation set that of training */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit, or
                                     * when its rows vary from epoch to epoch) */
@@ -85,15 +105,16 @@ VKT_API void vkt_trainer_destroy(vkt_trainer **t);
 typedef struct vkt_fit_params {
     uint32_t epochs;           /* in all, those of a resumed run included; 0: 1 */
     uint32_t patience;         /* stop when this many epochs in a row did not improve; 0: never */
+    vkt_monitor monitor;       /* what improves; the same in a resumed run */
+    double min_delta;          /* by more than this */
     const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
     uint64_t checkpoint_every; /* and after every so many batches; 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 
-/* Trains. The monitored value is validation accuracy, without a validation set the training loss; the weights of the
- * best epoch are in the trainer when it returns (another fit goes on from them, with the optimizer's state of the last
- * step; vkt_trainer_resume of the checkpoint goes on from the last weights). A failure (device lost, disk full) leaves
- * the last checkpoint file whole. */
+/* Trains. The weights of the best epoch, by `monitor`, are in the trainer when it returns (another fit goes on from
+ * them, with the optimizer's state of the last step; vkt_trainer_resume of the checkpoint goes on from the last
+ * weights). A failure (device lost, disk full) leaves the last checkpoint file whole. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was
@@ -101,12 +122,14 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * changed. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
-/* Mean loss and accuracy over a data set (labelled, same sample shape). Either output may be NULL. For another set than
- * `validation` this and predict bring the data to the device and record a program of their own, every time. */
+/* Mean loss and accuracy (NaN: not measured) over a data set of the same sample shape. Either output may be NULL. For
+ * another set than `validation` this and predict bring the data to the device and record a program of their own, every
+ * time. */
 VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy);
-/* The class of rows [first, first + count) of `data`; logits (count x classes, row-major) may be NULL. */
+/* Of rows [first, first + count) of `data`: their classes (VKT_E_STATE for a model that does not classify), and the
+ * model's outputs, count times those of a row, row-major. Either may be NULL. */
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
-                                       uint32_t *classes, float *logits);
+                                       uint32_t *classes, float *outputs);
 
 /* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */

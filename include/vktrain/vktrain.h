@@ -2,14 +2,15 @@
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
-#include "vktrain/core.h"  /* results, logger, devices, memory */
-#include "vktrain/data.h"  /* data sets */
-#include "vktrain/graph.h" /* tensors, programs */
-#include "vktrain/nn.h"    /* layers */
-#include "vktrain/ops.h"   /* ops */
-#include "vktrain/optim.h" /* optimizers */
-#include "vktrain/table.h" /* tables of numbers */
-#include "vktrain/text.h"  /* texts, vocabularies */
-#include "vktrain/train.h" /* fit, evaluate, predict */
+#include "vktrain/core.h"     /* results, logger, devices, memory */
+#include "vktrain/data.h"     /* data sets */
+#include "vktrain/graph.h"    /* tensors, programs */
+#include "vktrain/nn.h"       /* layers */
+#include "vktrain/ops.h"      /* ops */
+#include "vktrain/optim.h"    /* optimizers */
+#include "vktrain/table.h"    /* tables of numbers */
+#include "vktrain/text.h"     /* texts, vocabularies */
+#include "vktrain/schedule.h" /* learning rates */
+#include "vktrain/train.h"    /* fit, evaluate, predict */
 
 #endif
