@@ -165,6 +165,10 @@ def table():
         t[op + "_same"] = (op, {}, (3, 4, 5), (3, 4, 5))
         t[op + "_channel"] = (op, {}, (2, 3, 4, 5), (3, 1, 1))
         t[op + "_both_ways"] = (op, {}, (4, 1, 3), (2, 1, 5, 1))
+    for op in ("max_over", "min_over"):
+        t[op + "_last"] = (op, dict(axes=[2]), (3, 4, 7))
+        t[op + "_outer"] = (op, dict(axes=[0, 2], keepdim=True), (5, 3, 4, 2))
+        t[op + "_all"] = (op, dict(axes=[0, 1]), (6, 11))
     t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
     t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
     t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
@@ -263,6 +267,8 @@ def evaluate(op, a, x):
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
         return torch.where(x[0] != 0, x[1], x[2])
+    if op.endswith("_over"):
+        return {"max": torch.amax, "min": torch.amin}[op[:3]](x[0], a["axes"], a.get("keepdim", False))
     if op == "masked_fill":
         return x[0].masked_fill(x[1] != 0, a["value"])
     return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
@@ -286,6 +292,8 @@ def draw(rng, op, attr, k, shape, first_shape):
         x = (x > 0).astype(np.float32)
     if op in ("log", "sqrt") or op == "pow" and k == 0 or op == "div" and k == 1:
         x = np.abs(x) + np.float32(0.25)
+    if op.endswith("_over"):
+        x = np.round(2 * x) / 2  # ties
     if op in ("relu", "abs"):
         x.flat[::5] = 0  # the gradient at 0 is 0
     return x
