@@ -187,7 +187,7 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
     if (s->kind != VKT_SCHEDULE_PLATEAU) return;
     const double loss = t->validation ? r->val_loss : r->train_loss, acc = t->validation ? r->val_acc : r->train_acc;
     if (vkt_plateau_next(&s->plateau, (double)t->params.lr, &t->at.plateau, s->plateau.maximise ? acc : loss))
-        vkt_log(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
+        vkt_say(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
                 (double)t->params.lr * t->at.plateau.scale);
 }
 

@@ -1,0 +1,126 @@
+/* train/golden.c - see golden.h. */
+#include "train/golden.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define TIMES 4.0
+
+vkt_safetensors *golden_open(const vkt_host *h, const char *name)
+{
+    vkt_safetensors *st;
+    char path[512];
+    snprintf(path, sizeof path, VKT_TEST_DIR "/golden/%s.safetensors", name);
+    assert_int_equal(vkt_safetensors_open(h, path, &st), VKT_OK);
+    return st;
+}
+
+double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n)
+{
+    const vkt_st_entry *e = vkt_safetensors_find(st, name);
+    if (!e) fail_msg("the golden file has no '%s'", name);
+    double *d = test_malloc((e->elements + 1) * sizeof *d);
+    *n = e->elements;
+    if (e->dtype == VKT_ST_F64) {
+        assert_int_equal(vkt_safetensors_read_raw(st, e, d, e->bytes), VKT_OK);
+        return d;
+    }
+    float *f = test_malloc((e->elements + 1) * sizeof *f);
+    assert_int_equal(vkt_safetensors_read_f32(st, e, f, e->elements), VKT_OK);
+    for (uint64_t i = 0; i < e->elements; i++) d[i] = (double)f[i];
+    test_free(f);
+    return d;
+}
+
+uint32_t golden_mix(uint32_t v)
+{
+    v *= 2654435761u;
+    v ^= v >> 15;
+    v *= 2246822519u;
+    return v ^ v >> 13;
+}
+
+/* Parameter i of our store as the file has it: test_free. */
+static double *ours(vkt_trainer *t, vkt_store_part part, uint32_t i, uint32_t fold, uint64_t *n)
+{
+    const uint64_t all = vkt_shape_elements(vkt_store_shape(vkt_trainer_store(t), i));
+    *n = fold ? VKT_MIN(all, fold) : all;
+    float *f = test_malloc(all * sizeof *f);
+    assert_int_equal(vkt_store_read(vkt_trainer_store(t), i, part, f), VKT_OK);
+    double *d = test_calloc(*n, sizeof *d);
+    for (uint64_t k = 0; k < all; k++) d[k % *n] += (double)f[k];
+    test_free(f);
+    return d;
+}
+
+/* Largest absolute difference, over what is stored of `prefix`<name>. */
+static double deviation(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix, uint32_t i,
+                        uint32_t fold)
+{
+    char name[64];
+    uint64_t n, m;
+    snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(vkt_trainer_store(t), i));
+    double *want = golden_numbers(st, name, &n), *got = ours(t, part, i, fold, &m), worst = 0;
+    assert_true(n > 0 && (fold ? n == m : n <= m));
+    for (uint64_t k = 0; k < n; k++) worst = fmax(worst, fabs(got[k] - want[k]));
+    test_free(want);
+    test_free(got);
+    return worst;
+}
+
+/* theirs[i] = the largest of the deviations of PyTorch's runs, `n` numbers each: test_free. */
+static double *deviations(const vkt_safetensors *st, const char *const *runs, uint64_t n)
+{
+    double *theirs = test_malloc(n * sizeof *theirs);
+    for (uint64_t i = 0; i < n; i++) theirs[i] = 0;
+    for (; *runs; runs++) {
+        uint64_t all;
+        double *d = golden_numbers(st, *runs, &all);
+        assert_true(all > 0 && all % n == 0);
+        for (uint64_t i = 0; i < all; i++) theirs[i % n] = fmax(theirs[i % n], d[i]);
+        test_free(d);
+    }
+    return theirs;
+}
+
+void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
+                          const char *const *runs, uint32_t fold)
+{
+    const uint32_t n = vkt_store_count(vkt_trainer_store(t));
+    double *limit = deviations(st, runs, n), worst = 0;
+    int bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const double d = deviation(st, t, part, prefix, i, fold), times = d / limit[i];
+        worst = fmax(worst, times);
+        if (times <= TIMES) continue;
+        print_error("%s%s: off by %.3g, PyTorch's float32 by %.3g\n", prefix, vkt_store_name(vkt_trainer_store(t), i),
+                    d, limit[i]);
+        bad++;
+    }
+    print_message("%-16s at most %.2f times PyTorch's float32 deviation\n", prefix, worst);
+    test_free(limit);
+    assert_int_equal(bad, 0);
+}
+
+void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
+                         const char *const *runs)
+{
+    uint64_t stored;
+    double *want = golden_numbers(st, name, &stored), *limit = deviations(st, runs, n), worst = 0;
+    int bad = 0;
+    assert_int_equal(stored, n);
+    for (uint32_t i = 0; i < n; i++) {
+        double near = limit[i];
+        if (i > 0) near = fmax(near, limit[i - 1]);
+        if (i + 1 < n) near = fmax(near, limit[i + 1]);
+        const double d = fabs(got[i] - want[i]);
+        worst = fmax(worst, d / near);
+        if (d <= TIMES * near) continue;
+        print_error("%s, number %u: off by %.3g, PyTorch's float32 by %.3g\n", name, i, d, near);
+        bad++;
+    }
+    print_message("%-16s at most %.2f times PyTorch's float32 deviation\n", name, worst);
+    test_free(want);
+    test_free(limit);
+    assert_int_equal(bad, 0);
+}

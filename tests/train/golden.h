@@ -1,0 +1,31 @@
+/* train/golden.h - training runs that PyTorch recorded in float64 and float32, and how far ours may be from them:
+ * golden/README.md.
+ *
+ * The yardstick is PyTorch's own float32: we stay within four times its deviation from float64, tensor by tensor and
+ * loss by loss. One run of it can fall on a float64 value by luck, so its deviation is the largest of five runs: of its
+ * default, without oneDNN, with the rows of a batch in two other orders, with another form of the normalisation. Even
+ * so all five can meet at a loss (they are float32 numbers), so a loss is measured by those of its step and the two
+ * beside it. */
+#ifndef VKT_TEST_GOLDEN_H
+#define VKT_TEST_GOLDEN_H
+
+#include "io/safetensors.h"
+#include "train/rig.h"
+
+/* golden/<name>.safetensors: vkt_safetensors_close. */
+vkt_safetensors *golden_open(const vkt_host *h, const char *name);
+/* All numbers of a tensor as doubles: test_free. */
+double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
+
+/* Scatters the bits of a number, as the scripts that drew pictures and weights did. */
+uint32_t golden_mix(uint32_t v);
+
+/* What a golden file has of each tensor: its first elements; or, with a `fold`, the sums over all elements whose
+ * numbers are equal modulo `fold`. `runs` names arrays of deviations, one number for each parameter, of one run of
+ * PyTorch or of several, and ends with NULL. Both fail the test where we are too far off. */
+void golden_check_tensors(const vkt_safetensors *st, vkt_trainer *t, vkt_store_part part, const char *prefix,
+                          const char *const *runs, uint32_t fold);
+void golden_check_losses(const vkt_safetensors *st, const char *name, const double *got, uint32_t n,
+                         const char *const *runs);
+
+#endif
