@@ -401,6 +401,13 @@ static vkt_tensor masked_fill(vkt_graph *g, const vkt_tensor *in, const json_t *
     return vkt_masked_fill(g, in[0], in[1], NUMBER("value"));
 }
 
+static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_attention_params p = { .scale = (float)golden_number(a, "factor", 0),
+                                     .causal = golden_flag(a, "causal") };
+    return vkt_attention(g, in[0], in[1], in[2], &p);
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -473,6 +480,8 @@ static const golden_op ops[] = {
     { "min_over", min_over, 1, .several = true },
     { "where", where_, 3, .integers = 1 },
     { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
+    { "linear_rows", linear, 3, .several = true },
+    { "attention", attention, 3, .several = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)
