@@ -1,21 +1,15 @@
 /* mnist.c - vkt-mnist: a convolutional network learns to read handwritten digits on a Vulkan device.
  *
  * Works on any data set of small pictures laid out like MNIST: size, channels and classes are the data's. */
-#include <math.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/digits.h"
 #include "common/mnist_data.h"
-#include "common/options.h"
-#include "common/report.h"
+#include "common/session.h"
 
-enum { SMALLEST_PICTURE = 14, SHOWN = 5, SEARCHED = 1000, INTERRUPTED = 130 };
-
-static const char doc[] = "Trains a small convolutional network to read handwritten digits (MNIST, or another data set "
-                          "of its layout) on a Vulkan device.";
+enum { SMALLEST_PICTURE = 14, SHOWN = 5, SEARCHED = 1000 };
 
 /* x (B,C,H,W) -> (B,classes); 53,994 parameters for one channel and ten classes. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -31,62 +25,6 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     x = vkt_nn_linear(b, "fc1", x, &(vkt_nn_linear_params){ .out_features = 32 });
     x = vkt_nn_relu(b, x);
     return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
-}
-
-/* ---- Ctrl-C: the step is finished and the checkpoint written ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static bool was_interrupted(void *user)
-{
-    (void)user;
-    return interrupted != 0;
-}
-
-/* ---- what is printed ---- */
-
-static int list_devices(const vkt_host *host)
-{
-    enum { MOST = 32 };
-    static vkt_device_info infos[MOST];
-    uint32_t n;
-    if (vkt_list_devices(host, infos, MOST, &n) != VKT_OK) return 1;
-    for (uint32_t i = 0; i < n && i < MOST; i++)
-        printf("%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
-               (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
-               *infos[i].reason ? "; " : "", infos[i].reason);
-    if (n == 0) puts("no Vulkan device was found");
-    return 0;
-}
-
-static void print_data(const mnist_data *d)
-{
-    uint32_t chw[3];
-    vkt_dataset_sample_shape(d->train, chw);
-    printf("data    %s: %u to learn from, %u to check, %ux%ux%u, %u classes\n", d->source, vkt_dataset_rows(d->train),
-           vkt_dataset_rows(d->test), chw[0], chw[1], chw[2], vkt_dataset_classes(d->train));
-}
-
-static void print_outcome(const vkt_ctx *ctx, const vkt_trainer *t, const train_options *o)
-{
-    uint32_t n, best = 0;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    for (uint32_t i = 1; i < n; i++)
-        if (r[i].val_acc > r[best].val_acc) best = i;
-    if (n && n < o->epochs && !interrupted) printf("stopped early: no better epoch in %u\n", o->patience);
-    if (n) printf("\nbest    epoch %u: validation accuracy %.4f\n", r[best].epoch, r[best].val_acc);
-    vkt_memory_stats m;
-    vkt_ctx_memory(ctx, &m);
-    if (!isnan(vkt_trainer_ms_per_step(t)))
-        printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
-               vkt_trainer_host_us_per_step(t));
-    printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
 /* ---- a few test digits with their predictions ---- */
@@ -163,89 +101,32 @@ static bool pictures_fit(const vkt_dataset *d)
     return false;
 }
 
-static vkt_result fit(vkt_trainer *t, const train_options *o)
-{
-    vkt_progress *progress = NULL;
-    vkt_fit_params p = { .epochs = o->epochs,
-                         .patience = o->patience,
-                         .checkpoint = o->checkpoint,
-                         .checkpoint_every = o->checkpoint_every };
-    vkt_result r = o->quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
-    if (r != VKT_OK) return r;
-    if (progress) p.callbacks = vkt_progress_callbacks(progress);
-    p.callbacks.stop = was_interrupted;
-    r = vkt_trainer_fit(t, &p);
-    vkt_progress_destroy(&progress);
-    return r;
-}
-
-static vkt_result write_files(vkt_trainer *t, const train_options *o)
-{
-    vkt_result r = VKT_OK;
-    if (r == VKT_OK && o->save) r = vkt_trainer_save(t, o->save);
-    if (r == VKT_OK && o->history) r = vkt_trainer_write_history(t, o->history);
-    if (r == VKT_OK && o->plot) r = vkt_trainer_plot(t, o->plot);
-    if (r == VKT_OK && o->profile) r = vkt_trainer_profile(t, o->profile);
-    return r;
-}
-
-static vkt_result train(vkt_ctx *ctx, vkt_trainer *t, const mnist_data *data, const train_options *o, uint64_t start_ns)
-{
-    vkt_result r = o->resume ? vkt_trainer_resume(t, o->resume) : VKT_OK;
-    if (r == VKT_OK && !o->quiet) printf("\n%s\n", vkt_trainer_summary(t));
-    if (r == VKT_OK) r = fit(t, o);
-    if (r == VKT_OK && interrupted) return r;
-    if (r == VKT_OK && !o->quiet) print_outcome(ctx, t, o);
-    if (r == VKT_OK) r = write_files(t, o);
-    if (r == VKT_OK && o->json && !write_report(o->json, ctx, t, precision_name(o->precision), start_ns))
-        return VKT_E_IO;
-    if (r == VKT_OK && !o->quiet) r = show_predictions(t, data->test);
-    return r;
-}
-
-static vkt_result run(vkt_ctx *ctx, const mnist_data *data, const train_options *o, uint64_t start_ns)
+static vkt_result run(session *s, const mnist_data *data)
 {
     uint32_t classes = vkt_dataset_classes(data->train);
     const vkt_trainer_params p = { .model = { .name = "MNIST network", .forward = forward, .user = &classes },
                                    .train = data->train,
-                                   .validation = data->test,
-                                   .batch = o->batch,
-                                   .optimizer = o->optimizer,
-                                   .lr = o->lr,
-                                   .seed = o->seed,
-                                   .stream = o->stream,
-                                   .recompute = o->recompute,
-                                   .precision = o->precision,
-                                   .profile = o->profile != NULL };
-    vkt_trainer *t;
-    vkt_result r = vkt_trainer_create(ctx, &p, &t);
-    if (r == VKT_OK) r = train(ctx, t, data, o, start_ns);
+                                   .validation = data->test };
+    vkt_trainer *t = NULL;
+    vkt_result r = session_train(s, &p, NULL, &t);
+    if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, data->test);
     vkt_trainer_destroy(&t);
     return r;
 }
 
 int main(int argc, char **argv)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t start_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    train_options o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 };
-    train_options_parse(&o, doc, argc, argv);
-    const vkt_host host = { .log_level = o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
-    if (o.list_devices) return list_devices(&host);
-    signal(SIGINT, on_signal);
-
-    vkt_ctx *ctx;
+    static const train_cli cli = { .doc = "Trains a small convolutional network to read handwritten digits (MNIST, or "
+                                          "another data set of its layout) "
+                                          "on a Vulkan device.",
+                                   .data = "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip" };
+    session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     mnist_data data = { 0 };
-    vkt_result r =
-        vkt_ctx_create(&(vkt_ctx_params){ .device = o.device, .max_device_bytes = o.memory_limit_bytes }, &host, &ctx);
-    if (r != VKT_OK) return 1;
-    const vkt_device_info *device = vkt_ctx_device(ctx);
-    if (!o.quiet) printf("device  %u: %s, %s\n", device->index, device->name, device->driver);
-    r = mnist_data_open(&host, o.data, o.quiet ? NULL : stdout, &data);
-    if (r == VKT_OK && !o.quiet) print_data(&data);
-    if (r == VKT_OK) r = pictures_fit(data.train) ? run(ctx, &data, &o, start_ns) : VKT_E_SHAPE;
+    vkt_result r = mnist_data_open(&s.host, s.o.data, s.o.quiet ? NULL : stdout, &data);
+    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.test);
+    if (r == VKT_OK) r = pictures_fit(data.train) ? run(&s, &data) : VKT_E_SHAPE;
     mnist_data_close(&data);
-    vkt_ctx_destroy(&ctx);
-    return r != VKT_OK ? 1 : interrupted ? INTERRUPTED : 0;
+    return session_end(&s, r);
 }

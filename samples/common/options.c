@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ enum {
     OPT_CHECKPOINT,
     OPT_CHECKPOINT_EVERY,
     OPT_RESUME,
+    OPT_LOAD,
     OPT_SAVE,
     OPT_MEMORY_LIMIT,
     OPT_STREAM,
@@ -35,23 +37,25 @@ static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number of --list-devices or a part of the device's name", 1 },
     { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
     { "memory-limit", OPT_MEMORY_LIMIT, "SIZE", 0, "most device memory to hold, for instance 512M or 2G", 1 },
-    { "data", 'd', "DIR", 0, "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip", 1 },
+    { "data", 'd', "PATH", 0, "", 1 },
     { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
     { 0, 0, 0, 0, "Training", 2 },
-    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set, those of a resumed run included (3)", 2 },
-    { "batch", OPT_BATCH, "N", 0, "samples per step (128)", 2 },
-    { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 2 },
-    { "optimizer", OPT_OPTIMIZER, "NAME", 0, "adam (default), keras-adam, sgd, momentum or nesterov (0.9)", 2 },
+    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set, those of a resumed run included", 2 },
+    { "batch", OPT_BATCH, "N", 0, "samples per step", 2 },
+    { "lr", OPT_LR, "X", 0, "learning rate", 2 },
+    { "optimizer", OPT_OPTIMIZER, "NAME", 0,
+      "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd, momentum or nesterov (0.9)", 2 },
     { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
-    { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout (1)", 2 },
-    { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs without a better validation accuracy (0: never)", 2 },
+    { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout", 2 },
+    { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
     { "checkpoint-every", OPT_CHECKPOINT_EVERY, "STEPS", 0, "and after every so many steps", 3 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit", 3 },
+    { "load", OPT_LOAD, "FILE", 0, "begin with these weights (safetensors, PyTorch's names)", 3 },
     { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
     { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object", 3 },
     { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
@@ -68,6 +72,11 @@ static const struct {
 } optimizers[] = {
     { "adam", { .kind = VKT_ADAM } },
     { "keras-adam", { .kind = VKT_ADAM, .keras = true } },
+    { "adamw", { .kind = VKT_ADAMW } },
+    { "nadam", { .kind = VKT_NADAM } },
+    { "keras-nadam", { .kind = VKT_NADAM, .keras = true } },
+    { "rmsprop", { .kind = VKT_RMSPROP } },
+    { "adagrad", { .kind = VKT_ADAGRAD } },
     { "sgd", { .kind = VKT_SGD } },
     { "momentum", { .kind = VKT_SGD, .momentum = 0.9f } },
     { "nesterov", { .kind = VKT_SGD, .momentum = 0.9f, .nesterov = true } },
@@ -83,7 +92,7 @@ const char *precision_name(vkt_precision p)
 
 /* ---- values: each ends the program with a message when `text` is none ---- */
 
-static uint64_t integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most)
+uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most)
 {
     char *end;
     errno = 0;
@@ -94,9 +103,18 @@ static uint64_t integer(struct argp_state *state, const char *option, const char
     return n;
 }
 
+double option_number(struct argp_state *state, const char *option, const char *text, double least, double most)
+{
+    char *end;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x >= least && x <= most))
+        argp_error(state, "--%s: want a number from %g to %g, got '%s'", option, least, most, text);
+    return x;
+}
+
 static uint32_t integer32(struct argp_state *state, const char *option, const char *text, uint32_t least)
 {
-    return (uint32_t)integer(state, option, text, least, UINT32_MAX);
+    return (uint32_t)option_integer(state, option, text, least, UINT32_MAX);
 }
 
 static float rate(struct argp_state *state, const char *text)
@@ -127,7 +145,7 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
 {
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (strcmp(text, optimizers[i].name) == 0) return optimizers[i].value;
-    argp_error(state, "--optimizer: want adam, keras-adam, sgd, momentum or nesterov, got '%s'", text);
+    argp_error(state, "--optimizer: '%s' is none; --help lists them", text);
     return optimizers[0].value;
 }
 
@@ -139,12 +157,52 @@ static vkt_precision precision(struct argp_state *state, const char *text)
     return VKT_PRECISION_F32;
 }
 
+/* What the parser works on. */
+typedef struct parse {
+    train_options *o, usual; /* usual: the sample's defaults */
+    const train_cli *cli;
+} parse;
+
+static const char *optimizer_name(const vkt_optimizer *o)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (memcmp(o, &optimizers[i].value, sizeof *o) == 0) return optimizers[i].name;
+    return "the sample's own";
+}
+
+/* Puts the sample's defaults into the text of --help. argp frees what is not `text`. */
+static char *with_default(int key, const char *text, void *input)
+{
+    const parse *p = input;
+    const train_options *u = &p->usual;
+    char room[80] = "";
+    if (key == OPT_EPOCHS) snprintf(room, sizeof room, " (%u)", u->epochs);
+    if (key == OPT_BATCH) snprintf(room, sizeof room, " (%u)", u->batch);
+    if (key == OPT_LR) snprintf(room, sizeof room, " (%g)", (double)u->lr);
+    if (key == OPT_OPTIMIZER) snprintf(room, sizeof room, " (default: %s)", optimizer_name(&u->optimizer));
+    if (key == OPT_SEED) snprintf(room, sizeof room, " (%llu)", (unsigned long long)u->seed);
+    if (key == OPT_PATIENCE && u->patience) snprintf(room, sizeof room, " (%u)", u->patience);
+    if (key == 'd' && p->cli->data)
+        text = p->cli->data;
+    else if (!*room)
+        return (char *)(size_t)text;
+    const size_t n = strlen(text) + strlen(room) + 1;
+    char *out = malloc(n);
+    if (out) snprintf(out, n, "%s%s", text, room);
+    return out;
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
-    train_options *o = state->input;
+    parse *p = state->input;
+    train_options *o = p->o;
     switch (key) {
     case 'D': o->device = text; break;
-    case 'd': o->data = text; break;
+    case 'd':
+        if (!p->cli->data) return ARGP_ERR_UNKNOWN;
+        o->data = text;
+        break;
+    case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
     case 'q': o->quiet = true; break;
     case OPT_LIST_DEVICES: o->list_devices = true; break;
     case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
@@ -155,11 +213,14 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
-    case OPT_SEED: o->seed = integer(state, "seed", text, 0, UINT64_MAX); break;
+    case OPT_SEED: o->seed = option_integer(state, "seed", text, 0, UINT64_MAX); break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;
-    case OPT_CHECKPOINT_EVERY: o->checkpoint_every = integer(state, "checkpoint-every", text, 1, UINT64_MAX); break;
+    case OPT_CHECKPOINT_EVERY:
+        o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX);
+        break;
     case OPT_RESUME: o->resume = text; break;
+    case OPT_LOAD: o->load = text; break;
     case OPT_SAVE: o->save = text; break;
     case OPT_JSON: o->json = text; break;
     case OPT_HISTORY: o->history = text; break;
@@ -174,9 +235,19 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
-void train_options_parse(train_options *o, const char *doc, int argc, char **argv)
+void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv)
 {
-    const struct argp parser = { .options = table, .parser = on_option, .doc = doc };
+    enum { ROWS = sizeof table / sizeof *table };
+    static struct argp_option rows[ROWS]; /* those that the sample has */
+    size_t n = 0;
+    for (size_t i = 0; i < ROWS; i++)
+        if (table[i].key != 'd' || cli->data) rows[n++] = table[i];
+    static const struct argp nothing;
+    const struct argp_child children[] = { { .argp = cli->more ? cli->more : &nothing }, { 0 } };
+    const struct argp parser = {
+        .options = rows, .parser = on_option, .doc = cli->doc, .children = children, .help_filter = with_default
+    };
+    parse p = { .o = o, .usual = *o, .cli = cli };
     argp_err_exit_status = 2;
-    argp_parse(&parser, argc, argv, 0, NULL, o);
+    argp_parse(&parser, argc, argv, 0, NULL, &p);
 }

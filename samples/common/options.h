@@ -2,6 +2,8 @@
 #ifndef SAMPLE_OPTIONS_H
 #define SAMPLE_OPTIONS_H
 
+#include <argp.h>
+
 #include "vktrain/train.h"
 
 /* Texts point into argv; NULL: not given. */
@@ -14,15 +16,27 @@ typedef struct train_options {
     bool recompute;
     vkt_precision precision;
     uint64_t seed, memory_limit_bytes;
-    const char *checkpoint, *resume, *save;
+    const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
 } train_options;
 
 const char *precision_name(vkt_precision p); /* as --precision has it */
 
-/* Reads the command line over the defaults that *o comes with. `doc` is the first paragraph of --help. Prints a message
- * and exits with status 2 when an option is wrong, with 0 after --help. */
-void train_options_parse(train_options *o, const char *doc, int argc, char **argv);
+/* What is a sample's own. */
+typedef struct train_cli {
+    const char *doc;         /* the first paragraph of --help */
+    const char *data;        /* what --data is; NULL: the sample has no such option */
+    const struct argp *more; /* options of its own; their parser gets `input`. NULL: none. Their keys begin at 512 */
+    void *input;
+} train_cli;
+
+/* Reads the command line over the defaults that *o comes with, which --help shows. Prints a message and exits with
+ * status 2 when an option is wrong, with 0 after --help. */
+void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
+
+/* Values of options: each ends the program with a message when `text` is none. */
+uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
+double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 
 #endif

@@ -36,13 +36,16 @@ static json_t *report(const vkt_ctx *ctx, vkt_trainer *t, const char *precision,
     vkt_ctx_memory(ctx, &memory);
     vkt_loss_scale scale;
     if (vkt_store_get_loss_scale(vkt_trainer_store(t), &scale) != VKT_OK) return NULL;
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "device", device->name, "driver",
-                     device->driver, "precision", precision, "parameters", (json_int_t)vkt_trainer_parameters(t),
-                     "epochs", epochs(t), "best_val_acc", number(vkt_trainer_best_accuracy(t)), "ms_per_step",
-                     number(vkt_trainer_ms_per_step(t)), "host_us_per_step", number(vkt_trainer_host_us_per_step(t)),
-                     "data_wait_us_per_step", number(vkt_trainer_data_wait_us_per_step(t)), "first_step_ms",
-                     number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN), "skipped_steps",
-                     (json_int_t)scale.skipped, "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
+    uint32_t n;
+    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "device", device->name, "driver",
+        device->driver, "precision", precision, "parameters", (json_int_t)vkt_trainer_parameters(t), "epochs",
+        epochs(t), "final_loss", number(n ? r[n - 1].train_loss : NAN), "best_val_acc",
+        number(vkt_trainer_best_accuracy(t)), "ms_per_step", number(vkt_trainer_ms_per_step(t)), "host_us_per_step",
+        number(vkt_trainer_host_us_per_step(t)), "data_wait_us_per_step", number(vkt_trainer_data_wait_us_per_step(t)),
+        "first_step_ms", number(first_ns ? (double)(first_ns - start_ns) * 1e-6 : NAN), "skipped_steps",
+        (json_int_t)scale.skipped, "peak_device_bytes", (json_int_t)memory.reserved_peak_bytes);
 }
 
 bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns)

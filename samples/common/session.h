@@ -1,0 +1,37 @@
+/* common/session.h - what every training sample does around its model: device, options, Ctrl-C, what is printed, files.
+ *
+ *   session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
+ *   session_begin(&s, &cli, argc, argv);
+ *   if (session_open(&s)) { ... s.o, s.ctx; session_train(&s, &params, &trainer); what is special to the sample ... }
+ *   return session_end(&s, result);
+ */
+#ifndef SAMPLE_SESSION_H
+#define SAMPLE_SESSION_H
+
+#include <argp.h>
+
+#include "common/options.h"
+
+typedef struct session {
+    train_options o; /* begins with the sample's defaults */
+    uint64_t start_ns;
+    vkt_host host;
+    vkt_ctx *ctx;
+} session;
+
+/* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
+void session_begin(session *s, const train_cli *cli, int argc, char **argv);
+/* The context; says which device it is. False, logged: there is none. */
+bool session_open(session *s);
+/* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
+void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
+/* A trainer of p with the options put in (batch, optimizer, lr, seed, stream, recompute, precision, profile; the rest
+ * is the sample's), resumed or loaded if asked for, its summary, the fit, its outcome, the files. `fit` (NULL: none)
+ * brings what the options do not have: a monitor. Destroy *t in any case. VKT_OK too when Ctrl-C ended it. */
+vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
+/* Ctrl-C came: the sample prints no results. */
+bool session_interrupted(void);
+/* Destroys the context; the program's exit status for a result: 0, 1, or 130 after Ctrl-C. */
+int session_end(session *s, vkt_result r);
+
+#endif
