@@ -124,8 +124,9 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
-    if (!want_rank(b, name, x, 2)) return (vkt_tensor){ 0 };
-    const uint32_t in = vkt_tensor_shape(b->g, x).dim[1], out = p->out_features;
+    const vkt_shape s = vkt_tensor_shape(b->g, x);
+    if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
+    const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
     if (!out) {
         vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s%s: want out_features", b->scope, name));
         return (vkt_tensor){ 0 };

@@ -121,7 +121,7 @@ typedef struct vkt_nn_linear_params {
     bool no_bias;
     vkt_init weight_init, bias_init;
 } vkt_nn_linear_params;
-/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in). */
+/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), ROWS then: see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
 typedef struct vkt_nn_batch_norm_params {
@@ -197,6 +197,18 @@ typedef struct vkt_nn_embedding_params {
 } vkt_nn_embedding_params;
 /* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
+
+typedef struct vkt_nn_multi_head_attention_params {
+    uint32_t heads; /* divides D */
+    bool causal, no_bias;
+    float dropout;                   /* of the weights, in training */
+    vkt_init weight_init, bias_init; /* of both layers */
+    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+} vkt_nn_multi_head_attention_params;
+/* Self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names: q, k and v by one layer <name>.c_attn, its weight
+ * (3D, D) and bias (3D); vkt_attention by heads of D / heads numbers; <name>.c_proj, weight (D, D) and bias (D). */
+VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
+                                               const vkt_nn_multi_head_attention_params *p);
 
 /* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
  * on every machine, whatever else draws. */

@@ -21,7 +21,8 @@ extern "C" {
  *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are. True fp32. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
-/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. */
+/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. An x of more
+ * dimensions, (..,I), is a matrix of rows of I numbers: -> (..,O), ROWS (a BATCH_LAST x is converted first). */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
 typedef struct vkt_mlp_layer {
@@ -282,6 +283,18 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
+
+typedef struct vkt_attention_params {
+    float scale; /* 0: 1 / sqrt(D) */
+    bool causal; /* query t sees keys 0 .. t alone (torch: is_causal) */
+    float dropout;
+} vkt_attention_params;
+/* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
+ *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E),
+ * ROWS Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
+ * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
+ * All You Need, 2017, section 3.2.1.) */
+VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX
 /* Rows of a table by number (torch.nn.functional.embedding):

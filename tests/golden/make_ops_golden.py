@@ -168,6 +168,11 @@ def table():
     t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
     t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
     t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
+    t["linear_rows"] = ("linear_rows", {}, (2, 3, 7), (5, 7), (5,))
+    t["attention"] = ("attention", {}, (2, 3, 5, 7), (2, 3, 6, 7), (2, 3, 6, 4))
+    t["attention_scaled"] = ("attention", dict(factor=0.75), (3, 5, 2), (3, 9, 2), (3, 9, 6))
+    t["attention_causal"] = ("attention", dict(causal=True), (2, 2, 7, 4), (2, 2, 7, 4), (2, 2, 7, 5))
+    t["attention_causal_wide"] = ("attention", dict(causal=True), (3, 5, 8), (3, 11, 8), (3, 11, 4))
     return t
 
 
@@ -219,6 +224,8 @@ def evaluate(op, a, x):
         return torch.flatten(getattr(F, "adaptive_avg_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
     if op.startswith("adaptive"):
         return getattr(F, op)(x[0], a["out"])
+    if op == "linear_rows":
+        return F.linear(*x)
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
@@ -227,6 +234,10 @@ def evaluate(op, a, x):
     if op == "softmax_of_scores":
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
+        scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5)
+        hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
+        return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]
     if op == "embedding":
         y = F.embedding(x[0].long(), x[1], a.get("padding"))
         return y.movedim(-1, 1) if a.get("channels") else y

@@ -379,6 +379,13 @@ static vkt_tensor where_(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_where(g, in[0], in[1], in[2]);
 }
 
+static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_attention_params p = { .scale = (float)golden_number(a, "factor", 0),
+                                     .causal = golden_flag(a, "causal") };
+    return vkt_attention(g, in[0], in[1], in[2], &p);
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -448,6 +455,8 @@ static const golden_op ops[] = {
     { "pow", pow_, 2 },
     { "prelu", prelu_, 2, .several = true },
     { "where", where_, 3, .integers = 1 },
+    { "linear_rows", linear, 3, .several = true },
+    { "attention", attention, 3, .several = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)
