@@ -33,6 +33,21 @@ typedef struct vkt_resnet_params {
  * Linear. VKT_E_ARG for another depth. */
 VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p);
 
+/* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
+typedef struct vkt_gpt_params {
+    uint32_t vocabulary, context;  /* V; the most tokens that it sees */
+    uint32_t layers, heads, width; /* blocks; heads, which divide width; D */
+    float dropout;                 /* of embeddings, attention weights and what is added in a block, in training */
+} vkt_gpt_params;
+/* ids (B,T) u32, T at most `context` -> logits (B,T,V) of the token after each, ROWS. VKT_E_SHAPE.
+ *
+ * Names are minGPT's and nanoGPT's: transformer.wte (V,D) and transformer.wpe (context,D), added; blocks
+ * transformer.h.<i>, x += attn(ln_1(x)), x += mlp(ln_2(x)), where attn is causal vkt_nn_multi_head_attention and mlp is
+ * c_fc (4D), GELU (the exact one), c_proj; transformer.ln_f; lm_head, without bias and a matrix of its own (minGPT;
+ * GPT-2 takes wte there). Weights begin as N(0, 0.02), those of both c_proj as N(0, 0.02 / sqrt(2 layers)), biases as
+ * 0. Biases and norms ("*.bias", "*.ln_*.weight") are not decayed as a rule: vkt_set_group. */
+VKT_API vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p);
+
 #ifdef __cplusplus
 }
 #endif
