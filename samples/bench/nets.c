@@ -198,6 +198,14 @@ static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, 
     return vkt_graph_status(s->g);
 }
 
+vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s)
+{
+    vkt_binding bound[3];
+    vkt_tensor x, t;
+    *s = (bench_step){ .run = { .lr = net->lr } };
+    return make_graph(ctx, net, s, bound, &x, &t);
+}
+
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile, bench_step *s)
 {
     vkt_binding bound[3];

@@ -33,6 +33,8 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
+/* The graph alone, and the arrays that it gathers from; the caller destroys the step in any case. */
+vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
 /* The caller frees in any case. `profile`: with timestamps. */
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
                              bench_step *out);
