@@ -174,9 +174,8 @@ static vkt_result take(vkt_trainer *t, start *from)
     return r;
 }
 
-static vkt_result give(void *user, vkt_trainer *t)
+static vkt_result give(const start *from, vkt_trainer *t)
 {
-    const start *from = user;
     vkt_result r = VKT_OK;
     for (uint32_t i = 0; i < from->n && r == VKT_OK; i++)
         r = vkt_store_write(vkt_trainer_store(t), i, VKT_PART_VALUE, from->values[i]);
@@ -199,13 +198,15 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
+    session bare = *s; /* what is loaded is said by `from` */
+    bare.o.load = bare.o.resume = NULL;
     vkt_trainer *t = NULL;
-    vkt_result r = session_trainer(s, &p, &t);
+    vkt_result r = session_trainer(&bare, &p, &t);
     if (r == VKT_OK) r = load(t, from);
     if (r == VKT_OK && !from->o->new_head) r = evaluate(t, from);
     if (r == VKT_OK && from->o->frozen_epochs && !from->o->evaluate) {
         if (!s->o.quiet) puts("\nthe last layer alone");
-        r = session_fit(s, t, &(vkt_fit_params){ .epochs = from->o->frozen_epochs });
+        r = session_follow(s, &(vkt_fit_params){ .epochs = from->o->frozen_epochs }, t);
     }
     if (r == VKT_OK) r = take(t, from);
     vkt_trainer_destroy(&t);
@@ -278,10 +279,10 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
         r = VKT_E_IO;
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
-        s->o.load = NULL; /* they are loaded */
-        s->ready = give;
-        s->user = &from;
-        r = session_train(s, &p, NULL, &t);
+        s->o.load = NULL; /* it is loaded */
+        r = session_trainer(s, &p, &t);
+        if (r == VKT_OK && begin) r = give(&from, t);
+        if (r == VKT_OK) r = session_fit(s, NULL, t);
     }
     vkt_trainer_destroy(&t);
     start_free(&from);

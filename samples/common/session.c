@@ -128,7 +128,7 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 
 /* ---- the run ---- */
 
-vkt_result session_fit(const session *s, vkt_trainer *t, const vkt_fit_params *params)
+vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_trainer *t)
 {
     vkt_progress *progress = NULL;
     vkt_fit_params p = *params;
@@ -154,7 +154,7 @@ static vkt_result write_files(const session *s, vkt_trainer *t)
     return r;
 }
 
-vkt_result session_trainer(const session *s, const vkt_trainer_params *params, vkt_trainer **t)
+vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_trainer **t)
 {
     const train_options *o = &s->o;
     vkt_trainer_params p = *params;
@@ -166,26 +166,28 @@ vkt_result session_trainer(const session *s, const vkt_trainer_params *params, v
     p.recompute = o->recompute;
     p.precision = o->precision;
     p.profile = o->profile != NULL;
-    return vkt_trainer_create(s->ctx, &p, t);
+    vkt_result r = vkt_trainer_create(s->ctx, &p, t);
+    if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
+    if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
+    return r;
+}
+
+vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
+{
+    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
+    f.epochs = s->o.epochs;
+    f.patience = s->o.patience;
+    f.checkpoint = s->o.checkpoint;
+    f.checkpoint_every = s->o.checkpoint_every;
+    if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
+    const vkt_result r = session_follow(s, &f, t);
+    if (r != VKT_OK || interrupted) return r;
+    if (!s->o.quiet) print_outcome(s, t, &f);
+    return write_files(s, t);
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
 {
-    const train_options *o = &s->o;
-    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
-    f.epochs = o->epochs;
-    f.patience = o->patience;
-    f.checkpoint = o->checkpoint;
-    f.checkpoint_every = o->checkpoint_every;
-    vkt_result r = session_trainer(s, params, t);
-    if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
-    if (r == VKT_OK && o->resume)
-        r = vkt_trainer_resume(*t, o->resume);
-    else if (r == VKT_OK && s->ready)
-        r = s->ready(s->user, *t);
-    if (r == VKT_OK && !o->quiet) printf("\n%s\n", vkt_trainer_summary(*t));
-    if (r == VKT_OK) r = session_fit(s, *t, &f);
-    if (r != VKT_OK || interrupted) return r;
-    if (!o->quiet) print_outcome(s, *t, &f);
-    return write_files(s, *t);
+    const vkt_result r = session_trainer(s, params, t);
+    return r == VKT_OK ? session_fit(s, with, *t) : r;
 }

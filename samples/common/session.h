@@ -18,11 +18,7 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
-    /* The sample's own, where it has some. */
-    vkt_result (*ready)(void *user, vkt_trainer *t); /* called by session_train when the weights are there, unless a
-                                                      * run is resumed: may change them */
-    void *user;
-    json_t *more; /* members for --json; session_end frees it */
+    json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
 } session;
 
 /* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
@@ -34,12 +30,15 @@ void session_print_memory(const session *s); /* one line: most that was held fro
 /* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
 void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
 /* A trainer of p with the options put in (batch, optimizer, lr, seed, stream, recompute, precision, profile; the rest
- * is the sample's), resumed or loaded if asked for, its summary, the fit, its outcome, the files. `fit` (NULL: none)
- * brings what the options do not have: a monitor. Destroy *t in any case. VKT_OK too when Ctrl-C ended it. */
+ * is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
+vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
+/* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
+ * VKT_OK too when Ctrl-C ended it. */
+vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
+/* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
-/* The two parts of it that other trainings of the sample need: the trainer; and a fit under Ctrl-C, with progress. */
-vkt_result session_trainer(const session *s, const vkt_trainer_params *p, vkt_trainer **t);
-vkt_result session_fit(const session *s, vkt_trainer *t, const vkt_fit_params *p);
+/* Nothing but a fit, as `p` has it, with progress and under Ctrl-C. */
+vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Ctrl-C came: the sample prints no results. */
 bool session_interrupted(void);
 /* Destroys the context; the program's exit status for a result: 0, 1, or 130 after Ctrl-C. */
