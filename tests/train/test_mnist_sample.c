@@ -222,34 +222,6 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     run_forget(r, &done);
 }
 
-static void the_graph_sample_finds_its_line(void **state)
-{
-    rig *r = rig_of(state);
-    run done = program_finish(r, program_start(r, VKT_LINE_PROGRAM, NULL, (const char *const[]){ NULL }));
-    assert_int_equal(done.status, 0);
-    assert_non_null(strstr(done.out, "loss 1.3"));
-    run_forget(r, &done);
-}
-
-/* Each line of the C example in README.md is a line of samples/line.c. */
-static void the_readme_shows_the_graph_sample(void **state)
-{
-    rig *r = rig_of(state);
-    char *readme = NULL, *sample = NULL;
-    size_t n;
-    assert_int_equal(vkt_file_read(&r->h, VKT_TEST_DIR "/../README.md", 1u << 24, (void **)&readme, &n), VKT_OK);
-    assert_int_equal(vkt_file_read(&r->h, VKT_TEST_DIR "/../samples/line.c", 1u << 24, (void **)&sample, &n), VKT_OK);
-    char *code = strstr(readme, "```c\n"), *end = code ? strstr(code + 5, "```") : NULL;
-    assert_non_null(end);
-    *end = 0;
-    int lines = 0;
-    for (char *line = strtok(code + 5, "\n"); line; line = strtok(NULL, "\n"), lines++)
-        if (!strstr(sample, line)) fail_msg("samples/line.c has no line '%s'", line);
-    assert_in_range(lines, 10, 20);
-    vkt_free(&r->h, readme);
-    vkt_free(&r->h, sample);
-}
-
 /* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
 
 /* With a mirror ("": none) it finds no data elsewhere. */
@@ -330,8 +302,6 @@ int main(void)
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),
-        rig_test(the_graph_sample_finds_its_line),
-        rig_test(the_readme_shows_the_graph_sample),
         rig_test(without_data_digits_are_drawn),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),
