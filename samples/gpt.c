@@ -40,9 +40,9 @@ enum {
 
 static const struct argp_option table[] = {
     { 0, 0, 0, 0, "Network", 1 },
-    { "layers", OPT_LAYERS, "N", 0, "blocks of attention and perceptron (4)", 1 },
+    { "layers", OPT_LAYERS, "N", 0, "blocks of attention and perceptron (3)", 1 },
     { "heads", OPT_HEADS, "N", 0, "heads of an attention; they divide the width (4)", 1 },
-    { "width", OPT_WIDTH, "N", 0, "numbers for each character (128)", 1 },
+    { "width", OPT_WIDTH, "N", 0, "numbers for each character (96)", 1 },
     { "context", OPT_CONTEXT, "N", 0, "characters that it looks back (64)", 1 },
     { "dropout", OPT_DROPOUT, "P", 0, "probability, in training (0)", 1 },
     { 0, 0, 0, 0, "What it writes at the end", 2 },
@@ -264,7 +264,7 @@ static vkt_result run(session *s, const corpus *c, const texts *data, gpt_option
 int main(int argc, char **argv)
 {
     static const struct argp more = { .options = table, .parser = on_option };
-    gpt_options o = { .model = { .context = 64, .layers = 4, .heads = 4, .width = 128 },
+    gpt_options o = { .model = { .context = 64, .layers = 3, .heads = 4, .width = 96 },
                       .characters = 300,
                       .temperature = 0.8 };
     const train_cli cli = { .doc = "Trains a small transformer to write like a text, character by character, on a "
@@ -272,7 +272,7 @@ int main(int argc, char **argv)
                             .data = "a text in UTF-8; without one, sentences made up by a small grammar",
                             .more = &more,
                             .input = &o };
-    session s = { .o = { .epochs = 10, .batch = 16, .optimizer = { .kind = VKT_ADAMW }, .lr = 0.002f, .seed = 1 } };
+    session s = { .o = { .epochs = 8, .batch = 16, .optimizer = { .kind = VKT_ADAMW }, .lr = 0.002f, .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     corpus c;
