@@ -269,10 +269,14 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_AXIS(i) (1u << (i))
 #define VKT_ALL_AXES UINT32_MAX
 /* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
- * ROWS. `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits; correction 1 is
- * torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
+ * ROWS. `max_over`, `min_over`: NaN if there is one; dx = dy / m at the m elements that are equal to y, else 0 (torch's
+ * amax and amin). `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits;
+ * correction 1 is torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <=
+ * correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim);
 
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
@@ -373,6 +377,9 @@ VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, boo
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
+/* The same along one axis of x, of any shape, the axis 1 in the result with `keepdim`, else gone; a negative axis
+ * counts from the end; a NaN counts as largest. u32 ROWS. The last axis is fastest: others are moved there first. */
+VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim);
 /* How many of the real rows have argmax(z[b]) == t[b]: -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
