@@ -60,8 +60,9 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     const bool gradient = bind[ROW_NORM_DY].t.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
-    const uint32_t spec[] = { vkt_lanes_for(e->lim, run_of(a) / (is_wide(a) ? 4 : 1)), [ROW_NORM_SPEC_GAMMA] = gamma,
-                              [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms };
+    const uint32_t spec[] = { vkt_lanes_for(e->lim, (a->inner > 1 ? a->inner : a->channels) / (is_wide(a) ? 4 : 1)),
+                              [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
+                              [ROW_NORM_SPEC_SPLIT] = a->inner > 1 };
     const vkt_tensor x = n->in[0], dy = bind[ROW_NORM_DY].t, y = n->out[0];
     vkt_row_norm_push pc = push_of(a);
     for (uint64_t s = 0; most && s < samples; s += most) {
@@ -246,7 +247,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                                      { VKT_K_ROW_NORM_DW_ALONG, VKT_K_ROW_NORM_DW_ALONG4 } };
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
     const uint32_t lanes = along ? vkt_lanes_for(e->lim, a->inner / width) : e->lim->cpu ? e->lim->subgroup_size : 64;
-    const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms };
+    const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);

@@ -108,7 +108,8 @@ typedef struct vkt_fit_params {
     vkt_monitor monitor;       /* what improves; the same in a resumed run */
     double min_delta;          /* by more than this */
     const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every; /* and after every so many batches; 0: only after epochs */
+    uint64_t checkpoint_every; /* and after every so many batches, also in the middle of a step of several (see
+                                * vkt_optimizer.micro_batches); 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 

@@ -156,6 +156,15 @@ static vkt_result write_files(const session *s, vkt_trainer *t)
     return r;
 }
 
+/* One that ends with the run takes its length: of batches, as a trainer counts. */
+static vkt_schedule schedule_of(const train_options *o, const vkt_dataset *train)
+{
+    vkt_schedule s = o->schedule;
+    const uint64_t batches = ((uint64_t)vkt_dataset_rows(train) + o->batch - 1) / o->batch;
+    if (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE) s.total = o->epochs * batches;
+    return s;
+}
+
 vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_trainer **t)
 {
     const train_options *o = &s->o;
@@ -163,6 +172,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
+    if (o->has_schedule) p.schedule = schedule_of(o, p.train);
     p.seed = o->seed;
     p.stream = o->stream;
     p.recompute = o->recompute;
