@@ -136,6 +136,9 @@ VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, 
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
+/* Loads only the parameters (and running statistics) whose names match, as vkt_freeze has it: "layer*" for a backbone
+ * under another last layer. The others stay as they are. VKT_E_NOT_FOUND if no name matches. */
+VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
  * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.

@@ -9,6 +9,7 @@
 #define SAMPLE_SESSION_H
 
 #include <argp.h>
+#include <jansson.h>
 
 #include "common/options.h"
 
@@ -17,6 +18,7 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
+    json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
 } session;
 
 /* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
@@ -35,6 +37,8 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer 
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
+/* Nothing but a fit, as `p` has it, with progress and under Ctrl-C. */
+vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Ctrl-C came: the sample prints no results. */
 bool session_interrupted(void);
 /* Destroys the context; the program's exit status for a result: 0, 1, or 130 after Ctrl-C. */
