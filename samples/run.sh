@@ -1,8 +1,20 @@
 #!/bin/sh
-# run.sh [OPTIONS of vkt-mnist] - from a fresh checkout to a network that learns: installs what is missing (Debian,
-# Ubuntu), builds the sample in build/ and runs it with all options passed through. `sh samples/run.sh --help` lists them.
+# run.sh [SAMPLE] [OPTIONS] - from a fresh checkout to a program that runs: installs what is missing (Debian, Ubuntu),
+# builds the sample in build/ and runs it with all options passed through; --help lists them. SAMPLE is the name of a
+# samples/*.c; without one it is mnist, a network that learns to read digits.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/setup.sh"
-build_sample "$root" vkt-mnist || exit 1
-exec "$root/build/samples/vkt-mnist" "$@"
+case ${1-} in
+"" | -*) sample=mnist ;;
+*)
+    sample=$1
+    shift
+    ;;
+esac
+if [ ! -f "$root/samples/$sample.c" ]; then
+    say "there is no sample '$sample', but:" "$(cd "$root/samples" && ls ./*.c | sed 's,./\(.*\).c,\1,' | tr '\n' ' ')"
+    exit 2
+fi
+build_sample "$root" "vkt-$sample" || exit 1
+exec "$root/build/samples/vkt-$sample" "$@"

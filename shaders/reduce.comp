@@ -1,5 +1,5 @@
-// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or partial sums of splits of them
-//   ALONG: the summed run is x's fastest dimension: the lanes of a work group walk along it, then add up (lib/lanes.glsl); it
+// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or of splits of them; or their largest or least
+//   ALONG: the reduced run is x's fastest dimension: the lanes of a work group walk along it, then add up (lib/lanes.glsl); it
 //   takes one output and split at a time. Else neighbouring lanes take neighbouring outputs.
 //   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four; all strides are multiples of 4 then.
 //   A row is summed apart from the sum of rows, so the error grows with rows per split plus turns per row (ops/reduce.c keeps
@@ -12,7 +12,9 @@
 #include "abi/abi.h"
 #include "abi/reduce.abi.h"
 #include "lib/load.glsl"
+#define INFINITY uintBitsToFloat(0x7f800000u)
 layout(local_size_x_id = 0) in;
+layout(constant_id = REDUCE_SPEC_FUNCTION) const uint FUNCTION = REDUCE_SUM;
 #ifdef ALONG
 #include "lib/lanes.glsl"
 #endif
@@ -42,6 +44,32 @@ layout(binding = REDUCE_Y, std430) writeonly buffer Y { vec4 y4[]; };
 layout(binding = REDUCE_Y, std430) writeonly buffer Y { float y[]; };
 #endif
 
+#define NONE (FUNCTION == REDUCE_SUM ? 0.0 : FUNCTION == REDUCE_MAX ? -INFINITY : INFINITY)
+
+float both(float a, float b)
+{
+    if (FUNCTION == REDUCE_SUM) return a + b;
+    return mix(mix(b, a, FUNCTION == REDUCE_MAX ? a > b : a < b), a, a != a);
+}
+
+#if WIDTH == 4
+vec4 both(vec4 a, vec4 b)
+{
+    if (FUNCTION == REDUCE_SUM) return a + b;
+    return mix(mix(b, a, FUNCTION == REDUCE_MAX ? greaterThan(a, b) : lessThan(a, b)), a, notEqual(a, a));
+}
+#endif
+
+#ifdef ALONG
+float of_lanes(float v)
+{
+    if (FUNCTION == REDUCE_SUM) return sum_of_lanes(v);
+    const float sign = FUNCTION == REDUCE_MAX ? 1.0 : -1.0;
+    const float most = max_of_lanes(v != v ? -INFINITY : sign * v), is_nan = max_of_lanes(v != v ? 1.0 : 0.0);
+    return is_nan != 0.0 ? uintBitsToFloat(0x7fc00000u) : sign * most;
+}
+#endif
+
 uint base_of(uint o)
 {
     const uint i4 = o % pc.k4; o /= pc.k4;
@@ -58,32 +86,32 @@ uint row_of(uint r)
 }
 
 // This lane's part of the run at x[at].
-NUMBER row_sum(uint at, uint run)
+NUMBER row_result(uint at, uint run)
 {
-    NUMBER sum = NUMBER(0.0);
+    NUMBER v = NUMBER(NONE);
     uint i = FIRST;
     for (; i + 3 * STEP + ELEMENTS <= run; i += 4 * STEP)
-        sum += (LOAD(at + i * STRIDE) + LOAD(at + (i + STEP) * STRIDE)) +
-               (LOAD(at + (i + 2 * STEP) * STRIDE) + LOAD(at + (i + 3 * STEP) * STRIDE));
-    for (; i + ELEMENTS <= run; i += STEP) sum += LOAD(at + i * STRIDE);
+        v = both(v, both(both(LOAD(at + i * STRIDE), LOAD(at + (i + STEP) * STRIDE)),
+                         both(LOAD(at + (i + 2 * STEP) * STRIDE), LOAD(at + (i + 3 * STEP) * STRIDE))));
+    for (; i + ELEMENTS <= run; i += STEP) v = both(v, LOAD(at + i * STRIDE));
 #if ELEMENTS == 4
-    if (i < run) sum += mix(vec4(0.0), LOAD(at + i), lessThan(i + uvec4(0, 1, 2, 3), uvec4(run)));
+    if (i < run) v = both(v, mix(vec4(NONE), LOAD(at + i), lessThan(i + uvec4(0, 1, 2, 3), uvec4(run))));
 #endif
-    return sum;
+    return v;
 }
 
-NUMBER split_sum(uint o, uint split)
+NUMBER split_result(uint o, uint split)
 {
     const uint base = base_of(o), block = (pc.rows + pc.splits - 1) / pc.splits, first = split * block;
     const uint end = min(first + block, pc.rows);
-    NUMBER sum = NUMBER(0.0);
+    NUMBER v = NUMBER(NONE);
     for (uint r = first; r < end; r++)
-        sum += row_sum(base + row_of(r), r % pc.r3 == pc.r3 - 1 ? pc.last : pc.run);
+        v = both(v, row_result(base + row_of(r), r % pc.r3 == pc.r3 - 1 ? pc.last : pc.run));
 #if WIDTH == 4 && !defined(ALONG)
     if (split == 0 && pc.rest + o < pc.total)
-        sum += mix(vec4(0.0), LOAD(pc.rest + o), lessThan(pc.rest + o + uvec4(0, 1, 2, 3), uvec4(pc.total)));
+        v = both(v, mix(vec4(NONE), LOAD(pc.rest + o), lessThan(pc.rest + o + uvec4(0, 1, 2, 3), uvec4(pc.total))));
 #endif
-    return sum * pc.scale;
+    return v * pc.scale;
 }
 
 void main()
@@ -92,22 +120,22 @@ void main()
         const uint to = split * pc.outputs;
 #ifdef ALONG
         for (uint o = gl_WorkGroupID.x; o < pc.outputs; o += gl_NumWorkGroups.x) {
-            const NUMBER sum = split_sum(o, split);
+            const NUMBER n = split_result(o, split);
 #if WIDTH == 4
-            float v = (sum.x + sum.y) + (sum.z + sum.w);
+            float v = both(both(n.x, n.y), both(n.z, n.w));
 #else
-            float v = sum;
+            float v = n;
 #endif
-            v = sum_of_lanes(v);
+            v = of_lanes(v);
             if (gl_LocalInvocationID.x == 0) y[to + o] = v;
         }
 #else
         const uint stride = WIDTH * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
         for (uint o = WIDTH * gl_GlobalInvocationID.x; o < pc.outputs; o += stride)
 #if WIDTH == 4
-            y4[(to + o) / 4] = split_sum(o, split);
+            y4[(to + o) / 4] = split_result(o, split);
 #else
-            y[to + o] = split_sum(o, split);
+            y[to + o] = split_result(o, split);
 #endif
 #endif
     }

@@ -60,6 +60,7 @@ vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per
     const uint32_t n = per_channel && s.rank >= 2 ? s.dim[1] : 1;
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s.weight", name);
-    const vkt_tensor w = vkt_nn_param(b, full, vkt_shape1(n), (vkt_init){ VKT_INIT_CONSTANT, .a = 0.25f }, 1, 1);
+    const vkt_init slope = { VKT_INIT_CONSTANT, .a = b->preset == VKT_PRESET_TORCH ? 0.25f : 0 };
+    const vkt_tensor w = vkt_nn_param(b, full, vkt_shape1(n), slope, 1, 1);
     return vkt_builder_note(b, name, "PReLU", vkt_prelu(b->g, x, w));
 }

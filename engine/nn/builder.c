@@ -32,6 +32,16 @@ bool vkt_builder_training(const vkt_builder *b)
     return b->training;
 }
 
+void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset)
+{
+    b->preset = preset;
+}
+
+vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras)
+{
+    return b->preset != VKT_PRESET_TORCH && given.kind == VKT_INIT_DEFAULT ? keras : given;
+}
+
 void vkt_nn_push(vkt_builder *b, const char *scope)
 {
     const size_t n = strlen(b->scope);

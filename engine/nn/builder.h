@@ -21,6 +21,7 @@ typedef struct vkt_init_row {
 struct vkt_builder {
     vkt_graph *g;
     bool training;
+    vkt_preset preset;
     char scope[VKT_NAME_MAX]; /* "layer1.0." */
     vkt_layer_row *layers;
     size_t n_layers, cap_layers;
@@ -31,6 +32,8 @@ struct vkt_builder {
 
 /* Adds a row to the summary for everything made since the last row; returns `out`. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
+/* `given`, or what Keras has in place of VKT_INIT_DEFAULT where its preset is set. */
+vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Initial values of the builder's parameter number i (b->inits), row-major; `out` has room for all of its elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 

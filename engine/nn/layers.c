@@ -16,6 +16,20 @@ static vkt_tensor layer_param(vkt_builder *b, const char *layer, const char *par
     return vkt_nn_param(b, name, shape, init, fan_in, fan_out);
 }
 
+static vkt_tensor layer_weight(vkt_builder *b, const char *layer, vkt_shape shape, vkt_init init, uint32_t fan_in,
+                               uint32_t fan_out)
+{
+    return layer_param(b, layer, "weight", shape,
+                       vkt_builder_init(b, init, (vkt_init){ VKT_INIT_XAVIER_UNIFORM, 0, 0 }), fan_in, fan_out);
+}
+
+static vkt_tensor layer_bias(vkt_builder *b, const char *layer, bool none, uint32_t n, vkt_init init, uint32_t fan_in)
+{
+    if (none) return (vkt_tensor){ 0 };
+    return layer_param(b, layer, "bias", vkt_shape1(n),
+                       vkt_builder_init(b, init, (vkt_init){ VKT_INIT_CONSTANT, 0, 0 }), fan_in, n);
+}
+
 /* Checked before a parameter is made of a shape that would make no sense. */
 static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
 {
@@ -48,11 +62,9 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
-    const uint32_t fan_in = channels / groups * r * s, fan_out = o / groups * r * s;
-    const vkt_tensor w =
-        layer_param(b, name, "weight", vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
-    vkt_tensor bias = { 0 };
-    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const uint32_t fan_in = channels / groups * r * s, fan_out = o * r * s;
+    const vkt_tensor w = layer_weight(b, name, vkt_shape4(o, channels / groups, r, s), p->weight_init, fan_in, fan_out);
+    const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);
     const vkt_conv2d_params conv = { .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
                                      .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
                                      .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
@@ -66,11 +78,9 @@ vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const v
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
     if (!want_conv(b, name, channels, o, k, groups)) return (vkt_tensor){ 0 };
-    const uint32_t fan_in = channels / groups * k, fan_out = o / groups * k;
-    const vkt_tensor w =
-        layer_param(b, name, "weight", vkt_shape3(o, channels / groups, k), p->weight_init, fan_in, fan_out);
-    vkt_tensor bias = { 0 };
-    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const uint32_t fan_in = channels / groups * k, fan_out = o * k;
+    const vkt_tensor w = layer_weight(b, name, vkt_shape3(o, channels / groups, k), p->weight_init, fan_in, fan_out);
+    const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);
     const vkt_conv1d_params conv = { .stride = p->stride, .pad = p->pad, .dilation = p->dilation, .groups = p->groups };
     return vkt_builder_note(b, name, "Conv1d", vkt_conv1d(b->g, x, w, bias, &conv));
 }
@@ -83,11 +93,9 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
     /* torch takes the second dimension of a weight for what comes in, here too. */
-    const uint32_t fan_in = o / groups * r * s, fan_out = channels / groups * r * s;
-    const vkt_tensor w =
-        layer_param(b, name, "weight", vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
-    vkt_tensor bias = { 0 };
-    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const uint32_t fan_in = o / groups * r * s, fan_out = channels * r * s;
+    const vkt_tensor w = layer_weight(b, name, vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
+    const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);
     const vkt_conv_transpose2d_params conv = {
         .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
         .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
@@ -105,11 +113,9 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
     if (!want_conv(b, name, channels, o, k, groups)) return (vkt_tensor){ 0 };
-    const uint32_t fan_in = o / groups * k, fan_out = channels / groups * k;
-    const vkt_tensor w =
-        layer_param(b, name, "weight", vkt_shape3(channels, o / groups, k), p->weight_init, fan_in, fan_out);
-    vkt_tensor bias = { 0 };
-    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(o), p->bias_init, fan_in, fan_out);
+    const uint32_t fan_in = o / groups * k, fan_out = channels * k;
+    const vkt_tensor w = layer_weight(b, name, vkt_shape3(channels, o / groups, k), p->weight_init, fan_in, fan_out);
+    const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);
     const vkt_conv_transpose1d_params conv = {
         .stride = p->stride, .pad = p->pad, .dilation = p->dilation, .groups = p->groups, .output_pad = p->output_pad
     };
@@ -118,15 +124,15 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
-    if (!want_rank(b, name, x, 2)) return (vkt_tensor){ 0 };
-    const uint32_t in = vkt_tensor_shape(b->g, x).dim[1], out = p->out_features;
+    const vkt_shape s = vkt_tensor_shape(b->g, x);
+    if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
+    const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
     if (!out) {
         vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s%s: want out_features", b->scope, name));
         return (vkt_tensor){ 0 };
     }
-    const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(out, in), p->weight_init, in, out);
-    vkt_tensor bias = { 0 };
-    if (!p->no_bias) bias = layer_param(b, name, "bias", vkt_shape1(out), p->bias_init, in, out);
+    const vkt_tensor w = layer_weight(b, name, vkt_shape2(out, in), p->weight_init, in, out);
+    const vkt_tensor bias = layer_bias(b, name, p->no_bias, out, p->bias_init, in);
     return vkt_builder_note(b, name, "Linear", vkt_linear(b->g, x, w, bias));
 }
 
@@ -163,8 +169,9 @@ vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, co
         return (vkt_tensor){ 0 };
     }
     const uint32_t padding = p->has_padding ? p->padding_id : VKT_NO_PADDING;
-    const vkt_init init =
-        p->weight_init.kind == VKT_INIT_DEFAULT ? (vkt_init){ VKT_INIT_NORMAL, 0, 1 } : p->weight_init;
+    const vkt_init torch = { VKT_INIT_NORMAL, 0, 1 }, keras = { VKT_INIT_UNIFORM, -0.05f, 0.05f };
+    const vkt_init usual = b->preset == VKT_PRESET_TORCH ? torch : keras;
+    const vkt_init init = p->weight_init.kind == VKT_INIT_DEFAULT ? usual : p->weight_init;
     const vkt_tensor w = layer_param(b, name, "weight", vkt_shape2(rows, width), init, width, rows);
     if (!w.id) return w;
     b->inits[b->n_inits - 1].zero_row = padding;

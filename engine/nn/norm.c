@@ -25,12 +25,27 @@ static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool
     return 0;
 }
 
+/* What the params leave open: 0, the op's own, for torch. */
+static float or_keras(const vkt_builder *b, float given, float keras)
+{
+    return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
+}
+
+/* tf.keras normalises pictures by tf.nn.fused_batch_norm, which corrects the variance that it hands out. */
+static bool keras_biased(const vkt_builder *b, vkt_tensor x)
+{
+    const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;
+    return b->preset != VKT_PRESET_TORCH && !fused;
+}
+
 vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p)
 {
     const vkt_nn_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
     const uint32_t channels = features_of(b, name, x, false);
     if (!channels) return (vkt_tensor){ 0 };
-    vkt_batch_norm_params norm = { .eps = q->eps, .momentum = q->momentum, .biased = q->biased };
+    vkt_batch_norm_params norm = { .eps = or_keras(b, q->eps, 1e-3f),
+                                   .momentum = or_keras(b, q->momentum, 0.01f),
+                                   .biased = q->biased || keras_biased(b, x) };
     if (!q->no_affine) {
         norm.gamma = vector(b, name, "weight", channels, ones, false);
         norm.beta = vector(b, name, "bias", channels, zeros, false);
@@ -60,7 +75,7 @@ vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, con
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;
     const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
-    return vkt_builder_note(b, name, "LayerNorm", vkt_layer_norm(b->g, x, 1, w, bias, p->eps));
+    return vkt_builder_note(b, name, "LayerNorm", vkt_layer_norm(b->g, x, 1, w, bias, or_keras(b, p->eps, 1e-3f)));
 }
 
 vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p)
@@ -68,7 +83,8 @@ vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const
     const uint32_t n = features_of(b, name, x, true);
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;
-    return vkt_builder_note(b, name, "RMSNorm", vkt_rms_norm(b->g, x, 1, weight_of(b, name, n, p), p->eps));
+    return vkt_builder_note(b, name, "RMSNorm",
+                            vkt_rms_norm(b->g, x, 1, weight_of(b, name, n, p), or_keras(b, p->eps, 1e-6f)));
 }
 
 vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
@@ -78,5 +94,5 @@ vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uin
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;
     const vkt_tensor w = weight_of(b, name, n, p), bias = bias_of(b, name, n, p);
-    return vkt_builder_note(b, name, "GroupNorm", vkt_group_norm(b->g, x, groups, w, bias, p->eps));
+    return vkt_builder_note(b, name, "GroupNorm", vkt_group_norm(b->g, x, groups, w, bias, or_keras(b, p->eps, 1e-3f)));
 }

@@ -1,4 +1,5 @@
-/* ops/axes.c - sums, means and variances over any axes, made of sum_to, mul and add: their gradients are those ops'. */
+/* ops/axes.c - sums, means, variances and extremes over any axes, made of sum_to, max_to, mul and add, and argmax over
+ * any axis: the gradients are those ops'. */
 #include "ops/ops.h"
 
 /* x's shape with 1 for the axes of the mask, and their elements; false, and the graph's error set, if it names none of
@@ -57,6 +58,50 @@ vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 {
     return sum_over(g, "mean_over", x, axes, keepdim, true);
+}
+
+static vkt_tensor extreme_over(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, bool keepdim,
+                               vkt_tensor (*reduce)(vkt_graph *g, vkt_tensor x, vkt_shape shape))
+{
+    vkt_shape shape;
+    uint64_t n;
+    if (!reduced_shape(g, name, x, axes, &shape, &n)) return (vkt_tensor){ 0 };
+    const vkt_tensor y = vkt_to_layout(g, reduce(g, x, shape), VKT_ROWS);
+    return keepdim ? y : drop(g, y, axes);
+}
+
+vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
+{
+    return extreme_over(g, "max_over", x, axes, keepdim, vkt_max_to);
+}
+
+vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
+{
+    return extreme_over(g, "min_over", x, axes, keepdim, vkt_min_to);
+}
+
+/* As rows of (M,K), for which there is a kernel. */
+vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim)
+{
+    char text[80];
+    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return (vkt_tensor){ 0 };
+    vkt_shape s = vkt_tensor_shape(g, x);
+    const int64_t rank = s.rank, from_left = axis < 0 ? axis + rank : axis;
+    const uint64_t n = vkt_shape_elements(s);
+    if (from_left < 0 || from_left >= rank || n > UINT32_MAX) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE,
+                                    "argmax_over: want an axis of at most 2^32 - 1 elements in all, got axis %d of %s",
+                                    (int)axis, vkt_shape_text(s, text)));
+        return (vkt_tensor){ 0 };
+    }
+    const uint32_t a = (uint32_t)from_left, K = s.dim[a];
+    uint32_t perm[VKT_MAX_RANK];
+    for (uint32_t i = 0; i < s.rank; i++) perm[i] = i < a ? i : i + 1 < s.rank ? i + 1 : a;
+    if (a + 1 < s.rank) x = vkt_permute(g, x, perm);
+    if (s.rank != 2) x = vkt_reshape(g, vkt_to_layout(g, x, VKT_ROWS), vkt_shape2((uint32_t)(n / K), K));
+    s.dim[a] = 1;
+    const vkt_tensor y = vkt_reshape(g, vkt_argmax(g, x), s);
+    return keepdim ? y : drop(g, y, VKT_AXIS(a));
 }
 
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)

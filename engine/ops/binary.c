@@ -115,11 +115,14 @@ typedef struct binary_dx_attr {
 
 static vkt_result binary_dx_infer(vkt_infer *f)
 {
-    const vkt_value dy = *vkt_in(f, 0);
-    vkt_shape s;
-    VKT_REQUIRE(f, vkt_broadcast_shape(vkt_in(f, 1)->shape, vkt_in(f, 2)->shape, &s) && vkt_shape_equal(s, dy.shape),
-                VKT_E_SHAPE, "binary_dx: want operands that broadcast to the gradient's shape");
-    vkt_out(f, VKT_F32, dy.layout, dy.shape);
+    const binary_dx_attr *a = f->n->attr;
+    const vkt_value like = *vkt_in(f, a->number == TERNARY_EQUAL ? 1 : 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        vkt_shape s;
+        VKT_REQUIRE(f, vkt_broadcast_shape(vkt_in(f, i)->shape, like.shape, &s) && vkt_shape_equal(s, like.shape),
+                    VKT_E_SHAPE, "binary_dx: want operands that broadcast to the gradient's shape");
+    }
+    vkt_out(f, VKT_F32, like.layout, like.shape);
     return VKT_OK;
 }
 
@@ -150,6 +153,11 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
 static vkt_tensor dx_of(vkt_graph *g, binary_dx_attr attr, vkt_tensor dy, vkt_tensor a, vkt_tensor b, vkt_tensor x)
 {
     return back_to(g, vkt_apply(g, &vkt_op_binary_dx, (vkt_tensor[]){ dy, a, b }, 3, &attr, NULL), x);
+}
+
+vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y)
+{
+    return vkt_apply(g, &vkt_op_binary_dx, (vkt_tensor[]){ d, x, y }, 3, &(binary_dx_attr){ TERNARY_EQUAL, 2 }, NULL);
 }
 
 /* ---- add, sub, mul, div ---- */

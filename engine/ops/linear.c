@@ -120,8 +120,20 @@ const vkt_op vkt_op_linear = {
     .formula = "y[b,o] = sum_i x[b,i] w[o,i] + bias[o]",
 };
 
-vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias)
+static vkt_tensor linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias)
 {
     const vkt_tensor in[] = { x, w, bias };
     return vkt_apply(g, &vkt_op_linear, in, bias.id ? 3 : 2, NULL, NULL);
+}
+
+vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias)
+{
+    vkt_shape s = vkt_tensor_shape(g, x);
+    if (s.rank <= 2) return linear(g, x, w, bias);
+    const uint32_t in = s.dim[s.rank - 1];
+    const vkt_shape rows = vkt_shape2((uint32_t)(vkt_shape_elements(s) / in), in);
+    const vkt_tensor y = linear(g, vkt_reshape(g, vkt_to_layout(g, x, VKT_ROWS), rows), w, bias);
+    if (!y.id) return y;
+    s.dim[s.rank - 1] = vkt_tensor_shape(g, y).dim[1];
+    return vkt_reshape(g, y, s);
 }

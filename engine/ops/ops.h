@@ -14,6 +14,11 @@ extern const vkt_op *const vkt_ops[];
 
 /* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* The largest and the least instead. */
+vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
+/* Of x's shape and layout: d where x = y, else d 0. d and y broadcast to x. No gradient. */
+vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
 /* The `fuse` of mse: with the layers before it, mlp_mse. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
 /* By what the optimizer's clock advances in a step, as base/fixed.h has it; all zero where it has no such thing. */

@@ -1,4 +1,5 @@
-/* ops/reduce.c - sums: over everything (sum, mean) and over the dimensions that broadcasting repeats (sum_to). */
+/* ops/reduce.c - sums over everything (sum, mean), and sums, maxima and minima over the dimensions that broadcasting
+ * repeats (sum_to, max_to, min_to). */
 #include "kernel/ids.h"
 #include "ops/broadcast.h"
 
@@ -23,7 +24,13 @@ typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* A sum as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
+/* What is made of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`, which is 1 but for sums. */
+typedef struct function {
+    uint32_t number;
+    float scale;
+} function;
+
+/* A reduction as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -138,7 +145,7 @@ static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
     return (uint32_t)VKT_MIN(splits, w->rows);
 }
 
-static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, float scale)
+static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, function f)
 {
     dim k[5], t[5];
     for (uint32_t i = 0; i < 5; i++) {
@@ -150,7 +157,7 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
                                  .run = t[4].size,
                                  .last = w->last,
                                  .splits = w->splits,
-                                 .scale = scale,
+                                 .scale = f.scale,
                                  .rest = r->rest,
                                  .total = r->total,
                                  .k1 = k[1].size,
@@ -171,20 +178,26 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
                                  .t3 = t[3].stride,
                                  .t4 = t[4].stride };
     const vkt_bind bind[] = { [REDUCE_X] = x, [REDUCE_Y] = y };
-    const uint32_t spec[] = { w->lanes };
+    const uint32_t spec[] = { w->lanes, [REDUCE_SPEC_FUNCTION] = f.number };
     const uint16_t kernel = w->along ? (w->width == 4 ? VKT_K_REDUCE_ALONG4 : VKT_K_REDUCE_ALONG)
                                      : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
     /* A group on a CPU should have 1000 turns to do. */
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t per_group = e->lim->cpu ? VKT_MAX(1024u * w->splits / (w->rows * w->turns), 1u) : 1;
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, (groups + per_group - 1) / per_group,
-                     w->splits, 1);
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+                     (groups + per_group - 1) / per_group, w->splits, 1);
 }
 
-static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale);
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
+
+/* What makes the parts of which f makes the result. */
+static function part_of(function f)
+{
+    return (function){ f.number, 1 };
+}
 
 /* x is more than one binding holds: slices of its slowest dimension, one after the other. */
-static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, float scale)
+static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -192,9 +205,10 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t step = VKT_MAX(vkt_window_step(slow.stride), vkt_window_step(y_stride));
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride, per = most - most % step;
     if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: a sum over slices of %u elements, of which this device binds %llu at once",
-                                   e->node->op->name, slow.stride, (unsigned long long)most));
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: a reduction over slices of %u elements, of which this device binds %llu at once",
+                                e->node->op->name, slow.stride, (unsigned long long)most));
         return;
     }
     const uint64_t slices = (slow.size + per - 1) / per, pitch = vkt_round_up(r->outputs, 64);
@@ -207,22 +221,22 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
         if (kept) part.outputs = (uint32_t)size * y_stride;
         reduce(e, part, (vkt_bind){ x.t, x_at, 0 },
                (vkt_bind){ out.t, out.offset_bytes + (kept ? at * y_stride : i * pitch) * 4, part.outputs * 4ull },
-               kept ? scale : 1.0f);
+               kept ? f : part_of(f));
     }
     reduction last = { .outputs = r->outputs };
     push_dim(last.kept, &last.n_kept, r->outputs, 1);
     push_dim(last.reduced, &last.n_reduced, (uint32_t)slices, (uint32_t)pitch);
-    if (!kept) reduce(e, last, out, y, scale);
+    if (!kept) reduce(e, last, out, y, f);
 }
 
-/* y = scale * the sums of x; x.bytes is worked out here. */
-static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale)
+/* y = f of the elements of x; x.bytes is worked out here. */
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
     x.bytes = 4;
     for (uint32_t i = 0; i < r.n_kept; i++) x.bytes += 4ull * (r.kept[i].size - 1) * r.kept[i].stride;
     for (uint32_t i = 0; i < r.n_reduced; i++) x.bytes += 4ull * (r.reduced[i].size - 1) * r.reduced[i].stride;
     if (x.bytes > e->lim->max_storage_range_bytes) {
-        reduce_slices(e, &r, x, y, scale);
+        reduce_slices(e, &r, x, y, f);
         return;
     }
     const uint32_t fold = fold_columns(e, &r), K = r.outputs / fold;
@@ -230,18 +244,23 @@ static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, float scale
     way w = way_of(e, &r);
     w.splits = splits_for(e, &r, &w);
     if (w.splits * fold == 1) {
-        dispatch(e, &r, &w, x, y, scale);
+        dispatch(e, &r, &w, x, y, f);
         return;
     }
     const vkt_tensor partial = vkt_scratch(e, "partial", (uint64_t)w.splits * r.outputs * 4);
     if (!partial.id) return;
-    dispatch(e, &r, &w, x, VKT_WHOLE(partial), 1.0f);
-    reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, scale);
+    dispatch(e, &r, &w, x, VKT_WHOLE(partial), part_of(f));
+    reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, f);
+}
+
+static void reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, function f)
+{
+    reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), f);
 }
 
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
 {
-    reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), scale);
+    reduce_to(e, x, y, (function){ REDUCE_SUM, scale });
 }
 
 /* ---- sum, mean ---- */
@@ -325,27 +344,33 @@ const vkt_op vkt_op_mean = { .name = "mean",
                              .flops = vkt_flops_an_input,
                              .formula = "y = sum of x / number of elements" };
 
-/* ---- sum_to ---- */
+/* ---- sum_to, max_to, min_to ---- */
 
-static vkt_result sum_to_infer(vkt_infer *f)
+static vkt_result to_infer(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
     const vkt_shape s = ((const vkt_shape_attr *)f->n->attr)->shape;
     vkt_shape all;
     char from[80], to[80];
-    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "sum_to: want f32, got %s", vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x.dtype));
     VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, s, &all) && vkt_shape_equal(all, x.shape), VKT_E_SHAPE,
-                "sum_to: %s does not broadcast to %s", vkt_shape_text(s, to), vkt_shape_text(x.shape, from));
-    VKT_REQUIRE(f, x.bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "sum_to: want at most 2^32 elements");
+                "%s: %s does not broadcast to %s", f->n->op->name, vkt_shape_text(s, to),
+                vkt_shape_text(x.shape, from));
+    VKT_REQUIRE(f, x.bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements", f->n->op->name);
     vkt_out(f, VKT_F32, VKT_ROWS, s);
     return VKT_OK;
 }
 
-vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+static vkt_tensor to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
 {
     if (x.id && x.id < g->n_values && vkt_shape_equal(g->values[x.id].shape, shape)) return x;
     const vkt_shape_attr a = { shape };
-    return vkt_apply(g, &vkt_op_sum_to, &x, 1, &a, NULL);
+    return vkt_apply(g, op, &x, 1, &a, NULL);
+}
+
+vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_sum_to, x, shape);
 }
 
 static void sum_to_emit(const vkt_node *n, vkt_emit *e)
@@ -359,15 +384,20 @@ static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
     dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
 }
 
-static void sum_to_sample(vkt_rng *r, vkt_case *c)
+static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 {
     const vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
     vkt_shape_attr a = { { .rank = vkt_rng_range(r, 0, 4) } };
     for (uint32_t i = 0; i < a.shape.rank; i++)
         a.shape.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : x.dim[4 - a.shape.rank + i];
-    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, 0.5f, 1.5f);
+    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, lo, hi);
     vkt_case_attr(c, &a, sizeof a);
+}
+
+static void sum_to_sample(vkt_rng *r, vkt_case *c)
+{
+    to_case(r, c, 0.5f, 1.5f);
 }
 
 const vkt_op vkt_op_sum_to = { .name = "sum_to",
@@ -375,10 +405,56 @@ const vkt_op vkt_op_sum_to = { .name = "sum_to",
                                .max_in = 1,
                                .diff = 1u << 0,
                                .attr_bytes = sizeof(vkt_shape_attr),
-                               .infer = sum_to_infer,
+                               .infer = to_infer,
                                .emit = sum_to_emit,
                                .backward = sum_to_backward,
                                .sample = sum_to_sample,
                                SUM_TOLERANCE,
                                .flops = vkt_flops_an_input,
                                .formula = "y = x summed over the dimensions that y lacks or has as 1" };
+
+vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_max_to, x, shape);
+}
+
+vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_min_to, x, shape);
+}
+
+static void max_to_emit(const vkt_node *n, vkt_emit *e)
+{
+    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MAX, 1 });
+}
+
+static void min_to_emit(const vkt_node *n, vkt_emit *e)
+{
+    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MIN, 1 });
+}
+
+/* Evenly among those that are equal. Their number is 0 where y is NaN, and so dx is NaN, as in torch. */
+static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
+    const vkt_tensor number = vkt_sum_to(g, vkt_where_equal(g, one, x, y), g->values[y.id].shape);
+    dx[0] = vkt_where_equal(g, vkt_div(g, dy[0], number), x, y);
+}
+
+static void extreme_sample(vkt_rng *r, vkt_case *c)
+{
+    to_case(r, c, -3, 3);
+    c->in[0].distinct = true;
+}
+
+#define EXTREME_ROW                                                                                        \
+    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer,    \
+    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f, \
+    .tol_why = "exact: a choice; its gradient is divided by 1, to 2.5 ulp (Vulkan 1.3)"
+
+const vkt_op vkt_op_max_to = {
+    .name = "max_to", EXTREME_ROW, .emit = max_to_emit, .formula = "y = largest x over what y lacks or has as 1"
+};
+const vkt_op vkt_op_min_to = {
+    .name = "min_to", EXTREME_ROW, .emit = min_to_emit, .formula = "y = least x over what y lacks or has as 1"
+};

@@ -12,7 +12,7 @@ extern const vkt_ref_op vkt_ref_add, vkt_ref_sub, vkt_ref_mul, vkt_ref_div, vkt_
 extern const vkt_ref_op vkt_ref_pow, vkt_ref_prelu, vkt_ref_where;
 extern const vkt_ref_op vkt_ref_dropout, vkt_ref_reshape, vkt_ref_to_layout;
 extern const vkt_ref_op vkt_ref_permute, vkt_ref_slice, vkt_ref_concat, vkt_ref_pad, vkt_ref_upsample2d;
-extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_expand;
+extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_max_to, vkt_ref_min_to, vkt_ref_expand;
 extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_cross_entropy, vkt_ref_nll, vkt_ref_argmax, vkt_ref_count_correct;
 extern const vkt_ref_op vkt_ref_mse, vkt_ref_l1, vkt_ref_smooth_l1, vkt_ref_huber, vkt_ref_bce, vkt_ref_bce_logits,
     vkt_ref_kl_div;

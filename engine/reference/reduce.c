@@ -1,8 +1,11 @@
 /* reference/reduce.c - sums over elements, and the repetition that is their gradient.
  *   sum, mean: over all elements -> scalar
  *   sum_to: over the dimensions that broadcasting the result's shape to x's would repeat    expand: broadcasting itself
+ *   max_to, min_to: the largest and the least over those; the gradient goes to all that are equal, in equal parts
  */
 #include "reference/families.h"
+
+#include <math.h>
 
 static void sum_all(const vkt_ref_call *c, double scale)
 {
@@ -58,6 +61,43 @@ static void sum_to_backward(const vkt_ref_call *c)
 }
 
 const vkt_ref_op vkt_ref_sum_to = { "sum_to", 1, sum_to_forward, sum_to_backward };
+
+static void extreme(const vkt_ref_call *c, double sign)
+{
+    const vkt_shape x = c->in[0].shape, y = c->out[0].shape;
+    const size_t n = vkt_ref_count(x), m = vkt_ref_count(y);
+    for (size_t i = 0; i < m; i++) c->out[0].f[i] = -sign * HUGE_VAL;
+    for (size_t i = 0; i < n; i++) {
+        double *best = &c->out[0].f[vkt_ref_broadcast(x, y, i)];
+        if (sign * c->in[0].f[i] > sign * *best) *best = c->in[0].f[i];
+    }
+}
+
+static void max_to_forward(const vkt_ref_call *c)
+{
+    extreme(c, 1);
+}
+
+static void min_to_forward(const vkt_ref_call *c)
+{
+    extreme(c, -1);
+}
+
+static void extreme_backward(const vkt_ref_call *c)
+{
+    const vkt_shape x = c->in[0].shape, y = c->out[0].shape;
+    const size_t n = vkt_ref_count(x), m = vkt_ref_count(y);
+    const double *from = c->in[0].f, *best = c->out[0].f;
+    for (size_t o = 0; o < m; o++) {
+        size_t equal = 0;
+        for (size_t i = 0; i < n; i++) equal += vkt_ref_broadcast(x, y, i) == o && from[i] == best[o];
+        for (size_t i = 0; i < n; i++)
+            if (vkt_ref_broadcast(x, y, i) == o && from[i] == best[o]) c->din[0][i] += c->dout[0][o] / (double)equal;
+    }
+}
+
+const vkt_ref_op vkt_ref_max_to = { "max_to", 1, max_to_forward, extreme_backward };
+const vkt_ref_op vkt_ref_min_to = { "min_to", 1, min_to_forward, extreme_backward };
 
 static void expand_forward(const vkt_ref_call *c)
 {

@@ -44,6 +44,8 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_sum,
     &vkt_ref_mean,
     &vkt_ref_sum_to,
+    &vkt_ref_max_to,
+    &vkt_ref_min_to,
     &vkt_ref_expand,
     &vkt_ref_softmax_xent,
     &vkt_ref_cross_entropy,

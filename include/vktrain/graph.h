@@ -34,6 +34,14 @@ typedef struct vkt_shape {
  *               kernel size or stride. Lanes past N hold finite numbers in a value and zeros in a gradient. */
 typedef enum vkt_layout { VKT_ROWS = 0, VKT_BATCH_LAST } vkt_layout;
 
+/* Whose defaults and formulas: of layers (vkt_builder_set_preset) and of optimizers (vkt_optimizer_preset). */
+typedef enum vkt_preset {
+    VKT_PRESET_TORCH = 0, /* PyTorch: the documentation of torch.nn and torch.optim */
+    VKT_PRESET_KERAS3,    /* Keras 3: keras.layers and keras.optimizers */
+    VKT_PRESET_TF_KERAS   /* as keras3, but for Nadam's momentum_decay of 0.004 (tf.keras before 2.11), and the running
+                           * variance of pictures, which its fused batch norm takes unbiased */
+} vkt_preset;
+
 typedef struct vkt_graph vkt_graph;
 typedef struct vkt_program vkt_program;
 typedef struct vkt_store vkt_store;

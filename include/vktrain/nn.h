@@ -25,14 +25,20 @@ extern "C" {
 typedef struct vkt_builder vkt_builder;
 
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,     /* torch's Linear and Conv: weight and bias uniform in +-1/sqrt(fan_in) */
-    VKT_INIT_CONSTANT,        /* a */
-    VKT_INIT_UNIFORM,         /* in [a, b) */
-    VKT_INIT_NORMAL,          /* mean a, standard deviation b */
-    VKT_INIT_XAVIER_UNIFORM,  /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
-    VKT_INIT_XAVIER_NORMAL,   /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
-    VKT_INIT_KAIMING_UNIFORM, /* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
-    VKT_INIT_KAIMING_NORMAL   /* N(0, 2 / fan_in) */
+    VKT_INIT_DEFAULT = 0,      /* torch's Linear and Conv: uniform in +-1/sqrt(fan_in); or the preset's */
+    VKT_INIT_CONSTANT,         /* a */
+    VKT_INIT_UNIFORM,          /* in [a, b) */
+    VKT_INIT_NORMAL,           /* mean a, standard deviation b */
+    VKT_INIT_XAVIER_UNIFORM,   /* +-sqrt(6 / (fan_in + fan_out)); Glorot & Bengio 2010 */
+    VKT_INIT_XAVIER_NORMAL,    /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
+    VKT_INIT_KAIMING_UNIFORM,  /* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
+    VKT_INIT_KAIMING_NORMAL,   /* N(0, 2 / fan_in) */
+    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but what is more than 2 b from a is drawn again (Keras; torch's
+                                * trunc_normal_ with its bounds at a -+ 2 b) */
+    VKT_INIT_GLOROT_NORMAL,    /* truncated like that, with b so that the variance is 2 / (fan_in + fan_out) (Keras) */
+    VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a matrix (dimension 0, all others) of which rows, or columns where
+                                * they are fewer, are orthonormal, and which is no likelier than any other such; Saxe et
+                                * al. 2014 */
 } vkt_init_kind;
 typedef struct vkt_init {
     vkt_init_kind kind;
@@ -46,6 +52,16 @@ VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder *
 VKT_API void vkt_builder_destroy(vkt_builder **b);
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);
 VKT_API bool vkt_builder_training(const vkt_builder *b);
+
+/* Whose defaults layers have that are made from now on, where their params leave them open. At first torch's. Keras'
+ * (keras.layers; both presets but for what VKT_PRESET_TF_KERAS says):
+ *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
+ *   embedding              uniform in [-0.05, 0.05)
+ *   batch norm             eps 1e-3, momentum 0.01 (Keras' 0.99 weighs the old), biased running variance
+ *   layer and group norm   eps 1e-3
+ *   RMS norm               eps 1e-6
+ *   PReLU                  slope 0 at first */
+VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 
 /* Names of parameters get the prefixes that are pushed: push "layer1", push "0", conv "conv1" ->
  * "layer1.0.conv1.weight". */
@@ -105,13 +121,13 @@ typedef struct vkt_nn_linear_params {
     bool no_bias;
     vkt_init weight_init, bias_init;
 } vkt_nn_linear_params;
-/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in). */
+/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), ROWS then: see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics). Keras: 1e-3 and 0.01 */
+    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's */
     bool no_affine;      /* neither weight nor bias */
-    bool biased;         /* the running variance is the biased one (Keras 3, ONNX) */
+    bool biased;         /* the running variance is the biased one (ONNX); Keras' presets imply it */
     bool use_running;    /* normalise with the running statistics in training too, and leave them as they are */
 } vkt_nn_batch_norm_params;
 /* Parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0; state <name>.running_mean, 0, and
@@ -119,7 +135,7 @@ typedef struct vkt_nn_batch_norm_params {
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
 typedef struct vkt_nn_norm_params {
-    float eps;      /* 0: the op's */
+    float eps;      /* 0: the op's, or the preset's */
     bool no_affine; /* neither weight nor bias */
 } vkt_nn_norm_params;
 /* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */
@@ -158,7 +174,8 @@ VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
-/* Parameter <name>.weight (1), or (C) for x (N,C,..) where per_channel; 0.25 at first (He et al. 2015). */
+/* Parameter <name>.weight (1), or (C) for x (N,C,..) where per_channel; 0.25 at first (He et al. 2015), or the
+ * preset's. */
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
@@ -176,10 +193,22 @@ typedef struct vkt_nn_embedding_params {
     bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
     uint32_t padding_id;
     bool channels;        /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
-    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch */
+    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch, or the preset's */
 } vkt_nn_embedding_params;
 /* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
+
+typedef struct vkt_nn_multi_head_attention_params {
+    uint32_t heads; /* divides D */
+    bool causal, no_bias;
+    float dropout;                   /* of the weights, in training */
+    vkt_init weight_init, bias_init; /* of both layers */
+    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+} vkt_nn_multi_head_attention_params;
+/* Self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names: q, k and v by one layer <name>.c_attn, its weight
+ * (3D, D) and bias (3D); vkt_attention by heads of D / heads numbers; <name>.c_proj, weight (D, D) and bias (D). */
+VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
+                                               const vkt_nn_multi_head_attention_params *p);
 
 /* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
  * on every machine, whatever else draws. */

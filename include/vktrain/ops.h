@@ -21,7 +21,8 @@ extern "C" {
  *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are. True fp32. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
-/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. */
+/* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. An x of more
+ * dimensions, (..,I), is a matrix of rows of I numbers: -> (..,O), ROWS (a BATCH_LAST x is converted first). */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
 typedef struct vkt_mlp_layer {
@@ -268,10 +269,14 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_AXIS(i) (1u << (i))
 #define VKT_ALL_AXES UINT32_MAX
 /* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
- * ROWS. `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits; correction 1 is
- * torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
+ * ROWS. `max_over`, `min_over`: NaN if there is one; dx = dy / m at the m elements that are equal to y, else 0 (torch's
+ * amax and amin). `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits;
+ * correction 1 is torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <=
+ * correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
+VKT_API vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim);
 
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
@@ -282,6 +287,18 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
+
+typedef struct vkt_attention_params {
+    float scale; /* 0: 1 / sqrt(D) */
+    bool causal; /* query t sees keys 0 .. t alone (torch: is_causal) */
+    float dropout;
+} vkt_attention_params;
+/* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
+ *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E),
+ * ROWS Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
+ * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
+ * All You Need, 2017, section 3.2.1.) */
+VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX
 /* Rows of a table by number (torch.nn.functional.embedding):
@@ -360,6 +377,9 @@ VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, boo
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
+/* The same along one axis of x, of any shape, the axis 1 in the result with `keepdim`, else gone; a negative axis
+ * counts from the end; a NaN counts as largest. u32 ROWS. The last axis is fastest: others are moved there first. */
+VKT_API vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim);
 /* How many of the real rows have argmax(z[b]) == t[b]: -> scalar f32 (exact below 2^24 rows). */
 VKT_API vkt_tensor vkt_count_correct(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 

@@ -85,11 +85,6 @@ VKT_API vkt_result vkt_freeze(vkt_graph *g, const char *pattern);
 
 /* ---- presets ----------------------------------------------------------------------------------------------------- */
 
-typedef enum vkt_preset {
-    VKT_PRESET_TORCH = 0, /* PyTorch: the documentation of torch.optim */
-    VKT_PRESET_KERAS3,    /* Keras 3: keras.optimizers */
-    VKT_PRESET_TF_KERAS   /* as keras3, but for Nadam's momentum_decay of 0.004 (tf.keras before 2.11) */
-} vkt_preset;
 /* An optimizer with every default of that library filled in. AdamW has it in `kind`, Nadam is VKT_NADAM. */
 VKT_API vkt_optimizer vkt_optimizer_preset(vkt_optimizer_kind kind, vkt_preset preset);
 /* The library's default learning rate; for torch's SGD, which had none for long, 0.001 as in its documentation. */

@@ -5,6 +5,7 @@
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/graph.h"    /* tensors, programs */
+#include "vktrain/models.h"   /* networks */
 #include "vktrain/nn.h"       /* layers */
 #include "vktrain/ops.h"      /* ops */
 #include "vktrain/optim.h"    /* optimizers */

@@ -40,7 +40,7 @@ static const struct argp_option table[] = {
     { "data", 'd', "PATH", 0, "", 1 },
     { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
     { 0, 0, 0, 0, "Training", 2 },
-    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set, those of a resumed run included", 2 },
+    { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set", 2 },
     { "batch", OPT_BATCH, "N", 0, "samples per step", 2 },
     { "lr", OPT_LR, "X", 0, "learning rate", 2 },
     { "optimizer", OPT_OPTIMIZER, "NAME", 0,
@@ -49,12 +49,12 @@ static const struct argp_option table[] = {
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
-    { "seed", OPT_SEED, "N", 0, "of initial weights, order of the samples and dropout", 2 },
+    { "seed", OPT_SEED, "N", 0, "of everything random", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
     { "checkpoint-every", OPT_CHECKPOINT_EVERY, "STEPS", 0, "and after every so many steps", 3 },
-    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit", 3 },
+    { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit, to --epochs in all", 3 },
     { "load", OPT_LOAD, "FILE", 0, "begin with these weights (safetensors, PyTorch's names)", 3 },
     { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
     { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object", 3 },
@@ -157,6 +157,24 @@ static vkt_precision precision(struct argp_state *state, const char *text)
     return VKT_PRECISION_F32;
 }
 
+static bool has_option(const train_cli *cli, int key)
+{
+    switch (key) {
+    case 'd': return cli->data != NULL;
+    case 'D':
+    case 'q':
+    case 0: /* a title, or the end */
+    case OPT_LIST_DEVICES:
+    case OPT_MEMORY_LIMIT:
+    case OPT_SEED:
+    case OPT_JSON: return true;
+    case OPT_EPOCHS:
+    case OPT_LR:
+    case OPT_OPTIMIZER: return cli->scope != TRAIN_NOTHING;
+    default: return cli->scope == TRAIN_BY_TRAINER;
+    }
+}
+
 /* What the parser works on. */
 typedef struct parse {
     train_options *o, usual; /* usual: the sample's defaults */
@@ -198,10 +216,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     train_options *o = p->o;
     switch (key) {
     case 'D': o->device = text; break;
-    case 'd':
-        if (!p->cli->data) return ARGP_ERR_UNKNOWN;
-        o->data = text;
-        break;
+    case 'd': o->data = text; break;
     case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
     case 'q': o->quiet = true; break;
     case OPT_LIST_DEVICES: o->list_devices = true; break;
@@ -241,7 +256,7 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
     static struct argp_option rows[ROWS]; /* those that the sample has */
     size_t n = 0;
     for (size_t i = 0; i < ROWS; i++)
-        if (table[i].key != 'd' || cli->data) rows[n++] = table[i];
+        if (has_option(cli, table[i].key)) rows[n++] = table[i];
     static const struct argp nothing;
     const struct argp_child children[] = { { .argp = cli->more ? cli->more : &nothing }, { 0 } };
     const struct argp parser = {

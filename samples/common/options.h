@@ -23,9 +23,17 @@ typedef struct train_options {
 
 const char *precision_name(vkt_precision p); /* as --precision has it */
 
+/* Which of the options a sample has. */
+typedef enum train_scope {
+    TRAIN_BY_TRAINER = 0, /* all of them, as session_train wants */
+    TRAIN_BY_PROGRAM,     /* of training only --epochs, --lr and --optimizer */
+    TRAIN_NOTHING         /* none of training */
+} train_scope;
+
 /* What is a sample's own. */
 typedef struct train_cli {
-    const char *doc;         /* the first paragraph of --help */
+    const char *doc; /* the first paragraph of --help */
+    train_scope scope;
     const char *data;        /* what --data is; NULL: the sample has no such option */
     const struct argp *more; /* options of its own; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;

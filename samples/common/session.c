@@ -48,11 +48,16 @@ static int list_devices(const vkt_host *host)
     return 0;
 }
 
-void session_begin(session *s, const train_cli *cli, int argc, char **argv)
+uint64_t session_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    s->start_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void session_begin(session *s, const train_cli *cli, int argc, char **argv)
+{
+    s->start_ns = session_now_ns();
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
@@ -88,6 +93,13 @@ void session_print_data(const session *s, const char *source, const vkt_dataset 
     putchar('\n');
 }
 
+void session_print_memory(const session *s)
+{
+    vkt_memory_stats m;
+    vkt_ctx_memory(s->ctx, &m);
+    printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
+}
+
 static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p)
 {
     uint32_t n, best = 0;
@@ -107,12 +119,10 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
                accuracy ? r[best].val_acc
                : loss   ? r[best].val_loss
                         : r[best].train_loss);
-    vkt_memory_stats m;
-    vkt_ctx_memory(s->ctx, &m);
     if (!isnan(vkt_trainer_ms_per_step(t)))
         printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
                vkt_trainer_host_us_per_step(t));
-    printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
+    session_print_memory(s);
 }
 
 /* ---- the run ---- */

@@ -23,6 +23,8 @@ typedef struct session {
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* The context; says which device it is. False, logged: there is none. */
 bool session_open(session *s);
+uint64_t session_now_ns(void);               /* CLOCK_MONOTONIC, as start_ns */
+void session_print_memory(const session *s); /* one line: most that was held from the device */
 /* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
 void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
 /* A trainer of p with the options put in (batch, optimizer, lr, seed, stream, recompute, precision, profile; the rest

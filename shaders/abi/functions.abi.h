@@ -37,6 +37,7 @@
 #define TERNARY_MAXIMUM_DA 3
 #define TERNARY_PRELU_DX   4
 #define TERNARY_PRELU_DW   5
-#define TERNARY_QUICK      6
-#define TERNARY_POW_DA     6
-#define TERNARY_POW_DB     7
+#define TERNARY_EQUAL      6 /* dy where a = b, else 0 */
+#define TERNARY_QUICK      7
+#define TERNARY_POW_DA     7
+#define TERNARY_POW_DB     8

@@ -21,6 +21,13 @@ vec4 binary(vec4 a, vec4 b)
     }
 }
 
+// A product, so that 0 times what is not finite is NaN.
+vec4 times_truth(vec4 x, bvec4 b)
+{
+    precise const vec4 y = x * vec4(b);
+    return y;
+}
+
 vec4 ternary(vec4 dy, vec4 a, vec4 b)
 {
     const vec4 zero = vec4(0.0);
@@ -31,6 +38,7 @@ vec4 ternary(vec4 dy, vec4 a, vec4 b)
     case TERNARY_MAXIMUM_DA: return mix(mix(dy, 0.5 * dy, equal(a, b)), zero, lessThan(a, b));
     case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
     case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
+    case TERNARY_EQUAL: return times_truth(dy, equal(a, b));
     case TERNARY_POW_DA: return mix(dy * (b * pow_any(a, b - 1.0)), zero, equal(b, zero));
     default: return mix(dy * (pow_any(a, b) * log_any(a)), zero, both(equal(a, zero), greaterThanEqual(b, zero)));
     }

@@ -156,7 +156,7 @@ def table():
     t["embedding_padding"] = ("embedding", dict(bound=7, padding=2), (2, 3, 9), (7, 4))
     t["embedding_channels"] = ("embedding", dict(bound=13, padding=0, channels=True), (5, 7), (13, 3))
     t["index_select"] = ("index_select", dict(bound=6), (9,), (6, 2, 3))
-    for op, attr in (("leaky_relu", dict(slope=0.125)), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
+    for op, attr in (("leaky_relu", dict(slope=float(np.float32(0.01)))), ("elu", dict(alpha=1.5)), ("gelu", {}), ("gelu_tanh", {}),
                      ("silu", {}), ("sigmoid", {}), ("tanh", {}), ("softplus", dict(beta=2.0, threshold=5.0)),
                      ("hardswish", {}), ("exp", {}), ("log", {}), ("sqrt", {}), ("abs", {}),
                      ("clamp", dict(min=-0.5, max=1.0)), ("scale", dict(factor=-2.5, shift=0.75))):
@@ -165,9 +165,19 @@ def table():
         t[op + "_same"] = (op, {}, (3, 4, 5), (3, 4, 5))
         t[op + "_channel"] = (op, {}, (2, 3, 4, 5), (3, 1, 1))
         t[op + "_both_ways"] = (op, {}, (4, 1, 3), (2, 1, 5, 1))
+    for op in ("max_over", "min_over"):
+        t[op + "_last"] = (op, dict(axes=[2]), (3, 4, 7))
+        t[op + "_outer"] = (op, dict(axes=[0, 2], keepdim=True), (5, 3, 4, 2))
+        t[op + "_all"] = (op, dict(axes=[0, 1]), (6, 11))
     t["prelu"] = ("prelu", {}, (2, 3, 4, 5), (3,))
     t["prelu_one"] = ("prelu", {}, (4, 7), (1,))
     t["where"] = ("where", {}, (5, 1), (3, 5, 2), (2,))
+    t["masked_fill"] = ("masked_fill", dict(value=-7.5), (3, 5, 2), (5, 1))
+    t["linear_rows"] = ("linear_rows", {}, (2, 3, 7), (5, 7), (5,))
+    t["attention"] = ("attention", {}, (2, 3, 5, 7), (2, 3, 6, 7), (2, 3, 6, 4))
+    t["attention_scaled"] = ("attention", dict(factor=0.75), (3, 5, 2), (3, 9, 2), (3, 9, 6))
+    t["attention_causal"] = ("attention", dict(causal=True), (2, 2, 7, 4), (2, 2, 7, 4), (2, 2, 7, 5))
+    t["attention_causal_wide"] = ("attention", dict(causal=True), (3, 5, 8), (3, 11, 8), (3, 11, 4))
     return t
 
 
@@ -219,6 +229,8 @@ def evaluate(op, a, x):
         return torch.flatten(getattr(F, "adaptive_avg_pool%dd" % (x[0].dim() - 2))(x[0], 1), 1)
     if op.startswith("adaptive"):
         return getattr(F, op)(x[0], a["out"])
+    if op == "linear_rows":
+        return F.linear(*x)
     if op == "matmul":
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
@@ -227,6 +239,10 @@ def evaluate(op, a, x):
     if op == "softmax_of_scores":
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
+        scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5)
+        hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
+        return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]
     if op == "embedding":
         y = F.embedding(x[0].long(), x[1], a.get("padding"))
         return y.movedim(-1, 1) if a.get("channels") else y
@@ -262,11 +278,15 @@ def evaluate(op, a, x):
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
         return torch.where(x[0] != 0, x[1], x[2])
+    if op.endswith("_over"):
+        return {"max": torch.amax, "min": torch.amin}[op[:3]](x[0], a["axes"], a.get("keepdim", False))
+    if op == "masked_fill":
+        return x[0].masked_fill(x[1] != 0, a["value"])
     return getattr(F if op in ("linear", "relu", "prelu") else torch, op)(*x)  # add, mul, sum, mean
 
 
 def is_mask(op, k):
-    return (op, k) == ("where", 0)
+    return (op, k) in (("where", 0), ("masked_fill", 1))
 
 
 def draw(rng, op, attr, k, shape, first_shape):
@@ -283,6 +303,8 @@ def draw(rng, op, attr, k, shape, first_shape):
         x = (x > 0).astype(np.float32)
     if op in ("log", "sqrt") or op == "pow" and k == 0 or op == "div" and k == 1:
         x = np.abs(x) + np.float32(0.25)
+    if op.endswith("_over"):
+        x = np.round(2 * x) / 2  # ties
     if op in ("relu", "abs"):
         x.flat[::5] = 0  # the gradient at 0 is 0
     return x

@@ -379,6 +379,35 @@ static vkt_tensor where_(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_where(g, in[0], in[1], in[2]);
 }
 
+static uint32_t axes_of(const json_t *a)
+{
+    uint32_t list[VKT_MAX_RANK], axes = 0;
+    for (uint32_t n = golden_list(a, "axes", list); n-- > 0;) axes |= VKT_AXIS(list[n]);
+    return axes;
+}
+
+static vkt_tensor max_over(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_max_over(g, in[0], axes_of(a), golden_flag(a, "keepdim"));
+}
+
+static vkt_tensor min_over(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_min_over(g, in[0], axes_of(a), golden_flag(a, "keepdim"));
+}
+
+static vkt_tensor masked_fill(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_masked_fill(g, in[0], in[1], NUMBER("value"));
+}
+
+static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_attention_params p = { .scale = (float)golden_number(a, "factor", 0),
+                                     .causal = golden_flag(a, "causal") };
+    return vkt_attention(g, in[0], in[1], in[2], &p);
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -447,7 +476,12 @@ static const golden_op ops[] = {
     { "maximum", maximum_, 2 },
     { "pow", pow_, 2 },
     { "prelu", prelu_, 2, .several = true },
+    { "max_over", max_over, 1, .several = true },
+    { "min_over", min_over, 1, .several = true },
     { "where", where_, 3, .integers = 1 },
+    { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
+    { "linear_rows", linear, 3, .several = true },
+    { "attention", attention, 3, .several = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)

@@ -121,7 +121,7 @@ static void other_element_types_are_refused(void **state)
     X(matmul_batches, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(3, 5, 4, 3), false, false)) \
     X(matmul_ranks, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(4, 1, 2, 4, 3), false, false)) \
     X(linear_inner, VKT_E_SHAPE, "linear", vkt_linear(g, F(2, 3, 4), F(2, 5, 6), NONE)) \
-    X(linear_rank, VKT_E_SHAPE, "linear", vkt_linear(g, F(3, 2, 3, 4), F(2, 5, 4), NONE)) \
+    X(linear_rank, VKT_E_SHAPE, "linear", vkt_linear(g, F(1, 4), F(2, 5, 4), NONE)) \
     X(mlp_layers, VKT_E_UNSUPPORTED, "layers", vkt_mlp(g, F(2, 3, 4), NULL, 0)) \
     X(mlp_no_weight, VKT_E_ARG, "weight", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ NONE, NONE }, 1)) \
     X(mlp_inner, VKT_E_SHAPE, "layer 0", vkt_mlp(g, F(2, 3, 4), &(vkt_mlp_layer){ F(2, 5, 6), NONE }, 1)) \
@@ -215,6 +215,10 @@ static void other_element_types_are_refused(void **state)
     X(labels_batch, VKT_E_ARG, "batch", vkt_gather_labels(g, U(1, 9), U(1, 9), 0)) \
     X(sum_over_axes, VKT_E_SHAPE, "0x4", vkt_sum_over(g, F(2, 3, 4), VKT_AXIS(2), false)) \
     X(mean_over_none, VKT_E_SHAPE, "mean_over", vkt_mean_over(g, F(2, 3, 4), 0, false)) \
+    X(max_over_axes, VKT_E_SHAPE, "max_over", vkt_max_over(g, F(2, 3, 4), VKT_AXIS(2), true)) \
+    X(min_over_none, VKT_E_SHAPE, "min_over", vkt_min_over(g, F(2, 3, 4), 0, false)) \
+    X(max_over_type, VKT_E_DTYPE, "max_to: want f32", vkt_max_over(g, U(2, 3, 4), VKT_AXIS(1), false)) \
+    X(argmax_over_axis, VKT_E_SHAPE, "axis -3 of (3,4)", vkt_argmax_over(g, F(2, 3, 4), -3, false)) \
     X(var_of_one, VKT_E_SHAPE, "more than 1", vkt_var(g, F(2, 3, 1), VKT_AXIS(1), 1, false)) \
     X(softmax_axis, VKT_E_SHAPE, "no axis", vkt_softmax(g, F(2, 3, 4), 2)) \
     X(log_softmax_axis, VKT_E_SHAPE, "no axis", vkt_log_softmax(g, F(2, 3, 4), -3)) \

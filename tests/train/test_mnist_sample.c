@@ -1,89 +1,25 @@
 /* The program vkt-mnist as its users run it: options, exit codes, files, data lookup. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "train/rig.h"
+#include "train/program.h"
 
-#include <fcntl.h>
-#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
-enum { SIDE = 16, CLASSES = 4, TRAIN = 90, CHECK = 30, MOST_ARGS = 32 };
-
-typedef struct run {
-    int status;      /* exit code; -1: killed */
-    char *out, *err; /* what it printed */
-} run;
-
-/* ---- running it ---- */
-
-/* Starts a program in the rig's folder; its output goes to the files out and err there. With a mirror ("": none) it
- * finds no data elsewhere. */
-static pid_t start_program(const rig *r, const char *program, const char *mirror, const char *const *args)
-{
-    const char *argv[MOST_ARGS + 2] = { program };
-    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child > 0) return child;
-    if (chdir(r->dir.path) != 0 || (mirror && (setenv("VKT_MNIST_MIRROR", mirror, 1) || unsetenv("VKT_DATA"))))
-        _exit(127);
-    dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDOUT_FILENO);
-    dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666), STDERR_FILENO);
-    execv(argv[0], (char *const *)(size_t)argv);
-    _exit(127);
-}
+enum { SIDE = 16, CLASSES = 4, TRAIN = 90, CHECK = 30 };
 
 static pid_t start(const rig *r, const char *const *args)
 {
-    return start_program(r, VKT_MNIST_PROGRAM, NULL, args);
+    return program_start(r, VKT_MNIST_PROGRAM, NULL, args);
 }
 
-static void read_text(const rig *r, const char *path, char **text)
-{
-    size_t n;
-    assert_int_equal(vkt_file_read(&r->h, path, 1u << 24, (void **)text, &n), VKT_OK);
-}
-
-static char *text_of(const rig *r, const char *name)
-{
-    char *text = NULL;
-    read_text(r, vkt_temp_dir_file(&r->dir, name), &text);
-    return text;
-}
-
-static run finish(const rig *r, pid_t child)
-{
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    const run done = { WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(r, "out"), text_of(r, "err") };
-    if (strstr(done.err, "validation:")) fail_msg("%s", done.err);
-    return done;
-}
-
-static void forget(const rig *r, run *done)
-{
-    vkt_free(&r->h, done->out);
-    vkt_free(&r->h, done->err);
-}
-
-/* Runs it and fails the test unless it ends with `status` and stderr holds `says`. */
-static void expect(const rig *r, int status, const char *says, const char *const *args)
-{
-    run done = finish(r, start(r, args));
-    const bool good = done.status == status && strstr(done.err, says);
-    if (!good) print_error("status %d, want %d; stderr '%s', want '%s'\n", done.status, status, done.err, says);
-    forget(r, &done);
-    assert_true(good);
-}
-#define EXPECT(r, status, says, ...) expect(r, status, says, (const char *const[]){ __VA_ARGS__, NULL })
+#define EXPECT(r, status, says, ...) \
+    program_expect(r, VKT_MNIST_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 
 /* ---- a small data set of its own: 1x16x16, four classes ---- */
 
@@ -128,29 +64,15 @@ static void write_data(const rig *r, uint32_t side)
 
 /* ---- the report ---- */
 
-static json_t *json_of(const rig *r, const char *name)
-{
-    json_error_t e;
-    json_t *o = json_load_file(vkt_temp_dir_file(&r->dir, name), 0, &e);
-    if (!o) fail_msg("%s: %s", name, e.text);
-    return o;
-}
-
-static double number(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    if (!json_is_number(v)) fail_msg("'%s' is no number", key);
-    return json_number_value(v);
-}
-
 static void check_epoch(const json_t *e, double epoch, bool timed)
 {
     assert_int_equal(json_object_size(e), 7);
-    assert_true(number(e, "epoch") == epoch && number(e, "lr") > 0 && number(e, "train_loss") >= 0 &&
-                number(e, "val_loss") >= 0);
-    assert_true(number(e, "train_acc") >= 0 && number(e, "train_acc") <= 1 && number(e, "val_acc") <= 1);
+    assert_true(json_number_of(e, "epoch") == epoch && json_number_of(e, "lr") > 0 &&
+                json_number_of(e, "train_loss") >= 0 && json_number_of(e, "val_loss") >= 0);
+    assert_true(json_number_of(e, "train_acc") >= 0 && json_number_of(e, "train_acc") <= 1 &&
+                json_number_of(e, "val_acc") <= 1);
     if (timed)
-        assert_true(number(e, "seconds") > 0);
+        assert_true(json_number_of(e, "seconds") > 0);
     else
         assert_true(json_is_null(json_object_get(e, "seconds")));
 }
@@ -159,26 +81,21 @@ static void check_report(const json_t *o, size_t epochs, size_t resumed)
 {
     const json_t *list = json_object_get(o, "epochs");
     assert_true(json_is_string(json_object_get(o, "device")) && json_is_string(json_object_get(o, "driver")));
-    assert_true(number(o, "parameters") == 320 + 51264 + 2080 + 33 * CLASSES);
-    assert_true(number(o, "ms_per_step") > 0 && number(o, "first_step_ms") > 0 && number(o, "peak_device_bytes") > 1e6);
-    assert_true(number(o, "host_us_per_step") > 0);
-    assert_true(number(o, "data_wait_us_per_step") >= 0);
+    assert_true(json_number_of(o, "parameters") == 320 + 51264 + 2080 + 33 * CLASSES);
+    assert_true(json_number_of(o, "ms_per_step") > 0 && json_number_of(o, "first_step_ms") > 0 &&
+                json_number_of(o, "peak_device_bytes") > 1e6);
+    assert_true(json_number_of(o, "host_us_per_step") > 0);
+    assert_true(json_number_of(o, "data_wait_us_per_step") >= 0);
     assert_int_equal(json_array_size(list), epochs);
     double best = 0;
     for (size_t i = 0; i < epochs; i++) {
         check_epoch(json_array_get(list, i), (double)(i + 1), i >= resumed);
-        best = fmax(best, number(json_array_get(list, i), "val_acc"));
+        best = fmax(best, json_number_of(json_array_get(list, i), "val_acc"));
     }
-    assert_true(number(o, "best_val_acc") == best);
+    assert_true(json_number_of(o, "best_val_acc") == best);
 }
 
 /* ---- tests ---- */
-
-static bool nonempty(const rig *r, const char *name)
-{
-    struct stat s;
-    return stat(vkt_temp_dir_file(&r->dir, name), &s) == 0 && s.st_size > 0;
-}
 
 static void a_run_writes_what_it_was_asked_for(void **state)
 {
@@ -187,22 +104,23 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     const char *const args[] = { SMALL,    "--epochs",  "3",         "--checkpoint", "c",      "--save", "w",
                                  "--json", "report",    "--history", "h.csv",        "--plot", "p.svg",  "--lr",
                                  "0.003",  "--profile", "trace",     "--seed",       "5",      NULL };
-    run done = finish(r, start(r, args));
+    run done = program_finish(r, start(r, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
     assert_non_null(strstr(done.out, "90 to learn from, 30 to check, 1x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 3/3"));
-    forget(r, &done);
-    json_t *report = json_of(r, "report"), *trace = json_of(r, "trace");
+    run_forget(r, &done);
+    json_t *report = program_json(r, "report"), *trace = program_json(r, "trace");
     check_report(report, 3, 0);
     assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
-    assert_true(number(json_object_get(trace, "otherData"), "host_us_per_step") > 0);
-    assert_true(number(json_object_get(trace, "otherData"), "data_wait_us_per_step") == 0);
+    assert_true(json_number_of(json_object_get(trace, "otherData"), "host_us_per_step") > 0);
+    assert_true(json_number_of(json_object_get(trace, "otherData"), "data_wait_us_per_step") == 0);
     json_decref(report);
     json_decref(trace);
-    assert_true(nonempty(r, "c") && nonempty(r, "w") && nonempty(r, "h.csv") && nonempty(r, "p.svg"));
+    assert_true(program_wrote(r, "c") && program_wrote(r, "w") && program_wrote(r, "h.csv") &&
+                program_wrote(r, "p.svg"));
     assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output, files: no temporary */
 }
 
@@ -214,10 +132,10 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report");
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
-    json_t *report = json_of(r, "report");
+    json_t *report = program_json(r, "report");
     check_report(report, 3, 1);
     json_decref(report);
-    assert_false(nonempty(r, "out")); /* --quiet */
+    assert_false(program_wrote(r, "out")); /* --quiet */
     EXPECT(r, 1, "is of another run", SMALL, "--batch", "16", "--resume", "c");
     EXPECT(r, 1, "none", SMALL, "--resume", "none");
 }
@@ -229,10 +147,10 @@ static void activations_are_stored_as_asked_for(void **state)
     static const char *const names[] = { "f32", "f16", "bf16" };
     for (size_t i = 0; i < VKT_COUNT(names); i++) {
         EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--precision", names[i], "--json", "report");
-        json_t *report = json_of(r, "report");
+        json_t *report = program_json(r, "report");
         check_report(report, 1, 0);
         assert_string_equal(json_string_value(json_object_get(report, "precision")), names[i]);
-        assert_true(number(report, "skipped_steps") >= 0);
+        assert_true(json_number_of(report, "skipped_steps") >= 0);
         json_decref(report);
     }
 }
@@ -243,11 +161,11 @@ static void an_interrupted_run_leaves_a_checkpoint(void **state)
     write_data(r, SIDE);
     const char *const args[] = { SMALL, "--epochs", "100000", "--checkpoint", "c", "--checkpoint-every", "1", NULL };
     const pid_t child = start(r, args);
-    for (int i = 0; i < 60000 && !nonempty(r, "c"); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    for (int i = 0; i < 60000 && !program_wrote(r, "c"); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     assert_int_equal(kill(child, SIGINT), 0);
-    run done = finish(r, child);
+    run done = program_finish(r, child);
     assert_int_equal(done.status, 130);
-    forget(r, &done);
+    run_forget(r, &done);
     EXPECT(r, 0, "", SMALL, "--epochs", "1", "--resume", "c");
 }
 
@@ -285,11 +203,11 @@ static void what_cannot_work_ends_with_1_and_says_why(void **state)
 static void devices_are_listed_and_help_names_every_option(void **state)
 {
     rig *r = rig_of(state);
-    run done = finish(r, start(r, (const char *const[]){ "--list-devices", NULL }));
+    run done = program_finish(r, start(r, (const char *const[]){ "--list-devices", NULL }));
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, vkt_ctx_device(r->ctx)->name));
-    forget(r, &done);
-    done = finish(r, start(r, (const char *const[]){ "--help", NULL }));
+    run_forget(r, &done);
+    done = program_finish(r, start(r, (const char *const[]){ "--help", NULL }));
     assert_int_equal(done.status, 0);
     static const char *const options[] = { "data",  "device",       "list-devices", "epochs",   "batch",
                                            "lr",    "optimizer",    "seed",         "patience", "checkpoint",
@@ -301,42 +219,19 @@ static void devices_are_listed_and_help_names_every_option(void **state)
         snprintf(option, sizeof option, "--%s", options[i]);
         if (!strstr(done.out, option)) fail_msg("--help does not name %s", option);
     }
-    forget(r, &done);
-}
-
-static void the_graph_sample_finds_its_line(void **state)
-{
-    rig *r = rig_of(state);
-    run done = finish(r, start_program(r, VKT_LINE_PROGRAM, NULL, (const char *const[]){ NULL }));
-    assert_int_equal(done.status, 0);
-    assert_non_null(strstr(done.out, "loss 1.3"));
-    forget(r, &done);
-}
-
-/* Each line of the C example in README.md is a line of samples/line.c. */
-static void the_readme_shows_the_graph_sample(void **state)
-{
-    rig *r = rig_of(state);
-    char *readme = NULL, *sample = NULL;
-    read_text(r, VKT_TEST_DIR "/../README.md", &readme);
-    read_text(r, VKT_TEST_DIR "/../samples/line.c", &sample);
-    char *code = strstr(readme, "```c\n"), *end = code ? strstr(code + 5, "```") : NULL;
-    assert_non_null(end);
-    *end = 0;
-    int lines = 0;
-    for (char *line = strtok(code + 5, "\n"); line; line = strtok(NULL, "\n"), lines++)
-        if (!strstr(sample, line)) fail_msg("samples/line.c has no line '%s'", line);
-    assert_in_range(lines, 10, 20);
-    vkt_free(&r->h, readme);
-    vkt_free(&r->h, sample);
+    run_forget(r, &done);
 }
 
 /* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
 
+/* With a mirror ("": none) it finds no data elsewhere. */
 static run look_for_data(const rig *r, const char *mirror)
 {
+    char assignment[640];
+    snprintf(assignment, sizeof assignment, "VKT_MNIST_MIRROR=%s", mirror);
+    const char *const env[] = { assignment, "VKT_DATA", NULL };
     run done =
-        finish(r, start_program(r, VKT_MNIST_PROGRAM, mirror, (const char *const[]){ "--resume", "none", NULL }));
+        program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, (const char *const[]){ "--resume", "none", NULL }));
     assert_int_equal(done.status, 1);
     return done;
 }
@@ -347,7 +242,7 @@ static void without_data_digits_are_drawn(void **state)
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.out, "training on drawn digits\n"));
     assert_non_null(strstr(done.out, "drawn digits: 20000 to learn"));
-    forget(r, &done);
+    run_forget(r, &done);
 }
 
 static void remove_data(const rig *r)
@@ -376,10 +271,10 @@ static void data_are_fetched_checked_and_kept(void **state)
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.out, "fetching MNIST"));
     assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
-    forget(r, &done);
+    run_forget(r, &done);
     done = look_for_data(r, ""); /* the second run finds them */
     assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
-    forget(r, &done);
+    run_forget(r, &done);
     remove_data(r);
 }
 
@@ -393,7 +288,7 @@ static void files_with_another_hash_are_not_kept(void **state)
     snprintf(mirror, sizeof mirror, "file://%s", r->dir.path);
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.out, "training on drawn digits\n"));
-    forget(r, &done);
+    run_forget(r, &done);
     remove_data(r);
 }
 
@@ -407,8 +302,6 @@ int main(void)
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),
-        rig_test(the_graph_sample_finds_its_line),
-        rig_test(the_readme_shows_the_graph_sample),
         rig_test(without_data_digits_are_drawn),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),

@@ -206,12 +206,67 @@ static void activations_are_layers(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
+static void attention_has_gpt2s_names_and_shapes(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape3(2, 5, 12));
+    vkt_nn_multi_head_attention_params p = { .heads = 3, .causal = true, .dropout = 0.1f };
+    vkt_nn_push(b, "h");
+    const vkt_tensor y = vkt_nn_multi_head_attention(b, "attn", x, &p);
+    vkt_nn_pop(b);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, y), vkt_shape3(2, 5, 12)));
+    static const char *const names[] = { "h.attn.c_attn.weight", "h.attn.c_attn.bias", "h.attn.c_proj.weight",
+                                         "h.attn.c_proj.bias" };
+    for (size_t i = 0; i < VKT_COUNT(names); i++)
+        assert_string_equal(vkt_tensor_name(g, (vkt_tensor){ g->params[i] }), names[i]);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, (vkt_tensor){ g->params[0] }), vkt_shape2(36, 12)));
+    assert_int_equal(vkt_nn_parameters(b), 36 * 12 + 36 + 12 * 12 + 12);
+    p.heads = 5;
+    vkt_test_expect_errors(true);
+    vkt_nn_multi_head_attention(b, "wrong", x, &p);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_graph_status(g), VKT_E_SHAPE);
+    vkt_test_error_says("heads that divide D, got (2,5,12) and 5");
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
+static void attention_wants_operands_that_fit(void **state)
+{
+    (void)state;
+    static const uint32_t wrong[][2] = { { 4, 6 }, { 3, 6 }, { 4, 7 } }; /* D and S of k */
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
+        vkt_graph *g;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        const uint32_t lead = i == 0 ? 3 : 2;
+        const vkt_tensor q = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape3(2, 5, 4));
+        const vkt_tensor k = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape3(lead, wrong[i][1], wrong[i][0]));
+        const vkt_tensor v = vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape3(2, 6, 5));
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_attention(g, q, k, v, NULL).id, 0);
+        vkt_test_expect_errors(false);
+        assert_int_equal(vkt_graph_status(g), VKT_E_SHAPE);
+        vkt_test_error_says("attention: want q (..,T,D)");
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_no_messages_and_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
         cmocka_unit_test(pools_and_sequences_have_torchs_shapes),
         cmocka_unit_test(activations_are_layers),
+        cmocka_unit_test(attention_has_gpt2s_names_and_shapes),
+        cmocka_unit_test(attention_wants_operands_that_fit),
         cmocka_unit_test(an_embedding_starts_normal_with_a_row_of_zeros),
         rig_test(initial_values_want_a_store_of_the_same_shapes),
         rig_test(a_trace_is_json_whatever_the_model_is_called),

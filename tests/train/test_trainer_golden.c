@@ -5,6 +5,7 @@
 #include "train/golden.h"
 
 enum { BATCH = 128, STEPS = 50, ROWS = BATCH * STEPS, PARAMS = 8, AREA = 28 * 28 };
+static const float LR = 0.01f;
 
 static const char *const params[PARAMS] = { "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
                                             "fc1.weight",   "fc1.bias",   "fc2.weight",   "fc2.bias" };
@@ -69,20 +70,8 @@ static vkt_trainer *network(rig *r, const vkt_dataset *data)
     p.batch = BATCH;
     vkt_trainer *t;
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
-    vkt_order_identity(t->feed.host_order, ROWS);
-    assert_int_equal(vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 }), VKT_OK);
+    golden_start(t);
     return t;
-}
-
-static double step(vkt_trainer *t, uint32_t first, uint32_t rows)
-{
-    uint64_t run;
-    vkt_metrics m;
-    const vkt_run what = { .lr = 0.01f, .rows = rows, .first = first };
-    assert_int_equal(vkt_program_run(vkt_trainer_program(t), &what, &run), VKT_OK);
-    assert_int_equal(vkt_program_metrics(vkt_trainer_program(t), run, &m), VKT_OK);
-    assert_int_equal(m.rows, rows);
-    return (double)m.loss;
 }
 
 static void fifty_steps_follow_the_float64_run(void **state)
@@ -95,9 +84,9 @@ static void fifty_steps_follow_the_float64_run(void **state)
     vkt_trainer *t = network(r, data);
     start_from_init(st, t);
     double losses[STEPS];
-    losses[0] = step(t, 0, BATCH);
+    losses[0] = golden_step(t, LR, 0, BATCH);
     golden_check_tensors(st, t, VKT_PART_GRADIENT, "grad64/", gradients, 0);
-    for (uint32_t s = 1; s < STEPS; s++) losses[s] = step(t, s * BATCH, BATCH);
+    for (uint32_t s = 1; s < STEPS; s++) losses[s] = golden_step(t, LR, s * BATCH, BATCH);
     golden_check_losses(st, "loss64", losses, STEPS, (const char *const[]){ "others/loss_dev", NULL });
     golden_check_tensors(st, t, VKT_PART_VALUE, "final64/", finals, 0);
     vkt_trainer_destroy(&t);
@@ -114,7 +103,7 @@ static void partial_batches_follow_the_float64_run(void **state)
     vkt_trainer *t = network(r, data);
     start_from_init(init, t);
     double losses[4];
-    for (uint32_t s = 0, first = 3780; s < 4; first += rows[s++]) losses[s] = step(t, first, rows[s]);
+    for (uint32_t s = 0, first = 3780; s < 4; first += rows[s++]) losses[s] = golden_step(t, LR, first, rows[s]);
     golden_check_losses(st, "loss64", losses, 4, (const char *const[]){ "loss_dev", NULL });
     golden_check_tensors(st, t, VKT_PART_VALUE, "final64/", (const char *const[]){ "final_dev", NULL }, 0);
     vkt_trainer_destroy(&t);

@@ -1,0 +1,111 @@
+/* nn/resnet.c - residual networks: see vktrain/models.h. */
+#include "vktrain/models.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "nn/builder.h"
+
+/* What differs between the depths: blocks of each stage (0: there is no such stage), channels of the first one. */
+typedef struct form {
+    uint32_t blocks[4];
+    bool bottleneck;
+    uint32_t channels;
+} form;
+
+static bool form_of(const vkt_resnet_params *p, form *out)
+{
+    static const struct {
+        uint32_t depth;
+        form form;
+    } table[] = { { 18, { { 2, 2, 2, 2 }, false, 64 } },
+                  { 34, { { 3, 4, 6, 3 }, false, 64 } },
+                  { 50, { { 3, 4, 6, 3 }, true, 64 } },
+                  { 101, { { 3, 4, 23, 3 }, true, 64 } },
+                  { 152, { { 3, 8, 36, 3 }, true, 64 } } };
+    if (p->cifar) {
+        const uint32_t n = p->depth / 6;
+        *out = (form){ { n, n, n, 0 }, false, 16 };
+        return n > 0 && p->depth == 6 * n + 2;
+    }
+    for (size_t i = 0; i < VKT_COUNT(table); i++)
+        if (table[i].depth == p->depth) {
+            *out = table[i].form;
+            return true;
+        }
+    return false;
+}
+
+/* A convolution without bias and the norm behind it. Padding keeps the size, but for the stride. */
+static vkt_tensor conv_norm(vkt_builder *b, const char *conv, const char *norm, vkt_tensor x, uint32_t out,
+                            uint32_t kernel, uint32_t stride, const vkt_resnet_params *p)
+{
+    const float deviation = (float)sqrt(2 / ((double)out * kernel * kernel));
+    x = vkt_nn_conv2d(b, conv, x,
+                      &(vkt_nn_conv2d_params){ .out_channels = out,
+                                               .kernel = { kernel },
+                                               .stride = { stride },
+                                               .pad = { kernel / 2 },
+                                               .no_bias = true,
+                                               .weight_init = { VKT_INIT_NORMAL, 0, deviation } });
+    return vkt_nn_batch_norm(b, norm, x, &(vkt_nn_batch_norm_params){ .use_running = p->use_running });
+}
+
+/* x in the shape of a block's output: x itself where that is x's. */
+static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t stride, const vkt_resnet_params *p)
+{
+    const uint32_t channels = vkt_tensor_shape(b->g, x).dim[1];
+    if (channels == out && stride == 1) return x;
+    if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
+    const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
+    const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } }; /* the mean of one pixel */
+    return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
+}
+
+/* relu(shortcut(x) + f(x)), f of two convolutions or, a bottleneck, of three. */
+static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bottleneck, uint32_t stride,
+                        const vkt_resnet_params *p)
+{
+    const uint32_t out = bottleneck ? 4 * channels : channels;
+    vkt_tensor y = conv_norm(b, "conv1", "bn1", x, channels, bottleneck ? 1 : 3, bottleneck ? 1 : stride, p);
+    y = conv_norm(b, "conv2", "bn2", vkt_nn_relu(b, y), channels, 3, bottleneck ? stride : 1, p);
+    if (bottleneck) y = conv_norm(b, "conv3", "bn3", vkt_nn_relu(b, y), out, 1, 1, p);
+    x = shortcut(b, x, out, stride, p);
+    return vkt_nn_relu(b, vkt_builder_note(b, NULL, "Add", vkt_add(b->g, y, x)));
+}
+
+/* Stage number i, from 0: the first block of all but the first stage halves the picture. */
+static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
+{
+    char name[16];
+    snprintf(name, sizeof name, "layer%u", i + 1);
+    vkt_nn_push(b, name);
+    for (uint32_t k = 0; k < f->blocks[i]; k++) {
+        snprintf(name, sizeof name, "%u", k);
+        vkt_nn_push(b, name);
+        x = block(b, x, f->channels << i, f->bottleneck, i > 0 && k == 0 ? 2 : 1, p);
+        vkt_nn_pop(b);
+    }
+    vkt_nn_pop(b);
+    return x;
+}
+
+vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p)
+{
+    form f;
+    if (!form_of(p, &f)) {
+        vkt_graph_error(b->g,
+                        vkt_fail(&b->g->host, VKT_E_ARG, "resnet: want a depth of %s, got %u",
+                                 p->cifar ? "6 n + 2 (20, 32, 44, 56, 110)" : "18, 34, 50, 101 or 152", p->depth));
+        return (vkt_tensor){ 0 };
+    }
+    const uint32_t classes = p->classes ? p->classes : p->cifar ? 10 : 1000;
+    x = conv_norm(b, "conv1", "bn1", x, f.channels, p->cifar ? 3 : 7, p->cifar ? 1 : 2, p);
+    x = vkt_nn_relu(b, x);
+    if (!p->cifar)
+        x = vkt_nn_max_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { 3 }, .stride = { 2 }, .pad = { 1 } });
+    for (uint32_t i = 0; i < VKT_COUNT(f.blocks); i++)
+        if (f.blocks[i]) x = stage(b, x, &f, i, p);
+    x = vkt_nn_global_avg_pool(b, x);
+    return vkt_nn_linear(b, p->cifar ? "linear" : "fc", x, &(vkt_nn_linear_params){ .out_features = classes });
+}

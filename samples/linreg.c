@@ -1,0 +1,168 @@
+/* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
+ * points, by full batches of Adam on the mean squared error.
+ *
+ * A trainer would gather each batch by row number. That takes far longer than this step, which is one dispatch over all
+ * points where they lie; so the points are inputs of a program. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/random.h"
+#include "common/report.h"
+#include "common/session.h"
+
+#define TRY(call)                                                                   \
+    do {                                                                            \
+        const vkt_result try_r = (call);                                            \
+        if (try_r != VKT_OK) return try_r; /* the library has told why on stderr */ \
+    } while (0)
+
+enum { SHOWN_EVERY = 50, MOST_ROWS = 100000000, OPT_ROWS = 512 };
+
+/* ---- the points: t = 2 x0 - 3 x1 + 10, and noise of standard deviation 2 ---- */
+
+typedef struct points {
+    uint32_t n;
+    float *x, *t; /* (n,2), (n,1) */
+} points;
+
+static bool draw_points(points *p, uint64_t *seed)
+{
+    p->x = malloc(2 * (size_t)p->n * sizeof *p->x);
+    p->t = malloc(p->n * sizeof *p->t);
+    for (uint32_t i = 0; p->x && p->t && i < p->n; i++) {
+        float *x = p->x + 2 * (size_t)i;
+        for (int k = 0; k < 2; k++) x[k] = 10 * random_unit(seed) - 5;
+        p->t[i] = 2 * x[0] - 3 * x[1] + 10 + 2 * (float)random_normal(seed);
+    }
+    if (!p->x || !p->t) fprintf(stderr, "no memory for %u points\n", p->n);
+    return p->x && p->t;
+}
+
+/* ---- the fit: what was made is freed by main, whatever happened ---- */
+
+typedef struct fit {
+    vkt_graph *g;
+    vkt_store *store;
+    vkt_program *step;
+    json_t *epochs; /* those that were shown */
+    double loss;    /* of the last one */
+    double first_step_ms, ms_per_step;
+    float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
+} fit;
+
+static vkt_result prepare(const session *s, const points *p, fit *f)
+{
+    TRY(vkt_graph_create(&s->host, &f->g));
+    vkt_graph *g = f->g;
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(p->n, 2));
+    vkt_tensor t = vkt_input(g, "t", VKT_F32, VKT_BATCH_LAST, vkt_shape2(p->n, 1));
+    vkt_tensor weight = vkt_param(g, "weight", vkt_shape2(1, 2)), bias = vkt_param(g, "bias", vkt_shape1(1));
+    vkt_tensor loss = vkt_mse(g, vkt_linear(g, x, weight, bias), t);
+    TRY(vkt_backward(g, loss));
+    TRY(vkt_update(g, &s->o.optimizer));
+    vkt_report(g, loss, (vkt_tensor){ 0 });
+
+    TRY(vkt_store_create(s->ctx, g, &f->store)); /* parameters, gradients, moments: zeros at first */
+    TRY(vkt_store_write(f->store, 0, VKT_PART_VALUE, f->w));
+    TRY(vkt_program_create(s->ctx, g, f->store, NULL, &f->step));
+    TRY(vkt_program_write(f->step, x, p->x, 2 * (uint64_t)p->n * sizeof *p->x));
+    TRY(vkt_program_write(f->step, t, p->t, (uint64_t)p->n * sizeof *p->t));
+    return VKT_OK;
+}
+
+static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
+{
+    json_array_append_new(f->epochs,
+                          json_pack("{s:I, s:o, s:f, s:f}", "epoch", (json_int_t)epoch, "train_loss",
+                                    real_or_null(f->loss), "lr", (double)s->o.lr, "seconds", (double)ns * 1e-9));
+    if (!s->o.quiet) printf("epoch %u/%u  loss %.4f\n", epoch, s->o.epochs, f->loss);
+}
+
+/* The host waits for the device only where it wants to show a loss. */
+static vkt_result descend(const session *s, fit *f)
+{
+    uint64_t run, first = 0, shown = session_now_ns();
+    uint32_t done = 0;
+    while (done < s->o.epochs && !session_interrupted()) {
+        TRY(vkt_program_run(f->step, &(vkt_run){ .lr = s->o.lr }, &run)); /* once a step */
+        if (++done == 1) {
+            TRY(vkt_program_wait(f->step));
+            first = session_now_ns();
+        }
+        if (done % SHOWN_EVERY && done < s->o.epochs) continue;
+        vkt_metrics m;
+        TRY(vkt_program_metrics(f->step, run, &m));
+        const uint64_t now = session_now_ns();
+        f->loss = (double)m.loss;
+        show(s, f, done, now - shown);
+        shown = now;
+    }
+    f->first_step_ms = (double)(first - s->start_ns) * 1e-6;
+    f->ms_per_step = done > 1 ? (double)(shown - first) * 1e-6 / (done - 1) : NAN;
+    TRY(vkt_store_read(f->store, 0, VKT_PART_VALUE, f->w));
+    return vkt_store_read(f->store, 1, VKT_PART_VALUE, f->w + 2);
+}
+
+/* ---- results ---- */
+
+static vkt_result finish(const session *s, const fit *f)
+{
+    if (!s->o.quiet) {
+        printf("\nfound   t = %.4f x0 %+.4f x1 %+.4f\n", (double)f->w[0], (double)f->w[1], (double)f->w[2]);
+        printf("speed   %.3f ms per step\n", f->ms_per_step);
+        session_print_memory(s);
+    }
+    if (!s->o.json) return VKT_OK;
+    json_t *results =
+        json_pack("{s:i, s:O, s:o, s:o, s:f, s:[f,f], s:f}", "parameters", 3, "epochs", f->epochs, "final_loss",
+                  real_or_null(f->loss), "ms_per_step", real_or_null(f->ms_per_step), "first_step_ms", f->first_step_ms,
+                  "weight", (double)f->w[0], (double)f->w[1], "bias", (double)f->w[2]);
+    return write_results(s->o.json, s->ctx, results) ? VKT_OK : VKT_E_IO;
+}
+
+static vkt_result run(const session *s, uint32_t rows)
+{
+    uint64_t seed = s->o.seed;
+    points p = { .n = rows };
+    fit f = { .epochs = json_array(), .loss = NAN };
+    vkt_result r = draw_points(&p, &seed) ? VKT_OK : VKT_E_NOMEM;
+    for (int k = 0; k < 2; k++) f.w[k] = (float)random_normal(&seed);
+    if (r == VKT_OK && !s->o.quiet) printf("data    %u points of t = 2 x0 - 3 x1 + 10, give or take 2\n\n", rows);
+    if (r == VKT_OK) r = prepare(s, &p, &f);
+    if (r == VKT_OK) r = descend(s, &f);
+    if (r == VKT_OK && !session_interrupted()) r = finish(s, &f);
+    vkt_program_destroy(&f.step);
+    vkt_store_destroy(&f.store);
+    vkt_graph_destroy(&f.g);
+    json_decref(f.epochs);
+    free(p.x);
+    free(p.t);
+    return r;
+}
+
+/* ---- the command line ---- */
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    if (key != OPT_ROWS) return ARGP_ERR_UNKNOWN;
+    *(uint32_t *)state->input = (uint32_t)option_integer(state, "rows", text, 1, MOST_ROWS);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = { { "rows", OPT_ROWS, "N", 0, "points (1000000)", 1 }, { 0 } };
+    static const struct argp more = { .options = options, .parser = on_option };
+    uint32_t rows = 1000000;
+    const train_cli cli = {
+        .doc = "Finds the plane that a million noisy points lie on, by full batches, on a Vulkan device.",
+        .scope = TRAIN_BY_PROGRAM,
+        .more = &more,
+        .input = &rows
+    };
+    session s = { .o = { .epochs = 500, .optimizer = { .kind = VKT_ADAM }, .lr = 0.1f, .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    return session_end(&s, session_open(&s) ? run(&s, rows) : VKT_E_NO_DEVICE);
+}

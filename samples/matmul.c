@@ -1,0 +1,314 @@
+/* matmul.c - vkt-matmul: two large matrix products on a Vulkan device, the second with a result of 4 GB.
+ *
+ * C = A B is made in tiles, of which the largest is taken that the device and the memory cap have room for; one program
+ * makes them all, and of each only the sums of its rows come back. Those are checked: with A and B known, the sum of
+ * row i of C is sum_k A[i,k] (sum_j B[k,j]), which takes the host M K + K N additions in place of M K N. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/random.h"
+#include "common/report.h"
+#include "common/session.h"
+
+enum { LARGEST = 1000000, OPT_SIZE = 512 }; /* LARGEST: of a matrix's sides */
+
+typedef struct product {
+    uint32_t m, k, n; /* (m,k) @ (k,n) */
+} product;
+
+static const product reference[] = { { 10000, 200, 10000 }, { 10000, 100, 100000 } };
+
+/* ---- what the library says ---- */
+
+/* Errors are held back while a tile is looked for: one that is too large is none. */
+typedef struct errors {
+    bool held;
+    char last[512];
+} errors;
+
+static void on_line(void *user, vkt_log_level level, const char *line)
+{
+    errors *e = user;
+    if (e->held && level == VKT_LOG_ERROR)
+        snprintf(e->last, sizeof e->last, "%s", line);
+    else
+        fprintf(stderr, "vktrain: %s\n", line);
+}
+
+/* ---- the tile ---- */
+
+/* Rows x columns of C, and the program that makes their row sums. */
+typedef struct tile {
+    uint32_t rows, columns;
+    vkt_graph *g;
+    vkt_program *program;
+    vkt_tensor a, b, sums;
+} tile;
+
+static vkt_result make_tile(vkt_ctx *ctx, uint32_t k, tile *t)
+{
+    const vkt_host host = vkt_ctx_host(ctx);
+    vkt_result r = vkt_graph_create(&host, &t->g);
+    if (r != VKT_OK) return r;
+    t->a = vkt_input(t->g, "a", VKT_F32, VKT_ROWS, vkt_shape2(t->rows, k));
+    t->b = vkt_input(t->g, "b", VKT_F32, VKT_ROWS, vkt_shape2(k, t->columns));
+    t->sums = vkt_sum_over(t->g, vkt_matmul(t->g, t->a, t->b, false, false), VKT_AXIS(1), false);
+    vkt_keep(t->g, t->sums);
+    return vkt_program_create(ctx, t->g, NULL, &(vkt_program_params){ .name = "matmul" }, &t->program);
+}
+
+/* One run over zeros: then transfers have their memory too, and drivers have compiled what they run. */
+static vkt_result warm_up(const tile *t, uint32_t k)
+{
+    const size_t a = (size_t)t->rows * k, b = (size_t)k * t->columns, most = a > b ? a : b;
+    float *room = calloc(most > t->rows ? most : t->rows, sizeof *room);
+    if (!room) fprintf(stderr, "no memory for %zu numbers\n", most);
+    vkt_result r = room ? vkt_program_write(t->program, t->a, room, a * sizeof *room) : VKT_E_NOMEM;
+    if (r == VKT_OK) r = vkt_program_write(t->program, t->b, room, b * sizeof *room);
+    if (r == VKT_OK) r = vkt_program_run(t->program, &(vkt_run){ 0 }, NULL);
+    if (r == VKT_OK) r = vkt_program_read(t->program, t->sums, room, t->rows * sizeof *room);
+    free(room);
+    return r;
+}
+
+static void free_tile(tile *t)
+{
+    vkt_program_destroy(&t->program);
+    vkt_graph_destroy(&t->g);
+}
+
+/* The device's, or the cap's. */
+static bool is_too_large(vkt_result r)
+{
+    return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED;
+}
+
+/* Halves the longer side until the tile fits. */
+static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, tile *t)
+{
+    vkt_result r;
+    *t = (tile){ .rows = p->m, .columns = p->n };
+    e->held = true;
+    while ((r = make_tile(ctx, p->k, t)) != VKT_OK || (r = warm_up(t, p->k)) != VKT_OK) {
+        free_tile(t);
+        if (!is_too_large(r) || (t->rows == 1 && t->columns == 1)) break;
+        uint32_t *longer = t->rows > t->columns ? &t->rows : &t->columns;
+        *longer = (*longer + 1) / 2;
+    }
+    e->held = false;
+    if (r != VKT_OK && *e->last) on_line(e, VKT_LOG_ERROR, e->last);
+    return r;
+}
+
+/* ---- the operands ---- */
+
+/* Zeros fill up the last tiles: rows of A beyond m, columns of B beyond n. */
+typedef struct operands {
+    float *a;       /* (rows of whole tiles, k) */
+    float *b;       /* panels (k, t->columns), one for each tile along n */
+    double *wanted; /* (m) sums of C's rows: exact to the rounding of doubles */
+    double *sums;   /* (m) the device's */
+    float *part;    /* (t->rows) those of one tile */
+} operands;
+
+static uint32_t tiles_of(uint32_t whole, uint32_t part)
+{
+    return (whole + part - 1) / part;
+}
+
+/* Uniform in [0,1), drawn row by row however wide the tiles are. The sum of a row of B is exact: its terms are
+ * multiples of 2^-24, and a double holds 2^29 of them. */
+static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
+{
+    const size_t panel = (size_t)p->k * t->columns;
+    double *b_rows = calloc(p->k, sizeof *b_rows);
+    o->a = calloc((size_t)tiles_of(p->m, t->rows) * t->rows * p->k, sizeof *o->a);
+    o->b = calloc(tiles_of(p->n, t->columns) * panel, sizeof *o->b);
+    o->wanted = calloc(p->m, sizeof *o->wanted);
+    o->sums = calloc(p->m, sizeof *o->sums);
+    o->part = calloc(t->rows, sizeof *o->part);
+    if (!b_rows || !o->a || !o->b || !o->wanted || !o->sums || !o->part) {
+        fprintf(stderr, "no memory for the matrices\n");
+        free(b_rows);
+        return false;
+    }
+    for (uint32_t k = 0; k < p->k; k++)
+        for (uint32_t j = 0; j < p->n; j++) {
+            const float b = random_unit(&seed);
+            o->b[j / t->columns * panel + (size_t)k * t->columns + j % t->columns] = b;
+            b_rows[k] += (double)b;
+        }
+    for (uint32_t i = 0; i < p->m; i++)
+        for (uint32_t k = 0; k < p->k; k++) {
+            const float a = random_unit(&seed);
+            o->a[(size_t)i * p->k + k] = a;
+            o->wanted[i] += (double)a * b_rows[k];
+        }
+    free(b_rows);
+    return true;
+}
+
+static void free_operands(operands *o)
+{
+    free(o->a);
+    free(o->b);
+    free(o->wanted);
+    free(o->sums);
+    free(o->part);
+}
+
+/* ---- the run ---- */
+
+typedef struct outcome {
+    double host_ms;          /* operands sent, tiles made, sums fetched */
+    double device_ms;        /* of it: from a tile's submission to its end */
+    double checksum, wanted; /* the device's sum of C, and the host's */
+    double worst, allowed;   /* largest relative error of a row's sum */
+    bool right;              /* none is above what is allowed */
+} outcome;
+
+static vkt_result run_tile(const tile *t, outcome *out)
+{
+    const uint64_t start = session_now_ns();
+    vkt_result r = vkt_program_run(t->program, &(vkt_run){ 0 }, NULL);
+    if (r == VKT_OK) r = vkt_program_wait(t->program);
+    out->device_ms += (double)(session_now_ns() - start) * 1e-6;
+    return r;
+}
+
+/* Tiles from top to bottom, then the next panel of B. */
+static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcome *out)
+{
+    const size_t a_bytes = (size_t)t->rows * p->k * sizeof *o->a, b_bytes = (size_t)p->k * t->columns * sizeof *o->b;
+    const uint64_t start = session_now_ns();
+    vkt_result r = VKT_OK;
+    for (uint32_t j = 0; j < p->n && r == VKT_OK; j += t->columns) {
+        r = vkt_program_write(t->program, t->b, o->b + (size_t)p->k * j, b_bytes);
+        for (uint32_t i = 0; i < p->m && r == VKT_OK && !session_interrupted(); i += t->rows) {
+            r = vkt_program_write(t->program, t->a, o->a + (size_t)i * p->k, a_bytes);
+            if (r == VKT_OK) r = run_tile(t, out);
+            if (r == VKT_OK) r = vkt_program_read(t->program, t->sums, o->part, t->rows * sizeof *o->part);
+            for (uint32_t q = 0; q < t->rows && i + q < p->m; q++) o->sums[i + q] += (double)o->part[q];
+        }
+    }
+    out->host_ms = (double)(session_now_ns() - start) * 1e-6;
+    return r;
+}
+
+/* However the terms of a row's sum are added, none passes more than k + n roundings. Each errs by 2^-24 at most, up as
+ * often as down, and all terms are positive: so the errors add up like sqrt(k + n) 2^-24 of the sum (Higham & Mary, "A
+ * new approach to probabilistic rounding error analysis", 2019). The engine adds in trees and stays far below that. */
+static void check(const product *p, const operands *o, outcome *out)
+{
+    out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;
+    out->right = true;
+    for (uint32_t i = 0; i < p->m; i++) {
+        const double error = fabs(o->sums[i] - o->wanted[i]);
+        out->checksum += o->sums[i];
+        out->wanted += o->wanted[i];
+        out->right = out->right && error <= out->allowed * o->wanted[i];
+        if (error > out->worst * o->wanted[i]) out->worst = error / o->wanted[i];
+    }
+}
+
+/* ---- results ---- */
+
+static double gflops(const product *p, double ms)
+{
+    return 2e-6 * p->m * p->k * p->n / ms;
+}
+
+static void print_outcome(const product *p, const tile *t, const outcome *o)
+{
+    printf("        %u tile%s of %ux%u\n", tiles_of(p->m, t->rows) * tiles_of(p->n, t->columns),
+           t->rows < p->m || t->columns < p->n ? "s" : "", t->rows, t->columns);
+    printf("device  %9.1f ms  %6.1f GFLOP/s\n", o->device_ms, gflops(p, o->device_ms));
+    printf("host    %9.1f ms  %6.1f GFLOP/s  with operands sent and sums fetched\n", o->host_ms, gflops(p, o->host_ms));
+    printf("sum     %.9g, in double precision %.9g; rows are off by %.1e of themselves at most, %.1e is allowed%s\n",
+           o->checksum, o->wanted, o->worst, o->allowed, o->right ? "" : ": WRONG");
+}
+
+static json_t *outcome_json(const product *p, const tile *t, const outcome *o)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:o, s:f, s:b}", "m", (json_int_t)p->m, "k",
+                     (json_int_t)p->k, "n", (json_int_t)p->n, "tile_rows", (json_int_t)t->rows, "tile_columns",
+                     (json_int_t)t->columns, "device_ms", o->device_ms, "host_ms", o->host_ms, "gflops",
+                     gflops(p, o->device_ms), "checksum", real_or_null(o->checksum), "host_checksum", o->wanted,
+                     "row_error", real_or_null(o->worst), "row_error_allowed", o->allowed, "right", o->right);
+}
+
+static vkt_result multiply(const session *s, errors *e, const product *p, json_t *results)
+{
+    tile t;
+    outcome out = { 0 };
+    operands o = { 0 };
+    if (!s->o.quiet) printf("\nproduct %ux%u @ %ux%u, %.1f MB\n", p->m, p->k, p->k, p->n, 4e-6 * p->m * p->n);
+    vkt_result r = make_largest_tile(s->ctx, e, p, &t);
+    if (r == VKT_OK && !draw_operands(p, &t, s->o.seed, &o)) r = VKT_E_NOMEM;
+    if (r == VKT_OK) r = run_tiles(p, &t, &o, &out);
+    if (r == VKT_OK && !session_interrupted()) {
+        check(p, &o, &out);
+        if (!s->o.quiet) print_outcome(p, &t, &out);
+        json_array_append_new(results, outcome_json(p, &t, &out));
+        if (!out.right) {
+            fprintf(stderr, "the product is wrong\n");
+            r = VKT_E_DRIVER;
+        }
+    }
+    free_tile(&t);
+    free_operands(&o);
+    return r;
+}
+
+static vkt_result run(const session *s, errors *e, const product *list, size_t n)
+{
+    json_t *results = json_array();
+    vkt_result r = VKT_OK;
+    for (size_t i = 0; i < n && r == VKT_OK && !session_interrupted(); i++) r = multiply(s, e, &list[i], results);
+    if (r == VKT_OK && !s->o.quiet) {
+        putchar('\n');
+        session_print_memory(s);
+    }
+    if (s->o.json && !write_results(s->o.json, s->ctx, json_pack("{s:O}", "products", results)) && r == VKT_OK)
+        r = VKT_E_IO;
+    json_decref(results);
+    return r;
+}
+
+/* ---- the command line ---- */
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    product *p = state->input;
+    if (key != OPT_SIZE) return ARGP_ERR_UNKNOWN;
+    char end = 0;
+    const bool good = sscanf(text, "%7u,%7u,%7u%c", &p->m, &p->k, &p->n, &end) == 3 && p->m && p->k && p->n &&
+                      p->m <= LARGEST && p->k <= LARGEST && p->n <= LARGEST;
+    if (!good) argp_error(state, "--size: want M,K,N from 1 to %d, for instance 100,20,300, got '%s'", LARGEST, text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "size", OPT_SIZE, "M,K,N", 0, "one product (M,K) @ (K,N) in place of the two", 1 }, { 0 }
+    };
+    static const struct argp more = { .options = options, .parser = on_option };
+    product one = { 0 };
+    errors e = { .held = false };
+    const train_cli cli = {
+        .doc = "Multiplies large matrices on a Vulkan device, in tiles where they do not fit, and checks "
+               "the sums of the rows: 10000x200 @ 200x10000 and 10000x100 @ 100x100000.",
+        .scope = TRAIN_NOTHING,
+        .more = &more,
+        .input = &one
+    };
+    session s = { .o = { .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    s.host.log = on_line;
+    s.host.log_user = &e;
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    const bool own = one.m != 0;
+    return session_end(&s, run(&s, &e, own ? &one : reference, own ? 1 : sizeof reference / sizeof *reference));
+}

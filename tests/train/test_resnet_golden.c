@@ -1,0 +1,106 @@
+/* A residual network's steps against runs that PyTorch recorded: batch norm, shortcuts, SGD with momentum and weight
+ * decay, and in every epoch a last batch that is not full. golden/README.md says what the file holds. */
+#include "train/golden.h"
+
+#include <math.h>
+
+#include "vktrain/models.h"
+
+enum { SEED = 31, ROWS = 37, BATCH = 8, STEPS = 20, SIDE = 12, CLASSES = 10 };
+static const float LR = 0.05f;
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 8, .cifar = true });
+}
+
+/* ---- pictures and weights, by the formulas of golden/README.md ---- */
+
+static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
+{
+    static const uint32_t across[CLASSES] = { 9, 0, 7, 7, 14, 4, 14, 4, 12, 12 };
+    static const uint32_t down[CLASSES] = { 0, 9, 7, 57, 4, 14, 60, 50, 12, 52 };
+    const uint32_t h = golden_mix(i + 0x10000000u);
+    *label = (h >> 4) % CLASSES;
+    for (uint32_t k = 0; k < 3 * SIDE * SIDE; k++) {
+        const uint32_t c = k / (SIDE * SIDE), y = k / SIDE % SIDE, x = k % SIDE;
+        const uint32_t phase = (across[*label] * x + down[*label] * y + 21 * c + (h >> 20)) % 64;
+        const uint32_t wave = phase < 32 ? phase : 63 - phase;
+        pixels[k] = (unsigned char)(4 * wave + (golden_mix(3 * SIDE * SIDE * i + k) >> 25));
+    }
+}
+
+static vkt_dataset *pictures(const vkt_host *h)
+{
+    static const double mean[] = { 0.485, 0.456, 0.406 }, std[] = { 0.229, 0.224, 0.225 };
+    static unsigned char pixels[ROWS][3 * SIDE * SIDE];
+    uint32_t labels[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) draw_picture(i, pixels[i], &labels[i]);
+    const vkt_dataset_params p = { .rows = ROWS,
+                                   .channels = 3,
+                                   .height = SIDE,
+                                   .width = SIDE,
+                                   .labels = labels,
+                                   .classes = CLASSES,
+                                   .mean = mean,
+                                   .std = std };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_arrays(h, &p, pixels, &d), VKT_OK);
+    return d;
+}
+
+/* Convolutions and the last layer; norms begin as they are. Tensors are numbered without running statistics. */
+static void set_weights(const vkt_trainer *t, vkt_store *store)
+{
+    for (uint32_t i = 0, number = 0; i < vkt_store_count(store); i++) {
+        if (t->g->values[t->g->params[i]].state) continue;
+        const uint32_t k = number++;
+        if (strstr(vkt_store_name(store, i), "bn")) continue;
+        const vkt_shape s = vkt_store_shape(store, i);
+        const uint32_t n = (uint32_t)vkt_shape_elements(s);
+        const double bound = s.rank == 4 ? sqrt(6 / (9.0 * s.dim[0])) : 0.125;
+        float *w = test_malloc(n * sizeof *w);
+        for (uint32_t e = 0; e < n; e++) {
+            const uint32_t h = golden_mix(((uint32_t)SEED << 24 | k << 16) + e) >> 8;
+            w[e] = ((float)h - 0x1p23f) * (float)(bound / 0x1p23);
+        }
+        assert_int_equal(vkt_store_write(store, i, VKT_PART_VALUE, w), VKT_OK);
+        test_free(w);
+    }
+}
+
+static void twenty_steps_follow_the_float64_run(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_safetensors *st = golden_open(&r->h, "resnet");
+    vkt_dataset *data = pictures(&r->h);
+    const vkt_trainer_params p = { .model = { .forward = forward },
+                                   .train = data,
+                                   .batch = BATCH,
+                                   .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 1e-4f } };
+    vkt_trainer *t;
+    assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+    set_weights(t, vkt_trainer_store(t));
+    golden_start(t);
+    double losses[STEPS];
+    for (uint32_t s = 0, first = 0; s < STEPS; s++) {
+        losses[s] = golden_step(t, LR, first, VKT_MIN(BATCH, ROWS - first));
+        first = first + BATCH < ROWS ? first + BATCH : 0;
+        if (s == 0)
+            golden_check_tensors(st, t, VKT_PART_GRADIENT, "grad64/", (const char *const[]){ "grad_dev", NULL }, 0);
+    }
+    golden_check_losses(st, "loss64", losses, STEPS, (const char *const[]){ "loss_dev", NULL });
+    golden_check_tensors(st, t, VKT_PART_VALUE, "final64/", (const char *const[]){ "final_dev", NULL }, 0);
+    vkt_trainer_destroy(&t);
+    vkt_dataset_destroy(&data);
+    vkt_safetensors_close(&st);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(twenty_steps_follow_the_float64_run),
+    };
+    return cmocka_run_group_tests_name("a residual network against PyTorch", tests, NULL, NULL);
+}
