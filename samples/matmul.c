@@ -93,6 +93,7 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
     while ((r = make_tile(ctx, p->k, t)) != VKT_OK || (r = warm_up(t, p->k)) != VKT_OK) {
         free_tile(t);
         if (!is_too_large(r) || (t->rows == 1 && t->columns == 1)) break;
+        *e->last = 0;
         uint32_t *longer = t->rows > t->columns ? &t->rows : &t->columns;
         *longer = (*longer + 1) / 2;
     }
@@ -231,11 +232,11 @@ static void print_outcome(const product *p, const tile *t, const outcome *o)
 
 static json_t *outcome_json(const product *p, const tile *t, const outcome *o)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:o, s:f, s:b}", "m", (json_int_t)p->m, "k",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o, s:f, s:o, s:f}", "m", (json_int_t)p->m, "k",
                      (json_int_t)p->k, "n", (json_int_t)p->n, "tile_rows", (json_int_t)t->rows, "tile_columns",
                      (json_int_t)t->columns, "device_ms", o->device_ms, "host_ms", o->host_ms, "gflops",
                      gflops(p, o->device_ms), "checksum", real_or_null(o->checksum), "host_checksum", o->wanted,
-                     "row_error", real_or_null(o->worst), "row_error_allowed", o->allowed, "right", o->right);
+                     "row_error", real_or_null(o->worst), "row_error_allowed", o->allowed);
 }
 
 static vkt_result multiply(const session *s, errors *e, const product *p, json_t *results)
@@ -251,10 +252,8 @@ static vkt_result multiply(const session *s, errors *e, const product *p, json_t
         check(p, &o, &out);
         if (!s->o.quiet) print_outcome(p, &t, &out);
         json_array_append_new(results, outcome_json(p, &t, &out));
-        if (!out.right) {
-            fprintf(stderr, "the product is wrong\n");
-            r = VKT_E_DRIVER;
-        }
+        if (!out.right) fprintf(stderr, "the product is wrong\n");
+        if (!out.right) r = VKT_E_DRIVER;
     }
     free_tile(&t);
     free_operands(&o);
@@ -266,12 +265,12 @@ static vkt_result run(const session *s, errors *e, const product *list, size_t n
     json_t *results = json_array();
     vkt_result r = VKT_OK;
     for (size_t i = 0; i < n && r == VKT_OK && !session_interrupted(); i++) r = multiply(s, e, &list[i], results);
-    if (r == VKT_OK && !s->o.quiet) {
+    const bool whole = r == VKT_OK && !session_interrupted();
+    if (whole && !s->o.quiet) {
         putchar('\n');
         session_print_memory(s);
     }
-    if (s->o.json && !write_results(s->o.json, s->ctx, json_pack("{s:O}", "products", results)) && r == VKT_OK)
-        r = VKT_E_IO;
+    if (whole && s->o.json && !write_results(s->o.json, s->ctx, json_pack("{s:O}", "products", results))) r = VKT_E_IO;
     json_decref(results);
     return r;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/classes.h"
 #include "common/digits.h"
 #include "common/mnist_data.h"
 #include "common/session.h"
@@ -28,13 +29,6 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 }
 
 /* ---- a few test digits with their predictions ---- */
-
-static const char *class_name(const vkt_dataset *d, uint32_t k, char room[16])
-{
-    const char *name = vkt_dataset_class_name(d, k);
-    snprintf(room, 16, "%u", k);
-    return name ? name : room;
-}
 
 /* Channel 0 of row `row` as numbers; `raw` has room for the row as it is. */
 static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels,

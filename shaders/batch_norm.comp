@@ -36,20 +36,21 @@ void main()
         const uint c = u / pc.blocks, k = pc.first + c, first = u % pc.blocks * pc.per_block;
         const uint end = min(first + pc.per_block, pc.channel4);
         const uint x_at = pc.x4 + c * pc.channel4, y_at = pc.y4 + c * pc.channel4;
+        uint column = column_of(first + gl_LocalInvocationID.x);
         const float mean = mean_of[k], scale = 1.0 / sqrt(var_of[k] + pc.eps);
         const float slope = GAMMA != 0 ? scale * gamma[k] : scale;
 #ifdef DX
         const uint dy_at = pc.dy4 + c * pc.channel4;
         const float n = float(real_before(pc.channel4, rows));
         const float m0 = GIVEN != 0 ? 0.0 : dbeta[k] / n, m1 = GIVEN != 0 ? 0.0 : dgamma[k] / n * scale;
-        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x) {
+        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x, column = next_column(column)) {
             const vec4 d = LOAD4(dy4, dy_at + i) - m0 - (LOAD4(x4, x_at + i) - mean) * m1;
-            STORE4(y4, y_at + i, mix(vec4(0.0), slope * d, is_real(i, rows)));
+            STORE4(y4, y_at + i, mix(vec4(0.0), slope * d, is_real(column, rows)));
         }
 #else
         const float shift = BETA != 0 ? beta[k] : 0.0;
-        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x)
-            STORE4(y4, y_at + i, mix(vec4(0.0), (LOAD4(x4, x_at + i) - mean) * slope + shift, is_real(i, rows)));
+        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x, column = next_column(column))
+            STORE4(y4, y_at + i, mix(vec4(0.0), (LOAD4(x4, x_at + i) - mean) * slope + shift, is_real(column, rows)));
 #endif
     }
 }

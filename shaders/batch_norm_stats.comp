@@ -36,24 +36,25 @@ void main()
     for (uint u = gl_WorkGroupID.x; u < pc.channels * pc.blocks; u += gl_NumWorkGroups.x) {
         const uint block = u / pc.channels, c = u % pc.channels;
         const uint first = block * pc.per_block, end = min(first + pc.per_block, pc.channel4);
-        const uint x_at = pc.x4 + c * pc.channel4;
+        const uint x_at = pc.x4 + c * pc.channel4, column = column_of(first + lane);
         const float n = float(real_before(end, rows) - real_before(first, rows));
         vec4 a = vec4(0.0), b = vec4(0.0), result;
 #ifdef SUMS
         const uint dy_at = pc.dy4 + c * pc.channel4;
         const float mean = mean_of[pc.first + c], scale = 1.0 / sqrt(var_of[pc.first + c] + pc.eps);
-        for (uint i = first + lane; i < end; i += lanes) {
-            const vec4 dy = mix(vec4(0.0), LOAD4(dy4, dy_at + i), is_real(i, rows));
+        for (uint i = first + lane, k = column; i < end; i += lanes, k = next_column(k)) {
+            const vec4 dy = mix(vec4(0.0), LOAD4(dy4, dy_at + i), is_real(k, rows));
             a += dy;
             b += dy * (LOAD4(x4, x_at + i) - mean);
         }
         result = vec4(sum4(a), sum4(b) * scale, 0.0, 0.0);
 #else
-        for (uint i = first + lane; i < end; i += lanes) a += mix(vec4(0.0), LOAD4(x4, x_at + i), is_real(i, rows));
+        for (uint i = first + lane, k = column; i < end; i += lanes, k = next_column(k))
+            a += mix(vec4(0.0), LOAD4(x4, x_at + i), is_real(k, rows));
         const float mean = n == 0.0 ? 0.0 : sum4(a) / n;
         a = vec4(0.0);
-        for (uint i = first + lane; i < end; i += lanes) {
-            const vec4 d = mix(vec4(0.0), LOAD4(x4, x_at + i) - mean, is_real(i, rows));
+        for (uint i = first + lane, k = column; i < end; i += lanes, k = next_column(k)) {
+            const vec4 d = mix(vec4(0.0), LOAD4(x4, x_at + i) - mean, is_real(k, rows));
             a += d;
             b += d * d;
         }

@@ -22,7 +22,7 @@ layout(constant_id = ROW_NORM_SPEC_GAMMA) const uint GAMMA = 1;
 layout(constant_id = ROW_NORM_SPEC_BETA) const uint BETA = 1;
 #if WIDTH == 4
 VKT_IN4(ROW_NORM_GAMMA, gamma4);
-#define OF_CHANNELS(name, c) (pc.inner == 1 ? LOAD4(name##4, (c) / 4) : vec4(LOAD4(name##4, (c) / 4)[(c) % 4]))
+#define OF_CHANNELS(name, c) (SPLIT == 0 ? LOAD4(name##4, (c) / 4) : vec4(LOAD4(name##4, (c) / 4)[(c) % 4]))
 VKT_OUT4(ROW_NORM_Y, y4);
 #define PUT(i, v) STORE4(y4, (i) / 4, v)
 #else
@@ -45,10 +45,18 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 #endif
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
+// A row is walked through along one channel after the other, or at once where a channel is one element (inner == 1).
+layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
+#define WALK(c, k) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) for (uint k = FIRST; k < length(); k += STEP)
 
-NUMBER gamma_of(uint row, uint k)
+uint length()
 {
-    return GAMMA != 0 ? OF_CHANNELS(gamma, row % pc.groups * pc.channels + k / pc.inner) : NUMBER(1.0);
+    return SPLIT != 0 ? pc.inner : pc.run;
+}
+
+NUMBER gamma_of(uint row, uint c, uint k)
+{
+    return GAMMA != 0 ? OF_CHANNELS(gamma, row % pc.groups * pc.channels + (SPLIT != 0 ? c : k)) : NUMBER(1.0);
 }
 
 #ifdef DX
@@ -57,20 +65,23 @@ void normalise(uint u)
     const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, dy_at = pc.dy0 + u * pc.run, y_at = pc.y0 + u * pc.run;
     const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row], n = float(pc.run);
     NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
-    for (uint k = FIRST; k < pc.run; k += STEP) {
-        const NUMBER d = DY(dy_at + k) * gamma_of(row, k);
+    WALK(c, k) {
+        const uint i = c * length() + k;
+        const NUMBER d = DY(dy_at + i) * gamma_of(row, c, k);
         a += d;
-        b += d * (X(x_at + k) - mean);
+        b += d * (X(x_at + i) - mean);
     }
     const float m0 = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     const float m1 = sum_of_lanes(across(b)) / n * (scale * scale);
-    for (uint k = FIRST; k < pc.run; k += STEP)
-        PUT(y_at + k, scale * (DY(dy_at + k) * gamma_of(row, k) - m0 - (X(x_at + k) - mean) * m1));
+    WALK(c, k) {
+        const uint i = c * length() + k;
+        PUT(y_at + i, scale * (DY(dy_at + i) * gamma_of(row, c, k) - m0 - (X(x_at + i) - mean) * m1));
+    }
 }
 #else
-NUMBER beta_of(uint row, uint k)
+NUMBER beta_of(uint row, uint c, uint k)
 {
-    return BETA != 0 ? OF_CHANNELS(beta, row % pc.groups * pc.channels + k / pc.inner) : NUMBER(0.0);
+    return BETA != 0 ? OF_CHANNELS(beta, row % pc.groups * pc.channels + (SPLIT != 0 ? c : k)) : NUMBER(0.0);
 }
 
 void normalise(uint u)
@@ -92,8 +103,10 @@ void normalise(uint u)
     const float left = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     mean += left;
     const float scale = 1.0 / sqrt(max(sum_of_lanes(across(b)) / n - left * left, 0.0) + pc.eps);
-    for (uint k = FIRST; k < pc.run; k += STEP)
-        PUT(y_at + k, (X(x_at + k) - mean) * scale * gamma_of(row, k) + beta_of(row, k));
+    WALK(c, k) {
+        const uint i = c * length() + k;
+        PUT(y_at + i, (X(x_at + i) - mean) * scale * gamma_of(row, c, k) + beta_of(row, c, k));
+    }
     if (gl_LocalInvocationID.x == 0) {
         if (RMS == 0) mean_of[row] = mean;
         scale_of[row] = scale;

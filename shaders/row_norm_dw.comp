@@ -18,6 +18,7 @@ layout(local_size_x_id = 0) in;
 #endif
 #define WITH_DY
 #include "lib/row_norm.glsl"
+layout(constant_id = ROW_NORM_SPEC_GROUPED) const uint GROUPED = 1; // else all lanes look up one row: a load for all of them
 layout(binding = ROW_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
 layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[]; };
 layout(binding = ROW_NORM_PART, std430) writeonly buffer Part { float part[]; };
@@ -33,7 +34,7 @@ void main()
         const uint c = c0 + WIDTH * gl_LocalInvocationID.x;
         if (c >= all) continue;
 #endif
-        const uint group = c / pc.channels, end = min((slice + 1) * pc.slice_samples, samples);
+        const uint group = GROUPED != 0 ? c / pc.channels : 0u, end = min((slice + 1) * pc.slice_samples, samples);
         NUMBER dgamma = NUMBER(0.0), dbeta = NUMBER(0.0);
         for (uint s = slice * pc.slice_samples; s < end; s++) {
             const uint at = (s * all + c) * pc.inner, row = pc.first + s * pc.groups + group;

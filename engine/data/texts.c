@@ -71,31 +71,40 @@ static vkt_result add_row(vkt_texts *t, bool fixed)
     return VKT_OK;
 }
 
-static vkt_result read_rows(vkt_texts *t, const char *path, bool fixed)
+typedef struct source {
+    const char *name; /* of a file, or how messages call `text` */
+    const char *text; /* NULL: a file */
+} source;
+
+static vkt_result read_rows(vkt_texts *t, const source *from, bool fixed)
 {
     const vkt_csv_format tsv = { .separator = '\t', .no_quotes = true };
-    VKT_TRY(vkt_csv_open(&t->host, path, &tsv, &t->file));
+    if (from->text)
+        VKT_TRY(vkt_csv_open_memory(&t->host, from->name, from->text, strlen(from->text), &tsv, &t->file));
+    else
+        VKT_TRY(vkt_csv_open(&t->host, from->name, &tsv, &t->file));
     for (bool more = true;;) {
         VKT_TRY(vkt_csv_next(&t->file, &more));
         if (!more) break;
         VKT_TRY(add_row(t, fixed));
     }
-    return t->rows ? VKT_OK : vkt_fail(&t->host, VKT_E_FORMAT, "\"%s\": want lines label<TAB>text, found none", path);
+    return t->rows ? VKT_OK
+                   : vkt_fail(&t->host, VKT_E_FORMAT, "\"%s\": want lines label<TAB>text, found none", from->name);
 }
 
-vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params, vkt_texts **out)
+static vkt_result read_table(const vkt_host *host, const source *from, const vkt_tsv_params *params, vkt_texts **out)
 {
     const vkt_host h = vkt_host_resolve(host);
     const vkt_tsv_params none = { 0 };
     *out = NULL;
     if (!params) params = &none;
-    if (!path) return vkt_fail(&h, VKT_E_ARG, "texts: path is NULL");
+    if (!from->name) return vkt_fail(&h, VKT_E_ARG, "texts: path or name is NULL");
     vkt_texts *t = vkt_alloc(&h, sizeof *t);
     if (!t) return vkt_fail_nomem(&h, "a table of texts", sizeof *t);
     t->host = h;
     t->seen.h = &t->host;
     vkt_result r = take_class_names(t, params);
-    if (r == VKT_OK) r = read_rows(t, path, params->classes_path || params->class_names);
+    if (r == VKT_OK) r = read_rows(t, from, params->classes_path || params->class_names);
     if (r == VKT_OK) {
         t->names = vkt_alloc_array(&h, t->seen.n, sizeof *t->names);
         if (!t->names) r = vkt_fail_nomem(&h, "class names", t->seen.n * sizeof *t->names);
@@ -106,6 +115,20 @@ vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_
     else
         vkt_texts_destroy(&t);
     return r;
+}
+
+vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params, vkt_texts **out)
+{
+    return read_table(host, &(source){ path, NULL }, params, out);
+}
+
+vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
+                                   const vkt_tsv_params *params, vkt_texts **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    *out = NULL;
+    if (!text) return vkt_fail(&h, VKT_E_ARG, "texts: text is NULL");
+    return read_table(host, &(source){ name, text }, params, out);
 }
 
 void vkt_texts_destroy(vkt_texts **pt)

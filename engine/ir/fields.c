@@ -31,6 +31,12 @@ static double get(const vkt_field *f, const void *attr, uint32_t i)
     return 0;
 }
 
+/* What `usual` is in a member. */
+static double usual_of(const vkt_field *f)
+{
+    return f->kind == VKT_FIELD_F32 ? (double)(float)f->usual : f->usual;
+}
+
 /* False when x is none of the kind's numbers. */
 static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
 {
@@ -58,7 +64,7 @@ void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)
     const char *space = "";
     for (const vkt_field *f = op->fields; f && f->name; f++) {
         bool usual = true;
-        for (uint32_t i = 0; i < f->count; i++) usual = usual && get(f, attr, i) == f->usual;
+        for (uint32_t i = 0; i < f->count; i++) usual = usual && get(f, attr, i) == usual_of(f);
         if (usual) continue;
         const bool whole = f->kind == VKT_FIELD_BOOL || f->kind == VKT_FIELD_U32;
         vkt_text_add(t, "%s%s=", space, f->name);

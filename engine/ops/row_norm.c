@@ -60,10 +60,11 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     const bool gradient = bind[ROW_NORM_DY].t.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
-    const uint32_t spec[] = {
-        vkt_lanes_for_walks(e, run_of(a) / (is_wide(a) ? 4 : 1), 3), [ROW_NORM_SPEC_GAMMA] = gamma,
-        [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms
-    };
+    const bool split = a->inner > 1; /* walks are along one channel each */
+    const uint32_t spec[] = { vkt_lanes_for_walks(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
+                                                  split ? 3ull * a->channels : 3),
+                              [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
+                              [ROW_NORM_SPEC_SPLIT] = split };
     const vkt_tensor x = n->in[0], dy = bind[ROW_NORM_DY].t, y = n->out[0];
     vkt_row_norm_push pc = push_of(a);
     for (uint64_t s = 0; most && s < samples; s += most) {
@@ -256,7 +257,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t lanes = along         ? vkt_lanes_for_walks(e, a->inner / width, 1)
                            : e->lim->cpu ? e->lim->subgroup_size
                                          : 64;
-    const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms };
+    const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);

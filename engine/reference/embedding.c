@@ -36,4 +36,10 @@ static void embedding_backward(const vkt_ref_call *c)
         }
 }
 
-const vkt_ref_op vkt_ref_embedding = { "embedding", 1, embedding_forward, embedding_backward };
+static bool is_padded(const void *attr)
+{
+    const vkt_embedding_attr *a = attr;
+    return a->padding != VKT_NO_PADDING;
+}
+
+const vkt_ref_op vkt_ref_embedding = { "embedding", 1, embedding_forward, embedding_backward, is_padded };

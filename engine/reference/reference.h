@@ -1,5 +1,5 @@
 /* reference/reference.h - every op again, on the CPU, in double precision, as plain loops over logical indices. Shares
- * no code with ops/: only the attributes' structs (ir/attrs.h). A library target of its own, for tests and audits.
+ * no code with ops/: only the attributes' structs (ir/attrs.h). For tests, audits and vkt-bench.
  *
  * The functions trust their caller: shapes are those that the op's infer accepts and states. They allocate nothing and
  * cannot fail. Threads: any. */
@@ -37,6 +37,8 @@ typedef struct vkt_ref_op {
     uint32_t n_out;   /* outputs that have a meaning; what a row keeps in further ones is its own affair */
     void (*forward)(const vkt_ref_call *c);
     void (*backward)(const vkt_ref_call *c); /* NULL: no gradient */
+    /* Whether the gradient is by definition no derivative of the forward: an id whose row is to stay. NULL: never. */
+    bool (*is_stopped)(const void *attr);
 } vkt_ref_op;
 
 /* NULL if there is none of that name. */

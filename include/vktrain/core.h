@@ -48,7 +48,8 @@ extern "C" {
     X(VKT_E_NOT_FOUND, "a named thing does not exist")                    \
     X(VKT_E_STATE, "the call does not fit the object's state")            \
     X(VKT_E_UNSUPPORTED, "not supported on this device or in this build") \
-    X(VKT_E_NAN, "a computed value is not a number")
+    X(VKT_E_NAN, "a computed value is not a number")                      \
+    X(VKT_E_WRONG, "a computed value is not the reference's")
 
 typedef enum vkt_result {
 #define VKT_RESULT_ENUM(name, text) name,

@@ -38,6 +38,9 @@ typedef struct vkt_tsv_params {
  * line at all. */
 VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params,
                                       vkt_texts **out);
+/* The same of a text in memory, which messages call `name`. */
+VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
+                                           const vkt_tsv_params *params, vkt_texts **out);
 VKT_API void vkt_texts_destroy(vkt_texts **t);
 /* Pointers live as long as the table. */
 VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);

@@ -2,6 +2,7 @@
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
+#include "vktrain/audit.h"    /* is this device right? */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/graph.h"    /* tensors, programs */

@@ -8,14 +8,10 @@
 #ifndef BENCH_CASE_H
 #define BENCH_CASE_H
 
-#include "ops/ops.h"
+#include "check/case.h"
 
 const vkt_op *bench_find_op(const char *name); /* NULL: there is none */
 /* VKT_E_FORMAT, logged. A line of blanks or comment alone gives VKT_OK and *op = NULL. */
 vkt_result bench_case_parse(const vkt_host *h, const char *line, const vkt_op **op, vkt_case *c);
-/* Inputs and attributes as the line has them, the op's name left out. Cut at 159 bytes. */
-void bench_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
-/* Halves the largest dimension above 16 wherever it stands, in bounds of integers too. False when there is none. */
-bool bench_case_halve(vkt_case *c);
 
 #endif

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "ir/ir.h"
 
-enum { TABLE_ROWS = 1024, SEED = 1 };
+enum { TABLE_ROWS = 1024, WORDS = 30982, SEED = 1 };
 
 static vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t out)
 {
@@ -39,6 +40,19 @@ static vkt_tensor image(vkt_builder *b, vkt_tensor x, void *user)
     x = vkt_nn_max_pool2d(b, vkt_nn_relu(b, conv(b, "conv2", x, 64, 3)), 2);
     x = vkt_nn_relu(b, linear(b, "fc1", vkt_nn_flatten(b, x), 256));
     return linear(b, "fc3", vkt_nn_relu(b, linear(b, "fc2", x, 128)), 101);
+}
+
+static vkt_tensor reuters(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    const vkt_pool1d_params halve = { .kernel = 2 };
+    const vkt_nn_embedding_params words = { .num_embeddings = WORDS, .embedding_dim = 7, .channels = true };
+    x = vkt_nn_embedding(b, "embedding", x, &words);
+    x = vkt_nn_conv1d(b, "conv1", x, &(vkt_nn_conv1d_params){ .out_channels = 64, .kernel = 5 });
+    x = vkt_nn_max_pool1d(b, vkt_nn_relu(b, x), &halve);
+    x = vkt_nn_conv1d(b, "conv2", x, &(vkt_nn_conv1d_params){ .out_channels = 32, .kernel = 3 });
+    x = vkt_nn_max_pool1d(b, vkt_nn_relu(b, x), &halve);
+    return linear(b, "fc", vkt_nn_flatten(b, x), 46);
 }
 
 static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
@@ -75,6 +89,15 @@ const bench_net bench_nets[] = {
       .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .dampening = 0.1f },
       .lr = 0.001f,
       .forward = image },
+    { .name = "reuters-b32",
+      .what = "network of vkt-reuters, 300 of 30,982 words, batch 32, Keras' Nadam",
+      .batch = 32,
+      .sample = { 1, { 300 } },
+      .words = WORDS,
+      .classes = 46,
+      .optimizer = { .kind = VKT_NADAM, .keras = true },
+      .lr = 0.001f,
+      .forward = reuters },
     { .name = "mlp-b16384",
       .what = "32-64-64-3 ReLU, batch 16384, MSE, Adam",
       .batch = 16384,
@@ -123,15 +146,17 @@ static vkt_result gathered(vkt_ctx *ctx, const bench_net *net, bench_step *s, vk
                            vkt_tensor *t)
 {
     static const double scale[3] = { 1 / 128.0, 1 / 128.0, 1 / 128.0 }, shift[3] = { -1, -1, -1 };
-    const uint32_t elements = net->sample.dim[0] * net->sample.dim[1] * net->sample.dim[2];
+    const vkt_dtype dtype = net->words ? VKT_U32 : VKT_U8;
+    const uint32_t elements = (uint32_t)vkt_shape_elements(net->sample);
     const vkt_shape table = vkt_shape2(TABLE_ROWS, elements), rows = vkt_shape1(TABLE_ROWS);
-    VKT_TRY(make_array(ctx, VKT_U8, table, 256, "features", &s->arrays[0]));
+    VKT_TRY(make_array(ctx, dtype, table, net->words ? net->words : 256, "features", &s->arrays[0]));
     VKT_TRY(make_array(ctx, VKT_U32, rows, net->classes, "labels", &s->arrays[1]));
     VKT_TRY(make_array(ctx, VKT_U32, rows, TABLE_ROWS, "order", &s->arrays[2]));
-    const vkt_tensor features = vkt_external(s->g, "features", VKT_U8, table);
+    const vkt_tensor features = vkt_external(s->g, "features", dtype, table);
     const vkt_tensor labels = vkt_external(s->g, "labels", VKT_U32, rows);
     const vkt_tensor order = vkt_external(s->g, "order", VKT_U32, rows);
-    *x = vkt_gather_rows(s->g, features, order, net->batch, net->sample, scale, shift);
+    *x = net->words ? vkt_gather_ids(s->g, features, order, net->batch, elements, false)
+                    : vkt_gather_rows(s->g, features, order, net->batch, net->sample, scale, shift);
     *t = vkt_gather_labels(s->g, labels, order, net->batch);
     bound[0] = (vkt_binding){ features, s->arrays[0] };
     bound[1] = (vkt_binding){ labels, s->arrays[1] };
@@ -171,6 +196,14 @@ static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, 
     VKT_TRY(vkt_update(s->g, &net->optimizer));
     vkt_report(s->g, loss, correct);
     return vkt_graph_status(s->g);
+}
+
+vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s)
+{
+    vkt_binding bound[3];
+    vkt_tensor x, t;
+    *s = (bench_step){ .run = { .lr = net->lr } };
+    return make_graph(ctx, net, s, bound, &x, &t);
 }
 
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile, bench_step *s)

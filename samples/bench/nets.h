@@ -10,6 +10,7 @@ typedef struct bench_net {
     const char *what;
     uint32_t batch;
     vkt_shape sample; /* (C,H,W) or (F) */
+    uint32_t words;   /* samples are sequences (F) of whole numbers below it; 0: they are not */
     uint32_t classes; /* of labels, cross-entropy; 0: regression on `targets` numbers */
     uint32_t targets;
     float range; /* inputs are uniform in +-range */
@@ -22,7 +23,7 @@ typedef struct bench_net {
 extern const bench_net bench_nets[];
 
 /* A recorded training step with all that it needs, weights drawn. Classifiers gather their batch from a table of u8
- * rows on the device, as vkt_trainer's do; the others have it as an input. */
+ * rows, or of whole numbers, on the device, as vkt_trainer's do; the others have it as an input. */
 typedef struct bench_step {
     vkt_graph *g;
     vkt_builder *builder;
@@ -32,6 +33,8 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
+/* The graph alone, and the arrays that it gathers from; the caller destroys the step in any case. */
+vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
 /* The caller frees in any case. `profile`: with timestamps. */
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
                              bench_step *out);

@@ -16,9 +16,9 @@ enum { MAX_PHASES = 1 + VKT_MAX_IN };
 
 static void phase_name(bench_phase *p)
 {
-    size_t n = (size_t)snprintf(p->name, sizeof p->name, "%s", p->forward ? "forward" : "");
+    size_t n = (size_t)snprintf(p->name, sizeof p->name, "%s", p->what.forward ? "forward" : "");
     for (uint32_t i = 0; i < VKT_MAX_IN; i++)
-        if (p->grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
+        if (p->what.grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
 }
 
 /* Marks the nodes whose time is the phase's. */
@@ -26,7 +26,7 @@ static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
 {
     vkt_find_live(s->g, timed);
     for (size_t i = 0; i < s->g->n_nodes; i++)
-        timed[i] = timed[i] && (i < s->n_forward) == p->forward && !s->g->nodes[i]->op->prologue &&
+        timed[i] = timed[i] && (i < s->n_forward) == p->what.forward && !s->g->nodes[i]->op->prologue &&
                    !bench_is_free(s->g->nodes[i]);
 }
 
@@ -36,17 +36,17 @@ static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
     const size_t nodes = s->g->n_nodes;
     bool *sets = calloc(MAX_PHASES * nodes, sizeof *sets);
     if (!sets) return VKT_E_NOMEM;
-    list[0] = (bench_phase){ .forward = true };
+    list[0] = (bench_phase){ .what.forward = true };
     *n = 1;
     for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
         if (!s->din[i].t.id) continue;
-        const bench_phase p = { .grads = 1u << i };
-        bench_phase_apply(s, &p);
+        const bench_phase p = { .what.grads = 1u << i };
+        vkt_phase_apply(s, p.what);
         find_timed(s, &p, sets + *n * nodes);
         uint32_t same = 1;
         while (same < *n && memcmp(sets + same * nodes, sets + *n * nodes, nodes * sizeof *sets) != 0) same++;
         if (same < *n)
-            list[same].grads |= p.grads;
+            list[same].what.grads |= p.what.grads;
         else
             list[(*n)++] = p;
     }
@@ -127,7 +127,7 @@ static vkt_result make_copies(experiment *x, bench_result *r)
     r->working_bytes = plan->packed_bytes + plan->const_bytes + plan->input_bytes;
     r->copies = bench_copies(x->b->ctx, r->working_bytes);
     while (x->job.n < r->copies) VKT_TRY(add_program(x));
-    for (uint32_t i = 0; i < x->job.n; i++) VKT_TRY(bench_write_inputs(x->job.programs[i], x->s));
+    for (uint32_t i = 0; i < x->job.n; i++) VKT_TRY(vkt_phase_write(x->job.programs[i], x->s));
     return VKT_OK;
 }
 
@@ -187,7 +187,7 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     bench_result r = *proto;
     uint64_t others = 0, ignored;
     snprintf(r.phase, sizeof r.phase, "%s", x->phase->name);
-    bench_phase_apply(x->s, x->phase);
+    vkt_phase_apply(x->s, x->phase->what);
     x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* one for the node that a program may add */
     if (!x->timed) return VKT_E_NOMEM;
     find_timed(x->s, x->phase, x->timed);
@@ -208,7 +208,7 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
     uint32_t n;
     bench_result r = { .kind = BENCH_OP };
     snprintf(r.op, sizeof r.op, "%s", op->name);
-    bench_case_text(&b->ctx->host, op, c, r.shape);
+    vkt_case_text(&b->ctx->host, op, c, r.shape);
     VKT_TRY(find_phases(s, phases, &n));
     experiment x = { .b = b, .op = op, .c = c, .s = s };
     if (s->g->n_params) {
@@ -228,7 +228,7 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
 static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64_t seed)
 {
     char shape[160], name[320];
-    bench_case_text(&b->ctx->host, op, c, shape);
+    vkt_case_text(&b->ctx->host, op, c, shape);
     snprintf(name, sizeof name, "%s %s", op->name, shape);
     vkt_subject s;
     vkt_result r = vkt_subject_of_case(&b->ctx->host, &s, op, c, seed);
@@ -246,7 +246,7 @@ static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
     static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };
     char shape[160], name[480];
     if (!b->o->filter) return true;
-    bench_case_text(&b->ctx->host, op, c, shape);
+    vkt_case_text(&b->ctx->host, op, c, shape);
     for (size_t i = 0; i < VKT_COUNT(phases); i++)
         for (int second = 0; second <= VKT_V_COUNT; second++) /* VKT_V_COUNT: no variant; first == second: only one */
             for (int first = 0; first <= second; first++) {

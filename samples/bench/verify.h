@@ -2,21 +2,15 @@
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
+#include "audit/verify.h"
 #include "bench/results.h"
-#include "check/subject.h"
 #include "gpu/gpu.h"
 
-/* What of a subject is computed: its outputs, or some of its gradients. */
+/* A phase by the name of a result: "forward", "d1+d2". */
 typedef struct bench_phase {
     char name[24];
-    bool forward;
-    uint32_t grads; /* bit i: of input i */
+    vkt_phase what;
 } bench_phase;
-
-/* Keeps what the phase computes, and nothing else. Programs that are made afterwards compute that. */
-void bench_phase_apply(vkt_subject *s, const bench_phase *p);
-/* Inputs and seeds. */
-vkt_result bench_write_inputs(vkt_program *p, const vkt_subject *s);
 
 typedef struct bench_verify_params {
     const vkt_op *op;

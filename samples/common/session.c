@@ -156,11 +156,10 @@ static vkt_result write_files(const session *s, vkt_trainer *t)
     return r;
 }
 
-vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
+vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_trainer **t)
 {
     const train_options *o = &s->o;
     vkt_trainer_params p = *params;
-    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
@@ -172,9 +171,21 @@ vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt
     vkt_result r = vkt_trainer_create(s->ctx, &p, t);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
     if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
-    if (r == VKT_OK && !o->quiet) printf("\n%s\n", vkt_trainer_summary(*t));
-    if (r == VKT_OK) r = fit(o, *t, &f);
+    return r;
+}
+
+vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
+{
+    vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
+    if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
+    const vkt_result r = fit(&s->o, t, &f);
     if (r != VKT_OK || interrupted) return r;
-    if (!o->quiet) print_outcome(s, *t, &f);
-    return write_files(s, *t);
+    if (!s->o.quiet) print_outcome(s, t, &f);
+    return write_files(s, t);
+}
+
+vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
+{
+    const vkt_result r = session_trainer(s, params, t);
+    return r == VKT_OK ? session_fit(s, with, *t) : r;
 }

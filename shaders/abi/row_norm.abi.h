@@ -17,3 +17,5 @@ VKT_PUSH(vkt_row_norm_push,
 #define ROW_NORM_SPEC_GAMMA 1 /* 1: there is one */
 #define ROW_NORM_SPEC_BETA  2
 #define ROW_NORM_SPEC_RMS   3 /* 1: no mean is taken out */
+#define ROW_NORM_SPEC_SPLIT 4 /* 1: inner is above 1 */
+#define ROW_NORM_SPEC_GROUPED 5 /* 1: groups is above 1 */

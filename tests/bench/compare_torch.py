@@ -86,6 +86,56 @@ def image(device, best):
     return classifier(model, device, best, 32, (3, 32, 32), 101, torch.optim.SGD, 0.001, momentum=0.9, dampening=0.1)
 
 
+class Nadam:
+    """Keras 3's, in the interface of torch.optim: PyTorch's own has another schedule of momentum. `foreach`: whole lists of
+    tensors per call, as torch.optim has it."""
+
+    def __init__(self, parameters, lr, foreach=False):
+        self.p, self.lr, self.foreach, self.t, self.product = list(parameters), lr, foreach, 0, 1.0
+        self.m, self.v = ([torch.zeros_like(p) for p in self.p] for _ in range(2))
+
+    def zero_grad(self, set_to_none=False):
+        for p in self.p:
+            p.grad = None if set_to_none or p.grad is None else p.grad.zero_()
+
+    @torch.no_grad()
+    def step(self):
+        self.t += 1
+        u, after = (0.9 * (1 - 0.5 * 0.96**t) for t in (self.t, self.t + 1))
+        self.product *= u
+        of_m, of_g = self.lr * after / (1 - self.product * after), self.lr * (1 - u) / (1 - self.product)
+        root = (1 - 0.999**self.t) ** 0.5
+        g = [p.grad for p in self.p]
+        if self.foreach:
+            torch._foreach_mul_(self.m, 0.9)
+            torch._foreach_add_(self.m, g, alpha=0.1)
+            torch._foreach_mul_(self.v, 0.999)
+            torch._foreach_addcmul_(self.v, g, g, 0.001)
+            down = torch._foreach_sqrt(self.v)
+            torch._foreach_div_(down, root)
+            torch._foreach_add_(down, 1e-7)
+            torch._foreach_addcdiv_(self.p, self.m, down, -of_m)
+            torch._foreach_addcdiv_(self.p, g, down, -of_g)
+            return
+        for p, d, m, v in zip(self.p, g, self.m, self.v):
+            m.mul_(0.9).add_(d, alpha=0.1)
+            v.mul_(0.999).addcmul_(d, d, value=0.001)
+            down = v.sqrt().div_(root).add_(1e-7)
+            p.addcdiv_(m, down, value=-of_m).addcdiv_(d, down, value=-of_g)
+
+
+class Channels(nn.Module):
+    def forward(self, x):  # (B, L, D) -> (B, D, L)
+        return x.transpose(1, 2)
+
+
+def reuters(device, best):
+    model = nn.Sequential(nn.Embedding(30982, 7), Channels(), nn.Conv1d(7, 64, 5), nn.ReLU(), nn.MaxPool1d(2),
+                          nn.Conv1d(64, 32, 3), nn.ReLU(), nn.MaxPool1d(2), nn.Flatten(), nn.Linear(2336, 46)).to(device).train()
+    x, t = torch.randint(30982, (32, 300), device=device), torch.randint(46, (32,), device=device)
+    return train_step(model, nn.CrossEntropyLoss(), Nadam(model.parameters(), 0.001, foreach=best), best, x, t)
+
+
 def mlp(batch):
     def make(device, best):
         model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3))
@@ -105,6 +155,7 @@ CASES = [
     ("linear regression, 1e6 x 2, Adam", linreg, "step linreg-1e6 train", "net"),
     ("MNIST CNN, batch 128, Adam", mnist, "step mnist-b128 train", "net"),
     ("image CNN, batch 32, SGD", image, "step image-b32 train", "net"),
+    ("Reuters CNN, batch 32, Keras' Nadam", reuters, "step reuters-b32 train", "net"),
     ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 train", "net"),
     ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 train", "net"),
     ("GEMM 512", gemm(512), "matmul forward (512,512) (512,512)", "large"),

@@ -128,10 +128,12 @@ static bool fits(const check *c, const json_t *schema, const json_t *v, const ch
     return true;
 }
 
-bool schema_fits(const char *json_path, char why[256])
+bool schema_fits(const char *name, const char *json_path, char why[256])
 {
+    char path[512];
     json_error_t error;
-    json_t *schema = json_load_file(VKT_TEST_DIR "/../docs/bench.schema.json", 0, &error);
+    snprintf(path, sizeof path, "%s/../docs/%s.schema.json", VKT_TEST_DIR, name);
+    json_t *schema = json_load_file(path, 0, &error);
     assert_non_null(schema);
     json_t *document = json_load_file(json_path, 0, &error);
     const check c = { .root = schema, .why = why };

@@ -40,7 +40,7 @@ static void every_size_is_a_legal_case_and_its_own_text(void **state)
         assert_int_equal(bench_case_parse(&h, sizes[i], &op, &c), VKT_OK);
         assert_non_null(op);
         if (infers(&h, op, &c) != VKT_OK) fail_msg("\"%s\" is not legal", sizes[i]);
-        bench_case_text(&h, op, &c, text);
+        vkt_case_text(&h, op, &c, text);
         snprintf(line, sizeof line, "%s %s", op->name, text);
         assert_string_equal(line, sizes[i]);
     }
@@ -99,26 +99,26 @@ static void a_case_is_halved_as_a_whole(void **state)
     vkt_case c;
     char text[160];
     assert_int_equal(bench_case_parse(&h, "matmul (512,512) (512,300)", &op, &c), VKT_OK);
-    assert_true(bench_case_halve(&c));
-    bench_case_text(&h, op, &c, text);
+    assert_true(vkt_case_halve(&c));
+    vkt_case_text(&h, op, &c, text);
     assert_string_equal(text, "(256,256) (256,300)");
     assert_int_equal(bench_case_parse(&h, "softmax_xent (500,1000)b u32<1000(500)", &op, &c), VKT_OK);
-    assert_true(bench_case_halve(&c));
-    assert_true(bench_case_halve(&c));
-    bench_case_text(&h, op, &c, text);
+    assert_true(vkt_case_halve(&c));
+    assert_true(vkt_case_halve(&c));
+    vkt_case_text(&h, op, &c, text);
     assert_string_equal(text, "(252,252)b u32<252(252)");
     assert_int_equal(infers(&h, op, &c), VKT_OK);
     for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
         assert_int_equal(bench_case_parse(&h, sizes[i], &op, &c), VKT_OK);
         const bool grouped = strstr(sizes[i], "groups=") || strstr(sizes[i], "batch=");
-        for (int times = 0; times < 2 && bench_case_halve(&c); times++)
+        for (int times = 0; times < 2 && vkt_case_halve(&c); times++)
             if (!grouped && infers(&h, op, &c) != VKT_OK) {
-                bench_case_text(&h, op, &c, text);
+                vkt_case_text(&h, op, &c, text);
                 fail_msg("%s %s, halved, is not legal", op->name, text);
             }
     }
     assert_int_equal(bench_case_parse(&h, "relu (16,3)", &op, &c), VKT_OK);
-    assert_false(bench_case_halve(&c));
+    assert_false(vkt_case_halve(&c));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)

@@ -121,7 +121,7 @@ static void a_short_run_measures_and_writes(void **state)
     says("a.csv", "[tile]\",conv2d,forward,");
     says("a.json", "\"conv2d d");
     says("a.svg", "<svg");
-    if (!schema_fits(vkt_temp_dir_file(&dir, "a.json"), why)) fail_msg("%s", why);
+    if (!schema_fits("bench", vkt_temp_dir_file(&dir, "a.json"), why)) fail_msg("%s", why);
     const int status = RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--compare", "a.json");
     assert_true(status == 0 || status == 3); /* a busy machine may be slower the second time */
     says("out", " were in a.json");
@@ -135,7 +135,7 @@ static void steps_and_the_device_are_measured(void **state)
         RUN("--filter", "step linreg|micro (submit|barrier|upload|pipeline)", "--min-time", "1", "--json", "b.json"),
         0);
     char why[256];
-    if (!schema_fits(vkt_temp_dir_file(&dir, "b.json"), why)) fail_msg("%s", why);
+    if (!schema_fits("bench", vkt_temp_dir_file(&dir, "b.json"), why)) fail_msg("%s", why);
     says("b.json", "\"check\": \"checked-step\"");
     says("b.json", "\"micro pipeline ");
 }

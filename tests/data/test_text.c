@@ -142,6 +142,27 @@ static void a_table_becomes_a_data_set(void **state)
     }
 }
 
+static void a_table_may_lie_in_memory(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_texts *t;
+    char tsv[] = "tea\tgreen tea\nale\tPale ale\n";
+    assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", tsv, NULL, &t), VKT_OK);
+    memset(tsv, 0, sizeof tsv); /* it was copied */
+    assert_int_equal(vkt_texts_rows(t), 2);
+    assert_string_equal(vkt_texts_all(t)[1], "Pale ale");
+    assert_string_equal(vkt_texts_class_names(t)[0], "tea");
+    vkt_texts_destroy(&t);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", "tea\tgreen\nale\n", NULL, &t), VKT_E_FORMAT);
+    vkt_test_error_says("drinks, line 2");
+    assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", NULL, NULL, &t), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    vkt_test_error_says("text is NULL");
+    assert_null(t);
+}
+
 static void refuse_tsv(void **state, const char *tsv, const vkt_tsv_params *p, vkt_result want, const char *says)
 {
     const vkt_host h = vkt_test_host();
@@ -405,6 +426,7 @@ int main(void)
         TEST(letters_of_two_bytes_are_lowered),
         TEST(sequences_are_cut_and_filled_as_in_keras),
         TEST(a_table_becomes_a_data_set),
+        TEST(a_table_may_lie_in_memory),
         TEST(bad_tables_are_refused_by_line),
         TEST(a_vocabulary_comes_back_as_it_was),
         TEST(damaged_vocabularies_are_refused),

@@ -1,0 +1,29 @@
+# What `cmake --install` leaves: the library, its headers, a CMake package and a pkg-config file. Tested by tests/package.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/vktrain)
+get_target_property(type vktrain TYPE)
+if(type STREQUAL "STATIC_LIBRARY") # whoever links an archive links what it needs
+  set(VKT_PC_REQUIRES "Requires.private: jansson cairo zlib libjpeg libpng")
+  set(VKT_PC_LIBS "Libs.private: -pthread -ldl -lm")
+  set(VKT_DEPENDENCIES "find_dependency(Threads)
+find_dependency(ZLIB)
+find_dependency(JPEG)
+find_dependency(PNG)
+find_dependency(PkgConfig)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)")
+endif()
+
+configure_package_config_file(cmake/vktrainConfig.cmake.in vktrainConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(vktrainConfigVersion.cmake COMPATIBILITY SameMinorVersion) # 0.x: a minor may change the API
+file(RELATIVE_PATH VKT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # the package may be moved
+configure_file(cmake/vktrain.pc.in vktrain.pc @ONLY)
+
+install(TARGETS vktrain EXPORT vktrainTargets)
+install(DIRECTORY include/vktrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT vktrainTargets NAMESPACE vktrain:: DESTINATION ${package})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfigVersion.cmake
+  DESTINATION ${package})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

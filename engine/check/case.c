@@ -1,0 +1,174 @@
+/* check/case.c - see case.h. */
+#include "check/case.h"
+
+#include <stdio.h>
+
+void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160])
+{
+    vkt_text t = { .h = h };
+    char shape[80];
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        const vkt_case_input *in = &c->in[i];
+        if (i) vkt_text_add(&t, " ");
+        if (in->absent) {
+            vkt_text_add(&t, "-");
+            continue;
+        }
+        if (in->dtype != VKT_F32) vkt_text_add(&t, "%s<%u", vkt_dtype_name(in->dtype), in->bound);
+        vkt_text_add(&t, "%s%s%s", in->dtype == VKT_F32 && in->lo > 0 ? "+" : "", vkt_shape_text(in->shape, shape),
+                     in->layout == VKT_BATCH_LAST ? "b" : "");
+    }
+    if (op->fields) {
+        vkt_text attrs = { .h = h };
+        vkt_attr_text(op, c->attr, &attrs);
+        if (attrs.s && *attrs.s) vkt_text_add(&t, " %s", attrs.s);
+        vkt_text_free(&attrs);
+    }
+    snprintf(out, 160, "%s", t.s ? t.s : "");
+    vkt_text_free(&t);
+}
+
+/* ---- smaller ---- */
+
+static uint32_t half(uint32_t n)
+{
+    return n % 8 == 0 ? n / 2 : (uint32_t)vkt_round_up(n / 2, n % 4 == 0 ? 4 : 1);
+}
+
+bool vkt_case_halve(vkt_case *c)
+{
+    uint32_t most = 16;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        for (uint32_t k = 0; k < c->in[i].shape.rank; k++) most = VKT_MAX(most, c->in[i].shape.dim[k]);
+    if (most == 16) return false;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].bound == most) c->in[i].bound = half(most);
+        for (uint32_t k = 0; k < c->in[i].shape.rank; k++)
+            if (c->in[i].shape.dim[k] == most) c->in[i].shape.dim[k] = half(most);
+    }
+    return true;
+}
+
+bool vkt_case_halve_batch(vkt_case *c)
+{
+    const uint32_t batch = c->n_in && c->in[0].shape.rank ? c->in[0].shape.dim[0] : 0;
+    if (batch <= 4) return false;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        vkt_case_input *in = &c->in[i];
+        const bool weight = c->in[0].layout == VKT_BATCH_LAST && in->layout == VKT_ROWS && in->dtype == VKT_F32;
+        if (!weight && in->shape.rank && in->shape.dim[0] == batch) in->shape.dim[0] = half(batch);
+    }
+    return true;
+}
+
+static double elements_of(const vkt_node *n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n->n_in; i++) sum += vkt_elements_in(n, i);
+    for (uint32_t i = 0; i < n->n_out; i++) sum += vkt_elements_out(n, i);
+    return sum;
+}
+
+vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost)
+{
+    enum { BACKWARD = 2, AN_ELEMENT = 16 };
+    vkt_graph *g;
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
+    VKT_TRY(vkt_graph_create(h, &g));
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (!c->in[i].absent) in[i] = vkt_input(g, "in", c->in[i].dtype, c->in[i].layout, c->in[i].shape);
+    vkt_apply(g, op, in, c->n_in, c->attr, NULL);
+    const vkt_result r = vkt_graph_status(g);
+    if (r == VKT_OK) {
+        const vkt_node *n = g->nodes[g->n_nodes - 1];
+        const double times = op->diff ? 1 + BACKWARD : 1;
+        *cost = times * op->flops(n) + AN_ELEMENT * (op->diff ? 2 : 1) * elements_of(n);
+    }
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+/* ---- of a node ---- */
+
+enum { SAMPLES = 64, SLACK = 2 }; /* a bound may be so far above its dimension: ids that are none */
+
+/* The random case of the row that `seed` draws. */
+static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
+{
+    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+    *c = (vkt_case){ .n_in = 0 };
+    op->sample(&r, c);
+}
+
+/* Whether the same inputs are there, of the same types. */
+static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
+{
+    for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
+        const bool in_a = i < a->n_in && !a->in[i].absent, in_b = i < b->n_in && !b->in[i].absent;
+        if (in_a != in_b || (in_a && a->in[i].dtype != b->in[i].dtype)) return false;
+    }
+    return true;
+}
+
+/* How much of the attributes is the same; ranges may depend on them. */
+static size_t likeness(const vkt_case *a, const vkt_case *b)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < a->attr_bytes; i++) same += a->attr[i] == b->attr[i];
+    return same;
+}
+
+/* The bound of the integers in input i: that of all samples, or the node's size of the dimension that it follows in all
+ * of them, or the smallest of all. */
+static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
+{
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK], same = true;
+    uint32_t least = 0;
+    memset(follows, 1, sizeof follows);
+    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
+        vkt_case s;
+        draw(op, seed, &s);
+        if (i >= s.n_in || s.in[i].dtype != c->in[i].dtype || s.in[i].absent) continue;
+        const uint32_t bound = s.in[i].bound;
+        same = same && (least == 0 || bound == least);
+        least = least ? VKT_MIN(least, bound) : bound;
+        for (uint32_t k = 0; k < VKT_MAX_IN; k++)
+            for (uint32_t d = 0; d < VKT_MAX_RANK; d++) {
+                const uint32_t dim = k < s.n_in && d < s.in[k].shape.rank ? s.in[k].shape.dim[d] : 0;
+                follows[k][d] = follows[k][d] && dim && bound >= dim && bound - dim <= SLACK;
+            }
+    }
+    for (uint32_t k = 0; k < c->n_in && !same; k++)
+        for (uint32_t d = 0; d < c->in[k].shape.rank; d++)
+            if (follows[k][d]) return c->in[k].shape.dim[d];
+    return least;
+}
+
+bool vkt_case_of_node(const vkt_node *n, vkt_case *c)
+{
+    vkt_case best = { .n_in = 0 };
+    size_t most = 0;
+    *c = (vkt_case){ .n_in = VKT_MIN(n->n_in, n->op->max_in) };
+    vkt_case_attr(c, n->attr, n->op->attr_bytes);
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        const vkt_value *v = vkt_node_in(n, i);
+        c->in[i] = (vkt_case_input){ .dtype = v->dtype, .layout = v->layout, .shape = v->shape };
+        c->in[i].absent = n->in[i].id == 0;
+    }
+    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
+        vkt_case s;
+        draw(n->op, seed, &s);
+        if (!has_such_inputs(c, &s) || likeness(c, &s) + 1 <= most) continue;
+        most = likeness(c, &s) + 1;
+        best = s;
+    }
+    c->one_sign = best.one_sign;
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        c->in[i].lo = best.in[i].lo;
+        c->in[i].hi = best.in[i].hi;
+        c->in[i].distinct = best.in[i].distinct;
+        if (!c->in[i].absent && c->in[i].dtype != VKT_F32) c->in[i].bound = bound_of(n->op, c, i);
+    }
+    if (!most) *c = (vkt_case){ .n_in = 0 };
+    return most != 0;
+}

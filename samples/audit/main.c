@@ -1,0 +1,9 @@
+/* audit/main.c - vkt-audit: whether every op is right on a device. */
+#include "audit/audit.h"
+
+int main(int argc, char **argv)
+{
+    audit_options o;
+    audit_options_parse(&o, argc, argv);
+    return audit_run(&o, bench_nets, NULL, stdout);
+}

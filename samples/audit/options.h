@@ -1,0 +1,28 @@
+/* audit/options.h - the command line of vkt-audit. */
+#ifndef AUDIT_OPTIONS_H
+#define AUDIT_OPTIONS_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Texts point into argv; NULL: not given. */
+typedef struct audit_options {
+    const char *device, *json;
+    const regex_t *filter; /* of names of ops; NULL: all */
+    char **networks;       /* names */
+    int n_networks;
+    bool all;       /* every op at random shapes */
+    uint64_t seeds; /* cases of each op then */
+    uint64_t seed;
+    double effort; /* seconds of the reference for a case, about; 0: the library's own choice */
+    bool quiet;    /* print what is wrong, and totals */
+    bool list;
+    int argc;
+    char **argv; /* as given, for the record */
+} audit_options;
+
+/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+void audit_options_parse(audit_options *o, int argc, char **argv);
+
+#endif

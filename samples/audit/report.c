@@ -1,0 +1,114 @@
+/* audit/report.c - see report.h. */
+#include "audit/report.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char head[] = "   node  op              forward  differences  gradients, and what was audited\n";
+
+void audit_report_begin(audit_report *r, const char *name, const char *what)
+{
+    r->entries = json_array();
+    json_array_append_new(r->runs, json_pack("{s:s, s:s, s:o}", "name", name, "what", what, "entries", r->entries));
+    fprintf(r->out, "%s: %s\n%s", name, what, r->quiet ? "" : head);
+}
+
+/* ---- lines ---- */
+
+/* "7%" of what is allowed; from 10 times that on "x12" of it. */
+static const char *percent(double excess, char text[16])
+{
+    const double p = 100 * excess;
+    if (isnan(excess))
+        snprintf(text, 16, "NaN");
+    else if (excess < 10)
+        snprintf(text, 16, p < 1 && p > 0 ? "<1%%" : "%.0f%%", p);
+    else
+        snprintf(text, 16, "x%.3g", excess);
+    return text;
+}
+
+static void gradients_text(const vkt_audit_entry *e, char *text, size_t bytes)
+{
+    char number[16];
+    size_t n = 0;
+    snprintf(text, bytes, "-");
+    for (uint32_t i = 0; i < VKT_AUDIT_INPUTS && n < bytes; i++)
+        if (e->gradients >> i & 1)
+            n += (size_t)snprintf(text + n, bytes - n, "%sd%u %s", n ? " " : "", i, percent(e->gradient[i], number));
+}
+
+static void differences_text(const vkt_audit_entry *e, char text[48])
+{
+    char number[16];
+    if (e->differences)
+        snprintf(text, 48, "%s of %u", percent(e->difference, number), e->differences);
+    else
+        snprintf(text, 48, e->kinks ? "kinks" : "-");
+}
+
+static void print(audit_report *r, const vkt_audit_entry *e)
+{
+    char place[32], gradients[96], differences[48], forward[16], times[24];
+    if (r->quiet && e->right) return;
+    snprintf(place, sizeof place, strncmp(e->name, "seed ", 5) == 0 ? "%.0u%s" : "%u", e->node, e->name);
+    snprintf(times, sizeof times, ", %u times", e->times);
+    gradients_text(e, gradients, sizeof gradients);
+    differences_text(e, differences);
+    if (e->status == VKT_OK)
+        fprintf(r->out, "%7s  %-15s %6s  %11s  %-22s", place, e->op, percent(e->forward, forward), differences,
+                gradients);
+    else
+        fprintf(r->out, "%7s  %-15s %-43s", place, e->op, "");
+    fprintf(r->out, " %s%s%s%s\n", e->text, e->times > 1 ? times : "", e->cut ? ", cut" : "",
+            e->sampled ? ", random" : "");
+    if (!e->right) fprintf(r->out, "  WRONG: node %u, '%s': %s: %s\n", e->node, e->name, e->op, e->fault);
+    fflush(r->out);
+}
+
+/* ---- JSON ---- */
+
+/* JSON has no infinity and no NaN. */
+static json_t *number(double x)
+{
+    return json_real(x <= 1e300 ? x : 1e300);
+}
+
+void audit_report_entry(void *user, const vkt_audit_entry *e)
+{
+    audit_report *r = user;
+    char name[8];
+    json_t *gradients = json_object();
+    for (uint32_t i = 0; i < VKT_AUDIT_INPUTS; i++)
+        if (e->gradients >> i & 1) {
+            snprintf(name, sizeof name, "d%u", i);
+            json_object_set_new(gradients, name, number(e->gradient[i]));
+        }
+    json_array_append_new(r->entries,
+                          json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:s, s:o, s:o, s:i, s:i, s:o, s:b, s:s}", "op",
+                                    e->op, "name", e->name, "case", e->text, "node", (int)e->node, "times",
+                                    (int)e->times, "cut", e->cut, "sampled", e->sampled, "status",
+                                    vkt_result_name(e->status), "forward", number(e->forward), "gradients", gradients,
+                                    "differences", (int)e->differences, "kinks", (int)e->kinks, "difference",
+                                    number(e->difference), "right", e->right, "fault", e->fault));
+    print(r, e);
+}
+
+void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result status)
+{
+    json_t *run = json_array_get(r->runs, json_array_size(r->runs) - 1);
+    const bool ended = status != VKT_OK && status != VKT_E_WRONG;
+    json_object_set_new(run, "totals",
+                        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "nodes", (int)t->nodes, "cases", (int)t->cases,
+                                  "parts", (int)t->parts, "cut", (int)t->cut, "sampled", (int)t->sampled, "failed",
+                                  (int)t->failed));
+    json_object_set_new(run, "status", json_string(vkt_result_name(status)));
+    fprintf(r->out, "%u nodes, %u different", t->nodes, t->cases);
+    if (t->cut) fprintf(r->out, ", %u of them cut", t->cut);
+    if (t->sampled) fprintf(r->out, ", %u at random shapes", t->sampled);
+    if (t->parts) fprintf(r->out, "; %u gradients and parts of the step are audited with these", t->parts);
+    fprintf(r->out, ": ");
+    fprintf(r->out, t->failed ? "%u WRONG" : "all right", t->failed);
+    if (ended) fprintf(r->out, ", but the audit ended early: %s", vkt_result_text(status));
+    fprintf(r->out, "\n\n");
+}

@@ -1,0 +1,15 @@
+/* common/classes.h - classes of a data set, and guesses at them, as text. */
+#ifndef SAMPLE_CLASSES_H
+#define SAMPLE_CLASSES_H
+
+#include <stdio.h>
+
+#include "vktrain/data.h"
+
+/* The name of class k; its number, written to `room`, where it has none. */
+const char *class_name(const vkt_dataset *d, uint32_t k, char room[16]);
+/* A line for each of the first n rows of `d`: its class, with a star if that is the likeliest, and the three likeliest
+ * with their probabilities, the softmax of logits (n, classes). */
+void print_guesses(FILE *out, const vkt_dataset *d, uint32_t n, const float *logits);
+
+#endif

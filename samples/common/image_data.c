@@ -1,0 +1,165 @@
+/* common/image_data.c - see image_data.h. */
+#include "common/image_data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/random.h"
+
+enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400 };
+static const double CHECK_SHARE = 0.2;
+
+/* Of Caltech-101's pictures at 32 x 32, as the reference program has them. */
+static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
+                    deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
+
+/* ---- files ---- */
+
+static bool exists(const char *folder, const char *name, const char *end, char path[PATH_ROOM])
+{
+    struct stat s;
+    return (size_t)snprintf(path, PATH_ROOM, "%s/%s%s", folder, name, end) < PATH_ROOM && stat(path, &s) == 0;
+}
+
+/* <name>.csv or the class folders in <name>. VKT_OK without a data set when neither is there. */
+static vkt_result open_part(const vkt_host *host, const char *folder, const char *name, const vkt_image_params *p,
+                            vkt_dataset **out)
+{
+    char path[PATH_ROOM];
+    if (exists(folder, name, ".csv", path)) return vkt_dataset_from_image_table(host, path, p, out);
+    if (exists(folder, name, "", path)) return vkt_dataset_from_image_folders(host, path, p, out);
+    *out = NULL;
+    return VKT_OK;
+}
+
+/* Puts a part of the rows to learn from aside. */
+static vkt_result part(image_data *d)
+{
+    vkt_dataset *all = d->train;
+    const vkt_result r = vkt_dataset_split(all, CHECK_SHARE, 1, &d->train, &d->check);
+    if (r == VKT_OK)
+        vkt_dataset_destroy(&all);
+    else
+        d->train = all;
+    return r;
+}
+
+static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
+{
+    vkt_image_params p = {
+        .height = with->side, .width = with->side, .random_flip = !with->no_flip, .skip_broken = with->skip_broken
+    };
+    snprintf(d->source, sizeof d->source, "%s", folder);
+    vkt_result r = open_part(host, folder, "train", &p, &d->train);
+    if (r == VKT_OK && !d->train) r = vkt_dataset_from_image_folders(host, folder, &p, &d->train);
+    if (r == VKT_E_NOT_FOUND)
+        fprintf(stderr,
+                "%s: want train.csv (and valid.csv, test.csv) with lines path,label, or folders train (and valid, "
+                "test) of a folder per class, or a folder per class\n",
+                folder);
+    p.classes_like = d->train;
+    p.random_flip = false;
+    if (r == VKT_OK) r = open_part(host, folder, "valid", &p, &d->check);
+    if (r == VKT_OK) r = open_part(host, folder, "test", &p, &d->test);
+    if (r == VKT_OK && !d->check) r = part(d);
+    return r;
+}
+
+static const char *look_around(char room[PATH_ROOM])
+{
+    const char *data = getenv("VKT_DATA");
+    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
+    char path[PATH_ROOM];
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (exists(places[i], "caltech101", "", room) && exists(room, "train", ".csv", path)) return room;
+    return NULL;
+}
+
+/* ---- drawing ---- */
+
+static const char *const drawn_classes[] = { "warm disc",   "cold disc",   "warm ring",  "cold ring",
+                                             "warm square", "cold square", "warm cross", "cold cross" };
+enum { DRAWN_CLASSES = sizeof drawn_classes / sizeof *drawn_classes };
+
+/* Whether a point is in a form that reaches from -1 to 1. */
+static bool inside(uint32_t form, float x, float y)
+{
+    const float square = x * x + y * y, wide = fmaxf(fabsf(x), fabsf(y)), narrow = fminf(fabsf(x), fabsf(y));
+    switch (form) {
+    case 0: return square < 1;
+    case 1: return square < 1 && square > 0.4f;
+    case 2: return wide < 0.9f;
+    default: return wide < 1 && narrow < 0.3f;
+    }
+}
+
+/* A form somewhere on a grey ground, (3, side, side). */
+static void draw(uint32_t label, uint64_t *state, uint32_t side, unsigned char *pixels)
+{
+    const float x0 = 0.3f + 0.4f * random_unit(state), y0 = 0.3f + 0.4f * random_unit(state);
+    const float radius = 0.16f + 0.12f * random_unit(state), ground = 60 + 100 * random_unit(state);
+    float colour[3];
+    for (int c = 0; c < 3; c++)
+        colour[c] = (c == 0) == (label % 2 == 0) ? 180 + 60 * random_unit(state) : 80 * random_unit(state);
+    for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t i = 0; i < side * side; i++) {
+            const float x = (float)(i % side) / (float)side - x0, y = (float)(i / side) / (float)side - y0;
+            const float clean = inside(label / 2, x / radius, y / radius) ? colour[c] : ground;
+            pixels[c * side * side + i] = (unsigned char)fminf(clean + 30 * random_unit(state), 255);
+        }
+}
+
+static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, uint32_t side, vkt_dataset **out)
+{
+    const size_t row_bytes = (size_t)3 * side * side;
+    unsigned char *pixels = malloc(rows * row_bytes);
+    uint32_t *labels = malloc(rows * sizeof *labels);
+    for (uint32_t i = 0; pixels && labels && i < rows; i++) {
+        labels[i] = i % DRAWN_CLASSES;
+        draw(labels[i], &seed, side, pixels + i * row_bytes);
+    }
+    const vkt_dataset_params p = { .rows = rows,
+                                   .channels = 3,
+                                   .height = side,
+                                   .width = side,
+                                   .labels = labels,
+                                   .classes = DRAWN_CLASSES,
+                                   .class_names = drawn_classes };
+    const vkt_result r = pixels && labels ? vkt_dataset_from_arrays(host, &p, pixels, out) : VKT_E_NOMEM;
+    free(pixels);
+    free(labels);
+    return r;
+}
+
+static vkt_result draw_all(const vkt_host *host, uint32_t side, FILE *notes, image_data *d)
+{
+    if (notes) fputs("no pictures are here (--data names a folder): learning from drawn ones\n", notes);
+    snprintf(d->source, sizeof d->source, "drawn forms");
+    vkt_result r = draw_part(host, DRAWN_TRAIN, 1, side, &d->train);
+    if (r == VKT_OK) r = draw_part(host, DRAWN_CHECK, 2, side, &d->check);
+    if (r == VKT_OK) r = draw_part(host, DRAWN_CHECK, 3, side, &d->test);
+    return r;
+}
+
+/* ---- either ---- */
+
+vkt_result image_data_open(const vkt_host *host, const image_data_params *p, FILE *notes, image_data *out)
+{
+    char room[PATH_ROOM];
+    *out = (image_data){ 0 };
+    const char *folder = p->folder ? p->folder : look_around(room);
+    vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->side, notes, out);
+    vkt_dataset *const parts[] = { out->train, out->check, out->test };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (r == VKT_OK && parts[i]) r = vkt_dataset_normalize(parts[i], mean, deviation);
+    if (r != VKT_OK) image_data_close(out);
+    return r;
+}
+
+void image_data_close(image_data *d)
+{
+    vkt_dataset_destroy(&d->train);
+    vkt_dataset_destroy(&d->check);
+    vkt_dataset_destroy(&d->test);
+}

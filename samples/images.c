@@ -1,0 +1,132 @@
+/* images.c - vkt-images: a small convolutional network learns to tell photographs apart, on a Vulkan device.
+ *
+ * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101. */
+#include <stdlib.h>
+
+#include "common/classes.h"
+#include "common/image_data.h"
+#include "common/session.h"
+
+enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE };
+enum { SMALLEST = 10 /* two times: 3x3 without padding, then half */, LARGEST = 1024, SHOWN = 8 };
+
+typedef struct image_options {
+    image_data_params data;
+    uint32_t lr_patience;
+} image_options;
+
+/* ---- the network: x (B,3,S,S) -> (B,classes); 655,397 parameters for 32x32 and 101 classes ---- */
+
+static vkt_tensor conv(vkt_builder *b, const char *name, vkt_tensor x, uint32_t channels)
+{
+    const vkt_nn_conv2d_params p = { .out_channels = channels,
+                                     .kernel = { 3 },
+                                     .weight_init = { .kind = VKT_INIT_XAVIER_NORMAL },
+                                     .bias_init = { .kind = VKT_INIT_CONSTANT } };
+    return vkt_nn_max_pool2d(b, vkt_nn_relu(b, vkt_nn_conv2d(b, name, x, &p)), 2);
+}
+
+static vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t features)
+{
+    const vkt_nn_linear_params p = { .out_features = features,
+                                     .weight_init = { .kind = VKT_INIT_NORMAL, .b = 0.01f },
+                                     .bias_init = { .kind = VKT_INIT_CONSTANT } };
+    return vkt_nn_linear(b, name, x, &p);
+}
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const uint32_t *classes = user;
+    x = conv(b, "conv1", x, 32);
+    x = conv(b, "conv2", x, 64);
+    x = vkt_nn_flatten(b, x);
+    x = vkt_nn_relu(b, linear(b, "fc1", x, 256));
+    x = vkt_nn_relu(b, linear(b, "fc2", x, 128));
+    return linear(b, "fc3", x, *classes);
+}
+
+/* ---- the run ---- */
+
+static vkt_result show_test(vkt_trainer *t, const vkt_dataset *test)
+{
+    const uint32_t rows = vkt_dataset_rows(test), n = rows < SHOWN ? rows : SHOWN;
+    double loss, accuracy;
+    vkt_result r = vkt_trainer_evaluate(t, test, &loss, &accuracy);
+    if (r != VKT_OK) return r;
+    printf("test    %u pictures: loss %.4f, accuracy %.4f\n\nthe first of them, and what they are taken for\n", rows,
+           loss, accuracy);
+    float *logits = malloc((size_t)n * vkt_dataset_classes(test) * sizeof *logits);
+    r = logits ? vkt_trainer_predict(t, test, 0, n, NULL, logits) : VKT_E_NOMEM;
+    if (r == VKT_OK) print_guesses(stdout, test, n, logits);
+    free(logits);
+    return r;
+}
+
+static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
+{
+    uint32_t classes = vkt_dataset_classes(data->train);
+    const vkt_trainer_params p = {
+        .model = { .name = "picture network", .forward = forward, .user = &classes },
+        .train = data->train,
+        .validation = data->check,
+        .schedule = { .kind = VKT_SCHEDULE_PLATEAU,
+                      .plateau = { .patience = lr_patience ? lr_patience : VKT_PATIENCE_NONE } },
+    };
+    vkt_trainer *t = NULL;
+    vkt_result r = session_train(s, &p, NULL, &t);
+    if (r == VKT_OK && !s->o.quiet && !session_interrupted() && data->test) r = show_test(t, data->test);
+    vkt_trainer_destroy(&t);
+    return r;
+}
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    image_options *o = state->input;
+    switch (key) {
+    case OPT_SIZE: o->data.side = (uint32_t)option_integer(state, "size", text, SMALLEST, LARGEST); break;
+    case OPT_NO_FLIP: o->data.no_flip = true; break;
+    case OPT_SKIP_BROKEN: o->data.skip_broken = true; break;
+    case OPT_LR_PATIENCE:
+        o->lr_patience = (uint32_t)option_integer(state, "lr-patience", text, 0, VKT_PATIENCE_NONE - 1);
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "size", OPT_SIZE, "N", 0, "pictures are resized to NxN (32)", 1 },
+        { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror pictures to learn from at random", 1 },
+        { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or no pictures", 1 },
+        { "lr-patience", OPT_LR_PATIENCE, "N", 0,
+          "after more than N epochs without a lower validation loss, a tenth of the learning rate (10)", 2 },
+        { 0 }
+    };
+    static const struct argp more = { .options = options, .parser = on_option };
+    image_options o = { .data = { .side = 32 }, .lr_patience = 10 };
+    const train_cli cli = {
+        .doc =
+            "Trains a small convolutional network to tell pictures apart, on a Vulkan device: by stochastic gradient "
+            "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling.",
+        .data = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of pictures, one per "
+                "class, or with folders train (and valid, test) of such",
+        .more = &more,
+        .input = &o
+    };
+    session s = { .o = { .epochs = 50,
+                         .batch = 32,
+                         .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .dampening = 0.1f },
+                         .lr = 0.001f,
+                         .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    o.data.folder = s.o.data;
+    image_data data;
+    vkt_result r = image_data_open(&s.host, &o.data, s.o.quiet ? NULL : stdout, &data);
+    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.check);
+    if (r == VKT_OK) r = run(&s, &data, o.lr_patience);
+    image_data_close(&data);
+    return session_end(&s, r);
+}

@@ -1,0 +1,139 @@
+/* reuters.c - vkt-reuters: a convolutional network over word sequences learns to tell the topic of newswire stories. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/session.h"
+#include "common/topics_data.h"
+
+enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 72 };
+
+typedef struct sizes {
+    uint32_t words, topics;
+} sizes;
+
+/* ids (B,300) -> logits (B,topics), with Keras' initial values. For a vocabulary of V words and 46 topics 7 V + 115,982
+ * parameters. Flatten puts channels before positions, as PyTorch does; Keras has them the other way round, which only
+ * means another order of fc's inputs. */
+static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
+{
+    const sizes *n = user;
+    const vkt_nn_embedding_params table = { .num_embeddings = n->words, .embedding_dim = 7, .channels = true };
+    const vkt_pool1d_params halve = { .kernel = 2 };
+    vkt_builder_set_preset(b, VKT_PRESET_KERAS3);
+    vkt_tensor x = vkt_nn_embedding(b, "embedding", ids, &table);
+    x = vkt_nn_conv1d(b, "conv1", x, &(vkt_nn_conv1d_params){ .out_channels = 64, .kernel = 5 });
+    x = vkt_nn_relu(b, x);
+    x = vkt_nn_max_pool1d(b, x, &halve);
+    x = vkt_nn_conv1d(b, "conv2", x, &(vkt_nn_conv1d_params){ .out_channels = 32, .kernel = 3 });
+    x = vkt_nn_relu(b, x);
+    x = vkt_nn_max_pool1d(b, x, &halve);
+    x = vkt_nn_flatten(b, x);
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = n->topics });
+}
+
+/* ---- a few test texts with their predictions ---- */
+
+/* The beginning of a text, not cut within a letter of several bytes. */
+static void print_start(const char *text)
+{
+    int n = 0;
+    while (n < SHOWN_BYTES && text[n]) n++;
+    const bool whole = !text[n];
+    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+    printf("%.*s%s\n", n, text, whole ? "" : " ..");
+}
+
+/* Softmax's largest of K logits. */
+static double confidence(const float *logits, uint32_t topics, uint32_t guess)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < topics; k++) sum += exp((double)logits[k] - (double)logits[guess]);
+    return 1 / sum;
+}
+
+typedef struct predictions {
+    uint32_t *topics, n;
+    float *logits;
+} predictions;
+
+static void show(const topics_data *d, const predictions *p, bool right, const char *title)
+{
+    const char *const *names = vkt_texts_class_names(d->test_texts);
+    const uint32_t classes = vkt_texts_classes(d->test_texts);
+    for (uint32_t i = 0, shown = 0; i < p->n && shown < SHOWN; i++) {
+        const uint32_t guess = p->topics[i], truth = vkt_texts_labels(d->test_texts)[i];
+        if ((guess == truth) != right) continue;
+        if (!shown++) printf("\n%s\n", title);
+        printf("  %-13s %3.0f%%  ", names[guess], 100 * confidence(p->logits + (size_t)i * classes, classes, guess));
+        if (!right) printf("[%s] ", names[truth]);
+        print_start(vkt_texts_all(d->test_texts)[i]);
+    }
+}
+
+static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
+{
+    const uint32_t rows = vkt_dataset_rows(d->test), n = rows < SEARCHED ? rows : SEARCHED;
+    predictions p = { .n = n,
+                      .topics = malloc(n * sizeof *p.topics),
+                      .logits = malloc((size_t)n * vkt_dataset_classes(d->test) * sizeof *p.logits) };
+    vkt_result r = p.topics && p.logits ? vkt_trainer_predict(t, d->test, 0, n, p.topics, p.logits) : VKT_E_NOMEM;
+    if (r == VKT_OK) {
+        char title[80];
+        snprintf(title, sizeof title, "read wrong among the first %u: guess, its probability, [topic]", n);
+        show(d, &p, true, "read right: topic and its probability");
+        show(d, &p, false, title);
+    }
+    free(p.topics);
+    free(p.logits);
+    return r;
+}
+
+/* ---- the run ---- */
+
+/* Whoever predicts with a checkpoint or the weights needs the numbers of the words. */
+static vkt_result attach_vocabulary(vkt_trainer *t, const vkt_vocab *v)
+{
+    char *text;
+    vkt_result r = vkt_vocab_to_text(v, &text);
+    if (r != VKT_OK) return r;
+    r = vkt_trainer_attach(t, "vocabulary", text);
+    vkt_text_release(&text);
+    return r;
+}
+
+static vkt_result run(session *s, const topics_data *d)
+{
+    sizes n = { vkt_vocab_size(d->vocab), vkt_dataset_classes(d->train) };
+    const vkt_trainer_params p = { .model = { .name = "Reuters network", .forward = forward, .user = &n },
+                                   .train = d->train,
+                                   .validation = d->test };
+    vkt_trainer *t = NULL;
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = attach_vocabulary(t, d->vocab);
+    if (r == VKT_OK) r = session_fit(s, NULL, t);
+    if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, d);
+    vkt_trainer_destroy(&t);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    static const train_cli cli = {
+        .doc = "Trains a convolutional network over sequences of 300 words to tell the topic of newswire stories "
+               "(Reuters-21578, or another set of labelled texts) on a Vulkan device.",
+        .data = "folder with train.tsv and test.tsv (label<TAB>text), plain or gzip, and classes.txt, if there is one"
+    };
+    session s = {
+        .o = { .epochs = 10, .batch = 32, .optimizer = { .kind = VKT_NADAM, .keras = true }, .lr = 0.001f, .seed = 1 }
+    };
+    session_begin(&s, &cli, argc, argv);
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    topics_data data = { 0 };
+    vkt_result r = topics_data_open(&s.host, s.o.data, LENGTH, s.o.quiet ? NULL : stdout, &data);
+    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.test);
+    if (r == VKT_OK && !s.o.quiet) printf("words   %u in the vocabulary\n", vkt_vocab_size(data.vocab));
+    if (r == VKT_OK) r = run(&s, &data);
+    topics_data_close(&data);
+    return session_end(&s, r);
+}

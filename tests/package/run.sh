@@ -1,0 +1,61 @@
+#!/bin/sh
+# run.sh SOURCE BUILD - installs the library that is built in BUILD, static, and one that is built here, shared; then an
+# application uses both through find_package and through pkg-config, and the source as a subdirectory.
+set -eu
+source=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+app=$source/tests/package/app
+
+step() { # step WHAT COMMAND...: shows its output where it fails
+    what=$1
+    shift
+    echo "$what"
+    "$@" >"$work/log" 2>&1 || {
+        cat "$work/log"
+        echo "FAILED: $what"
+        exit 1
+    }
+}
+
+use_package() { # use_package NAME PREFIX: through CMake
+    step "$1: find_package" cmake -S "$app" -B "$work/cmake-$1" -DCMAKE_PREFIX_PATH="$2"
+    step "$1: build" cmake --build "$work/cmake-$1"
+    step "$1: run, C" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_c"
+    step "$1: run, C++" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_cpp"
+}
+
+use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
+    name=$1 prefix=$2
+    shift 2
+    PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    export PKG_CONFIG_PATH
+    flags=$(pkg-config "$@" --cflags --libs vktrain)
+    # shellcheck disable=SC2086
+    step "$name: pkg-config" "${CC:-cc}" -std=c11 "$app/app.c" -o "$work/app-$name" $flags
+    step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
+}
+
+step "static: install" cmake --install "$build" --prefix "$work/static" --config Release
+mv "$work/static" "$work/moved" # a package may be put elsewhere
+use_package static "$work/moved"
+use_pkg_config static "$work/moved" --static
+
+# The shared one, as a subdirectory of an application: what it exports begins with vkt_.
+step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
+    -DVKT_INSTALL=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release
+step "subdirectory: build" cmake --build "$work/sub"
+step "subdirectory: run" "$work/sub/app_cpp"
+foreign=$(nm -D --defined-only "$work/sub/vktrain/libvktrain.so" | awk '$3 !~ /^vkt_/')
+[ -z "$foreign" ] || {
+    echo "FAILED: the library exports: $foreign"
+    exit 1
+}
+readelf -d "$work/sub/vktrain/libvktrain.so" | grep -q 'soname: \[libvktrain.so.[0-9]' || {
+    echo "FAILED: the library has no versioned soname"
+    exit 1
+}
+step "shared: install" cmake --install "$work/sub" --prefix "$work/shared"
+use_package shared "$work/shared"
+use_pkg_config shared "$work/shared"
