@@ -10,6 +10,10 @@
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE };
 enum { SMALLEST = 10 /* two times: 3x3 without padding, then half */, LARGEST = 1024, SHOWN = 8 };
 
+/* Of Caltech-101's pictures at 32 x 32, as the reference program has them. */
+static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
+                    deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
+
 typedef struct image_options {
     image_data_params data;
     uint32_t lr_patience;
@@ -83,9 +87,11 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 {
     image_options *o = state->input;
     switch (key) {
-    case OPT_SIZE: o->data.side = (uint32_t)option_integer(state, "size", text, SMALLEST, LARGEST); break;
-    case OPT_NO_FLIP: o->data.no_flip = true; break;
-    case OPT_SKIP_BROKEN: o->data.skip_broken = true; break;
+    case OPT_SIZE:
+        o->data.images.height = o->data.images.width = (uint32_t)option_integer(state, "size", text, SMALLEST, LARGEST);
+        break;
+    case OPT_NO_FLIP: o->data.images.random_flip = false; break;
+    case OPT_SKIP_BROKEN: o->data.images.skip_broken = true; break;
     case OPT_LR_PATIENCE:
         o->lr_patience = (uint32_t)option_integer(state, "lr-patience", text, 0, VKT_PATIENCE_NONE - 1);
         break;
@@ -105,13 +111,16 @@ int main(int argc, char **argv)
         { 0 }
     };
     static const struct argp more = { .options = options, .parser = on_option };
-    image_options o = { .data = { .side = 32 }, .lr_patience = 10 };
+    image_options o = { .data = { .name = "caltech101",
+                                  .images = { .height = 32, .width = 32, .random_flip = true },
+                                  .mean = mean,
+                                  .deviation = deviation },
+                        .lr_patience = 10 };
     const train_cli cli = {
         .doc =
             "Trains a small convolutional network to tell pictures apart, on a Vulkan device: by stochastic gradient "
             "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling.",
-        .data = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of pictures, one per "
-                "class, or with folders train (and valid, test) of such",
+        .data = image_data_help,
         .more = &more,
         .input = &o
     };

@@ -259,3 +259,24 @@ bool vkt_env_disabled(const char *name)
     var[n] = 0;
     return vkt_env_int(var, 0) == 1;
 }
+
+bool vkt_name_matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *again = NULL; /* the last '*', and the text that it has not taken yet */
+    while (*name) {
+        if (*pattern == '*') {
+            star = pattern++;
+            again = name;
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++again;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}

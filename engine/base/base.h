@@ -57,6 +57,9 @@ vkt_result vkt_text_give(vkt_text *t, char **out);
 /* "1.21 MiB", "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
+/* Whether `name` is what `pattern` says: '*' is any text, everything else itself. */
+bool vkt_name_matches(const char *pattern, const char *name);
+
 /* ---- small integer helpers ---- */
 static inline uint64_t vkt_round_up(uint64_t x, uint64_t multiple)
 {

@@ -133,18 +133,21 @@ static const char *grouped(uint64_t n, char buf[32])
 
 vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
 {
-    static const char *const line = "----------------------------------------------------------------------------\n";
     vkt_text t = { .h = &b->g->host };
-    char shape[80], n[32], mem[24];
+    char shape[80], n[32], mem[24], line[2 * VKT_NAME_MAX + 80];
     uint64_t activations = 0;
-    vkt_text_add(&t, "%s\n%s%-32s %-20s %11s %10s\n%s", title, line, "layer", "output shape", "parameters", "memory",
-                 line);
+    int names = 32; /* columns for the longest one */
+    for (size_t i = 0; i < b->n_layers; i++) names = VKT_MAX(names, (int)strlen(b->layers[i].name));
+    memset(line, '-', sizeof line);
+    snprintf(line + names + 44, 2, "\n");
+    vkt_text_add(&t, "%s\n%s%-*s %-20s %11s %10s\n%s", title, line, names, "layer", "output shape", "parameters",
+                 "memory", line);
     for (size_t i = 0; i < b->n_layers; i++) {
         const vkt_layer_row *row = &b->layers[i];
         const vkt_value *v = &b->g->values[row->out.id];
         const uint64_t own = v->alias ? 0 : v->bytes;
         activations += own;
-        vkt_text_add(&t, "%-32s %-20s %11s %10s\n", row->name, vkt_shape_text(v->shape, shape),
+        vkt_text_add(&t, "%-*s %-20s %11s %10s\n", names, row->name, vkt_shape_text(v->shape, shape),
                      grouped(row->parameters, n), vkt_bytes_text(own + 4 * row->parameters, mem));
     }
     const uint64_t all = vkt_nn_parameters(b);

@@ -125,28 +125,6 @@ static vkt_result check(const vkt_host *h, const vkt_optimizer *o)
 
 /* ---- groups and freezing ---- */
 
-/* '*' is any text; everything else itself. */
-static bool matches(const char *pattern, const char *name)
-{
-    const char *star = NULL, *again = NULL; /* the last '*', and the text that it has not taken yet */
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            again = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++again;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') pattern++;
-    return !*pattern;
-}
-
 typedef struct mark {
     bool freeze;
     uint8_t group;
@@ -157,7 +135,7 @@ static vkt_result mark_params(vkt_graph *g, const char *pattern, mark m, const c
     size_t found = 0;
     for (size_t i = 0; i < g->n_params; i++) {
         vkt_value *v = &g->values[g->params[i]];
-        if (v->state || !matches(pattern, v->name)) continue;
+        if (v->state || !vkt_name_matches(pattern, v->name)) continue;
         found++;
         if (m.freeze)
             v->frozen = true;

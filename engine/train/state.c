@@ -405,11 +405,30 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
+/* Reads the parameters whose names match over those in `weights`. */
+static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
+                                float *weights)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        const uint64_t n = vkt_shape_elements(vkt_store_shape(t->store, i));
+        if (vkt_name_matches(pattern, vkt_store_name(t->store, i))) {
+            const vkt_st_entry *e;
+            VKT_TRY(find(t, st, path, "", i, &e));
+            VKT_TRY(vkt_safetensors_read_f32(st, e, weights, n));
+            found++;
+        }
+        weights += n;
+    }
+    return found ? VKT_OK : vkt_fail(&t->host, VKT_E_NOT_FOUND, "load: no parameter is named '%s'", pattern);
+}
+
+vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern)
 {
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
-    vkt_result r = read_all(t, st, path, "", t->weights);
+    vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, t->weights);
+    if (r == VKT_OK) r = read_matching(t, st, path, pattern, t->weights);
     if (r == VKT_OK) r = vkt_trainer_put(t, VKT_PART_VALUE, t->weights);
     for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {
         const char *name = vkt_safetensors_entry(st, i)->name;
@@ -420,4 +439,9 @@ vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
     }
     vkt_safetensors_close(&st);
     return r;
+}
+
+vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
+{
+    return vkt_trainer_load_matching(t, path, "*");
 }

@@ -108,7 +108,8 @@ typedef struct vkt_fit_params {
     vkt_monitor monitor;       /* what improves; the same in a resumed run */
     double min_delta;          /* by more than this */
     const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every; /* and after every so many batches; 0: only after epochs */
+    uint64_t checkpoint_every; /* and after every so many batches, also in the middle of a step of several (see
+                                * vkt_optimizer.micro_batches); 0: only after epochs */
     vkt_fit_callbacks callbacks;
 } vkt_fit_params;
 
@@ -135,6 +136,9 @@ VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, 
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
+/* Loads only the parameters (and running statistics) whose names match, as vkt_freeze has it: "layer*" for a backbone
+ * under another last layer. The others stay as they are. VKT_E_NOT_FOUND if no name matches. */
+VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
  * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.

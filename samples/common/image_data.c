@@ -7,12 +7,11 @@
 
 #include "common/random.h"
 
-enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400 };
+enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MOST_DRAWN_BYTES = 1 << 26 };
 static const double CHECK_SHARE = 0.2;
 
-/* Of Caltech-101's pictures at 32 x 32, as the reference program has them. */
-static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
-                    deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
+const char image_data_help[] = "folder with train.csv (and valid.csv, test.csv) of path,label, or with folders of "
+                               "pictures, one per class, or with folders train (and valid, test) of such";
 
 /* ---- files ---- */
 
@@ -47,11 +46,14 @@ static vkt_result part(image_data *d)
 
 static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
 {
-    vkt_image_params p = {
-        .height = with->side, .width = with->side, .random_flip = !with->no_flip, .skip_broken = with->skip_broken
-    };
+    vkt_image_params p = with->images;
+    bool untested = true; /* rows of test are not those to learn from */
     snprintf(d->source, sizeof d->source, "%s", folder);
     vkt_result r = open_part(host, folder, "train", &p, &d->train);
+    if (r == VKT_OK && !d->train) {
+        r = open_part(host, folder, "test", &p, &d->train);
+        untested = !d->train;
+    }
     if (r == VKT_OK && !d->train) r = vkt_dataset_from_image_folders(host, folder, &p, &d->train);
     if (r == VKT_E_NOT_FOUND)
         fprintf(stderr,
@@ -59,20 +61,23 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, const im
                 "test) of a folder per class, or a folder per class\n",
                 folder);
     p.classes_like = d->train;
-    p.random_flip = false;
+    p.random_crop = p.random_flip = false;
+    p.crop_padding = 0;
     if (r == VKT_OK) r = open_part(host, folder, "valid", &p, &d->check);
-    if (r == VKT_OK) r = open_part(host, folder, "test", &p, &d->test);
+    if (r == VKT_OK && untested) r = open_part(host, folder, "test", &p, &d->test);
     if (r == VKT_OK && !d->check) r = part(d);
     return r;
 }
 
-static const char *look_around(char room[PATH_ROOM])
+static const char *look_around(const char *name, char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
     const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
     char path[PATH_ROOM];
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (exists(places[i], "caltech101", "", room) && exists(room, "train", ".csv", path)) return room;
+        if (exists(places[i], name, "", room) &&
+            (exists(room, "train", ".csv", path) || exists(room, "test", ".csv", path)))
+            return room;
     return NULL;
 }
 
@@ -134,11 +139,13 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
 
 static vkt_result draw_all(const vkt_host *host, uint32_t side, FILE *notes, image_data *d)
 {
+    const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
+    const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
     if (notes) fputs("no pictures are here (--data names a folder): learning from drawn ones\n", notes);
     snprintf(d->source, sizeof d->source, "drawn forms");
-    vkt_result r = draw_part(host, DRAWN_TRAIN, 1, side, &d->train);
-    if (r == VKT_OK) r = draw_part(host, DRAWN_CHECK, 2, side, &d->check);
-    if (r == VKT_OK) r = draw_part(host, DRAWN_CHECK, 3, side, &d->test);
+    vkt_result r = draw_part(host, train, 1, side, &d->train);
+    if (r == VKT_OK) r = draw_part(host, check, 2, side, &d->check);
+    if (r == VKT_OK) r = draw_part(host, check, 3, side, &d->test);
     return r;
 }
 
@@ -148,11 +155,11 @@ vkt_result image_data_open(const vkt_host *host, const image_data_params *p, FIL
 {
     char room[PATH_ROOM];
     *out = (image_data){ 0 };
-    const char *folder = p->folder ? p->folder : look_around(room);
-    vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->side, notes, out);
+    const char *folder = p->folder ? p->folder : look_around(p->name, room);
+    vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->images.height, notes, out);
     vkt_dataset *const parts[] = { out->train, out->check, out->test };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (r == VKT_OK && parts[i]) r = vkt_dataset_normalize(parts[i], mean, deviation);
+        if (r == VKT_OK && parts[i]) r = vkt_dataset_normalize(parts[i], p->mean, p->deviation);
     if (r != VKT_OK) image_data_close(out);
     return r;
 }

@@ -15,6 +15,10 @@ enum {
     OPT_BATCH,
     OPT_LR,
     OPT_OPTIMIZER,
+    OPT_WEIGHT_DECAY,
+    OPT_CLIP_NORM,
+    OPT_MICRO_BATCHES,
+    OPT_SCHEDULE,
     OPT_RECOMPUTE,
     OPT_PRECISION,
     OPT_SEED,
@@ -41,10 +45,18 @@ static const struct argp_option table[] = {
     { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
     { 0, 0, 0, 0, "Training", 2 },
     { "epochs", OPT_EPOCHS, "N", 0, "passes over the training set", 2 },
-    { "batch", OPT_BATCH, "N", 0, "samples per step", 2 },
+    { "batch", OPT_BATCH, "N", 0, "samples per step, or per micro-batch", 2 },
     { "lr", OPT_LR, "X", 0, "learning rate", 2 },
     { "optimizer", OPT_OPTIMIZER, "NAME", 0,
       "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd, momentum or nesterov (0.9)", 2 },
+    { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; in place of the optimizer's own",
+      2 },
+    { "clip-norm", OPT_CLIP_NORM, "X", 0, "scale gradients down to this norm where that of all of them is larger", 2 },
+    { "micro-batches", OPT_MICRO_BATCHES, "N", 0, "add up the gradients of N batches for each step (1)", 2 },
+    { "schedule", OPT_SCHEDULE, "NAME", 0,
+      "of the learning rate: constant, cosine (down to 0 over the run), one-cycle (--lr is its most), plateau (a tenth "
+      "when nothing improves), or step=N (a tenth every N epochs)",
+      2 },
     { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
@@ -53,7 +65,7 @@ static const struct argp_option table[] = {
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
-    { "checkpoint-every", OPT_CHECKPOINT_EVERY, "STEPS", 0, "and after every so many steps", 3 },
+    { "checkpoint-every", OPT_CHECKPOINT_EVERY, "N", 0, "and after every so many batches", 3 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit, to --epochs in all", 3 },
     { "load", OPT_LOAD, "FILE", 0, "begin with these weights (safetensors, PyTorch's names)", 3 },
     { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
@@ -117,11 +129,12 @@ static uint32_t integer32(struct argp_state *state, const char *option, const ch
     return (uint32_t)option_integer(state, option, text, least, UINT32_MAX);
 }
 
-static float rate(struct argp_state *state, const char *text)
+static float above_zero(struct argp_state *state, const char *option, const char *text)
 {
     char *end;
     const float x = strtof(text, &end);
-    if (end == text || *end || !isfinite(x) || x <= 0) argp_error(state, "--lr: want a number above 0, got '%s'", text);
+    if (end == text || *end || !isfinite(x) || x <= 0)
+        argp_error(state, "--%s: want a number above 0, got '%s'", option, text);
     return x;
 }
 
@@ -147,6 +160,25 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
         if (strcmp(text, optimizers[i].name) == 0) return optimizers[i].value;
     argp_error(state, "--optimizer: '%s' is none; --help lists them", text);
     return optimizers[0].value;
+}
+
+static vkt_schedule schedule(struct argp_state *state, const char *text)
+{
+    static const struct {
+        const char *name;
+        vkt_schedule_kind kind;
+    } kinds[] = { { "constant", VKT_SCHEDULE_CONSTANT },
+                  { "cosine", VKT_SCHEDULE_COSINE },
+                  { "one-cycle", VKT_SCHEDULE_ONE_CYCLE },
+                  { "plateau", VKT_SCHEDULE_PLATEAU } };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(text, kinds[i].name) == 0) return (vkt_schedule){ .kind = kinds[i].kind };
+    if (strncmp(text, "step=", 5) == 0)
+        return (vkt_schedule){ .kind = VKT_SCHEDULE_STEP,
+                               .by_epoch = true,
+                               .step_size = integer32(state, "schedule step=N", text + 5, 1) };
+    argp_error(state, "--schedule: want constant, cosine, one-cycle, plateau or step=N, got '%s'", text);
+    return (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
 }
 
 static vkt_precision precision(struct argp_state *state, const char *text)
@@ -179,6 +211,8 @@ static bool has_option(const train_cli *cli, int key)
 typedef struct parse {
     train_options *o, usual; /* usual: the sample's defaults */
     const train_cli *cli;
+    float weight_decay, clip_norm; /* of the optimizer, whichever it will be; 0: not given */
+    uint32_t micro_batches;
 } parse;
 
 static const char *optimizer_name(const vkt_optimizer *o)
@@ -224,8 +258,15 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_STREAM: o->stream = true; break;
     case OPT_EPOCHS: o->epochs = integer32(state, "epochs", text, 1); break;
     case OPT_BATCH: o->batch = integer32(state, "batch", text, 1); break;
-    case OPT_LR: o->lr = rate(state, text); break;
+    case OPT_LR: o->lr = above_zero(state, "lr", text); break;
     case OPT_OPTIMIZER: o->optimizer = optimizer(state, text); break;
+    case OPT_WEIGHT_DECAY: p->weight_decay = above_zero(state, "weight-decay", text); break;
+    case OPT_CLIP_NORM: p->clip_norm = above_zero(state, "clip-norm", text); break;
+    case OPT_MICRO_BATCHES: p->micro_batches = integer32(state, "micro-batches", text, 1); break;
+    case OPT_SCHEDULE:
+        o->schedule = schedule(state, text);
+        o->has_schedule = true;
+        break;
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_SEED: o->seed = option_integer(state, "seed", text, 0, UINT64_MAX); break;
@@ -244,6 +285,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
     case ARGP_KEY_END:
         if (o->checkpoint_every && !o->checkpoint) argp_error(state, "--checkpoint-every needs --checkpoint FILE");
+        if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
+        if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
+        if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
         break;
     default: return ARGP_ERR_UNKNOWN;
     }

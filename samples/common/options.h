@@ -13,6 +13,8 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
+    bool has_schedule;     /* else the sample's own */
+    vkt_schedule schedule; /* its total, where it has one, is for session_train to fill in */
     bool recompute;
     vkt_precision precision;
     uint64_t seed, memory_limit_bytes;

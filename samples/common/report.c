@@ -73,7 +73,10 @@ bool write_results(const char *path, const vkt_ctx *ctx, json_t *object)
     return ok;
 }
 
-bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns)
+bool write_report(const char *path, const vkt_ctx *ctx, vkt_trainer *t, const char *precision, uint64_t start_ns,
+                  json_t *more)
 {
-    return write_results(path, ctx, report(t, precision, start_ns));
+    json_t *object = report(t, precision, start_ns);
+    if (object && more) json_object_update(object, more);
+    return write_results(path, ctx, object);
 }

@@ -76,6 +76,7 @@ bool session_open(session *s)
 int session_end(session *s, vkt_result r)
 {
     vkt_ctx_destroy(&s->ctx);
+    json_decref(s->more);
     return r != VKT_OK ? 1 : interrupted ? INTERRUPTED : 0;
 }
 
@@ -127,18 +128,15 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 
 /* ---- the run ---- */
 
-static vkt_result fit(const train_options *o, vkt_trainer *t, vkt_fit_params *p)
+vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_trainer *t)
 {
     vkt_progress *progress = NULL;
-    p->epochs = o->epochs;
-    p->patience = o->patience;
-    p->checkpoint = o->checkpoint;
-    p->checkpoint_every = o->checkpoint_every;
-    vkt_result r = o->quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
+    vkt_fit_params p = *params;
+    vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
     if (r != VKT_OK) return r;
-    if (progress) p->callbacks = vkt_progress_callbacks(progress);
-    p->callbacks.stop = was_interrupted;
-    r = vkt_trainer_fit(t, p);
+    if (progress) p.callbacks = vkt_progress_callbacks(progress);
+    p.callbacks.stop = was_interrupted;
+    r = vkt_trainer_fit(t, &p);
     vkt_progress_destroy(&progress);
     return r;
 }
@@ -151,9 +149,18 @@ static vkt_result write_files(const session *s, vkt_trainer *t)
     if (r == VKT_OK && o->history) r = vkt_trainer_write_history(t, o->history);
     if (r == VKT_OK && o->plot) r = vkt_trainer_plot(t, o->plot);
     if (r == VKT_OK && o->profile) r = vkt_trainer_profile(t, o->profile);
-    if (r == VKT_OK && o->json && !write_report(o->json, s->ctx, t, precision_name(o->precision), s->start_ns))
+    if (r == VKT_OK && o->json && !write_report(o->json, s->ctx, t, precision_name(o->precision), s->start_ns, s->more))
         r = VKT_E_IO;
     return r;
+}
+
+/* One that ends with the run takes its length: of batches, as a trainer counts. */
+static vkt_schedule schedule_of(const train_options *o, const vkt_dataset *train)
+{
+    vkt_schedule s = o->schedule;
+    const uint64_t batches = ((uint64_t)vkt_dataset_rows(train) + o->batch - 1) / o->batch;
+    if (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE) s.total = o->epochs * batches;
+    return s;
 }
 
 vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_trainer **t)
@@ -163,6 +170,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
+    if (o->has_schedule) p.schedule = schedule_of(o, p.train);
     p.seed = o->seed;
     p.stream = o->stream;
     p.recompute = o->recompute;
@@ -177,8 +185,12 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
+    f.epochs = s->o.epochs;
+    f.patience = s->o.patience;
+    f.checkpoint = s->o.checkpoint;
+    f.checkpoint_every = s->o.checkpoint_every;
     if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
-    const vkt_result r = fit(&s->o, t, &f);
+    const vkt_result r = session_follow(s, &f, t);
     if (r != VKT_OK || interrupted) return r;
     if (!s->o.quiet) print_outcome(s, t, &f);
     return write_files(s, t);

@@ -9,6 +9,7 @@
 #define SAMPLE_SESSION_H
 
 #include <argp.h>
+#include <jansson.h>
 
 #include "common/options.h"
 
@@ -17,6 +18,7 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
+    json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
 } session;
 
 /* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
@@ -27,14 +29,16 @@ uint64_t session_now_ns(void);               /* CLOCK_MONOTONIC, as start_ns */
 void session_print_memory(const session *s); /* one line: most that was held from the device */
 /* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
 void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
-/* A trainer of p with the options put in (batch, optimizer, lr, seed, stream, recompute, precision, profile; the rest
- * is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
+/* A trainer of p with the options put in (batch, optimizer, lr, schedule, seed, stream, recompute, precision, profile;
+ * the rest is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
  * VKT_OK too when Ctrl-C ended it. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
+/* Nothing but a fit, as `p` has it, with progress and under Ctrl-C. */
+vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
 /* Ctrl-C came: the sample prints no results. */
 bool session_interrupted(void);
 /* Destroys the context; the program's exit status for a result: 0, 1, or 130 after Ctrl-C. */

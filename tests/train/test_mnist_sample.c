@@ -155,6 +155,38 @@ static void activations_are_stored_as_asked_for(void **state)
     }
 }
 
+/* The rate of every epoch, in the last run's history. */
+static void expect_rates(const rig *r, const double *rates, int n)
+{
+    char *text = program_text(r, "history"), *line = strchr(text, '\n');
+    for (int i = 0; i < n; i++) {
+        double lr, numbers[4];
+        unsigned epoch;
+        assert_non_null(line);
+        assert_int_equal(
+            sscanf(line, "\n%u,%lf,%lf,%lf,%lf,%lf", &epoch, &numbers[0], &numbers[1], &numbers[2], &numbers[3], &lr),
+            6);
+        assert_true(fabs(lr - rates[i]) <= 1e-6 * rates[i]);
+        line = strchr(line + 1, '\n');
+    }
+    vkt_free(&r->h, text);
+}
+
+static void the_optimizer_and_its_schedule_are_options(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--lr", "0.1", "--clip-norm", "1", "--micro-batches", "2",
+           "--weight-decay", "0.01", "--optimizer", "momentum", "--schedule", "step=2", "--history", "history",
+           "--checkpoint", "c");
+    expect_rates(r, (const double[]){ 0.1, 0.1, 0.01 }, 3);
+    vkt_test_expect_errors(true); /* the checkpoint says what it was made with */
+    EXPECT(r, 1, "clip 0x1p+0", SMALL, "-q", "--epochs", "4", "--optimizer", "momentum", "--resume", "c");
+    vkt_test_expect_errors(false);
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.1", "--schedule", "cosine", "--history", "history");
+    expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* half of the run is over */
+}
+
 static void an_interrupted_run_leaves_a_checkpoint(void **state)
 {
     rig *r = rig_of(state);
@@ -180,6 +212,11 @@ static void wrong_options_end_with_2_and_say_why(void **state)
     EXPECT(r, 2, "--lr", "--lr", "0");
     EXPECT(r, 2, "--lr", "--lr", "nan");
     EXPECT(r, 2, "--optimizer", "--optimizer", "lion");
+    EXPECT(r, 2, "--weight-decay: want a number above 0, got '-1'", "--weight-decay", "-1");
+    EXPECT(r, 2, "--clip-norm", "--clip-norm", "0");
+    EXPECT(r, 2, "--micro-batches", "--micro-batches", "0");
+    EXPECT(r, 2, "cosine, one-cycle, plateau or step=N, got 'sine'", "--schedule", "sine");
+    EXPECT(r, 2, "--schedule step=N: want an integer from 1", "--schedule", "step=0");
     EXPECT(r, 2, "f32, f16 or bf16", "--precision", "half");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "12Q");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "99999999999T");
@@ -209,11 +246,12 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     run_forget(r, &done);
     done = program_finish(r, start(r, (const char *const[]){ "--help", NULL }));
     assert_int_equal(done.status, 0);
-    static const char *const options[] = { "data",  "device",       "list-devices", "epochs",   "batch",
-                                           "lr",    "optimizer",    "seed",         "patience", "checkpoint",
-                                           "save",  "memory-limit", "stream",       "json",     "checkpoint-every",
-                                           "quiet", "profile",      "history",      "plot",     "resume",
-                                           "help",  "precision" };
+    static const char *const options[] = { "data",    "device",       "list-devices", "epochs",    "batch",
+                                           "lr",      "optimizer",    "seed",         "patience",  "checkpoint",
+                                           "save",    "memory-limit", "stream",       "json",      "checkpoint-every",
+                                           "quiet",   "profile",      "history",      "plot",      "resume",
+                                           "help",    "precision",    "weight-decay", "clip-norm", "micro-batches",
+                                           "schedule" };
     for (size_t i = 0; i < VKT_COUNT(options); i++) {
         char option[32];
         snprintf(option, sizeof option, "--%s", options[i]);
@@ -298,6 +336,7 @@ int main(void)
         rig_test(a_run_writes_what_it_was_asked_for),
         rig_test(a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes),
         rig_test(activations_are_stored_as_asked_for),
+        rig_test(the_optimizer_and_its_schedule_are_options),
         rig_test(an_interrupted_run_leaves_a_checkpoint),
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),

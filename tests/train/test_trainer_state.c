@@ -368,6 +368,33 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
+static void a_part_of_the_weights_is_loaded_by_name(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "w");
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
+    p.seed++;
+    p.model.forward = forward_other; /* only its fc.bias has our shape */
+    vkt_trainer *other = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_save(other, path), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_load_matching(t, path, "*.weight"), VKT_E_SHAPE);
+    assert_int_equal(vkt_trainer_load_matching(t, path, "fd.*"), VKT_E_NOT_FOUND);
+    vkt_test_error_says("'fd.*'");
+    vkt_test_expect_errors(false);
+    rig_same(t, untouched, VKT_PART_VALUE);
+    assert_int_equal(vkt_trainer_load_matching(t, path, "fc.b*"), VKT_OK);
+    uint64_t n, m;
+    float *now = rig_weights(t, VKT_PART_VALUE, &n), *before = rig_weights(untouched, VKT_PART_VALUE, &n);
+    float *theirs = rig_weights(other, VKT_PART_VALUE, &m);
+    assert_memory_equal(now, before, (n - RIG_CLASSES) * sizeof *now);
+    assert_memory_equal(now + n - RIG_CLASSES, theirs + m - RIG_CLASSES, RIG_CLASSES * sizeof *now);
+    test_free(now);
+    test_free(before);
+    test_free(theirs);
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 3 && strcmp(argv[1], "worker") == 0) return worker(argv[2], argc > 3);
@@ -381,6 +408,7 @@ int main(int argc, char **argv)
         rig_test(saved_weights_come_back),
         rig_test(attached_texts_are_in_every_file),
         rig_test(weights_of_another_network_are_refused),
+        rig_test(a_part_of_the_weights_is_loaded_by_name),
     };
     return cmocka_run_group_tests_name("trainer state", tests, NULL, NULL);
 }

@@ -1,0 +1,322 @@
+/* resnet.c - vkt-resnet: a residual network learns to tell photographs apart on a Vulkan device, from scratch or, with
+ * weights that others have trained, first the last layer alone and then all of it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "common/image_data.h"
+#include "common/report.h"
+#include "common/session.h"
+#include "vktrain/models.h"
+
+enum { OPT_NETWORK = 512, OPT_SIZE, OPT_SCRATCH, OPT_NEW_HEAD, OPT_FROZEN_EPOCHS, OPT_EVALUATE, OPT_NO_AUGMENT };
+enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10 };
+
+static const char doc[] =
+    "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
+    "of "
+    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It says how many pictures they "
+    "recognise, trains the last layer while the rest is frozen, then everything, the rest at a tenth of the rate. "
+    "Without weights, or with --from-scratch, it begins at random.";
+
+static const struct {
+    const char *name;
+    vkt_resnet_params params;
+} networks[] = {
+    { "resnet20", { .depth = 20, .cifar = true } },
+    { "resnet32", { .depth = 32, .cifar = true } },
+    { "resnet44", { .depth = 44, .cifar = true } },
+    { "resnet56", { .depth = 56, .cifar = true } },
+    { "resnet18", { .depth = 18 } },
+    { "resnet34", { .depth = 34 } },
+    { "resnet50", { .depth = 50 } },
+    { "resnet101", { .depth = 101 } },
+    { "resnet152", { .depth = 152 } },
+};
+enum { NETWORKS = sizeof networks / sizeof *networks };
+
+/* Of the learning rate, where weights are trained on: what they know is not to be lost. */
+static const float SLOWER = 0.1f;
+
+/* What torchvision's and the CIFAR weights want their pictures to be. */
+static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0.224, 0.225 };
+
+/* ---- options ---- */
+
+typedef struct resnet_options {
+    uint32_t network; /* in the table above */
+    uint32_t size;    /* 0: the network's */
+    uint32_t frozen_epochs;
+    bool scratch, new_head, evaluate, no_augment;
+} resnet_options;
+
+static const struct argp_option option_table[] = {
+    { 0, 0, 0, 0, "Network", 5 },
+    { "network", OPT_NETWORK, "NAME", 0,
+      "resnet20 (default), 32, 44, 56 of the CIFAR form; resnet18, 34, 50, 101, 152 of torchvision's", 5 },
+    { "size", OPT_SIZE, "N", 0, "pictures become N x N (32 for the CIFAR form, else 224)", 5 },
+    { "from-scratch", OPT_SCRATCH, 0, 0, "begin at random, also if pretrained weights are here", 5 },
+    { "new-head", OPT_NEW_HEAD, 0, 0, "of the weights take all but the last layer: for other classes than theirs", 5 },
+    { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
+      "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
+    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many pictures they recognise, and end", 5 },
+    { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the pictures as they are: not cut out or mirrored at random", 5 },
+    { 0 }
+};
+
+static uint32_t network(struct argp_state *state, const char *text)
+{
+    for (uint32_t i = 0; i < NETWORKS; i++)
+        if (strcmp(text, networks[i].name) == 0) return i;
+    argp_error(state, "--network: want resnet and 20, 32, 44, 56, 18, 34, 50, 101 or 152, got '%s'", text);
+    return 0;
+}
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    resnet_options *o = state->input;
+    switch (key) {
+    case OPT_NETWORK: o->network = network(state, text); break;
+    case OPT_SIZE: o->size = (uint32_t)option_integer(state, "size", text, SMALLEST, LARGEST); break;
+    case OPT_SCRATCH: o->scratch = true; break;
+    case OPT_NEW_HEAD: o->new_head = true; break;
+    case OPT_FROZEN_EPOCHS:
+        o->frozen_epochs = (uint32_t)option_integer(state, "frozen-epochs", text, 0, UINT32_MAX);
+        break;
+    case OPT_EVALUATE: o->evaluate = true; break;
+    case OPT_NO_AUGMENT: o->no_augment = true; break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- the network ---- */
+
+typedef struct model {
+    vkt_resnet_params net;
+    bool frozen; /* all but the last layer */
+    bool slow;   /* all but the last layer goes by group 0 of the optimizer */
+} model;
+
+static const char *const backbone[] = { "conv1.*", "bn1.*", "layer*" };
+enum { BACKBONE = sizeof backbone / sizeof *backbone };
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const model *m = user;
+    const vkt_tensor y = vkt_resnet(b, x, &m->net);
+    vkt_graph *g = vkt_builder_graph(b);
+    vkt_result r = VKT_OK;
+    for (int i = 0; i < BACKBONE && y.id && r == VKT_OK; i++) {
+        if (m->frozen) r = vkt_freeze(g, backbone[i]);
+        if (m->slow) r = vkt_set_group(g, backbone[i], 0);
+    }
+    return r == VKT_OK ? y : (vkt_tensor){ 0 };
+}
+
+/* ---- pretrained weights: the last layer alone ---- */
+
+typedef struct start {
+    session *s;
+    const resnet_options *o;
+    const image_data *data;
+    const char *weights; /* the file */
+    float **values;      /* what the frozen training leaves, by number in the store */
+    uint32_t n;
+} start;
+
+static vkt_result load(vkt_trainer *t, const start *from)
+{
+    vkt_result r = VKT_OK;
+    if (!from->o->new_head) return vkt_trainer_load(t, from->weights);
+    for (int i = 0; i < BACKBONE && r == VKT_OK; i++) r = vkt_trainer_load_matching(t, from->weights, backbone[i]);
+    return r;
+}
+
+/* How many of all pictures are recognised. */
+static vkt_result evaluate(vkt_trainer *t, const start *from)
+{
+    const vkt_dataset *const parts[] = { from->data->train, from->data->check, from->data->test };
+    double loss = 0, right = 0, rows = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        double l, a;
+        if (!parts[i]) continue;
+        const vkt_result r = vkt_trainer_evaluate(t, parts[i], &l, &a);
+        if (r != VKT_OK) return r;
+        const double n = vkt_dataset_rows(parts[i]);
+        loss += l * n;
+        right += round(a * n);
+        rows += n;
+    }
+    from->s->more = json_pack("{s:f, s:I, s:I}", "pretrained_loss", loss / rows, "pretrained_right", (json_int_t)right,
+                              "pretrained_rows", (json_int_t)rows);
+    if (!from->s->o.quiet)
+        printf("before  %.0f of %.0f pictures are recognised (%.2f %%), loss %.4f\n", right, rows, 100 * right / rows,
+               loss / rows);
+    return VKT_OK;
+}
+
+static vkt_result take(vkt_trainer *t, start *from)
+{
+    vkt_store *store = vkt_trainer_store(t);
+    from->n = vkt_store_count(store);
+    from->values = calloc(from->n, sizeof *from->values);
+    vkt_result r = from->values ? VKT_OK : VKT_E_NOMEM;
+    for (uint32_t i = 0; i < from->n && r == VKT_OK; i++) {
+        const vkt_shape s = vkt_store_shape(store, i);
+        size_t elements = 1;
+        for (uint32_t d = 0; d < s.rank; d++) elements *= s.dim[d];
+        from->values[i] = malloc(elements * sizeof(float));
+        r = from->values[i] ? vkt_store_read(store, i, VKT_PART_VALUE, from->values[i]) : VKT_E_NOMEM;
+    }
+    return r;
+}
+
+static vkt_result give(const start *from, vkt_trainer *t)
+{
+    vkt_result r = VKT_OK;
+    for (uint32_t i = 0; i < from->n && r == VKT_OK; i++)
+        r = vkt_store_write(vkt_trainer_store(t), i, VKT_PART_VALUE, from->values[i]);
+    return r;
+}
+
+static void start_free(start *from)
+{
+    for (uint32_t i = 0; i < from->n; i++) free(from->values[i]);
+    free(from->values);
+}
+
+/* Loads, evaluates, trains what is not frozen, and takes the values. */
+static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params)
+{
+    session *s = from->s;
+    model frozen = *(const model *)params->model.user;
+    frozen.frozen = frozen.net.use_running = true;
+    frozen.slow = false;
+    vkt_trainer_params p = *params;
+    p.model.user = &frozen;
+    p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
+    session bare = *s; /* what is loaded is said by `from` */
+    bare.o.load = bare.o.resume = NULL;
+    vkt_trainer *t = NULL;
+    vkt_result r = session_trainer(&bare, &p, &t);
+    if (r == VKT_OK) r = load(t, from);
+    if (r == VKT_OK && !from->o->new_head) r = evaluate(t, from);
+    if (r == VKT_OK && from->o->frozen_epochs && !from->o->evaluate) {
+        if (!s->o.quiet) puts("\nthe last layer alone");
+        r = session_follow(s, &(vkt_fit_params){ .epochs = from->o->frozen_epochs }, t);
+    }
+    if (r == VKT_OK) r = take(t, from);
+    vkt_trainer_destroy(&t);
+    return r;
+}
+
+/* ---- the run ---- */
+
+static bool exists(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+/* Where weights for resnet20 are: as data are looked for. */
+static const char *look_around(char room[PATH_ROOM])
+{
+    const char *data = getenv("VKT_DATA");
+    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", places[i]) < PATH_ROOM &&
+            exists(room))
+            return room;
+    return NULL;
+}
+
+/* The file to begin with; NULL: at random. What is found for ten classes is also a backbone for others. */
+static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[PATH_ROOM])
+{
+    if (o->scratch) return NULL;
+    if (s->o.load) return s->o.load;
+    if (strcmp(networks[o->network].name, "resnet20") != 0) return NULL;
+    o->new_head |= classes != CIFAR_CLASSES;
+    return look_around(room);
+}
+
+/* A group's 0 is none, the optimizer's 0 its default. */
+static float decay_of(const vkt_optimizer *o)
+{
+    const vkt_preset preset = o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
+    return o->weight_decay > 0 ? o->weight_decay : vkt_optimizer_preset(o->kind, preset).weight_decay;
+}
+
+static vkt_result run(session *s, resnet_options *o, const image_data *data)
+{
+    char room[PATH_ROOM];
+    model all = { .net = networks[o->network].params };
+    all.net.classes = vkt_dataset_classes(data->train);
+    start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
+    const uint64_t steps = (vkt_dataset_rows(data->train) + s->o.batch - 1) / s->o.batch;
+    const vkt_trainer_params p = {
+        .model = { .name = networks[o->network].name, .forward = forward, .user = &all },
+        .train = data->train,
+        .validation = data->check,
+        .schedule = { .kind = VKT_SCHEDULE_COSINE, .total = steps * s->o.epochs },
+    };
+    if (from.weights) {
+        all.slow = true;
+        s->o.optimizer.groups[0] = (vkt_param_group){ .lr_factor = SLOWER, .weight_decay = decay_of(&s->o.optimizer) };
+    }
+    if (!s->o.quiet) printf("weights %s\n", s->o.resume ? s->o.resume : from.weights ? from.weights : "random");
+    if (o->evaluate && (!from.weights || o->new_head)) {
+        fputs("--evaluate: want weights of the same classes to evaluate (--load FILE)\n", stderr);
+        return VKT_E_NOT_FOUND;
+    }
+    const bool begin = from.weights && (!s->o.resume || o->evaluate);
+    vkt_result r = begin ? begin_pretrained(&from, &p) : VKT_OK;
+    if (r == VKT_OK && o->evaluate && s->o.json && !write_results(s->o.json, s->ctx, json_incref(s->more)))
+        r = VKT_E_IO;
+    vkt_trainer *t = NULL;
+    if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
+        s->o.load = NULL; /* it is loaded */
+        r = session_trainer(s, &p, &t);
+        if (r == VKT_OK && begin) r = give(&from, t);
+        if (r == VKT_OK) r = session_fit(s, NULL, t);
+    }
+    vkt_trainer_destroy(&t);
+    start_free(&from);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    resnet_options o = { .frozen_epochs = 1 };
+    const struct argp more = { .options = option_table, .parser = on_option };
+    const train_cli cli = { .doc = doc, .data = image_data_help, .more = &more, .input = &o };
+    session s = { .o = { .epochs = 3,
+                         .batch = 64,
+                         .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 1e-4f },
+                         .lr = 0.01f,
+                         .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    const bool cifar = networks[o.network].params.cifar;
+    const uint32_t size = o.size ? o.size : cifar ? 32 : 224;
+    const image_data_params p = { .folder = s.o.data,
+                                  .name = "cifar10-jpeg",
+                                  .images = { .height = size,
+                                              .width = size,
+                                              .resize = cifar ? size : size * 8 / 7, /* 256 for 224, as torchvision */
+                                              .random_crop = !o.no_augment,
+                                              .crop_padding = cifar && !o.no_augment ? 4 : 0,
+                                              .random_flip = !o.no_augment },
+                                  .mean = mean,
+                                  .deviation = deviation };
+    image_data data = { 0 };
+    vkt_result r = image_data_open(&s.host, &p, s.o.quiet ? NULL : stdout, &data);
+    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.check);
+    if (r == VKT_OK) r = run(&s, &o, &data);
+    image_data_close(&data);
+    return session_end(&s, r);
+}
