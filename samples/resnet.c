@@ -11,7 +11,16 @@
 #include "common/session.h"
 #include "vktrain/models.h"
 
-enum { OPT_NETWORK = 512, OPT_SIZE, OPT_SCRATCH, OPT_NEW_HEAD, OPT_FROZEN_EPOCHS, OPT_EVALUATE, OPT_NO_AUGMENT };
+enum {
+    OPT_NETWORK = 512,
+    OPT_SIZE,
+    OPT_SCRATCH,
+    OPT_NEW_HEAD,
+    OPT_FROZEN_EPOCHS,
+    OPT_EVALUATE,
+    OPT_NO_AUGMENT,
+    OPT_LIMIT
+};
 enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10 };
 
 static const char doc[] =
@@ -48,7 +57,7 @@ static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0
 typedef struct resnet_options {
     uint32_t network; /* in the table above */
     uint32_t size;    /* 0: the network's */
-    uint32_t frozen_epochs;
+    uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;
 
@@ -62,6 +71,7 @@ static const struct argp_option option_table[] = {
     { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
       "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
     { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many pictures they recognise, and end", 5 },
+    { "limit", OPT_LIMIT, "N", 0, "take N pictures at most to learn from, and to check (0: all)", 5 },
     { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the pictures as they are: not cut out or mirrored at random", 5 },
     { 0 }
 };
@@ -86,6 +96,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->frozen_epochs = (uint32_t)option_integer(state, "frozen-epochs", text, 0, UINT32_MAX);
         break;
     case OPT_EVALUATE: o->evaluate = true; break;
+    case OPT_LIMIT: o->limit = (uint32_t)option_integer(state, "limit", text, 0, UINT32_MAX); break;
     case OPT_NO_AUGMENT: o->no_augment = true; break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -289,6 +300,19 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
     return r;
 }
 
+/* Its first rows. */
+static vkt_result limit(vkt_dataset **d, uint32_t rows)
+{
+    vkt_dataset *all = *d;
+    if (!all || rows == 0 || rows >= vkt_dataset_rows(all)) return VKT_OK;
+    const vkt_result r = vkt_dataset_slice(all, 0, rows, d);
+    if (r == VKT_OK)
+        vkt_dataset_destroy(&all);
+    else
+        *d = all;
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     resnet_options o = { .frozen_epochs = 1 };
@@ -315,6 +339,8 @@ int main(int argc, char **argv)
                                   .deviation = deviation };
     image_data data = { 0 };
     vkt_result r = image_data_open(&s.host, &p, s.o.quiet ? NULL : stdout, &data);
+    if (r == VKT_OK) r = limit(&data.train, o.limit);
+    if (r == VKT_OK) r = limit(&data.check, o.limit);
     if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.check);
     if (r == VKT_OK) r = run(&s, &o, &data);
     image_data_close(&data);

@@ -149,7 +149,7 @@ bool vkt_case_of_node(const vkt_node *n, vkt_case *c)
     vkt_case best = { .n_in = 0 };
     size_t most = 0;
     *c = (vkt_case){ .n_in = VKT_MIN(n->n_in, n->op->max_in) };
-    vkt_case_attr(c, n->attr, n->op->attr_bytes);
+    if (n->op->attr_bytes) vkt_case_attr(c, n->attr, n->op->attr_bytes);
     for (uint32_t i = 0; i < c->n_in; i++) {
         const vkt_value *v = vkt_node_in(n, i);
         c->in[i] = (vkt_case_input){ .dtype = v->dtype, .layout = v->layout, .shape = v->shape };

@@ -108,7 +108,9 @@ static void the_bottleneck_form_learns_too(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
-    run done = FINISHED(r, "--data", ".", "--batch", "8", "--size", "32", "--network", "resnet50", "--epochs", "1");
+    run done = FINISHED(r, "--data", ".", "--batch", "8", "--size", "32", "--network", "resnet50", "--limit", "9",
+                        "--epochs", "1");
+    assert_non_null(strstr(done.out, "9 to learn from, 4 to check"));
     assert_non_null(strstr(done.out, "layer4.2.conv3 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 1/1"));
     run_forget(r, &done);
@@ -125,8 +127,9 @@ static void what_is_wrong_is_said(void **state)
     EXPECT(r, 1, "none", SMALL, "-q", "--load", "none");
     EXPECT(r, 1, "cap", SMALL, "-q", "--from-scratch", "--memory-limit", "1M");
     run done = FINISHED(r, "--help");
-    static const char *const options[] = { "--network",       "--size",     "--from-scratch", "--new-head",
-                                           "--frozen-epochs", "--evaluate", "--no-augment",   "--load" };
+    static const char *const options[] = { "--network",    "--size",          "--from-scratch",
+                                           "--new-head",   "--frozen-epochs", "--evaluate",
+                                           "--no-augment", "--load",          "--limit" };
     for (size_t i = 0; i < VKT_COUNT(options); i++)
         if (!strstr(done.out, options[i])) fail_msg("--help does not name %s", options[i]);
     run_forget(r, &done);
