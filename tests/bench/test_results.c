@@ -111,7 +111,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     size_t matched;
     bench_results all = made_up();
     assert_int_equal(bench_write_json(&h, path, &all, &none, &device, "2026-01-01T00:00:00Z"), VKT_OK);
-    if (!schema_fits(path, why)) fail_msg("%s", why);
+    if (!schema_fits("bench", path, why)) fail_msg("%s", why);
 
     all.list[0].gpu = around(0.5e6, 0.01);                        /* relu: twice as fast */
     all.list[1].gpu = around(1.3e7, 0.01);                        /* matmul: slower */
@@ -124,7 +124,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     assert_true(all.list[2].change.ratio == 0);
     assert_true(all.list[3].change.real == 0 && fabs(all.list[3].change.ratio - 1) < 1e-9);
     assert_int_equal(bench_write_json(&h, path, &all, &none, &device, "2026-01-01T00:00:00Z"), VKT_OK);
-    if (!schema_fits(path, why)) fail_msg("%s", why);
+    if (!schema_fits("bench", path, why)) fail_msg("%s", why);
     bench_results_free(&all);
     vkt_temp_dir_remove(&dir);
 }
@@ -153,7 +153,7 @@ static void the_schema_refuses_what_does_not_fit(void **state)
             json_object_del(first, cases[i].key);
         assert_int_equal(json_dump_file(root, path, 0), 0);
         json_decref(root);
-        if (schema_fits(path, why)) fail_msg("\"%s\": %s is accepted", cases[i].key, cases[i].value);
+        if (schema_fits("bench", path, why)) fail_msg("\"%s\": %s is accepted", cases[i].key, cases[i].value);
     }
     bench_results_free(&all);
     vkt_temp_dir_remove(&dir);
