@@ -228,12 +228,17 @@ static void give_up_epoch(vkt_loader *l)
     l->status = VKT_OK;
 }
 
-vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass)
+void vkt_loader_stop(vkt_loader *l)
 {
-    const uint32_t rows = vkt_dataset_rows(l->dataset);
     pthread_mutex_lock(&l->lock);
     give_up_epoch(l);
     pthread_mutex_unlock(&l->lock);
+}
+
+vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass)
+{
+    const uint32_t rows = vkt_dataset_rows(l->dataset);
+    vkt_loader_stop(l);
     if (n_rows == 0 || (!order && n_rows > rows))
         return vkt_fail(&l->host, VKT_E_ARG, "loader: want an epoch of 1 to %u rows, got %u", rows, n_rows);
     for (uint32_t i = 0; order && i < n_rows; i++)

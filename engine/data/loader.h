@@ -51,6 +51,9 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
  */
 vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t n_rows, vkt_pass pass);
 
+/* Gives up what is left of an epoch, once its rows in flight are done: no worker fetches until the next one starts. */
+void vkt_loader_stop(vkt_loader *l);
+
 /* Waits until the next batch, in order, is in its slot; the slot is the caller's until its release. *rows is `batch`,
  * or less for the last one, whose other rows are zero; 0 (and *slot = UINT32_MAX) after the last one. The first row, in
  * order, whose fetch fails makes its batch return that status, and every later call too until the next epoch starts.

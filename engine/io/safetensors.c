@@ -251,6 +251,13 @@ const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key)
     return json_string_value(json_object_get(st->meta, key));
 }
 
+const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key)
+{
+    json_t *meta = (json_t *)st->meta;
+    void *at = key ? json_object_iter_next(meta, json_object_iter_at(meta, key)) : json_object_iter(meta);
+    return at ? json_object_iter_key(at) : NULL;
+}
+
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st)
 {
     return &st->file;

@@ -66,6 +66,8 @@ const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
 /* Text of a metadata key, NULL when absent. Valid until close. */
 const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
+/* The metadata key behind `key` in the file, the first one for NULL; NULL behind the last. Likewise. */
+const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key);
 /* The file under it, for formats built on this one. */
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
 
@@ -90,6 +92,8 @@ typedef struct vkt_meta {
     const char *key, *value; /* UTF-8; keys are unique */
 } vkt_meta;
 
+/* Whether a file can have this: VKT_E_ARG for what is not UTF-8. */
+vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
 /* Writes a file atomically (base/file.h): the same arguments give the same bytes. Tensors and metadata keep their
  * order, and data begin at a multiple of 8; give the widest dtypes first and every tensor is aligned for its elements.
  * VKT_E_ARG for a bad name, key, dtype, rank or size; VKT_E_IO and VKT_E_NOMEM leave an old file as it was. */

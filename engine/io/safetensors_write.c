@@ -37,6 +37,15 @@ static vkt_result refused(const vkt_host *h, const char *what, const char *name)
     return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);
 }
 
+vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m)
+{
+    json_t *key = json_string(m->key), *value = json_string(m->value);
+    const bool taken = key && value;
+    json_decref(key);
+    json_decref(value);
+    return taken ? VKT_OK : refused(h, "metadata", m->key);
+}
+
 static vkt_result add_meta(const vkt_host *h, json_t *root, const vkt_meta *meta, size_t n)
 {
     json_t *object = json_object();

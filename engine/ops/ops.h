@@ -49,6 +49,10 @@ static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
     while (!lim->cpu && 2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
+/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where one of fewer would have
+ * more turns, of the walks and of a loop around them, than Mesa before 23 counts. An error where as many lanes as there
+ * may be do not help. */
+uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
 /* The most that one binding holds, as a multiple of VKT_ALIGN_BYTES: what larger tensors are cut into. */
 static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {

@@ -4,7 +4,21 @@
 #include "ops/broadcast.h"
 
 #include "abi/abi.h"
+#include "abi/lanes.abi.h"
 #include "abi/reduce.abi.h"
+
+uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
+{
+    enum { MOST_TURNS = 60000 }; /* 65,535 are counted */
+    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
+    uint32_t lanes = vkt_lanes_for(e->lim, loads);
+    while (2 * lanes <= most && walks * (loads / lanes + 2) > MOST_TURNS) lanes *= 2;
+    if (walks * (loads / lanes + 2) > MOST_TURNS)
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
+                                e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
+    return lanes;
+}
 
 /* Neighbouring dimensions of one kind, `size` elements `stride` apart. */
 typedef struct dim {

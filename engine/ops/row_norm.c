@@ -60,9 +60,11 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     const bool gradient = bind[ROW_NORM_DY].t.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
-    const uint32_t spec[] = { vkt_lanes_for(e->lim, (a->inner > 1 ? a->inner : a->channels) / (is_wide(a) ? 4 : 1)),
+    const bool split = a->inner > 1; /* walks are along one channel each */
+    const uint32_t spec[] = { vkt_lanes_for_walks(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
+                                                  split ? 3ull * a->channels : 3),
                               [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
-                              [ROW_NORM_SPEC_SPLIT] = a->inner > 1 };
+                              [ROW_NORM_SPEC_SPLIT] = split };
     const vkt_tensor x = n->in[0], dy = bind[ROW_NORM_DY].t, y = n->out[0];
     vkt_row_norm_push pc = push_of(a);
     for (uint64_t s = 0; most && s < samples; s += most) {
@@ -236,8 +238,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Samples of a slice: enough work for a group, and sums short enough that rounding stays small. */
-#define SLICE_SAMPLES 64u
+/* Samples of a slice, of which a lane takes `turns` turns each: enough work for a group, and sums short enough that
+ * rounding stays small. Longer walks make them fewer and many samples more, for Mesa 22.3 counts 65,535 turns, here and
+ * where four sums over all slices are one lane's. */
+static uint32_t slice_samples(uint64_t samples, uint64_t turns)
+{
+    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(32768 / turns, 1));
+    return (uint32_t)VKT_MAX(short_walks, samples / 8192 + 1);
+}
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -246,21 +254,23 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernels[2][2] = { { VKT_K_ROW_NORM_DW, VKT_K_ROW_NORM_DW4 },
                                      { VKT_K_ROW_NORM_DW_ALONG, VKT_K_ROW_NORM_DW_ALONG4 } };
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
-    const uint32_t lanes = along ? vkt_lanes_for(e->lim, a->inner / width) : e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t lanes = along         ? vkt_lanes_for_walks(e, a->inner / width, 1)
+                           : e->lim->cpu ? e->lim->subgroup_size
+                                         : 64;
     const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);
-    pc.slice_samples = SLICE_SAMPLES;
+    pc.slice_samples = slice_samples(samples, along ? vkt_groups(a->inner, lanes, width) : 1);
     uint64_t slices = 0;
     for (uint64_t s = 0; s < samples; s += most)
-        slices += (VKT_MIN(most, samples - s) + SLICE_SAMPLES - 1) / SLICE_SAMPLES;
+        slices += vkt_div_up((uint32_t)VKT_MIN(most, samples - s), pc.slice_samples);
     const vkt_tensor part = vkt_scratch(e, "slices", slices * 2 * all * 4);
     for (uint64_t s = 0; s < samples; s += most) {
         const uint64_t count = VKT_MIN(most, samples - s);
         pc.first = (uint32_t)(s * a->groups);
         pc.rows = (uint32_t)(count * a->groups);
-        pc.slices = vkt_div_up((uint32_t)count, SLICE_SAMPLES);
+        pc.slices = vkt_div_up((uint32_t)count, pc.slice_samples);
         const vkt_bind bind[] = { [ROW_NORM_X] = vkt_window(e, n->in[0], s * sample, count * sample, &pc.x0),
                                   [ROW_NORM_DY] = vkt_window(e, n->in[1], s * sample, count * sample, &pc.dy0),
                                   [ROW_NORM_MEAN] = VKT_WHOLE(n->in[a->rms ? 2 : 3]),

@@ -43,7 +43,7 @@ typedef struct walk {
     uint32_t width, lanes;
 } walk;
 
-static walk walk_of(const vkt_emit *e, const vkt_value *x, uint32_t axis)
+static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
 {
     const vkt_phys p = vkt_phys_of(x);
     uint32_t at = 0;
@@ -52,7 +52,8 @@ static walk walk_of(const vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     w.along = w.inner == 1 && w.classes > 64;
     if ((w.along ? w.classes : w.inner) % 4 == 0) w.width = 4;
-    w.lanes = w.along ? vkt_lanes_for(e->lim, w.classes / w.width) : e->lim->cpu ? e->lim->subgroup_size : 64;
+    /* Three walks, of four loads a turn. */
+    w.lanes = w.along ? vkt_lanes_for_walks(e, w.classes / w.width, 1) : e->lim->cpu ? e->lim->subgroup_size : 64;
     return w;
 }
 

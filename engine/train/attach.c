@@ -44,6 +44,7 @@ vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text
     const vkt_host *h = &t->host;
     vkt_attachments *a = &t->attached;
     if (!name || !*name || !text) return vkt_fail(h, VKT_E_ARG, "attach: want a name and a text, got none");
+    VKT_TRY(vkt_meta_check(h, &(vkt_meta){ name, text }));
     VKT_TRY(vkt_grow(h, &a->items, a->n, &a->cap, sizeof *a->items));
     const vkt_meta m = { key_of(h, name), vkt_strdup(h, text) };
     if (!m.key || !m.value) {
@@ -60,6 +61,21 @@ vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text
         a->n++;
     }
     a->items[i] = m;
+    return VKT_OK;
+}
+
+static bool has(const vkt_attachments *a, const char *key)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->items[i].key, key) == 0) return true;
+    return false;
+}
+
+vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st)
+{
+    for (const char *key = vkt_safetensors_next_meta(st, NULL); key; key = vkt_safetensors_next_meta(st, key))
+        if (strncmp(key, PREFIX, sizeof PREFIX - 1) == 0 && key[sizeof PREFIX - 1] && !has(&t->attached, key))
+            VKT_TRY(vkt_trainer_attach(t, key + sizeof PREFIX - 1, vkt_safetensors_meta(st, key)));
     return VKT_OK;
 }
 

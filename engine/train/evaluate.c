@@ -67,10 +67,9 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
     return VKT_OK;
 }
 
-vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
-                             double *accuracy)
+/* All batches, into *s. */
+static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, vkt_sums *s)
 {
-    vkt_sums s = { 0 };
     uint64_t run = 0, arrived = 0, submitted = 0;
     vkt_order_identity(e->feed.host_order, e->feed.n);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
@@ -85,17 +84,27 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
         }
         if (arrived == submitted) break;
         if (b.rows && submitted - arrived < 3) continue; /* results are read two batches late */
-        VKT_TRY(collect(e, run - (submitted - arrived - 1), &s));
+        VKT_TRY(collect(e, run - (submitted - arrived - 1), s));
         arrived++;
         if (!c || !c->on_batch) continue;
         progress->batch = (uint32_t)arrived;
         progress->batches = vkt_div_up(e->feed.n, e->feed.batch);
         progress->validating = true;
-        progress->loss = vkt_sums_loss(&s);
-        progress->accuracy = vkt_sums_accuracy(&s, &e->head);
+        progress->loss = vkt_sums_loss(s);
+        progress->accuracy = vkt_sums_accuracy(s, &e->head);
         progress->seconds = (double)(vkt_now_ns() - start) * 1e-9;
         c->on_batch(c->user, progress);
     }
+    return VKT_OK;
+}
+
+vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
+                             double *accuracy)
+{
+    vkt_sums s = { 0 };
+    const vkt_result r = run_batches(e, c, progress, &s);
+    vkt_feed_stop(&e->feed);
+    if (r != VKT_OK) return r;
     if (loss) *loss = vkt_sums_loss(&s);
     if (accuracy) *accuracy = vkt_sums_accuracy(&s, &e->head);
     return VKT_OK;
@@ -161,6 +170,7 @@ vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t
     else if (!(room = vkt_alloc_array(&t->host, e->feed.batch, (K + 1) * sizeof(float))))
         r = vkt_fail_nomem(&t->host, "outputs", (size_t)e->feed.batch * (K + 1) * sizeof(float));
     if (r == VKT_OK) r = predict(e, first, count, classes, outputs, K, room);
+    vkt_feed_stop(&e->feed);
     vkt_free(&t->host, room);
     vkt_evaluator_destroy(t, &own);
     return r;

@@ -262,6 +262,11 @@ vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out)
     return VKT_OK;
 }
 
+void vkt_feed_stop(vkt_feed *f)
+{
+    if (f->loader) vkt_loader_stop(f->loader);
+}
+
 uint64_t vkt_feed_waited_ns(const vkt_feed *f)
 {
     return f->loader ? vkt_loader_waited_ns(f->loader) : 0;

@@ -57,6 +57,9 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass);
 vkt_result vkt_feed_next(vkt_feed *f, vkt_program *p, vkt_batch *out);
 /* Tells which run uses the batch that vkt_feed_next gave. */
 void vkt_feed_used(vkt_feed *f, uint64_t run_index);
+/* No more of this epoch: its workers rest, so that the feed of another data set with the same source may start (data
+ * sources serve one loader at a time). */
+void vkt_feed_stop(vkt_feed *f);
 /* How long vkt_feed_next has waited for rows to be made; 0 where the data lie on the device. */
 uint64_t vkt_feed_waited_ns(const vkt_feed *f);
 

@@ -132,7 +132,7 @@ static double rate_of(const vkt_trainer *t, uint64_t batch)
     return vkt_schedule_lr(s, (double)t->params.lr, by_epoch ? epoch : epoch * batches + batch) * t->at.plateau.scale;
 }
 
-static vkt_result train_epoch(fit *f)
+static vkt_result run_steps(fit *f)
 {
     vkt_trainer *t = f->t;
     if (t->params.no_shuffle)
@@ -158,6 +158,13 @@ static vkt_result train_epoch(fit *f)
         f->interrupted = c->stop && c->stop(c->user);
         if (f->interrupted) return drain(f);
     }
+}
+
+static vkt_result train_epoch(fit *f)
+{
+    const vkt_result r = run_steps(f);
+    vkt_feed_stop(&f->t->feed);
+    return r;
 }
 
 /* The value that `m` names, and whether more of it is better. */

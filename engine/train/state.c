@@ -381,6 +381,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
         uint64_t seed = 0;
         float *best = t->weights; /* nobody else's now */
         r = read_state(t, st, path, &s, best, &at, &seed);
+        if (r == VKT_OK) r = vkt_attachments_resume(t, st);
         if (r == VKT_OK) r = apply_state(t, &s, best, &at, seed);
         state_free(&s);
     }

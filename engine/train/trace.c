@@ -74,6 +74,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
         for (int warm = 0; warm < 2 && r == VKT_OK; warm++) /* the first run compiles shaders on some drivers */
             r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
                                     times, room, count);
+        vkt_feed_stop(&t->feed);
         const vkt_result back = put_back(t, kept, &scale, &accumulation);
         if (r == VKT_OK) r = back;
     }

@@ -52,6 +52,8 @@ void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
 /* `own` (n of them, may be NULL) and then what is attached, for the call of a writer; vkt_free frees *all alone. */
 vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
                                 vkt_meta **all);
+/* Attaches what a checkpoint has and the trainer has not: the next checkpoint would be without it. */
+vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
 
 struct vkt_trainer {
     vkt_ctx *ctx;

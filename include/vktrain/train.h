@@ -142,7 +142,8 @@ VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, c
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
  * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.
- * The same name again replaces it. VKT_E_ARG for an empty name or NULL, VKT_E_NOMEM. */
+ * The same name again replaces it. A resumed trainer goes on with those of its checkpoint that it has not
+ * itself. VKT_E_ARG for an empty name, NULL or what is not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* What was attached to a checkpoint or weights file; vkt_text_release frees *text. VKT_E_NOT_FOUND where there is no
  * such file or text, VKT_E_IO, VKT_E_FORMAT for none of ours. */

@@ -48,7 +48,7 @@ static int list(void)
     puts("\nvariants (--variant; VKT_NO_<NAME>=1 switches one off)");
     for (int v = 0; v < VKT_V_COUNT; v++)
         printf("  %-16s %s\n", vkt_variant_name((vkt_variant)v), vkt_variant_what((vkt_variant)v));
-    puts("\nsteps (--sizes net; --tune)");
+    puts("\nsteps (--sizes net, large; --tune)");
     for (const bench_net *net = bench_nets; net->name; net++) printf("  %-16s %s\n", net->name, net->what);
     puts("\nmicro\n  fma copy submit dispatch barrier upload readback pipeline first-step");
     return OK;
@@ -57,10 +57,8 @@ static int list(void)
 static vkt_result measure_all(bench *b)
 {
     VKT_TRY(bench_run_roofline(b));
-    if (!b->o->shapes && b->o->sizes == BENCH_SIZES_NET) {
-        VKT_TRY(bench_run_micro(b));
-        VKT_TRY(bench_run_steps(b));
-    }
+    if (!b->o->shapes && b->o->sizes == BENCH_SIZES_NET) VKT_TRY(bench_run_micro(b));
+    if (!b->o->shapes && b->o->sizes != BENCH_SIZES_SMALL) VKT_TRY(bench_run_steps(b));
     return bench_run_ops(b);
 }
 

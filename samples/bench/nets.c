@@ -63,6 +63,17 @@ static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
     return linear(b, "fc3", x, 3);
 }
 
+/* A block of GPT-2: x += attention(norm(x)), x += perceptron(norm(x)); x (B,256,768). */
+static vkt_tensor transformer(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const vkt_nn_multi_head_attention_params heads = { .heads = 12, .causal = true };
+    vkt_graph *g = vkt_builder_graph(b);
+    (void)user;
+    x = vkt_add(g, x, vkt_nn_multi_head_attention(b, "attn", vkt_nn_layer_norm(b, "ln_1", x, NULL), &heads));
+    const vkt_tensor wide = linear(b, "mlp.c_fc", vkt_nn_layer_norm(b, "ln_2", x, NULL), 4 * 768);
+    return vkt_add(g, x, linear(b, "mlp.c_proj", vkt_nn_gelu(b, wide), 768));
+}
+
 const bench_net bench_nets[] = {
     { .name = "linreg-1e6",
       .what = "w x + b over 1,000,000 rows of 2, full batch, MSE, Adam",
@@ -116,6 +127,15 @@ const bench_net bench_nets[] = {
       .optimizer = { .kind = VKT_ADAM },
       .lr = 0.001f,
       .forward = mlp },
+    { .name = "transformer-b4",
+      .what = "a block of 768 features and 12 heads, 256 tokens, batch 4, MSE, AdamW",
+      .batch = 4,
+      .sample = { 2, { 256, 768 } },
+      .range = 1,
+      .optimizer = { .kind = VKT_ADAMW },
+      .lr = 0.001f,
+      .forward = transformer,
+      .large = true },
     { .name = NULL },
 };
 
@@ -177,6 +197,14 @@ static vkt_result write_floats(vkt_program *p, vkt_tensor t, size_t n, float ran
 
 /* ---- the step ---- */
 
+/* The batch of a regression, and what it is held against. */
+static vkt_tensor floats(vkt_graph *g, const bench_net *net, const char *name, uint32_t width)
+{
+    const vkt_shape s = net->sample;
+    if (s.rank == 2) return vkt_input(g, name, VKT_F32, VKT_ROWS, vkt_shape3(net->batch, s.dim[0], s.dim[1]));
+    return vkt_input(g, name, VKT_F32, VKT_BATCH_LAST, vkt_shape2(net->batch, width));
+}
+
 static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, vkt_binding bound[3], vkt_tensor *x,
                              vkt_tensor *t)
 {
@@ -186,8 +214,8 @@ static vkt_result make_graph(vkt_ctx *ctx, const bench_net *net, bench_step *s, 
     if (net->classes) {
         VKT_TRY(gathered(ctx, net, s, bound, x, t));
     } else {
-        *x = vkt_input(s->g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(net->batch, net->sample.dim[0]));
-        *t = vkt_input(s->g, "t", VKT_F32, VKT_BATCH_LAST, vkt_shape2(net->batch, net->targets));
+        *x = floats(s->g, net, "x", net->sample.dim[0]);
+        *t = floats(s->g, net, "t", net->targets);
     }
     const vkt_tensor y = net->forward(s->builder, *x, NULL);
     const vkt_tensor loss = net->classes ? vkt_softmax_cross_entropy(s->g, y, *t) : vkt_mse(s->g, y, *t);
@@ -219,8 +247,8 @@ vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision p
     };
     VKT_TRY(vkt_program_create(ctx, s->g, s->store, &params, &s->program));
     if (net->classes) return VKT_OK;
-    VKT_TRY(write_floats(s->program, x, (size_t)net->batch * net->sample.dim[0], net->range, 0));
-    return write_floats(s->program, t, (size_t)net->batch * net->targets, net->range, 1);
+    VKT_TRY(write_floats(s->program, x, vkt_shape_elements(vkt_tensor_shape(s->g, x)), net->range, 0));
+    return write_floats(s->program, t, vkt_shape_elements(vkt_tensor_shape(s->g, t)), net->range, 1);
 }
 
 void bench_step_destroy(bench_step *s)

@@ -9,14 +9,15 @@ typedef struct bench_net {
     const char *name; /* "mnist-b128" */
     const char *what;
     uint32_t batch;
-    vkt_shape sample; /* (C,H,W) or (F) */
+    vkt_shape sample; /* (C,H,W), (F), or (T,D): as many rows of D numbers, by rows */
     uint32_t words;   /* samples are sequences (F) of whole numbers below it; 0: they are not */
     uint32_t classes; /* of labels, cross-entropy; 0: regression on `targets` numbers */
-    uint32_t targets;
-    float range; /* inputs are uniform in +-range */
+    uint32_t targets; /* 0: of the sample's shape */
+    float range;      /* inputs are uniform in +-range */
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
+    bool large; /* part of --sizes large, not of net; fewer steps show that it trains */
 } bench_net;
 
 /* Terminated by an entry without a name. */

@@ -35,7 +35,9 @@ static const struct argp_option table[] = {
     { 0, 0, 0, 0, "What to measure", 1 },
     { "filter", 'f', "REGEX", 0, "only experiments whose name matches", 1 },
     { "sizes", OPT_SIZES, "small|net|large", 0,
-      "random small cases; the shapes of the reference networks and whole steps of them (default); big shapes", 1 },
+      "random small cases; the shapes of the reference networks and whole steps of them (default); big shapes and "
+      "steps",
+      1 },
     { "shapes", OPT_SHAPES, "FILE", 0, "cases of this file, a line each: see samples/bench/case.h", 1 },
     { "variant", OPT_VARIANT, "NAME", 0, "only by this variant, where there is a choice", 1 },
     { "preferred", OPT_PREFERRED, 0, 0, "only by the variants that the engine takes on its own", 1 },
@@ -50,7 +52,9 @@ static const struct argp_option table[] = {
       2 },
     { "plot", OPT_PLOT, "FILE", 0, "draw the roofline (.svg or .png)", 2 },
     { "tune", OPT_TUNE, "NETWORK", 0,
-      "time the variants within this network's step (or 'all') and write the tuning file that programs read", 2 },
+      "time the variants within this network's step (or 'all' of --sizes net) and write the tuning file that programs "
+      "read",
+      2 },
     { 0 }
 };
 

@@ -167,7 +167,7 @@ vkt_result bench_tune(bench *b)
     if (b->ctx->timestamp_period_ns == 0)
         return vkt_fail(&b->ctx->host, VKT_E_UNSUPPORTED, "tune: this device has no timestamps");
     for (const bench_net *net = bench_nets; net->name; net++) {
-        if (strcmp(b->o->tune, "all") != 0 && strcmp(b->o->tune, net->name) != 0) continue;
+        if (strcmp(b->o->tune, "all") == 0 ? net->large : strcmp(b->o->tune, net->name) != 0) continue;
         found = true;
         b->ctx->has_read_tuning = true; /* what ops prefer is measured, not what was tuned before */
         b->ctx->limits.choices.n_tuned = 0;

@@ -143,6 +143,36 @@ def mlp(batch):
     return make
 
 
+class Block(nn.Module):
+    """A block of GPT-2, x (B, T, D)."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.ln_1, self.ln_2 = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def attention(self, x):
+        b, t, d = x.shape
+        q, k, v = (p.view(b, t, self.heads, -1).transpose(1, 2) for p in self.c_attn(x).split(d, 2))
+        if hasattr(nn.functional, "scaled_dot_product_attention"):
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            hidden = torch.ones(t, t, dtype=torch.bool, device=x.device).triu(1)
+            y = torch.softmax((q @ k.transpose(2, 3) * q.shape[-1] ** -0.5).masked_fill(hidden, -float("inf")), -1) @ v
+        return self.c_proj(y.transpose(1, 2).reshape(b, t, d))
+
+    def forward(self, x):
+        x = x + self.attention(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+def transformer(device, best):
+    model = Block(768, 12).to(device).train()
+    x, t = torch.rand(4, 256, 768, device=device) * 2 - 1, torch.rand(4, 256, 768, device=device) * 2 - 1
+    return train_step(model, nn.MSELoss(), optimizer_of(torch.optim.AdamW, model.parameters(), 0.001, best), best, x, t)
+
+
 def gemm(n):
     def make(device, best):
         a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
@@ -158,6 +188,7 @@ CASES = [
     ("Reuters CNN, batch 32, Keras' Nadam", reuters, "step reuters-b32 train", "net"),
     ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 train", "net"),
     ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 train", "net"),
+    ("transformer block, 768 features, 12 heads, 4 x 256, AdamW", transformer, "step transformer-b4 train", "large"),
     ("GEMM 512", gemm(512), "matmul forward (512,512) (512,512)", "large"),
     ("GEMM 1024", gemm(1024), "matmul forward (1024,1024) (1024,1024)", "large"),
     ("GEMM 2048", gemm(2048), "matmul forward (2048,2048) (2048,2048)", "large"),

@@ -119,6 +119,78 @@ static void long_mean_squares(void **state)
     }
 }
 
+/* ---- norms of long rows ---- */
+
+/* One group of x (N,C,L), its gradients for a dy of one sign, against doubles. */
+static void check_norm(uint32_t N, uint32_t C, uint32_t L)
+{
+    enum { X = 0, GAMMA, BETA, WRT };
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const size_t run = (size_t)C * L, n = N * run;
+    vkt_tensor in[WRT], grad[WRT];
+    in[X] = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape3(N, C, L));
+    in[GAMMA] = vkt_input(g, "gamma", VKT_F32, VKT_ROWS, vkt_shape1(C));
+    in[BETA] = vkt_input(g, "beta", VKT_F32, VKT_ROWS, vkt_shape1(C));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(N, C, L));
+    const vkt_tensor y = vkt_group_norm(g, in[X], 1, in[GAMMA], in[BETA], 0);
+    OK(vkt_gradients(g, &y, &dy, 1, in, WRT, grad));
+    for (int i = 0; i < WRT; i++) vkt_keep(g, grad[i]);
+    vkt_keep(g, y);
+    OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
+    float *x = random_floats(n, -1, 3), *d = random_floats(n, 0.5f, 1), *affine = random_floats(2 * (size_t)C, 0.5f, 2);
+    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* so that dgamma is a sum that does not cancel */
+    OK(vkt_program_write(p, in[X], x, n * sizeof *x));
+    OK(vkt_program_write(p, dy, d, n * sizeof *d));
+    OK(vkt_program_write(p, in[GAMMA], affine, C * sizeof *affine));
+    OK(vkt_program_write(p, in[BETA], affine + C, C * sizeof *affine));
+    OK(vkt_program_run(p, NULL, NULL));
+    double *want = allocated(2 * n * sizeof *want), *dx = want + n, *dw = allocated(2 * (size_t)C * sizeof *dw);
+    for (uint32_t c = 0; c < 2 * C; c++) dw[c] = 0;
+    for (uint32_t s = 0; s < N; s++) {
+        const size_t at = s * run;
+        double mean = 0, var = 0, m0 = 0, m1 = 0;
+        for (size_t k = 0; k < run; k++) mean += (double)x[at + k] / (double)run;
+        for (size_t k = 0; k < run; k++) var += pow((double)x[at + k] - mean, 2) / (double)run;
+        const double scale = 1 / sqrt(var + 1e-5);
+        for (size_t k = 0; k < run; k++) {
+            const double xhat = ((double)x[at + k] - mean) * scale, gy = (double)(d[at + k] * affine[k / L]);
+            want[at + k] = xhat * (double)affine[k / L] + (double)affine[C + k / L];
+            m0 += gy / (double)run;
+            m1 += gy * xhat / (double)run;
+            dw[k / L] += (double)d[at + k] * xhat;
+            dw[C + k / L] += (double)d[at + k];
+        }
+        for (size_t k = 0; k < run; k++)
+            dx[at + k] =
+                scale * ((double)d[at + k] * (double)affine[k / L] - m0 - ((double)x[at + k] - mean) * scale * m1);
+    }
+    char what[80];
+    snprintf(what, sizeof what, "group_norm of (%u,%u,%u)", N, C, L);
+    float *got[] = { read_floats(p, g, y), read_floats(p, g, grad[X]), read_floats(p, g, grad[GAMMA]),
+                     read_floats(p, g, grad[BETA]) };
+    const double *const wants[] = { want, dx, dw, dw + C };
+    /* Means of 3 10^6 / 512 terms a lane and more: roundings of 2^-24 that add up like a random walk. */
+    for (int i = 0; i < 4; i++) assert_true(harness_close(what, got[i], wants[i], i < 2 ? n : C, 3e-5, 3e-5));
+    for (int i = 0; i < 4; i++) free(got[i]);
+    free(want);
+    free(dw);
+    free(x);
+    free(d);
+    free(affine);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+static void norms_of_long_rows(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    check_norm(64, 1, 16641);  /* dgamma: 64 samples of one slice, 133,000 turns of 8 lanes */
+    check_norm(2, 3, 100003);  /* rows of 300,009 numbers, one by one */
+    check_norm(1, 2, 1000000); /* and of 2,000,000, by vec4s */
+}
+
 /* ---- losses over many rows or classes ---- */
 
 typedef struct scores {
@@ -295,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_sums),
         cmocka_unit_test(long_mean_squares),
+        cmocka_unit_test(norms_of_long_rows),
         cmocka_unit_test(losses_of_many_rows_or_classes),
         cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(too_many_classes_are_refused),

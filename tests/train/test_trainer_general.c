@@ -3,6 +3,8 @@
 #include "train/rig.h"
 
 #include <math.h>
+#include <stdatomic.h>
+#include <time.h>
 
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
@@ -207,6 +209,58 @@ static void early_stopping_goes_by_what_is_named(void **state)
     vkt_test_expect_errors(false);
 }
 
+/* Rows of a source that may fetch a row a worker at a time, as decoders with scratch do. */
+typedef struct busy_source {
+    atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
+} busy_source;
+
+static vkt_result fetch_slowly(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
+{
+    busy_source *s = self;
+    (void)pass;
+    if (atomic_fetch_add(&s->fetching[worker], 1)) atomic_fetch_add(&s->overlaps, 1);
+    nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+    for (uint32_t i = 0; i < FEATURES; i++) ((float *)dst)[i] = (float)(row * (i + 3) % 17) / 17;
+    atomic_fetch_sub(&s->fetching[worker], 1);
+    return VKT_OK;
+}
+
+static bool at_once(void *user)
+{
+    (void)user;
+    return true;
+}
+
+static void parts_of_one_source_are_not_fetched_together(void **state)
+{
+    rig *r = rig_of(state);
+    static busy_source s;
+    static uint32_t labels[ROWS];
+    uint32_t outputs = 2, classes[2];
+    const vkt_data_source source = { .fetch = fetch_slowly, .self = &s };
+    vkt_dataset *all = NULL, *train = NULL, *check = NULL;
+    const vkt_dataset_params d = {
+        .rows = ROWS, .width = FEATURES, .type = VKT_ROW_F32, .labels = labels, .classes = 2
+    };
+    assert_int_equal(vkt_dataset_from_source(&r->h, &d, &source, &all), VKT_OK);
+    assert_int_equal(vkt_dataset_split(all, 0.5, 1, &train, &check), VKT_OK);
+    vkt_trainer_params p = params(train, &outputs);
+    p.validation = check;
+    p.batch = 16;
+    p.stream = true;
+    vkt_trainer *t = rig_trainer(r, &p);
+    for (int i = 0; i < 3; i++) { /* each ends with batches that nobody wants any more */
+        rig_fit(t, &(vkt_fit_params){ .epochs = 9, .callbacks.stop = at_once });
+        assert_int_equal(vkt_trainer_predict(t, check, 0, 2, classes, NULL), VKT_OK);
+    }
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
+    assert_int_equal(atomic_load(&s.overlaps), 0);
+    vkt_trainer_destroy(&r->trainers[0]);
+    vkt_dataset_destroy(&check);
+    vkt_dataset_destroy(&train);
+    vkt_dataset_destroy(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +269,7 @@ int main(void)
         rig_test(the_rate_follows_its_schedule),
         rig_test(a_plateau_lowers_the_rate_and_survives_a_resume),
         rig_test(early_stopping_goes_by_what_is_named),
+        rig_test(parts_of_one_source_are_not_fetched_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

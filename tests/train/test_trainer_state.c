@@ -319,6 +319,13 @@ static void attached_texts_are_in_every_file(void **state)
     vkt_trainer *again = rig_trainer(r, &p); /* files are read as ever */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
+    vkt_trainer *third = rig_trainer(r, &p); /* goes on with the texts of the file, but for what it has itself */
+    assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
+    assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_OK);
+    rig_fit(third, &(vkt_fit_params){ .epochs = 2, .checkpoint = checkpoint });
+    expect_attached(r, checkpoint, "vocabulary", words);
+    expect_attached(r, checkpoint, "n0", "n0");
+    expect_attached(r, checkpoint, "n19", "new");
 
     char *text;
     vkt_test_expect_errors(true);
@@ -329,6 +336,8 @@ static void attached_texts_are_in_every_file(void **state)
     assert_int_equal(vkt_read_attachment(&r->h, weights, NULL, &text), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "", "x"), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", NULL), VKT_E_ARG);
+    assert_int_equal(vkt_trainer_attach(t, "x", "caf\xe9"), VKT_E_ARG); /* or every checkpoint would be refused */
+    vkt_test_error_says("is not UTF-8");
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);
         const vkt_result result = vkt_trainer_attach(t, "late", "x");
