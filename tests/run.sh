@@ -108,13 +108,15 @@ on_driver() ( # on_driver DRIVER.json DIR CTEST-OPTION...
 
 phase "all tests on lavapipe, validation with synchronization"
 build build-tests all
+export VKT_TEST_SEEDS=10 # cases of an op; the run of everything has 25 minutes on two cores, and every phase a few of them
 check build-tests -LE lint
+unset VKT_TEST_SEEDS
 
 if [ "$mode" != quick ]; then
     for bits in 128 512; do
         phase "kernels at a subgroup size of $((bits / 32)) (LP_NATIVE_VECTOR_WIDTH=$bits)"
         (
-            export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=6
+            export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=3
             check build-tests -L ops
         )
     done
@@ -122,7 +124,7 @@ if [ "$mode" != quick ]; then
     drivers=$PWD/.drivers
     phase "more drivers, small shapes"
     sh tests/drivers.sh "$drivers"
-    export VKT_TEST_SMALL=1
+    export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=2
     if [ -f "$drivers/swiftshader.json" ]; then
         on_driver "$drivers/swiftshader.json" build-tests -L ops
     else
@@ -136,12 +138,12 @@ if [ "$mode" != quick ]; then
         on_driver "$drivers/mesa25.json" build-tests -L ops
         skipped "a current validation layer: it could not be had"
     fi
-    unset VKT_TEST_SMALL
+    unset VKT_TEST_SMALL VKT_TEST_SEEDS
 
     phase "all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
     build build-asan all -DVKT_SANITIZE=address,undefined
-    export VKT_TEST_SEEDS=4
+    export VKT_TEST_SEEDS=2
     check build-asan -LE lint -E planted_faults
     unset VKT_TEST_SEEDS
 
