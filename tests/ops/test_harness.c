@@ -102,7 +102,7 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* The larger one of dx and x - 100: dx in the elements of a case, which are small, but the harness puts 777 into
+/* The larger one of dx and x - 50: dx in the elements of a case, which are small, but the harness puts +-77 into
  * padding lanes. By convolution and pooling, which let those lanes be what they come to be. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
