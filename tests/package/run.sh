@@ -37,7 +37,7 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
 }
 
-step "static: install" cmake --install "$build" --prefix "$work/static" --config Release
+step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # a package may be put elsewhere
 use_package static "$work/moved"
 use_pkg_config static "$work/moved" --static
