@@ -108,12 +108,12 @@ on_driver() ( # on_driver DRIVER.json DIR CTEST-OPTION...
 
 phase "all tests on lavapipe, validation with synchronization"
 build build-tests all
-export VKT_TEST_SEEDS=10 # cases of an op; the run of everything has 25 minutes on two cores, and every phase a few of them
+export VKT_TEST_SEEDS=8 # cases of an op; the run of everything has 25 minutes on two cores, and every phase a few of them
 check build-tests -LE lint
 unset VKT_TEST_SEEDS
 
 # What neither another width nor another driver can change much, and what takes long there.
-default_width_only='test_op_goldens|test_large|test_ops_table|test_cost|test_errors|test_reference'
+default_width_only='test_op_goldens|test_large|test_harness|test_ops_table|test_cost|test_errors|test_reference'
 
 if [ "$mode" != quick ]; then
     for bits in 128 512; do
@@ -148,7 +148,7 @@ if [ "$mode" != quick ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
     build build-asan all -DVKT_SANITIZE=address,undefined
     export VKT_TEST_SEEDS=1
-    check build-asan -LE lint -E 'planted_faults|test_op_goldens|test_large|test_in_place|test_shared'
+    check build-asan -LE lint -E 'planted_faults|test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp'
     unset VKT_TEST_SEEDS
 
     phase "data loader under ThreadSanitizer"
