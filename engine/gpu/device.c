@@ -7,15 +7,6 @@
 
 /* ---- what the engine needs ---- */
 
-/* X(struct of vkt_features, member): core features of Vulkan 1.3 that some 1.3 devices might still lack in a broken
- * driver, but that are cheap to ask for by name. */
-#define REQUIRED_FEATURES(X)    \
-    X(v12, timelineSemaphore)   \
-    X(v13, synchronization2)    \
-    X(v13, maintenance4)        \
-    X(v13, subgroupSizeControl) \
-    X(v13, computeFullSubgroups)
-
 static const struct {
     VkSubgroupFeatureFlags bit;
     const char *name;
@@ -24,24 +15,6 @@ static const struct {
     { VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot" },         { VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle" },
     { VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic" },
 };
-
-static void features_chain(vkt_features *f)
-{
-    *f = (vkt_features){ 0 };
-    f->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    f->core.pNext = &f->v12;
-    f->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-    f->v12.pNext = &f->v13;
-    f->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-}
-
-void vkt_features_required(vkt_features *f)
-{
-    features_chain(f);
-#define REQUIRE(part, member) f->part.member = VK_TRUE;
-    REQUIRED_FEATURES(REQUIRE)
-#undef REQUIRE
-}
 
 /* Properties of a 1.3 device, chained. */
 typedef struct properties {
@@ -80,13 +53,15 @@ _Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
 
 static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
 {
-    vkt_features has;
-    features_chain(&has);
-    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has.core);
-#define CHECK(part, member) \
-    if (!has.part.member) lacks(s, "feature ", #member);
-    REQUIRED_FEATURES(CHECK)
-#undef CHECK
+    VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
+    VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                             .pNext = &v13 };
+    VkPhysicalDeviceFeatures2 has = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has);
+    for (uint32_t i = 0; i < vkt_feature_count(); i++) {
+        const char *lacking = vkt_feature_lacking(&has, i);
+        if (lacking) lacks(s, "feature ", lacking);
+    }
     for (size_t i = 0; i < VKT_COUNT(required_subgroup_ops); i++)
         if (!(p->v11.subgroupSupportedOperations & required_subgroup_ops[i].bit))
             lacks(s, "subgroup operations ", required_subgroup_ops[i].name);
