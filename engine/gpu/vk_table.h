@@ -88,6 +88,7 @@
     X(CmdPipelineBarrier2)         \
     X(CmdCopyBuffer)               \
     X(CmdFillBuffer)               \
+    X(CmdUpdateBuffer)             \
     X(CreateQueryPool)             \
     X(DestroyQueryPool)            \
     X(GetQueryPoolResults)         \
