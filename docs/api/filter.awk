@@ -123,13 +123,14 @@ function end_run()
     run = ""
 }
 
-# Takes a line of a comment in; true when it ends there. What stands behind it is dropped: nothing does.
+# Takes a line of a comment in; true when it ends there, which is where the line ends too.
 function take(line)
 {
     if (line ~ /^ *\*\/$/) return 1
     sub(/^ *\*? ?/, "", line)
     return take_text(line)
 }
+# The same of a line without the mark that it begins with.
 function take_text(line,    ends)
 {
     ends = sub(/ *\*\/.*$/, "", line)
