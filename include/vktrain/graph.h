@@ -90,9 +90,9 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Owner: the caller. One thread at a time per graph. */
+/* An empty graph. Owner: the caller. One thread at a time per graph. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
-VKT_API void vkt_graph_destroy(vkt_graph **g);
+VKT_API void vkt_graph_destroy(vkt_graph **g); /* after programs and builders of it */
 /* The status of the first op that failed, or VKT_OK. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);  /* rank 0 for the null tensor */
@@ -236,7 +236,7 @@ typedef struct vkt_program_params {
  * VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
-VKT_API void vkt_program_destroy(vkt_program **p);
+VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 
 /* What changes from run to run. */
 typedef struct vkt_run {
