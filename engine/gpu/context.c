@@ -31,7 +31,7 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 {
     static const float priority = 1;
     vkt_features features;
-    vkt_features_required(&features);
+    vkt_features_required(&features, ctx->has_coop);
     const VkDeviceQueueCreateInfo queues[] = {
         { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
           .queueFamilyIndex = c->compute_family,
@@ -42,13 +42,16 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME };
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = &features.core,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
-        .enabledExtensionCount = c->has_memory_budget,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     const VkResult r = ctx->vk.CreateDevice(c->phys, &info, NULL, &ctx->device);
@@ -70,6 +73,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *wish)
         ctx->transfer.family = c->transfer_family;
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
+        ctx->has_coop = c->has_coop && vkt_coop_offered(ctx, c->phys);
         r = device_create(ctx, c);
     }
     vkt_free(&ctx->host, list);

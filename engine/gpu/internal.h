@@ -2,6 +2,7 @@
 #ifndef VKT_GPU_INTERNAL_H
 #define VKT_GPU_INTERNAL_H
 
+#include "gpu/coop.h"
 #include "gpu/gpu.h"
 
 /* vkt_ctx_create and vkt_list_devices with another Vulkan below them (NULL: the installed one). */
@@ -17,20 +18,21 @@ void vkt_instance_close(vkt_ctx *ctx);
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
 
-/* The features that the engine needs and enables, ready to be pNext of a VkDeviceCreateInfo. */
+/* The features that the engine needs and enables, and, with `coop`, those that it can use; ready to be pNext of a VkDeviceCreateInfo. */
 typedef struct vkt_features {
     VkPhysicalDeviceFeatures2 core;
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceVulkan13Features v13;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
 } vkt_features;
-void vkt_features_required(vkt_features *f); /* points into itself: not to be copied */
+void vkt_features_required(vkt_features *f, bool coop); /* points into itself: not to be copied */
 
 /* A device that could be opened. */
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
-    bool has_memory_budget;
+    bool has_memory_budget, has_coop; /* extensions */
 } vkt_candidate;
 /* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
