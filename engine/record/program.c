@@ -135,6 +135,21 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
+/* What is written is no other value's memory: see vkt_write. */
+static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
+{
+    for (uint32_t i = 0; i < params->n_arrays; i++)
+        for (uint32_t k = 0; k < params->n_arrays; k++) {
+            const vkt_value *v = &p->g->values[params->arrays[i].tensor.id],
+                            *other = &p->g->values[params->arrays[k].tensor.id];
+            if (v != other && v->written && params->arrays[i].array == params->arrays[k].array)
+                return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                                "program: one array is bound to '%s', which is written, and to '%s'", v->name,
+                                other->name);
+        }
+    return VKT_OK;
+}
+
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
@@ -152,7 +167,7 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
     for (size_t i = 1; i < p->g->n_values; i++)
         if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[i])
             return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
-    return VKT_OK;
+    return check_arrays_apart(p, params);
 }
 
 static vkt_result make_inputs(vkt_program *p)

@@ -92,7 +92,8 @@ VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
 /* A value that the host writes with vkt_program_write. */
 VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
-/* A value that lives in a vkt_array, bound when the program is made (vkt_program_params.arrays). Layout ROWS. */
+/* A value that lives in a vkt_array, bound when the program is made (vkt_program_params.arrays). Layout ROWS. Ops read
+ * it, or vkt_write writes it. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
 /* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name
  * twice is VKT_E_ARG. */
