@@ -15,8 +15,8 @@
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 12u
 
-/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n). Powers
- * of two, 16 at most. */
+/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n).
+ * Powers of two, 16 at most. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;

@@ -14,8 +14,8 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return coop.cooperativeMatrix && v12.shaderFloat16 && v12.vulkanMemoryModel;
 }
 
-/* Matrices are as wide as the driver likes its subgroups, which it does not tell: those whose subgroups may have 8 lanes
- * and 32 (Intel) multiply by 8 or 16 of them. Where all sizes are 32 or more, each will do. */
+/* Matrices are as wide as the driver likes its subgroups, which it does not tell: those whose subgroups may have 8
+ * lanes and 32 (Intel) multiply by 8 or 16 of them. Where all sizes are 32 or more, each will do. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {

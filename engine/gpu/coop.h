@@ -1,5 +1,5 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix): an extension that a device may lack, as may the headers
- * that this is compiled with, and the shader compiler. */
+/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix): an extension that a device may lack, as may the
+ * headers that this is compiled with, and the shader compiler. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 

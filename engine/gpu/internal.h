@@ -18,7 +18,8 @@ void vkt_instance_close(vkt_ctx *ctx);
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
 
-/* The features that the engine needs and enables, and, with `coop`, those that it can use; ready to be pNext of a VkDeviceCreateInfo. */
+/* The features that the engine needs and enables, and, with `coop`, those that it can use; ready to be pNext of a
+ * VkDeviceCreateInfo. */
 typedef struct vkt_features {
     VkPhysicalDeviceFeatures2 core;
     VkPhysicalDeviceVulkan12Features v12;
@@ -32,7 +33,7 @@ typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
-    bool has_memory_budget, has_coop; /* extensions */
+    bool has_memory_budget, has_coop;         /* extensions */
 } vkt_candidate;
 /* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);

@@ -48,8 +48,8 @@ static uint32_t lanes_of(const shape *t)
 /* Whether a work group can make the tile: see shaders/lib/blocks.glsl and blocks_coop.glsl for what it keeps. */
 static bool runs(const vkt_limits *lim, const shape *t, bool coop)
 {
-    const uint32_t lanes = lanes_of(t), bytes = coop ? 4 * BLOCKS_K * (t->bm + t->bn + 16) + 64 * lanes
-                                                     : 8 * BLOCKS_K * (t->bm + t->bn);
+    const uint32_t lanes = lanes_of(t),
+                   bytes = coop ? 4 * BLOCKS_K * (t->bm + t->bn + 16) + 64 * lanes : 8 * BLOCKS_K * (t->bm + t->bn);
     return lanes <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
@@ -86,7 +86,9 @@ bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mos
     const uint64_t slices = VKT_MIN(div_up(WANTED_GROUPS, n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
     if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > MAX_TURNS) return false;
-    *out = (vkt_blocks){ .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop };
+    *out = (vkt_blocks){
+        .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
+    };
     out->spec[BLOCKS_SPEC_LANES] = lanes_of(t);
     out->spec[BLOCKS_SPEC_BM] = bm;
     out->spec[BLOCKS_SPEC_BN] = bn;

@@ -17,8 +17,8 @@ static bool in_f16(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->storage == VKT_PRECISION_F16;
 }
 
-/* A COOP product of pictures that are f16 rounds what it multiplies them by, as mixed precision does everywhere: nothing
- * else is. `columns`: the fewest that pay. */
+/* A COOP product of pictures that are f16 rounds what it multiplies them by, as mixed precision does everywhere:
+ * nothing else is. `columns`: the fewest that pay. */
 static vkt_conv2d_cuts cuts_of(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, bool f16)
 {
     vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };
@@ -153,7 +153,7 @@ void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, cons
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
-    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     cut->tiles, cut->slices, z->a.groups);
+    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
+                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, c->dw, c->db);
 }
