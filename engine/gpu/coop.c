@@ -1,5 +1,5 @@
 /* gpu/coop.c - see coop.h. */
-#include "gpu/coop.h"
+#include "gpu/internal.h"
 
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
 {
@@ -9,9 +9,8 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                              .pNext = &coop };
     VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
-    if (!VKT_COOP_MODULES) return false; /* cmake/Shaders.cmake */
     ctx->vk.GetPhysicalDeviceFeatures2(phys, &core);
-    return coop.cooperativeMatrix && v12.shaderFloat16 && v12.vulkanMemoryModel;
+    return vkt_features_have_coop(&core);
 }
 
 /* Matrices are as wide as the driver likes its subgroups, which it does not tell: those whose subgroups may have 8

@@ -38,8 +38,8 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
                                                                                    VkCooperativeMatrixPropertiesKHR *);
 #endif
 
-/* Of a device that lists the extension: whether it has all features that our modules want, which are cooperativeMatrix
- * and Vulkan 1.2's shaderFloat16 and vulkanMemoryModel. False where the library was built without such modules. */
+/* Of a device that lists the extension: whether it has all features that our modules want (features.c). Not to be asked
+ * where VKT_COOP_MODULES is 0: the library was built without such modules (cmake/Shaders.cmake). */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
 /* The sizes that products take, of ctx->phys; all 0: it has none of f16 that sum to f32. The extension and its features
  * are enabled. */

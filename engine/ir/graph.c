@@ -208,7 +208,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g)
 
 vkt_tensor vkt_graph_words(vkt_graph *g)
 {
-    return singleton(g, &g->words, "words", VKT_ROLE_WORDS, VKT_U32, RING_WORDS * RING_SLOTS);
+    return singleton(g, &g->words, "words", VKT_ROLE_WORDS, VKT_U32, RING_WORDS * RING_ALL);
 }
 
 vkt_tensor vkt_graph_clock(vkt_graph *g)
@@ -218,7 +218,7 @@ vkt_tensor vkt_graph_clock(vkt_graph *g)
 
 vkt_tensor vkt_graph_metrics(vkt_graph *g)
 {
-    return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_SLOTS);
+    return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_ALL);
 }
 
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)

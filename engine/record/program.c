@@ -200,17 +200,17 @@ static vkt_result make_step(vkt_program *p)
         VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
         VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
         VKT_TRY(
-            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_SLOTS * 4, "words", &p->words));
-        memset(p->words->mapped, 0, RING_WORDS * RING_SLOTS * 4);
+            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
+        memset(p->words->mapped, 0, RING_WORDS * RING_ALL * 4);
     }
     if (p->g->clock.id && !p->store) {
         VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &p->own_clock));
         VKT_TRY(vkt_fill(ctx, p->own_clock, 0, CLOCK_WORDS * 4, 0));
     }
     if (p->g->metrics.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_SLOTS * 4, "metrics",
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_ALL * 4, "metrics",
                                   &p->metrics));
-        memset(p->metrics->mapped, 0, METRIC_WORDS * RING_SLOTS * 4);
+        memset(p->metrics->mapped, 0, METRIC_WORDS * RING_ALL * 4);
     }
     return VKT_OK;
 }
@@ -258,7 +258,12 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
     const vkt_program_params none = { 0 };
-    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options, .debug.level = vkt_debug_level() };
+    *p = (vkt_program){ .ctx = ctx,
+                        .g = g,
+                        .store = store,
+                        .options = options,
+                        .budget.left_ns = UINT64_MAX,
+                        .debug.level = vkt_debug_level() };
     if (p->debug.level >= 4) p->options = apart; /* each value keeps what was written to it */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
@@ -294,6 +299,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
     vkt_debug_end(p);
+    vkt_budget_free(p);
     vkt_parts_free(p);
     vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);
