@@ -50,6 +50,7 @@ typedef struct vkt_value {
     vkt_role role;
     bool keep;                   /* lives until the end of the program */
     bool state;                  /* PARAM: no gradient, no update; ops write it */
+    bool written;                /* EXTERNAL: by vkt_write; no other node may have it */
     uint32_t producer;           /* node number + 1; 0: none */
     uint32_t alias;              /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */

@@ -85,14 +85,14 @@ static void cache_destroy(vkt_ctx *ctx)
     if (!c) return;
     for (size_t i = 0; i < c->cap; i++) {
         if (!c->slots[i]) continue;
-        ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, NULL);
+        ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, c->slots[i]);
     }
     for (size_t id = 0; id < VKT_K_COUNT; id++)
         for (size_t texel = 0; texel < 2; texel++) {
             const variant *v = &c->variants[id][texel];
-            if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, NULL);
-            if (v->set_layout) ctx->vk.DestroyDescriptorSetLayout(ctx->device, v->set_layout, NULL);
+            if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, ctx->allocation);
+            if (v->set_layout) ctx->vk.DestroyDescriptorSetLayout(ctx->device, v->set_layout, ctx->allocation);
         }
     vkt_free(&ctx->host, c->slots);
     vkt_free(&ctx->host, c);
@@ -111,6 +111,14 @@ static cache *cache_open(vkt_ctx *ctx)
 
 /* ---- making one ---- */
 
+static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t binding)
+{
+    if (binding == 0 && row->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    if (binding == 0 && row->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    return texel && row->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+                                               : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
 /* A handle is undefined after a failed call: it is set back, for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
 {
@@ -118,10 +126,9 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
     uint32_t n = 0;
     for (uint32_t i = 0; i < VKT_MAX_BINDINGS; i++) {
         if (!((row->reads | row->writes) >> i & 1)) continue;
-        const bool is_texel = texel && (row->texels >> i & 1);
         bindings[n++] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = is_texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorType = type_of(row, texel, i),
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
         };
@@ -131,7 +138,7 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
         .bindingCount = n,
         .pBindings = bindings,
     };
-    const VkResult r = ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, NULL, &v->set_layout);
+    const VkResult r = ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, ctx->allocation, &v->set_layout);
     if (r != VK_SUCCESS) v->set_layout = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreateDescriptorSetLayout");
 }
@@ -148,7 +155,7 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
         .pushConstantRangeCount = 1,
         .pPushConstantRanges = &push,
     };
-    const VkResult r = ctx->vk.CreatePipelineLayout(ctx->device, &layout, NULL, &v->layout);
+    const VkResult r = ctx->vk.CreatePipelineLayout(ctx->device, &layout, ctx->allocation, &v->layout);
     if (r != VK_SUCCESS) v->layout = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
@@ -167,7 +174,7 @@ static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel,
         .codeSize = texel ? row->spv_texel_bytes : row->spv_bytes,
         .pCode = texel ? row->spv_texel : row->spv,
     };
-    return ctx->vk.CreateShaderModule(ctx->device, &info, NULL, out);
+    return ctx->vk.CreateShaderModule(ctx->device, &info, ctx->allocation, out);
 }
 
 static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
@@ -194,7 +201,7 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key
                    .pSpecializationInfo = &spec },
         .layout = p->layout,
     };
-    return ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, NULL, &p->handle);
+    return ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, ctx->allocation, &p->handle);
 }
 
 static void run_job(vkt_ctx *ctx, job *j)
@@ -204,7 +211,7 @@ static void run_job(vkt_ctx *ctx, job *j)
     if (j->module != VK_SUCCESS) return;
     j->pipeline = make_pipeline(ctx, j->row, &j->e->key, module, &j->e->pipeline);
     if (j->pipeline != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
-    ctx->vk.DestroyShaderModule(ctx->device, module, NULL);
+    ctx->vk.DestroyShaderModule(ctx->device, module, ctx->allocation);
 }
 
 /* Names the pipeline, or says what failed. */
@@ -344,7 +351,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
         entry *e = jobs.list[i].e; /* NULL: kept */
-        if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, NULL);
+        if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);
     }
     vkt_free(&ctx->host, jobs.list);

@@ -36,6 +36,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_where,
     &vkt_ref_reshape,
     &vkt_ref_to_layout,
+    &vkt_ref_write,
     &vkt_ref_permute,
     &vkt_ref_slice,
     &vkt_ref_concat,
