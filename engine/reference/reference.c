@@ -73,6 +73,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_op_adam,
     &vkt_ref_op_rmsprop,
     &vkt_ref_op_adagrad,
+    &vkt_ref_op_publish,
     &vkt_ref_batch_norm,
     &vkt_ref_batch_norm_given,
     &vkt_ref_running_stats,

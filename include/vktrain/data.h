@@ -155,7 +155,7 @@ VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint
 
 /* A view of rows [first, first + count) that shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
-VKT_API void vkt_dataset_destroy(vkt_dataset **ds);
+VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices of it go on */
 /* The rows rows[0] .. rows[n-1] of `ds`, which may repeat, as a data set of their own: labels and targets are copied,
  * and so are features that lie in memory; a source goes on being asked, and lives as long. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);

@@ -51,9 +51,9 @@ typedef struct vkt_init {
 /* A model: the output that it makes of a batch x. `user` is that of the caller: vkt_model's, for a trainer. */
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
-/* Owner: the caller; the graph must outlive it. `training`: dropout is active. */
+/* Begins layers over g, which must outlive it. Owner: the caller. `training`: dropout is active. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
-VKT_API void vkt_builder_destroy(vkt_builder **b);
+VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
 VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* that it was made over */
 VKT_API bool vkt_builder_training(const vkt_builder *b); /* as it was made */
 
@@ -194,6 +194,7 @@ VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, flo
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
+/* Again the ops of the same names. */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
@@ -244,7 +245,7 @@ VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t 
 /* The table of layers: name, output shape, parameters, bytes of parameters and of output:
  * vkt_text_release. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
-VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b);
+VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* elements of all parameters, vkt_nn_state left out */
 
 #ifdef __cplusplus
 }

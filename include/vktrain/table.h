@@ -47,7 +47,7 @@ typedef struct vkt_scaler vkt_scaler;
 
 /* Rows of f32. VKT_E_ARG also for a number that is not finite; a source's error. */
 VKT_API vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out);
-VKT_API void vkt_scaler_destroy(vkt_scaler **s);
+VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* what it has transformed stays */
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); lives as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */

@@ -42,12 +42,12 @@ VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, co
 /* The same of a text in memory, which messages call `name`. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
-VKT_API void vkt_texts_destroy(vkt_texts **t);
-/* Pointers live as long as the table. */
-VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);
-VKT_API const char *const *vkt_texts_all(const vkt_texts *t); /* (rows) */
-VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t); /* (rows) */
-VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);
+VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made of it stay */
+/* What it holds; pointers live as long as the table. */
+VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* how many texts */
+VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
+VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
+VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* every label is below it */
 VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes), for vkt_tsv_params of a test set */
 
 /* ---- the vocabulary ---- */
@@ -78,7 +78,7 @@ typedef struct vkt_vocab vkt_vocab;
  * filtered characters become blanks, and blanks part its words. `params` may be NULL. */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
-VKT_API void vkt_vocab_destroy(vkt_vocab **v);
+VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with it stay */
 /* V: rows of an embedding. Every id is below it. */
 VKT_API uint32_t vkt_vocab_size(const vkt_vocab *v);
 /* The word of an id, and how often it was counted (count may be NULL); NULL for an id that is no word's. */

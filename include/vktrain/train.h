@@ -87,6 +87,9 @@ typedef struct vkt_trainer_params {
     float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
                                     * accuracy, if it is to grow), without a validation set that of training */
+    double ema_decay;              /* not 0: the weights are averaged, as vkt_publish says with this decay (0.999, for
+                                    * instance); validation, evaluation, prediction, the best weights and those that
+                                    * are saved are the averaged ones */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit, or
                                     * when its rows vary from epoch to epoch) */
@@ -101,10 +104,12 @@ typedef struct vkt_trainer_params {
 /* A model with its graphs, programs, weights and history. */
 typedef struct vkt_trainer vkt_trainer;
 
-/* VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data), VKT_E_MEMORY_CAP,
- * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, ...; *out = NULL then. Owner: the caller; destroy it before the context. */
+/* Builds the model's graphs, brings the data to the device or makes ready to stream it, records the training step and
+ * draws the initial weights. VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data),
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, ...; *out = NULL then. Owner: the caller; destroy it before the
+ * context. */
 VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
-VKT_API void vkt_trainer_destroy(vkt_trainer **t);
+VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
 /* Zero is the default. */
 typedef struct vkt_fit_params {
@@ -156,13 +161,14 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
+/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 
 /* Layers, shapes, parameters, memory. Lives as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
-VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);
+VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);  /* vkt_nn_parameters of the model */
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in
@@ -172,6 +178,7 @@ VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
  * more than a small part of vkt_trainer_ms_per_step, the device idles for want of data, and more workers help. 0 where
  * the data lie on the device; NaN before the first step. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
+/* Whether the training set is streamed, because it was asked for or had to be. */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
@@ -188,8 +195,8 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 typedef struct vkt_progress vkt_progress;
 /* Writes to `stream`, which must outlive it. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
-VKT_API void vkt_progress_destroy(vkt_progress **p);
-VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p);
+VKT_API void vkt_progress_destroy(vkt_progress **p);               /* after the fit; the stream stays open */
+VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 
 #ifdef __cplusplus
 }
