@@ -225,6 +225,8 @@ def table():
     t["frequency"] = ("frequency", dict(frequencies=7), (5, 3))
     t["relative_l2_loss"] = ("relative_l2_loss", dict(rows=5), (6, 3, 4), (6, 3, 4))
     t["relative_l2_loss_sum"] = ("relative_l2_loss", dict(rows=4, epsilon=0.25, reduction="sum"), (5, 7), (5, 7))
+    t["huber_loss_none"] = ("huber_loss", dict(delta=0.75, reduction="none"), (5, 3, 2), (5, 3, 2))
+    t[logits + "_none"] = (logits, dict(reduction="none"), (6, 3), (6, 3), (3,))
     return t
 
 
@@ -327,7 +329,8 @@ def evaluate(op, a, x):
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     if op in LOSSES:
-        return loss(op, {k: v for k, v in a.items() if k != "rows"}, [v if k == 2 else v[:a["rows"]] for k, v in enumerate(x)])
+        return loss(op, {k: v for k, v in a.items() if k != "rows"},
+                    [v if k == 2 else v[:a.get("rows")] for k, v in enumerate(x)])
     if op in ACTIVATIONS:
         return ACTIVATIONS[op](x[0], a)
     if op == "where":
