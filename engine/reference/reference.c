@@ -58,6 +58,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_bce,
     &vkt_ref_bce_logits,
     &vkt_ref_kl_div,
+    &vkt_ref_relative_l2,
     &vkt_ref_argmax,
     &vkt_ref_count_correct,
     &vkt_ref_gather_rows,

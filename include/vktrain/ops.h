@@ -434,6 +434,13 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
  * log_target, t is a logarithm as well:  e^t (t - y), dy = -e^t.  VKT_LOSS_BATCHMEAN is the mathematical definition. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
+/* Squared error relative to the size of y, for targets of high dynamic range (radiance, noisy ones above all):
+ *   (y - target)^2 / (y^2 + epsilon),  dy = 2 (y - target) / (y^2 + epsilon)
+ * The gradient takes the divisor for a constant and is on purpose not the derivative, by which a y could lessen its
+ * loss by growing. epsilon 0: 0.01. (tiny-cuda-nn's documentation of RelativeL2; Lehtinen et al., Noise2Noise, 2018,
+ * section 3.3.) */
+VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
+                                        vkt_loss_reduction reduction);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);
