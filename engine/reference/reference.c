@@ -64,6 +64,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_gather_ids,
     &vkt_ref_embedding,
     &vkt_ref_softmax,
+    &vkt_ref_attention,
     &vkt_ref_mlp,
     &vkt_ref_mlp_mse,
     &vkt_ref_op_sgd,
