@@ -1,4 +1,4 @@
-// report.comp - copies a run's loss and correct count, with its rows, step number, loss scale and norm, to slot run % RING_SLOTS
+// report.comp - copies a run's loss and correct count, with its rows, step number, loss scale and norm, to the run's slot
 // of the metrics ring, where the host reads them some runs later.
 // grid: one invocation.
 #version 460
@@ -15,7 +15,7 @@ layout(binding = REPORT_STEP, std430) readonly buffer Step { uint step[]; };
 void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
-    const uint slot = step[STEP_RUN] % RING_SLOTS * METRIC_WORDS;
+    const uint slot = step[STEP_SLOT] * METRIC_WORDS;
     metrics[slot + METRIC_LOSS] = loss[0];
     metrics[slot + METRIC_CORRECT] = pc.has_correct != 0u ? correct[0] : 0u;
     metrics[slot + METRIC_ROWS] = step[STEP_ROWS];

@@ -59,12 +59,13 @@ void advance_optimizer()
 void main()
 {
     if (gl_GlobalInvocationID.x != 0u) return;
-    const uint run = state[STEP_NEXT], slot = run % RING_SLOTS * RING_WORDS, rows = words[slot + RING_ROWS];
+    const uint run = state[STEP_NEXT], recorded = words[RING_SLOTS * RING_WORDS + RING_RECORDED];
+    const uint place = recorded != 0u ? RING_SLOTS : run % RING_SLOTS, slot = place * RING_WORDS, rows = words[slot + RING_ROWS];
     const uint weight = rows == ROWS_UNTOLD ? 1u : rows, t = clock[CLOCK_T];
     const uint micro = clock[CLOCK_MICRO] + 1u, weights = clock[CLOCK_ROWS] + weight;
     const bool last = micro >= pc.micro;
-    state[STEP_RUN] = run;
-    state[STEP_NEXT] = run + 1u;
+    state[STEP_SLOT] = place;
+    state[STEP_NEXT] = recorded != 0u ? run : run + 1u;
     state[STEP_ROWS] = rows;
     state[STEP_FIRST] = words[slot + RING_FIRST];
     state[STEP_LR] = words[slot + RING_LR];

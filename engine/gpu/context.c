@@ -30,8 +30,6 @@ static vkt_ctx *ctx_new(const vkt_host *host)
 static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 {
     static const float priority = 1;
-    vkt_features features;
-    vkt_features_required(&features);
     const VkDeviceQueueCreateInfo queues[] = {
         { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
           .queueFamilyIndex = c->compute_family,
@@ -42,13 +40,17 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME };
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    vkt_coop_features with_coop;
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = &features.core,
+        .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop) : vkt_vk_get_needs()->features,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
-        .enabledExtensionCount = c->has_memory_budget,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     const VkResult r = ctx->vk.CreateDevice(c->phys, &info, NULL, &ctx->device);
@@ -70,23 +72,116 @@ static vkt_result device_open(vkt_ctx *ctx, const char *wish)
         ctx->transfer.family = c->transfer_family;
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
+        ctx->has_coop = VKT_COOP_MODULES && c->has_coop && vkt_coop_offered(ctx, c->phys);
         r = device_create(ctx, c);
     }
     vkt_free(&ctx->host, list);
     return r;
 }
 
+/* ---- a host's device ---- */
+
+/* The family does what ours must; its number is one that the device has. */
+static vkt_result check_family(vkt_ctx *ctx, uint32_t family)
+{
+    uint32_t n = 0;
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, NULL);
+    VkQueueFamilyProperties *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
+    if (!list) return vkt_fail_nomem(&ctx->host, "the list of queue families", n * sizeof *list);
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, list);
+    const bool fits = family < n && (list[family].queueFlags & VK_QUEUE_COMPUTE_BIT);
+    vkt_free(&ctx->host, list);
+    if (fits) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG, "adopt: want a queue family with compute, got family %u of %u", family, n);
+}
+
+static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
+{
+    vkt_text names = { .h = &ctx->host };
+    for (uint32_t i = 0; i < vkt_feature_count(); i++)
+        if (!vkt_feature_is_on(chain, i)) vkt_text_add(&names, "%s%s", names.len ? ", " : "", vkt_feature_name(i));
+    vkt_result r = VKT_OK;
+    if (names.failed)
+        r = vkt_fail_nomem(&ctx->host, "a message", 0);
+    else if (names.len)
+        r = vkt_fail(&ctx->host, VKT_E_FEATURE, "adopt: the device was made without %s (vkt_vk_add_features sets them)",
+                     names.s);
+    vkt_text_free(&names);
+    return r;
+}
+
+/* Its number in the instance's list, as vkt_list_devices counts. */
+static vkt_result find_adopted(vkt_ctx *ctx, vkt_candidate *out)
+{
+    vkt_candidate *list;
+    uint32_t n, i = 0;
+    VKT_TRY(vkt_candidates(ctx, &list, &n));
+    while (i < n && list[i].phys != ctx->phys) i++;
+    if (i < n) *out = list[i];
+    vkt_free(&ctx->host, list);
+    return i < n ? VKT_OK : vkt_fail(&ctx->host, VKT_E_ARG, "the physical device is none of the instance's");
+}
+
+static vkt_result instance_adopt(vkt_ctx *ctx, PFN_vkGetInstanceProcAddr get_proc, VkInstance instance, bool names)
+{
+    const vkt_loader loader = { .get_proc = get_proc };
+    VKT_TRY(vkt_vk_open(&ctx->host, get_proc ? &loader : NULL, &ctx->vk, &ctx->loader));
+    ctx->instance = instance;
+    ctx->has_debug_utils = names;
+    return vkt_vk_load_instance(&ctx->host, &ctx->vk, instance, names);
+}
+
+static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vkt_ctx_params *params)
+{
+    if (!a->instance || !a->physical_device || !a->device || !a->queue)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "adopt: want an instance, a physical device, a device and a queue");
+    if (!a->lock_queue != !a->unlock_queue)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "adopt: want both lock_queue and unlock_queue, or none");
+    VKT_TRY(instance_adopt(ctx, a->get_proc_addr, a->instance,
+                           a->debug_utils && (params->debug_names || vkt_debug_level() >= 1)));
+    ctx->phys = a->physical_device;
+    vkt_candidate c;
+    VKT_TRY(find_adopted(ctx, &c));
+    if (!c.info.usable)
+        return vkt_fail(&ctx->host, VKT_E_FEATURE, "adopt: device \"%s\" cannot be used: it %s", c.info.name,
+                        c.info.reason);
+    VKT_TRY(check_enabled(ctx, a->features));
+    VKT_TRY(check_family(ctx, a->queue_family));
+    for (uint32_t i = 0; i < a->n_extensions; i++)
+        if (strcmp(a->extensions[i], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0)
+            ctx->has_memory_budget = true;
+        else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
+            ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
+    ctx->info = c.info;
+    ctx->device = a->device;
+    ctx->allocation = a->allocation;
+    ctx->lock.take = a->lock_queue;
+    ctx->lock.give = a->unlock_queue;
+    ctx->lock.user = a->lock_user;
+    ctx->compute = (vkt_queue){ .handle = a->queue, .family = a->queue_family };
+    return VKT_OK;
+}
+
 /* ---- everything above the device, whoever made it ---- */
 
-/* Wants: vk's global and instance functions, instance, phys, device, info, the families of both queues and the has_
- * flags. */
+static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
+{
+    if (ctx->owns_device) {
+        ctx->vk.GetDeviceQueue(ctx->device, q->family, 0, &q->handle);
+        vkt_name(ctx, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)q->handle, name);
+    }
+    return vkt_queue_create(ctx, q, name);
+}
+
+/* Wants: vk's global and instance functions, instance, phys, device, info, the families of both queues (of a host's
+ * device the queue too) and the has_ flags. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
     VKT_TRY(vkt_limits_fill(ctx));
-    VKT_TRY(vkt_queue_create(ctx, &ctx->compute, ctx->compute.family, "compute"));
+    VKT_TRY(open_queue(ctx, &ctx->compute, "compute"));
     if (ctx->has_transfer_queue)
-        VKT_TRY(vkt_queue_create(ctx, &ctx->transfer, ctx->transfer.family, "transfer"));
+        VKT_TRY(open_queue(ctx, &ctx->transfer, "transfer"));
     else
         ctx->transfer = ctx->compute;
     ctx->max_submission_ns = params->max_submission_ns ? params->max_submission_ns : 100000000;
@@ -102,9 +197,21 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     return VKT_OK;
 }
 
+static const vkt_ctx_params defaults = { 0 };
+
+/* Hands out a context that is `r` so far, finished, or nothing. */
+static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *params, vkt_ctx **out)
+{
+    if (r == VKT_OK) r = finish(ctx, params);
+    if (r == VKT_OK)
+        *out = ctx;
+    else
+        vkt_ctx_destroy(&ctx);
+    return r;
+}
+
 vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out)
 {
-    static const vkt_ctx_params defaults = { 0 };
     if (!params) params = &defaults;
     *out = NULL;
     vkt_ctx *ctx = ctx_new(host);
@@ -112,13 +219,18 @@ vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, cons
     vkt_result r = vkt_instance_open(ctx, params, loader);
     if (r == VKT_E_NO_DEVICE) r = vkt_candidate_choose(ctx, NULL, 0, params->device, NULL);
     if (r == VKT_OK) r = device_open(ctx, params->device);
-    if (r == VKT_OK) r = finish(ctx, params);
-    if (r != VKT_OK) {
-        vkt_ctx_destroy(&ctx);
-        return r;
-    }
-    *out = ctx;
-    return VKT_OK;
+    return deliver(ctx, r, params, out);
+}
+
+vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
+                         vkt_ctx **out)
+{
+    if (!params) params = &defaults;
+    *out = NULL;
+    vkt_ctx *ctx = ctx_new(host);
+    if (!ctx) return VKT_E_NOMEM;
+    ctx->owns_device = false;
+    return deliver(ctx, device_adopt(ctx, adopt, params), params, out);
 }
 
 vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
@@ -146,7 +258,7 @@ static void device_close(vkt_ctx *ctx)
     vkt_memory_destroy(ctx);
     if (ctx->has_transfer_queue) vkt_queue_destroy(ctx, &ctx->transfer);
     vkt_queue_destroy(ctx, &ctx->compute);
-    if (ctx->owns_device) ctx->vk.DestroyDevice(ctx->device, NULL);
+    if (ctx->owns_device) ctx->vk.DestroyDevice(ctx->device, ctx->allocation);
 }
 
 void vkt_ctx_destroy(vkt_ctx **handle)
@@ -188,6 +300,24 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
 vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count)
 {
     return vkt_list_devices_of(host, NULL, infos, capacity, count);
+}
+
+vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
+                          VkPhysicalDevice physical_device, vkt_device_info *out)
+{
+    *out = (vkt_device_info){ 0 };
+    vkt_ctx *ctx = ctx_new(host);
+    if (!ctx) return VKT_E_NOMEM;
+    ctx->owns_device = false;
+    vkt_candidate c;
+    vkt_result r = instance && physical_device
+                       ? instance_adopt(ctx, get_proc_addr, instance, false)
+                       : vkt_fail(&ctx->host, VKT_E_ARG, "examine: want an instance and a physical device");
+    ctx->phys = physical_device;
+    if (r == VKT_OK) r = find_adopted(ctx, &c);
+    if (r == VKT_OK) *out = c.info;
+    vkt_ctx_destroy(&ctx);
+    return r;
 }
 
 /* ---- switches ---- */

@@ -7,40 +7,35 @@
 
 /* ---- what the engine needs ---- */
 
-/* X(struct of vkt_features, member): core features of Vulkan 1.3 that some 1.3 devices might still lack in a broken
- * driver, but that are cheap to ask for by name. */
-#define REQUIRED_FEATURES(X)    \
-    X(v12, timelineSemaphore)   \
-    X(v13, synchronization2)    \
-    X(v13, maintenance4)        \
-    X(v13, subgroupSizeControl) \
-    X(v13, computeFullSubgroups)
+/* X(bit of VkSubgroupFeatureFlagBits, name) */
+#define REQUIRED_SUBGROUP_OPS(X) \
+    X(BASIC, "basic")            \
+    X(VOTE, "vote")              \
+    X(BALLOT, "ballot")          \
+    X(SHUFFLE, "shuffle")        \
+    X(ARITHMETIC, "arithmetic")
 
-static const struct {
-    VkSubgroupFeatureFlags bit;
-    const char *name;
-} required_subgroup_ops[] = {
-    { VK_SUBGROUP_FEATURE_BASIC_BIT, "basic" },           { VK_SUBGROUP_FEATURE_VOTE_BIT, "vote" },
-    { VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot" },         { VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle" },
-    { VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic" },
-};
+_Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
+#define NEED_BINDINGS "12 storage buffers in a compute shader"
+#define NEED_QUEUE "a compute queue"
+#define NEED_STAGE "subgroups in compute shaders"
+#define NEED_SIZE "a choice of the subgroup size in compute shaders"
 
-static void features_chain(vkt_features *f)
+const char *vkt_device_need(uint32_t i)
 {
-    *f = (vkt_features){ 0 };
-    f->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    f->core.pNext = &f->v12;
-    f->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-    f->v12.pNext = &f->v13;
-    f->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-}
-
-void vkt_features_required(vkt_features *f)
-{
-    features_chain(f);
-#define REQUIRE(part, member) f->part.member = VK_TRUE;
-    REQUIRED_FEATURES(REQUIRE)
-#undef REQUIRE
+    static const char *const needs[] = {
+        "Vulkan 1.3",
+        NEED_QUEUE,
+        NEED_BINDINGS,
+#define NAME(bit, name) "subgroup operations " name,
+        REQUIRED_SUBGROUP_OPS(NAME)
+#undef NAME
+            NEED_STAGE,
+        NEED_SIZE ", where there are several",
+    };
+    if (i < VKT_COUNT(needs)) return needs[i];
+    i -= (uint32_t)VKT_COUNT(needs);
+    return i < vkt_feature_count() ? vkt_feature_name(i) : NULL;
 }
 
 /* Properties of a 1.3 device, chained. */
@@ -76,26 +71,23 @@ static void lacks(shortage *s, const char *kind, const char *name)
     s->len = VKT_MIN(s->len + (size_t)VKT_MAX(n, 0), s->cap - 1);
 }
 
-_Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
-
 static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
 {
-    vkt_features has;
-    features_chain(&has);
-    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has.core);
-#define CHECK(part, member) \
-    if (!has.part.member) lacks(s, "feature ", #member);
-    REQUIRED_FEATURES(CHECK)
+    VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
+    VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                             .pNext = &v13 };
+    VkPhysicalDeviceFeatures2 has = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has);
+    for (uint32_t i = 0; i < vkt_feature_count(); i++)
+        if (!vkt_feature_is_on(&has, i)) lacks(s, "", vkt_feature_name(i));
+#define CHECK(bit, name) \
+    if (!(p->v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_##bit##_BIT)) lacks(s, "subgroup operations ", name);
+    REQUIRED_SUBGROUP_OPS(CHECK)
 #undef CHECK
-    for (size_t i = 0; i < VKT_COUNT(required_subgroup_ops); i++)
-        if (!(p->v11.subgroupSupportedOperations & required_subgroup_ops[i].bit))
-            lacks(s, "subgroup operations ", required_subgroup_ops[i].name);
-    if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", "subgroups in compute shaders");
-    if (p->core.properties.limits.maxPerStageDescriptorStorageBuffers < VKT_MAX_BINDINGS)
-        lacks(s, "", "12 storage buffers in a compute shader");
+    if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", NEED_STAGE);
+    if (p->core.properties.limits.maxPerStageDescriptorStorageBuffers < VKT_MAX_BINDINGS) lacks(s, "", NEED_BINDINGS);
     const bool varies = p->v13.minSubgroupSize != p->v13.maxSubgroupSize;
-    if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
-        lacks(s, "", "a choice of the subgroup size in compute shaders");
+    if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", NEED_SIZE);
 }
 
 /* ---- describing ---- */
@@ -135,8 +127,11 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     VkExtensionProperties *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of device extensions", n * sizeof *list);
     const VkResult r = ctx->vk.EnumerateDeviceExtensionProperties(c->phys, NULL, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++)
-        if (strcmp(list[i].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
+    for (uint32_t i = 0; i < n && r >= 0; i++) {
+        const char *name = list[i].extensionName;
+        if (strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
+        if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
+    }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
@@ -197,7 +192,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
     properties_get(ctx, c->phys, &p);
     snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
     info->subgroup_size = pick_subgroup_size(&p);
-    if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", "a compute queue");
+    if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", NEED_QUEUE);
     check_features(ctx, c->phys, &p, &s);
     info->usable = s.len == 0;
     if (info->usable) snprintf(info->reason, sizeof info->reason, "%s", kinds[type].reason);
@@ -333,5 +328,20 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-    return VKT_OK;
+    return ctx->has_coop ? vkt_coop_sizes(ctx, &ctx->limits.coop) : VKT_OK;
+}
+
+void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
+{
+    const vkt_limits *l = &ctx->limits;
+    *out = (vkt_device_limits){ .subgroup_size = l->subgroup_size,
+                                .max_workgroup_lanes = l->max_workgroup_lanes,
+                                .max_workgroups = l->max_groups,
+                                .shared_bytes = l->shared_bytes,
+                                .max_binding_bytes = l->max_storage_range_bytes,
+                                .max_texel_elements = l->max_texel_elements,
+                                .max_allocation_bytes = l->max_allocation_bytes,
+                                .timestamp_ns = (double)ctx->timestamp_period_ns,
+                                .transfer_queue = ctx->has_transfer_queue,
+                                .memory_budget = ctx->has_memory_budget };
 }

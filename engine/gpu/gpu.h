@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "gpu/vk_table.h"
+#include "vktrain/vulkan.h"
 
 typedef struct vkt_memory vkt_memory;     /* blocks, cap, statistics (memory.c) */
 typedef struct vkt_transfer vkt_transfer; /* staging rings (transfer.c) */
@@ -51,12 +52,19 @@ struct vkt_ctx {
     VkInstance instance;
     VkPhysicalDevice phys;
     VkDevice device;
-    bool owns_device; /* false: instance and device are the host's; only context.c may ask */
+    bool owns_device;                        /* false: instance and device are the host's; only context.c may ask */
+    const VkAllocationCallbacks *allocation; /* the host's, for all objects; NULL: none */
+    struct {
+        void (*take)(void *user); /* around every submission; NULL: nobody else submits at the same time */
+        void (*give)(void *user);
+        void *user;
+    } lock;
     VkDebugUtilsMessengerEXT messenger;
     vkt_queue compute;
     vkt_queue transfer; /* the same handle, family and timeline as compute where there is no other queue */
     bool has_transfer_queue;
     bool has_memory_budget;
+    bool has_coop; /* VK_KHR_cooperative_matrix and its features are enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* pipelines must ask for limits.subgroup_size: the device has more than one */
     uint64_t uploads_awaited;   /* the transfer timeline's value that compute submissions already wait for */
@@ -90,7 +98,8 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
  * A buffer is a VkBuffer bound into a memory block: usable as storage buffer, storage texel buffer and both ends of
- * copies. Bytes are rounded up to VKT_ALIGN_BYTES; content is undefined at first. */
+ * copies. Bytes are rounded up to VKT_ALIGN_BYTES; content is undefined at first. Or it is a range of a host's
+ * VkBuffer, for what that was made for. */
 typedef enum vkt_memory_place {
     VKT_PLACE_DEVICE = 0, /* device-local */
     VKT_PLACE_UPLOAD,     /* host-visible, host-coherent; device-local too where such memory is plentiful */
@@ -99,7 +108,10 @@ typedef enum vkt_memory_place {
 
 typedef struct vkt_buffer {
     VkBuffer handle;
+    uint64_t base_bytes; /* where it starts in `handle`: 0 but in a host's */
     uint64_t bytes;
+    VkBufferUsageFlags usage;
+    bool lent;    /* the handle is a host's */
     void *mapped; /* host address for UPLOAD and READBACK, else NULL */
     vkt_mem_class cls;
     uint64_t upload; /* the newest upload or fill into it, on the queue that transfers */
@@ -111,6 +123,8 @@ typedef struct vkt_buffer {
  */
 vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class cls, uint64_t bytes, const char *name,
                              vkt_buffer **out);
+/* A range of a host's buffer; VKT_E_ARG unless it starts at a multiple of VKT_ALIGN_BYTES and is a storage buffer. */
+vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out);
 /* The caller guarantees that no submission uses it any more; uploads and fills, which he never waits for, are waited
  * for here. */
 void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
@@ -121,6 +135,9 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer);
  * submission and the host that waited for it, memory is in order: `cmd` needs barriers only for hazards within itself.
  */
 vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value);
+/* The same between a host's semaphores (NULL: none); cmd may be VK_NULL_HANDLE. */
+vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
+                             uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
 /* Whether `value` is reached; never blocks. A lost device counts as reached (the status tells). */
@@ -146,8 +163,10 @@ void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s); /* safe on a zeroed one; n
 /* Recording of command buffer i, once; it may be submitted again while still pending. */
 vkt_result vkt_series_begin(vkt_ctx *ctx, vkt_series *s, uint32_t i);
 vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i);
-/* vkt_submit for all of them: either all are submitted, or none. *value is the last one's. */
-vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, const char *label, uint64_t *value);
+/* vkt_submit_synced for numbers first to end - 1 of them: either all are submitted, or none. *value is the last one's.
+ */
+vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
+                             const char *label, uint64_t *value);
 
 /* ---- transfers: through the staging ring, on the transfer queue where there is one ---- */
 /* Copies `bytes` from host memory (read before the call returns) into `dst` at `offset` (multiple of 4, as is bytes).
@@ -175,7 +194,7 @@ typedef struct vkt_timer {
 /* VKT_E_UNSUPPORTED where the queue has no timestamps. */
 vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out);
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t);
-void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t);
+void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count);
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i); /* when all earlier work is done */
 /* Nanoseconds since an arbitrary start; the work must be done (vkt_wait). */
 vkt_result vkt_timer_read(vkt_ctx *ctx, vkt_timer *t, uint64_t *ns);

@@ -2,6 +2,7 @@
 #ifndef VKT_GPU_INTERNAL_H
 #define VKT_GPU_INTERNAL_H
 
+#include "gpu/coop.h"
 #include "gpu/gpu.h"
 
 /* vkt_ctx_create and vkt_list_devices with another Vulkan below them (NULL: the installed one). */
@@ -14,23 +15,29 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
 vkt_result vkt_instance_open(vkt_ctx *ctx, const vkt_ctx_params *params, const vkt_loader *loader);
 void vkt_instance_close(vkt_ctx *ctx);
 
+/* ---- features.c: required features, by number ---- */
+uint32_t vkt_feature_count(void);
+const char *vkt_feature_name(uint32_t i); /* "feature timelineSemaphore" */
+bool vkt_feature_is_on(const void *chain, uint32_t i);
+
+/* What a chain is to hold for cooperative matrices beyond the required features. */
+typedef struct vkt_coop_features {
+    VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
+} vkt_coop_features;
+/* The required features with those: a chain, in part in *own, for VkDeviceCreateInfo. */
+const void *vkt_features_with_coop(vkt_coop_features *own);
+bool vkt_features_have_coop(const void *chain);
+
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
-
-/* The features that the engine needs and enables, ready to be pNext of a VkDeviceCreateInfo. */
-typedef struct vkt_features {
-    VkPhysicalDeviceFeatures2 core;
-    VkPhysicalDeviceVulkan12Features v12;
-    VkPhysicalDeviceVulkan13Features v13;
-} vkt_features;
-void vkt_features_required(vkt_features *f); /* points into itself: not to be copied */
 
 /* A device that could be opened. */
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
-    bool has_memory_budget;
+    bool has_memory_budget, has_coop;         /* extensions */
 } vkt_candidate;
 /* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
@@ -41,7 +48,8 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- queue.c ---- */
-vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const char *name);
+/* Everything but handle and family, which are set. */
+vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* safe on a zeroed one; does not wait */
 /* Submits `cmd` (VK_NULL_HANDLE: nothing but the barrier) to q, after `wait_value` of the timeline of `wait` (NULL: no
  * other queue). */

@@ -74,7 +74,7 @@ vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes)
 
 static void block_free(vkt_ctx *ctx, block *b)
 {
-    ctx->vk.FreeMemory(ctx->device, b->memory, NULL);
+    ctx->vk.FreeMemory(ctx->device, b->memory, ctx->allocation);
     vkt_free(&ctx->host, b->holes);
     ctx->memory->stats.reserved_bytes -= b->bytes;
     *b = (block){ 0 };
@@ -149,10 +149,10 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
                                         .allocationSize = bytes,
                                         .memoryTypeIndex = type };
     ctx->counters.device_allocs++;
-    VkResult r = ctx->vk.AllocateMemory(ctx->device, &info, NULL, &b->memory);
+    VkResult r = ctx->vk.AllocateMemory(ctx->device, &info, ctx->allocation, &b->memory);
     if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY && vkt_ctx_trim(ctx) > 0) {
         ctx->counters.device_allocs++;
-        r = ctx->vk.AllocateMemory(ctx->device, &info, NULL, &b->memory);
+        r = ctx->vk.AllocateMemory(ctx->device, &info, ctx->allocation, &b->memory);
     }
     if (r != VK_SUCCESS) b->memory = VK_NULL_HANDLE;
     if (r == VK_ERROR_OUT_OF_DEVICE_MEMORY) return VKT_E_DEVICE_MEMORY;
@@ -162,7 +162,7 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
     if (!(ctx->memory->props.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT)) return VKT_OK;
     r = ctx->vk.MapMemory(ctx->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped);
     if (r != VK_SUCCESS) {
-        ctx->vk.FreeMemory(ctx->device, b->memory, NULL);
+        ctx->vk.FreeMemory(ctx->device, b->memory, ctx->allocation);
         b->memory = VK_NULL_HANDLE;
     }
     return vkt_vk_check(ctx, r, "vkMapMemory");
@@ -327,19 +327,22 @@ static vkt_result place_buffer(vkt_ctx *ctx, vkt_memory_place place, const VkMem
                     vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
 }
 
+#define USAGE                                                                        \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
+     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+
 static vkt_result make_handle(vkt_ctx *ctx, uint64_t bytes, VkBuffer *out)
 {
     const uint32_t families[] = { ctx->compute.family, ctx->transfer.family };
     const VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = bytes,
-        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
-                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+        .usage = USAGE,
         .sharingMode = ctx->has_transfer_queue ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
         .queueFamilyIndexCount = ctx->has_transfer_queue ? 2 : 0,
         .pQueueFamilyIndices = families,
     };
-    const VkResult r = ctx->vk.CreateBuffer(ctx->device, &info, NULL, out);
+    const VkResult r = ctx->vk.CreateBuffer(ctx->device, &info, ctx->allocation, out);
     if (r != VK_SUCCESS) *out = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreateBuffer");
 }
@@ -381,6 +384,7 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class
     if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
     buf->cls = cls;
     buf->bytes = vkt_round_up(bytes, VKT_ALIGN_BYTES);
+    buf->usage = USAGE;
     const vkt_result r = fill_buffer(ctx, place, buf);
     if (r != VKT_OK) {
         vkt_buffer_destroy(ctx, &buf);
@@ -394,12 +398,32 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_place place, vkt_mem_class
     return VKT_OK;
 }
 
+vkt_result vkt_buffer_adopt(vkt_ctx *ctx, const vkt_vk_buffer *at, VkBufferUsageFlags usage, vkt_buffer **out)
+{
+    if (!at->buffer || at->bytes == 0 || at->offset_bytes % VKT_ALIGN_BYTES ||
+        !(usage & VK_BUFFER_USAGE_STORAGE_BUFFER_BIT))
+        return vkt_fail(&ctx->host, VKT_E_ARG,
+                        "adopting a buffer: want a storage buffer from a multiple of %d bytes on, got %llu bytes from "
+                        "%llu, usage 0x%x",
+                        VKT_ALIGN_BYTES, (unsigned long long)at->bytes, (unsigned long long)at->offset_bytes, usage);
+    vkt_buffer *buf = vkt_alloc(&ctx->host, sizeof *buf);
+    if (!buf) return vkt_fail_nomem(&ctx->host, "a buffer", sizeof *buf);
+    *buf = (vkt_buffer){ .handle = at->buffer,
+                         .base_bytes = at->offset_bytes,
+                         .bytes = at->bytes,
+                         .usage = usage,
+                         .lent = true,
+                         .cls = VKT_MEM_OTHER };
+    *out = buf;
+    return VKT_OK;
+}
+
 void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
 {
     vkt_buffer *buf = *buffer;
     if (!buf) return;
     vkt_upload_finish(ctx, buf);
-    if (buf->handle) ctx->vk.DestroyBuffer(ctx->device, buf->handle, NULL);
+    if (buf->handle && !buf->lent) ctx->vk.DestroyBuffer(ctx->device, buf->handle, ctx->allocation);
     if (buf->block_bytes) {
         block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
         ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;

@@ -75,7 +75,7 @@ static vkt_result create(vkt_ctx *ctx, const void *data, size_t n)
     const VkPipelineCacheCreateInfo info = { .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                              .initialDataSize = n,
                                              .pInitialData = data };
-    const VkResult r = ctx->vk.CreatePipelineCache(ctx->device, &info, NULL, &ctx->pipeline_cache);
+    const VkResult r = ctx->vk.CreatePipelineCache(ctx->device, &info, ctx->allocation, &ctx->pipeline_cache);
     if (r != VK_SUCCESS) ctx->pipeline_cache = VK_NULL_HANDLE;
     if (r != VK_SUCCESS && n) return create(ctx, NULL, 0); /* the driver did not like the data after all */
     return vkt_vk_check(ctx, r, "vkCreatePipelineCache");
@@ -152,7 +152,7 @@ static void save(vkt_ctx *ctx)
 void vkt_pipeline_cache_close(vkt_ctx *ctx)
 {
     if (ctx->pipeline_cache && ctx->pipeline_cache_path && ctx->lost == VKT_OK) save(ctx);
-    if (ctx->pipeline_cache) ctx->vk.DestroyPipelineCache(ctx->device, ctx->pipeline_cache, NULL);
+    if (ctx->pipeline_cache) ctx->vk.DestroyPipelineCache(ctx->device, ctx->pipeline_cache, ctx->allocation);
     ctx->pipeline_cache = VK_NULL_HANDLE;
     vkt_free(&ctx->host, ctx->pipeline_cache_path);
     ctx->pipeline_cache_path = NULL;

@@ -12,7 +12,8 @@ vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *na
     vkt_commands c = { 0 };
     const VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                            .queueFamilyIndex = family };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateCommandPool(ctx->device, &pool, NULL, &c.pool), "vkCreateCommandPool"));
+    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateCommandPool(ctx->device, &pool, ctx->allocation, &c.pool),
+                         "vkCreateCommandPool"));
     const VkCommandBufferAllocateInfo one = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = c.pool,
@@ -21,7 +22,7 @@ vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *na
     };
     const VkResult r = ctx->vk.AllocateCommandBuffers(ctx->device, &one, &c.cmd);
     if (r != VK_SUCCESS) {
-        ctx->vk.DestroyCommandPool(ctx->device, c.pool, NULL);
+        ctx->vk.DestroyCommandPool(ctx->device, c.pool, ctx->allocation);
         return vkt_vk_check(ctx, r, "vkAllocateCommandBuffers");
     }
     vkt_name(ctx, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)c.cmd, name);
@@ -52,7 +53,7 @@ vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c)
 
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c)
 {
-    if (c->pool) ctx->vk.DestroyCommandPool(ctx->device, c->pool, NULL);
+    if (c->pool) ctx->vk.DestroyCommandPool(ctx->device, c->pool, ctx->allocation);
     *c = (vkt_commands){ 0 };
 }
 
@@ -77,17 +78,14 @@ static vkt_result record_fence(vkt_ctx *ctx, vkt_queue *q)
     return vkt_commands_end(ctx, &q->fence);
 }
 
-vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const char *name)
+vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name)
 {
-    *q = (vkt_queue){ .family = family };
-    ctx->vk.GetDeviceQueue(ctx->device, family, 0, &q->handle);
     const VkSemaphoreTypeCreateInfo type = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                                              .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE };
     const VkSemaphoreCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type };
-    const VkResult r = ctx->vk.CreateSemaphore(ctx->device, &info, NULL, &q->timeline);
+    const VkResult r = ctx->vk.CreateSemaphore(ctx->device, &info, ctx->allocation, &q->timeline);
     if (r != VK_SUCCESS) q->timeline = VK_NULL_HANDLE;
     VKT_TRY(vkt_vk_check(ctx, r, "vkCreateSemaphore"));
-    vkt_name(ctx, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)q->handle, name);
     vkt_name(ctx, VK_OBJECT_TYPE_SEMAPHORE, (uint64_t)q->timeline, name);
     return record_fence(ctx, q);
 }
@@ -95,7 +93,7 @@ vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, uint32_t family, const c
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
 {
     vkt_commands_destroy(ctx, &q->fence);
-    if (q->timeline) ctx->vk.DestroySemaphore(ctx->device, q->timeline, NULL);
+    if (q->timeline) ctx->vk.DestroySemaphore(ctx->device, q->timeline, ctx->allocation);
     *q = (vkt_queue){ 0 };
 }
 
@@ -104,7 +102,10 @@ static vkt_result submit_all(vkt_ctx *ctx, vkt_queue *q, const VkSubmitInfo2 *in
                              uint64_t *value)
 {
     snprintf(ctx->last_label, sizeof ctx->last_label, "%s", label);
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.QueueSubmit2(q->handle, n, infos, VK_NULL_HANDLE), "vkQueueSubmit2"));
+    if (ctx->lock.take) ctx->lock.take(ctx->lock.user);
+    const VkResult r = ctx->vk.QueueSubmit2(q->handle, n, infos, VK_NULL_HANDLE);
+    if (ctx->lock.give) ctx->lock.give(ctx->lock.user);
+    VKT_TRY(vkt_vk_check(ctx, r, "vkQueueSubmit2"));
     ctx->counters.submits += n;
     q->submitted += n;
     if (value) *value = q->submitted;
@@ -185,22 +186,13 @@ static bool has_new_uploads(const vkt_ctx *ctx)
     return ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;
 }
 
-vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value)
-{
-    const bool uploads = has_new_uploads(ctx);
-    const uint64_t upload = ctx->transfer.submitted;
-    VKT_TRY(vkt_queue_submit(ctx, &ctx->compute, cmd, uploads ? &ctx->transfer : NULL, upload, label, value));
-    if (uploads) ctx->uploads_awaited = upload;
-    return VKT_OK;
-}
-
 /* ---- series ---- */
 
 static vkt_result allocate(vkt_ctx *ctx, const char *name, vkt_series *s)
 {
     const VkCommandPoolCreateInfo pool = { .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                            .queueFamilyIndex = ctx->compute.family };
-    VkResult r = ctx->vk.CreateCommandPool(ctx->device, &pool, NULL, &s->pool);
+    VkResult r = ctx->vk.CreateCommandPool(ctx->device, &pool, ctx->allocation, &s->pool);
     if (r != VK_SUCCESS) s->pool = VK_NULL_HANDLE;
     VKT_TRY(vkt_vk_check(ctx, r, "vkCreateCommandPool"));
     const VkCommandBufferAllocateInfo all = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
@@ -252,7 +244,7 @@ vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_ser
 
 void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s)
 {
-    if (s->pool) ctx->vk.DestroyCommandPool(ctx->device, s->pool, NULL);
+    if (s->pool) ctx->vk.DestroyCommandPool(ctx->device, s->pool, ctx->allocation);
     vkt_free(&ctx->host, s->cmds);
     vkt_free(&ctx->host, s->buffers);
     vkt_free(&ctx->host, s->signals);
@@ -270,20 +262,70 @@ vkt_result vkt_series_end(vkt_ctx *ctx, vkt_series *s, uint32_t i)
     return vkt_commands_end(ctx, &(vkt_commands){ .cmd = s->cmds[i] });
 }
 
-vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, const char *label, uint64_t *value)
+static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const char *label)
+{
+    if (!sync || (sync->n_waits <= VKT_SYNC_MAX && sync->n_signals <= VKT_SYNC_MAX)) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want at most %d semaphores to wait for and to signal, got %u and %u",
+                    label, VKT_SYNC_MAX, sync->n_waits, sync->n_signals);
+}
+
+/* What a compute submission waits for: uploads, and what a host says. Returns how many; all checked. */
+static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
+{
+    uint32_t n = 0;
+    if (has_new_uploads(ctx))
+        out[n++] = (VkSemaphoreSubmitInfo){ .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
+                                            .semaphore = ctx->transfer.timeline,
+                                            .value = ctx->transfer.submitted,
+                                            .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
+    for (uint32_t i = 0; sync && i < sync->n_waits; i++) out[n++] = sync->waits[i];
+    return n;
+}
+
+vkt_result vkt_series_submit(vkt_ctx *ctx, vkt_series *s, uint32_t first, uint32_t end, const vkt_sync *sync,
+                             const char *label, uint64_t *value)
 {
     VKT_TRY(vkt_lost_check(ctx, label));
+    VKT_TRY(check_sync(ctx, sync, label));
     const bool uploads = has_new_uploads(ctx);
-    const VkSemaphoreSubmitInfo before = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO,
-                                           .semaphore = ctx->transfer.timeline,
-                                           .value = ctx->transfer.submitted,
-                                           .stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT };
-    s->infos[0].waitSemaphoreInfoCount = uploads;
-    s->infos[0].pWaitSemaphoreInfos = &before;
-    for (uint32_t i = 0; i < s->n; i++) s->signals[i].value = ctx->compute.submitted + 1 + i;
-    VKT_TRY(submit_all(ctx, &ctx->compute, s->infos, s->n, label, value));
-    if (uploads) ctx->uploads_awaited = before.value;
-    return VKT_OK;
+    const uint64_t upload = ctx->transfer.submitted;
+    VkSemaphoreSubmitInfo waits[1 + VKT_SYNC_MAX], signals[1 + VKT_SYNC_MAX];
+    const VkSubmitInfo2 usual[2] = { s->infos[first], s->infos[end - 1] };
+    s->infos[first].waitSemaphoreInfoCount = gather_waits(ctx, sync, waits);
+    s->infos[first].pWaitSemaphoreInfos = waits;
+    for (uint32_t i = first; i < end; i++) s->signals[i].value = ctx->compute.submitted + 1 + i - first;
+    if (sync && sync->n_signals) {
+        signals[0] = s->signals[end - 1];
+        memcpy(signals + 1, sync->signals, sync->n_signals * sizeof *signals);
+        s->infos[end - 1].signalSemaphoreInfoCount = 1 + sync->n_signals;
+        s->infos[end - 1].pSignalSemaphoreInfos = signals;
+    }
+    const vkt_result r = submit_all(ctx, &ctx->compute, s->infos + first, end - first, label, value);
+    s->infos[end - 1] = usual[1];
+    s->infos[first] = usual[0];
+    if (r == VKT_OK && uploads) ctx->uploads_awaited = upload;
+    return r;
+}
+
+vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *sync, const char *label,
+                             uint64_t *value)
+{
+    vkt_series one = { .n = 1 };
+    VkCommandBufferSubmitInfo buffers[2];
+    VkSemaphoreSubmitInfo signals[1 + VKT_SYNC_MAX];
+    VkSubmitInfo2 info;
+    one.cmds = &cmd;
+    one.buffers = buffers;
+    one.signals = signals;
+    one.infos = &info;
+    fill_infos(ctx, &one);
+    if (!cmd) info.pCommandBufferInfos = &buffers[--info.commandBufferInfoCount];
+    return vkt_series_submit(ctx, &one, 0, 1, sync, label, value);
+}
+
+vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint64_t *value)
+{
+    return vkt_submit_synced(ctx, cmd, NULL, label, value);
 }
 
 /* ---- waiting, for the floors above ---- */

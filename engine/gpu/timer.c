@@ -11,20 +11,21 @@ vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out)
         .queryCount = count,
     };
     vkt_timer t = { .count = count };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateQueryPool(ctx->device, &info, NULL, &t.pool), "vkCreateQueryPool"));
+    VKT_TRY(
+        vkt_vk_check(ctx, ctx->vk.CreateQueryPool(ctx->device, &info, ctx->allocation, &t.pool), "vkCreateQueryPool"));
     *out = t;
     return VKT_OK;
 }
 
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t)
 {
-    if (t->pool) ctx->vk.DestroyQueryPool(ctx->device, t->pool, NULL);
+    if (t->pool) ctx->vk.DestroyQueryPool(ctx->device, t->pool, ctx->allocation);
     *t = (vkt_timer){ 0 };
 }
 
-void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t)
+void vkt_timer_reset(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t first, uint32_t count)
 {
-    ctx->vk.CmdResetQueryPool(cmd, t->pool, 0, t->count);
+    ctx->vk.CmdResetQueryPool(cmd, t->pool, first, count);
 }
 
 void vkt_timer_mark(vkt_ctx *ctx, VkCommandBuffer cmd, vkt_timer *t, uint32_t i)

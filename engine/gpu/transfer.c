@@ -50,10 +50,14 @@ void vkt_transfers_destroy(vkt_ctx *ctx)
     ctx->transfers = NULL;
 }
 
-/* Range and alignment of a transfer. */
-static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uint64_t offset, uint64_t bytes)
+/* Range and alignment of a transfer, and whether the buffer was made for it. */
+static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uint64_t offset, uint64_t bytes,
+                        VkBufferUsageFlags usage)
 {
     VKT_TRY(vkt_lost_check(ctx, what));
+    if (!(b->usage & usage))
+        return vkt_fail(&ctx->host, VKT_E_STATE, "%s: the application's buffer was made without the usage %s", what,
+                        usage == VK_BUFFER_USAGE_TRANSFER_DST_BIT ? "TRANSFER_DST" : "TRANSFER_SRC");
     if (offset % 4 == 0 && bytes % 4 == 0 && offset <= b->bytes && bytes <= b->bytes - offset) return VKT_OK;
     return vkt_fail(&ctx->host, VKT_E_ARG,
                     "%s: want multiples of 4 inside a buffer of %llu bytes, got offset %llu, %llu bytes", what,
@@ -120,7 +124,9 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
     VKT_TRY(next_slot(ctx, &s));
     VKT_TRY(ring_take(ctx, bytes, &at));
     s->end = t->head;
-    const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES, .dstOffset = offset, .size = bytes };
+    const VkBufferCopy region = { .srcOffset = at % VKT_RING_BYTES,
+                                  .dstOffset = dst->base_bytes + offset,
+                                  .size = bytes };
     memcpy((char *)t->ring->mapped + region.srcOffset, src, (size_t)bytes);
     VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
     ctx->vk.CmdCopyBuffer(s->commands.cmd, t->ring->handle, dst->handle, 1, &region);
@@ -130,7 +136,7 @@ static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, c
 vkt_result vkt_upload_after(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
                             uint64_t after)
 {
-    VKT_TRY(check(ctx, "upload", dst, offset, bytes));
+    VKT_TRY(check(ctx, "upload", dst, offset, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT));
     for (uint64_t done = 0; done < bytes;) {
         const uint64_t n = VKT_MIN(bytes - done, PIECE_BYTES);
         VKT_TRY(upload_piece(ctx, dst, offset + done, (const char *)src + done, n, after));
@@ -146,13 +152,13 @@ vkt_result vkt_upload(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void
 
 vkt_result vkt_fill(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, uint64_t bytes, uint32_t word)
 {
-    VKT_TRY(check(ctx, "fill", dst, offset, bytes));
+    VKT_TRY(check(ctx, "fill", dst, offset, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT));
     if (bytes == 0) return VKT_OK;
     slot *s;
     VKT_TRY(next_slot(ctx, &s));
     s->end = ctx->transfers->head;
     VKT_TRY(vkt_commands_begin(ctx, &s->commands, false));
-    ctx->vk.CmdFillBuffer(s->commands.cmd, dst->handle, offset, bytes, word);
+    ctx->vk.CmdFillBuffer(s->commands.cmd, dst->handle, dst->base_bytes + offset, bytes, word);
     return slot_submit(ctx, s, dst, ctx->compute.submitted, "fill");
 }
 
@@ -174,7 +180,9 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
 {
     vkt_transfer *t = ctx->transfers;
     vkt_commands *c = &t->back_commands[i & 1];
-    const VkBufferCopy region = { .srcOffset = offset, .dstOffset = (i & 1) * PIECE_BYTES, .size = bytes };
+    const VkBufferCopy region = { .srcOffset = src->base_bytes + offset,
+                                  .dstOffset = (i & 1) * PIECE_BYTES,
+                                  .size = bytes };
     const bool cross = ctx->has_transfer_queue && ctx->compute.submitted > 0;
     VKT_TRY(vkt_commands_begin(ctx, c, false));
     ctx->vk.CmdCopyBuffer(c->cmd, src->handle, t->back->handle, 1, &region);
@@ -201,7 +209,7 @@ static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, vo
 
 vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes)
 {
-    VKT_TRY(check(ctx, "readback", src, offset, bytes));
+    VKT_TRY(check(ctx, "readback", src, offset, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT));
     if (bytes == 0) return vkt_ctx_wait_idle(ctx);
     VKT_TRY(back_open(ctx));
     uint64_t value[2] = { 0 };

@@ -60,6 +60,8 @@
     X(BindBufferMemory)            \
     X(CreateBufferView)            \
     X(DestroyBufferView)           \
+    X(CreateImageView)             \
+    X(DestroyImageView)            \
     X(CreateShaderModule)          \
     X(DestroyShaderModule)         \
     X(CreateDescriptorSetLayout)   \
@@ -88,6 +90,7 @@
     X(CmdPipelineBarrier2)         \
     X(CmdCopyBuffer)               \
     X(CmdFillBuffer)               \
+    X(CmdUpdateBuffer)             \
     X(CreateQueryPool)             \
     X(DestroyQueryPool)            \
     X(GetQueryPoolResults)         \

@@ -73,6 +73,10 @@ typedef struct vkt_running_stats_attr {
     float momentum; /* of the new ones */
 } vkt_running_stats_attr;
 
+typedef struct vkt_publish_attr {
+    double decay; /* weight of what was published before; 0: a copy */
+} vkt_publish_attr;
+
 /* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;

@@ -208,7 +208,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g)
 
 vkt_tensor vkt_graph_words(vkt_graph *g)
 {
-    return singleton(g, &g->words, "words", VKT_ROLE_WORDS, VKT_U32, RING_WORDS * RING_SLOTS);
+    return singleton(g, &g->words, "words", VKT_ROLE_WORDS, VKT_U32, RING_WORDS * RING_ALL);
 }
 
 vkt_tensor vkt_graph_clock(vkt_graph *g)
@@ -218,12 +218,13 @@ vkt_tensor vkt_graph_clock(vkt_graph *g)
 
 vkt_tensor vkt_graph_metrics(vkt_graph *g)
 {
-    return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_SLOTS);
+    return singleton(g, &g->metrics, "metrics", VKT_ROLE_METRICS, VKT_U32, METRIC_WORDS * RING_ALL);
 }
 
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)
 {
-    static const char *const names[VKT_ARENAS] = { "params", "grads", "moment1", "moment2", "moment3", "grad_sum" };
+    static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",
+                                                   "moment3", "grad_sum", "published" };
     const unsigned i = (unsigned)role - VKT_ROLE_PARAM;
     if (i >= VKT_ARENAS || g->arena_bytes == 0 || g->arena_bytes / 4 > UINT32_MAX) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "the parameter arena of %llu bytes: want 4 bytes to 16 GiB",
@@ -259,6 +260,9 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
         if (in[i].id >= g->n_values || (in[i].id == 0 && i < op->min_in))
             r = vkt_fail(&g->host, VKT_E_ARG, "%s: input %u is %s", op->name, i,
                          in[i].id ? "not of this graph" : "the null tensor");
+        else if (g->values[vkt_root(g, in[i])].written)
+            r = vkt_fail(&g->host, VKT_E_STATE, "%s: input %u, '%s', is written by vkt_write, and read nowhere",
+                         op->name, i, g->values[vkt_root(g, in[i])].name);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r == VKT_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
@@ -35,6 +36,7 @@ const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 
 typedef struct key {
     uint32_t id, texel, storage, subgroups, n_spec;
+    vkt_coop coop;
     uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
 } key;
 
@@ -85,14 +87,14 @@ static void cache_destroy(vkt_ctx *ctx)
     if (!c) return;
     for (size_t i = 0; i < c->cap; i++) {
         if (!c->slots[i]) continue;
-        ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, NULL);
+        ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, c->slots[i]);
     }
     for (size_t id = 0; id < VKT_K_COUNT; id++)
         for (size_t texel = 0; texel < 2; texel++) {
             const variant *v = &c->variants[id][texel];
-            if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, NULL);
-            if (v->set_layout) ctx->vk.DestroyDescriptorSetLayout(ctx->device, v->set_layout, NULL);
+            if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, ctx->allocation);
+            if (v->set_layout) ctx->vk.DestroyDescriptorSetLayout(ctx->device, v->set_layout, ctx->allocation);
         }
     vkt_free(&ctx->host, c->slots);
     vkt_free(&ctx->host, c);
@@ -111,6 +113,14 @@ static cache *cache_open(vkt_ctx *ctx)
 
 /* ---- making one ---- */
 
+static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t binding)
+{
+    if (binding == 0 && row->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    if (binding == 0 && row->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    return texel && row->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+                                               : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
 /* A handle is undefined after a failed call: it is set back, for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
 {
@@ -118,10 +128,9 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
     uint32_t n = 0;
     for (uint32_t i = 0; i < VKT_MAX_BINDINGS; i++) {
         if (!((row->reads | row->writes) >> i & 1)) continue;
-        const bool is_texel = texel && (row->texels >> i & 1);
         bindings[n++] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = is_texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorType = type_of(row, texel, i),
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
         };
@@ -131,7 +140,7 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
         .bindingCount = n,
         .pBindings = bindings,
     };
-    const VkResult r = ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, NULL, &v->set_layout);
+    const VkResult r = ctx->vk.CreateDescriptorSetLayout(ctx->device, &set, ctx->allocation, &v->set_layout);
     if (r != VK_SUCCESS) v->set_layout = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreateDescriptorSetLayout");
 }
@@ -148,7 +157,7 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
         .pushConstantRangeCount = 1,
         .pPushConstantRanges = &push,
     };
-    const VkResult r = ctx->vk.CreatePipelineLayout(ctx->device, &layout, NULL, &v->layout);
+    const VkResult r = ctx->vk.CreatePipelineLayout(ctx->device, &layout, ctx->allocation, &v->layout);
     if (r != VK_SUCCESS) v->layout = VK_NULL_HANDLE;
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
@@ -167,7 +176,7 @@ static VkResult make_module(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel,
         .codeSize = texel ? row->spv_texel_bytes : row->spv_bytes,
         .pCode = texel ? row->spv_texel : row->spv,
     };
-    return ctx->vk.CreateShaderModule(ctx->device, &info, NULL, out);
+    return ctx->vk.CreateShaderModule(ctx->device, &info, ctx->allocation, out);
 }
 
 static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key *k, VkShaderModule module,
@@ -178,11 +187,14 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = ctx->limits.subgroup_size,
     };
-    VkSpecializationMapEntry map[2 + VKT_MAX_SPECS] = { { STORAGE_SPEC, offsetof(key, storage), 4 },
-                                                        { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 } };
+    VkSpecializationMapEntry map[5 + VKT_MAX_SPECS] = {
+        { STORAGE_SPEC, offsetof(key, storage), 4 }, { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 },
+        { COOP_SPEC_M, offsetof(key, coop.m), 4 },   { COOP_SPEC_N, offsetof(key, coop.n), 4 },
+        { COOP_SPEC_K, offsetof(key, coop.k), 4 },
+    };
     for (uint32_t i = 0; i < k->n_spec; i++)
-        map[2 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
-    const VkSpecializationInfo spec = { 2 + k->n_spec, map, sizeof *k, k };
+        map[5 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
+    const VkSpecializationInfo spec = { 5 + k->n_spec, map, sizeof *k, k };
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -194,7 +206,7 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key
                    .pSpecializationInfo = &spec },
         .layout = p->layout,
     };
-    return ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, NULL, &p->handle);
+    return ctx->vk.CreateComputePipelines(ctx->device, ctx->pipeline_cache, 1, &info, ctx->allocation, &p->handle);
 }
 
 static void run_job(vkt_ctx *ctx, job *j)
@@ -204,7 +216,7 @@ static void run_job(vkt_ctx *ctx, job *j)
     if (j->module != VK_SUCCESS) return;
     j->pipeline = make_pipeline(ctx, j->row, &j->e->key, module, &j->e->pipeline);
     if (j->pipeline != VK_SUCCESS) j->e->pipeline.handle = VK_NULL_HANDLE;
-    ctx->vk.DestroyShaderModule(ctx->device, module, NULL);
+    ctx->vk.DestroyShaderModule(ctx->device, module, ctx->allocation);
 }
 
 /* Names the pipeline, or says what failed. */
@@ -273,6 +285,9 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
     if ((row->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", row->name,
                         ctx->limits.subgroup_size, spec[0]);
+    if ((row->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s", row->name,
+                        "lacks or this library was built without");
     const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
     if ((row->flags & VKT_KF_SUBGROUPS) &&
         (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MOST))
@@ -308,6 +323,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     VKT_TRY(check(ctx, w->id, row, w->spec, w->n_spec));
     key k = { .id = (uint32_t)w->id, .texel = w->texel && row->texels, .storage = w->storage, .n_spec = w->n_spec };
     if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
+    if (row->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
     VKT_TRY(make_room(ctx, c));
     entry *e = *find(c, &k);
@@ -344,7 +360,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
         entry *e = jobs.list[i].e; /* NULL: kept */
-        if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, NULL);
+        if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);
     }
     vkt_free(&ctx->host, jobs.list);

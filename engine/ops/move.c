@@ -197,7 +197,9 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
         return;
     }
     const uint32_t cut = longest_dim(m, !y.fits);
-    const uint32_t size = m->dim[cut].size, half = size > 4 ? (size / 2 + 3) / 4 * 4 : size / 2; /* whole vec4s */
+    const uint32_t size = m->dim[cut].size;
+    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* windows that meet nowhere; vec4s */
+    const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
     part.dim[cut].size = half;
     emit_box(e, tx, ty, &part);

@@ -1,4 +1,4 @@
-/* ops/shape.c - the same elements in another shape or layout: reshape, to_layout. */
+/* ops/shape.c - the same elements in another shape or layout, or in an array: reshape, to_layout, write. */
 #include "kernel/ids.h"
 #include "ops/move.h"
 
@@ -124,9 +124,10 @@ static uint64_t steps_in_window(const vkt_emit *e, uint32_t stride, uint32_t all
     return most >= all ? all : most - most % VKT_MAX(2 * vkt_window_step(stride), 4u);
 }
 
-static void to_layout_emit(const vkt_node *n, vkt_emit *e)
+/* f32 from tx to ty, of one shape, one of them with the batch last and the other by rows. */
+static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
 {
-    const vkt_value *x = vkt_node_in(n, 0), *y = vkt_node_out(n, 0);
+    const vkt_value *x = vkt_value_of(e->g, tx), *y = vkt_value_of(e->g, ty);
     const bool to = y->layout == VKT_BATCH_LAST;
     const uint32_t batch = x->shape.rank ? x->shape.dim[0] : 1, pitch4 = vkt_div_up(batch, 4);
     const uint64_t features = vkt_shape_elements(x->shape) / batch;
@@ -140,8 +141,8 @@ static void to_layout_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t features_most = small ? steps_in_window(e, pitch4 * 4, (uint32_t)features) : 0;
     if (columns_most == 0 || features_most == 0) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "to_layout: (%u,%llu) does not come apart into windows of %llu bytes", batch,
-                                   (unsigned long long)features, (unsigned long long)vkt_window_bytes(e->lim)));
+                                   "%s: (%u,%llu) does not come apart into windows of %llu bytes", e->node->op->name,
+                                   batch, (unsigned long long)features, (unsigned long long)vkt_window_bytes(e->lim)));
         return;
     }
     for (uint64_t c = 0; c < pitch4; c += columns_most)
@@ -156,14 +157,17 @@ static void to_layout_emit(const vkt_node *n, vkt_emit *e)
             const uint64_t samples = VKT_MIN(batch - 4 * c, 4 * columns_most);
             const uint64_t rows_at = c * features * 4, rows_n = samples * features;
             const uint64_t last_at = f * pitch4 * 4, last_n = (uint64_t)pc.features * pitch4 * 4;
-            const vkt_bind bind[] = { [RELAYOUT_X] =
-                                          vkt_part(e, n->in[0], to ? rows_at : last_at, to ? rows_n : last_n),
-                                      [RELAYOUT_Y] =
-                                          vkt_part(e, n->out[0], to ? last_at : rows_at, to ? last_n : rows_n) };
+            const vkt_bind bind[] = { [RELAYOUT_X] = vkt_part(e, tx, to ? rows_at : last_at, to ? rows_n : last_n),
+                                      [RELAYOUT_Y] = vkt_part(e, ty, to ? last_at : rows_at, to ? last_n : rows_n) };
             vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
                              vkt_groups(pc.columns, spec[0], 1), (uint32_t)vkt_groups(pc.features, 4, RELAYOUT_CHUNK),
                              1);
         }
+}
+
+static void to_layout_emit(const vkt_node *n, vkt_emit *e)
+{
+    emit_relayout(e, n->in[0], n->out[0]);
 }
 
 static void to_layout_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
@@ -199,3 +203,87 @@ const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .flops = vkt_flops_none,
                                   .fields = layout_fields,
                                   .formula = "x in another layout" };
+
+/* ---- write: x, y by rows -> y, in place ---- */
+
+static vkt_result write_infer(vkt_infer *f)
+{
+    const vkt_value *x = vkt_in(f, 0), *y = vkt_in(f, 1);
+    char xt[80], yt[80];
+    VKT_REQUIRE(f, (x->dtype == VKT_F32 || x->dtype == VKT_U32) && x->dtype == y->dtype, VKT_E_DTYPE,
+                "write: want f32 or u32 on both sides, got %s into %s", vkt_dtype_name(x->dtype),
+                vkt_dtype_name(y->dtype));
+    VKT_REQUIRE(f, y->layout == VKT_ROWS && vkt_shape_equal(x->shape, y->shape), VKT_E_SHAPE,
+                "write: want two tensors of one shape, the second by rows, got %s into %s",
+                vkt_shape_text(x->shape, xt), vkt_shape_text(y->shape, yt));
+    vkt_out_alias(f, 1, VKT_ROWS, y->shape);
+    return VKT_OK;
+}
+
+static void write_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_value *x = vkt_node_in(n, 0), *y = vkt_node_in(n, 1);
+    if (x->layout == VKT_BATCH_LAST && x->dtype == VKT_F32) {
+        emit_relayout(e, n->in[0], n->in[1]);
+        return;
+    }
+    const vkt_phys p = vkt_phys_of(y);
+    int64_t stride[VKT_MAX_RANK] = { 0 };
+    vkt_move m = { .n = 0 };
+    vkt_logical_strides(x, stride);
+    for (uint32_t i = 0; i < p.rank; i++)
+        vkt_move_dim_add(&m, (vkt_move_dim){ p.dim[i], stride[i], (int64_t)p.stride[i] });
+    vkt_emit_move(e, n->in[0], n->in[1], &m);
+}
+
+static void write_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
+    const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 90), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
+    if (vkt_rng_range(r, 0, 3)) {
+        vkt_case_f32(c, layout, s, -1, 1);
+        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* what was not overwritten shows */
+    } else {
+        vkt_case_u32(c, layout, s, 1000);
+        vkt_case_u32(c, VKT_ROWS, s, UINT32_MAX);
+    }
+}
+
+const vkt_op vkt_op_write = { .name = "write",
+                              .min_in = 2,
+                              .max_in = 2,
+                              .side_effect = true,
+                              .infer = write_infer,
+                              .emit = write_emit,
+                              .half = VKT_HALF_IN(0),
+                              .sample = write_sample,
+                              .tol_why = "exact: a copy",
+                              .flops = vkt_flops_none,
+                              .formula = "x into an array, by rows" };
+
+static vkt_result check_written(const vkt_graph *g, vkt_tensor external)
+{
+    const vkt_value *v = external.id < g->n_values ? vkt_value_of(g, external) : NULL;
+    if (!v || v->role != VKT_ROLE_EXTERNAL || v->alias)
+        return vkt_fail(&g->host, VKT_E_ARG, "write: want a value made by vkt_external, got %s",
+                        !v            ? "one of another graph"
+                        : external.id ? v->name
+                                      : "the null tensor");
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++)
+            if (vkt_root(g, g->nodes[i]->in[k]) == external.id)
+                return vkt_fail(
+                    &g->host, VKT_E_STATE,
+                    "write: '%s' is an input of %s already; what is written is written once and read nowhere", v->name,
+                    g->nodes[i]->op->name);
+    return VKT_OK;
+}
+
+void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external)
+{
+    vkt_result r = g->status;
+    if (r == VKT_OK) r = check_written(g, external);
+    vkt_graph_error(g, r);
+    if (r == VKT_OK && vkt_apply(g, &vkt_op_write, (vkt_tensor[]){ x, external }, 2, NULL, NULL).id)
+        g->values[external.id].written = true;
+}

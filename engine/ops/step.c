@@ -17,7 +17,7 @@ typedef struct step_attr {
 
 static vkt_result step_infer(vkt_infer *f)
 {
-    static const uint32_t words[] = { RING_SLOTS * RING_WORDS, CLOCK_WORDS, STEP_WORDS };
+    static const uint32_t words[] = { RING_ALL * RING_WORDS, CLOCK_WORDS, STEP_WORDS };
     for (uint32_t i = 0; i < 3; i++) {
         const vkt_value *v = vkt_in(f, i);
         char text[80];

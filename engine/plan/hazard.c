@@ -14,7 +14,7 @@ typedef struct access {
 bool vkt_places_meet(vkt_place a, vkt_place b)
 {
     if (a.role != b.role) return false;
-    if (a.role == VKT_ROLE_EXTERNAL) return true;
+    if (a.role == VKT_ROLE_EXTERNAL && a.index != b.index) return true;
     const bool by_index = a.role == VKT_ROLE_ACTIVATION || a.role == VKT_ROLE_INPUT;
     return (!by_index || a.index == b.index) && a.offset_bytes < b.offset_bytes + b.bytes &&
            b.offset_bytes < a.offset_bytes + a.bytes;

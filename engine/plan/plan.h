@@ -88,7 +88,7 @@ static inline bool vkt_lives_meet(vkt_life a, vkt_life b)
 {
     return a.first <= b.last && b.first <= a.last;
 }
-/* Whether two places may have a byte in common. All external values may be one array. */
+/* Whether two places may have a byte in common. Two external values may be one piece of an application's memory. */
 bool vkt_places_meet(vkt_place a, vkt_place b);
 /* Where the bytes of a binding are, as bound: rounded up to 16 bytes. */
 vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b);

@@ -8,13 +8,16 @@ static uint32_t kernel_bindings(const vkt_kernel_row *row)
     return row->reads | row->writes;
 }
 
-/* Texel loads where the device wants them and every such window fits into a view. */
+/* Texel loads where the device wants them, every such window fits into a view and a host's buffer was made for them. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
     if (!row->texels || most == 0) return false;
-    for (uint32_t b = 0; b < d->n_bind; b++)
-        if ((row->texels >> b & 1) && d->bind[b].t.id && vkt_range_of(p, &d->bind[b]).bytes / 16 > most) return false;
+    for (uint32_t b = 0; b < d->n_bind; b++) {
+        if (!(row->texels >> b & 1) || !d->bind[b].t.id) continue;
+        const vkt_range r = vkt_range_of(p, &d->bind[b]);
+        if (r.bytes / 16 > most || !(r.buffer->usage & VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT)) return false;
+    }
     return true;
 }
 
@@ -78,7 +81,7 @@ static vkt_result make_pool(vkt_program *p)
                                               .maxSets = (uint32_t)p->lowered.n,
                                               .poolSizeCount = 2,
                                               .pPoolSizes = sizes };
-    const VkResult r = ctx->vk.CreateDescriptorPool(ctx->device, &info, NULL, &p->pool);
+    const VkResult r = ctx->vk.CreateDescriptorPool(ctx->device, &info, ctx->allocation, &p->pool);
     if (r != VK_SUCCESS) p->pool = VK_NULL_HANDLE;
     VKT_TRY(vkt_vk_check(ctx, r, "vkCreateDescriptorPool"));
     p->views = vkt_alloc_array(&ctx->host, texels + 1, sizeof *p->views);
@@ -92,9 +95,10 @@ static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
     const VkBufferViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
                                           .buffer = r.buffer->handle,
                                           .format = VK_FORMAT_R32G32B32A32_UINT,
-                                          .offset = r.offset_bytes,
+                                          .offset = r.buffer->base_bytes + r.offset_bytes,
                                           .range = r.bytes };
-    VKT_TRY(vkt_vk_check(ctx, ctx->vk.CreateBufferView(ctx->device, &info, NULL, out), "vkCreateBufferView"));
+    VKT_TRY(
+        vkt_vk_check(ctx, ctx->vk.CreateBufferView(ctx->device, &info, ctx->allocation, out), "vkCreateBufferView"));
     p->views[p->n_views++] = *out;
     return VKT_OK;
 }
@@ -118,7 +122,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
         const vkt_range r = vkt_range_of(p, &d->bind[b]);
         const bool texel = p->pipelines[i]->texels >> b & 1;
         if (texel) VKT_TRY(make_view(p, r, &views[n]));
-        infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.offset_bytes, r.bytes };
+        infos[n] = (VkDescriptorBufferInfo){ r.buffer->handle, r.buffer->base_bytes + r.offset_bytes, r.bytes };
         writes[n] = (VkWriteDescriptorSet){ .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                             .dstSet = p->sets[i],
                                             .dstBinding = b,
@@ -197,8 +201,8 @@ vkt_result vkt_bind_all(vkt_program *p)
 void vkt_bind_free(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
-    for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], NULL);
-    if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, NULL);
+    for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], ctx->allocation);
+    if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, ctx->allocation);
     vkt_free(&ctx->host, p->views);
     vkt_free(&ctx->host, p->sets);
     vkt_free(&ctx->host, p->pipelines);

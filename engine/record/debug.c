@@ -77,7 +77,8 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     case VKT_ROLE_MOMENT1:
     case VKT_ROLE_MOMENT2:
     case VKT_ROLE_MOMENT3:
-    case VKT_ROLE_GRAD_SUM: return true;
+    case VKT_ROLE_GRAD_SUM:
+    case VKT_ROLE_PUBLISHED: return true;
     default: return false;
     }
 }
@@ -133,9 +134,9 @@ static vkt_result check_values(vkt_program *p)
     return VKT_OK;
 }
 
-vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
+vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index)
 {
-    VKT_TRY(vkt_program_submit(p, run, p->debug.ns != NULL, run_index));
+    VKT_TRY(vkt_run_submit(p, run, sync, p->debug.ns != NULL, run_index));
     VKT_TRY(vkt_program_wait(p));
     if (p->debug.ns) VKT_TRY(add_times(p));
     return p->debug.level >= 4 ? check_values(p) : VKT_OK;

@@ -5,7 +5,7 @@
  * measured. Then the step is recorded for good, in as few parts as the limit allows. */
 #include "record/record.h"
 
-static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
+vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
 {
     vkt_series s;
     VKT_TRY(vkt_series_create(p->ctx, p->name, n, &s));
@@ -13,7 +13,7 @@ static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n
     for (uint32_t i = 0; i < n && r == VKT_OK; i++) {
         r = vkt_series_begin(p->ctx, &s, i);
         if (r != VKT_OK) break;
-        if (timer && i == 0) vkt_timer_reset(p->ctx, s.cmds[0], timer);
+        if (timer && i == 0) vkt_timer_reset(p->ctx, s.cmds[0], timer, 0, timer->count);
         vkt_record_range(p, s.cmds[i], i ? ends[i - 1] : 0, ends[i], timer);
         r = vkt_series_end(p->ctx, &s, i);
     }
@@ -28,8 +28,8 @@ static vkt_result record_series(vkt_program *p, const uint32_t *ends, uint32_t n
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
     vkt_series parts;
-    if (p->profile && !p->profiled.n) VKT_TRY(record_series(p, p->ends, n, &p->timer, &p->profiled));
-    VKT_TRY(record_series(p, p->ends, n, NULL, &parts));
+    if (p->profile && !p->profiled.n) VKT_TRY(vkt_parts_record(p, p->ends, n, &p->timer, &p->profiled));
+    VKT_TRY(vkt_parts_record(p, p->ends, n, NULL, &parts));
     p->parts = parts;
     vkt_series_destroy(p->ctx, &p->pieces);
     return VKT_OK;
@@ -48,7 +48,7 @@ vkt_result vkt_parts_create(vkt_program *p)
         return record_parts(p, 1);
     }
     for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
-    return record_series(p, p->ends, n, &p->timer, &p->pieces);
+    return vkt_parts_record(p, p->ends, n, &p->timer, &p->pieces);
 }
 
 static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
@@ -70,16 +70,13 @@ vkt_result vkt_parts_prepare(vkt_program *p)
     if (p->parts.n || p->runs < 2) return VKT_OK;
     const uint32_t n = (uint32_t)p->lowered.n;
     VKT_TRY(vkt_wait(p->ctx, p->values[(p->runs - 1) % VKT_RUN_RING]));
-    uint64_t *ns = vkt_alloc_array(&p->ctx->host, 2 * (size_t)n, sizeof *ns);
+    uint64_t *ns = p->ns ? p->ns : vkt_alloc_array(&p->ctx->host, 2 * (size_t)n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
-    vkt_result r = vkt_timer_read(p->ctx, &p->timer, ns);
-    if (r == VKT_OK) {
-        for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
-        warn_of_long_kernels(p, ns);
-        r = record_parts(p, vkt_cut(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
-    }
-    vkt_free(&p->ctx->host, ns);
-    return r;
+    p->ns = ns;
+    VKT_TRY(vkt_timer_read(p->ctx, &p->timer, ns));
+    for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
+    warn_of_long_kernels(p, ns);
+    return record_parts(p, vkt_cut(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
 }
 
 void vkt_parts_free(vkt_program *p)
@@ -89,4 +86,5 @@ void vkt_parts_free(vkt_program *p)
     vkt_series_destroy(p->ctx, &p->profiled);
     if (p->timer.pool) vkt_timer_destroy(p->ctx, &p->timer);
     vkt_free(&p->ctx->host, p->ends);
+    vkt_free(&p->ctx->host, p->ns);
 }

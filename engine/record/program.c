@@ -17,12 +17,13 @@ static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
     case VKT_ROLE_SCRATCH: return p->blocks[at.index];
     case VKT_ROLE_INPUT: return p->inputs[at.index];
     case VKT_ROLE_EXTERNAL: return p->arrays[at.index]->buffer;
-    case VKT_ROLE_PARAM: return p->store->part[VKT_PART_VALUE];
+    case VKT_ROLE_PARAM: return p->store->part[p->published ? VKT_PART_PUBLISHED : VKT_PART_VALUE];
     case VKT_ROLE_GRAD: return p->store->part[VKT_PART_GRADIENT];
     case VKT_ROLE_MOMENT1: return p->store->part[VKT_PART_MOMENT1];
     case VKT_ROLE_MOMENT2: return p->store->part[VKT_PART_MOMENT2];
     case VKT_ROLE_MOMENT3: return p->store->part[VKT_PART_MOMENT3];
     case VKT_ROLE_GRAD_SUM: return p->store->part[VKT_PART_GRADIENT_SUM];
+    case VKT_ROLE_PUBLISHED: return p->store->part[VKT_PART_PUBLISHED];
     case VKT_ROLE_CLOCK: return p->store ? p->store->clock : p->own_clock;
     case VKT_ROLE_STEP: return p->step;
     case VKT_ROLE_WORDS: return p->words;
@@ -64,7 +65,7 @@ static vkt_result match_store(vkt_program *p)
     for (int i = 0; i < VKT_ARENAS; i++)
         if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
             return vkt_fail(h, VKT_E_STATE,
-                            "program: the store was made for a graph without gradients or this optimizer");
+                            "program: the store was made for a graph without gradients, this optimizer or vkt_publish");
     return VKT_OK;
 }
 
@@ -113,6 +114,26 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
 
+/* What is published is only read, but by the graph that publishes. */
+static vkt_result check_published(const vkt_program *p)
+{
+    const vkt_emit *e = &p->lowered;
+    if (!p->published) return VKT_OK;
+    if (!p->store || !p->store->part[VKT_PART_PUBLISHED])
+        return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                        "program: want a store with published parameters: made for a graph with vkt_publish");
+    for (size_t i = 0; i < e->n; i++)
+        for (uint32_t b = 0; b < e->list[i].n_bind; b++) {
+            const vkt_tensor t = e->list[i].bind[b].t;
+            if (t.id && (access_of(e->list[i].kernel).writes >> b & 1) &&
+                vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
+                return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                                "program: it only reads published parameters, and its %s writes %s",
+                                p->g->nodes[e->list[i].node]->op->name, vkt_lowered_value(e, t)->name);
+        }
+    return VKT_OK;
+}
+
 static uint64_t planned_bytes(const vkt_program *p)
 {
     return p->plan.packed_bytes + p->plan.const_bytes + p->plan.input_bytes;
@@ -135,6 +156,21 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
+/* What is written is no other value's memory: see vkt_write. */
+static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
+{
+    for (uint32_t i = 0; i < params->n_arrays; i++)
+        for (uint32_t k = 0; k < params->n_arrays; k++) {
+            const vkt_value *v = &p->g->values[params->arrays[i].tensor.id],
+                            *other = &p->g->values[params->arrays[k].tensor.id];
+            if (v != other && v->written && params->arrays[i].array == params->arrays[k].array)
+                return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                                "program: one array is bound to '%s', which is written, and to '%s'", v->name,
+                                other->name);
+        }
+    return VKT_OK;
+}
+
 static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
@@ -152,7 +188,7 @@ static vkt_result bind_arrays(vkt_program *p, const vkt_program_params *params)
     for (size_t i = 1; i < p->g->n_values; i++)
         if (p->g->values[i].role == VKT_ROLE_EXTERNAL && !p->g->values[i].alias && !p->arrays[i])
             return vkt_fail(h, VKT_E_ARG, "program: the external value '%s' has no array", p->g->values[i].name);
-    return VKT_OK;
+    return check_arrays_apart(p, params);
 }
 
 static vkt_result make_inputs(vkt_program *p)
@@ -185,17 +221,17 @@ static vkt_result make_step(vkt_program *p)
         VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, STEP_WORDS * 4, "step", &p->step));
         VKT_TRY(vkt_fill(ctx, p->step, 0, STEP_WORDS * 4, 0));
         VKT_TRY(
-            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_SLOTS * 4, "words", &p->words));
-        memset(p->words->mapped, 0, RING_WORDS * RING_SLOTS * 4);
+            vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, RING_WORDS * RING_ALL * 4, "words", &p->words));
+        memset(p->words->mapped, 0, RING_WORDS * RING_ALL * 4);
     }
     if (p->g->clock.id && !p->store) {
         VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_STAGING, CLOCK_WORDS * 4, "clock", &p->own_clock));
         VKT_TRY(vkt_fill(ctx, p->own_clock, 0, CLOCK_WORDS * 4, 0));
     }
     if (p->g->metrics.id) {
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_SLOTS * 4, "metrics",
+        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, METRIC_WORDS * RING_ALL * 4, "metrics",
                                   &p->metrics));
-        memset(p->metrics->mapped, 0, METRIC_WORDS * RING_SLOTS * 4);
+        memset(p->metrics->mapped, 0, METRIC_WORDS * RING_ALL * 4);
     }
     return VKT_OK;
 }
@@ -215,9 +251,11 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     const vkt_host *h = &p->ctx->host;
     if ((unsigned)params->precision > VKT_PRECISION_BF16)
         return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+    p->published = params->published;
     VKT_TRY(finish_graph(p));
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
+    VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);
@@ -243,7 +281,12 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
     vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
     if (!p) return vkt_fail_nomem(&ctx->host, "a program", sizeof *p);
     const vkt_program_params none = { 0 };
-    *p = (vkt_program){ .ctx = ctx, .g = g, .store = store, .options = options, .debug.level = vkt_debug_level() };
+    *p = (vkt_program){ .ctx = ctx,
+                        .g = g,
+                        .store = store,
+                        .options = options,
+                        .budget.left_ns = UINT64_MAX,
+                        .debug.level = vkt_debug_level() };
     if (p->debug.level >= 4) p->options = apart; /* each value keeps what was written to it */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
@@ -279,6 +322,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_ctx *ctx = p->ctx;
     vkt_wait(ctx, ctx->compute.submitted);
     vkt_debug_end(p);
+    vkt_budget_free(p);
     vkt_parts_free(p);
     vkt_bind_free(p);
     for (size_t i = 0; p->blocks && i < p->plan.n_blocks; i++) vkt_buffer_destroy(ctx, &p->blocks[i]);

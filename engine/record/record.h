@@ -8,9 +8,17 @@
 #include "ops/ops.h"
 #include "plan/plan.h"
 
+/* One half of a transfer of ownership between queue families. */
+typedef struct vkt_handover {
+    vkt_commands commands;
+    uint32_t family; /* the other one, as recorded */
+    uint64_t value;  /* of its last submission */
+} vkt_handover;
+
 struct vkt_array {
     vkt_ctx *ctx;
     vkt_buffer *buffer;
+    vkt_handover handover[2]; /* release and acquire of a host's buffer; made when asked for */
     vkt_dtype dtype;
     vkt_shape shape;
     uint64_t bytes;
@@ -38,6 +46,12 @@ typedef struct vkt_range {
     uint64_t offset_bytes, bytes;
 } vkt_range;
 
+/* Submitted work that was not seen to be done. */
+typedef struct vkt_pending {
+    uint64_t value; /* that the compute timeline reaches with it */
+    uint64_t ns;    /* what it is expected to take */
+} vkt_pending;
+
 struct vkt_program {
     vkt_ctx *ctx;
     vkt_graph *g;
@@ -45,6 +59,7 @@ struct vkt_program {
     char name[VKT_NAME_MAX];
     vkt_emit lowered;
     vkt_plan plan;
+    bool published; /* parameters are read from that part of the store */
     uint32_t again; /* dispatches that run again instead of keeping what they made */
     vkt_plan_options options;
 
@@ -64,6 +79,7 @@ struct vkt_program {
     vkt_series parts;    /* for good */
     vkt_series profiled; /* the parts with timestamps, if asked for */
     uint32_t *ends;      /* by part: number of its last dispatch + 1 */
+    uint64_t *ns;        /* by dispatch, as the second run measured it; NULL: not yet, or never */
     bool profile;
     vkt_timer timer; /* start and end of every dispatch */
 
@@ -73,12 +89,28 @@ struct vkt_program {
         uint64_t runs; /* measured */
     } debug;
 
+    /* budget.c: the parts of a run that frames share out. */
+    struct {
+        vkt_series slices;
+        uint32_t *ends;
+        uint64_t *ns;            /* what each takes, as last measured */
+        vkt_timer timer;         /* start and end of each */
+        uint64_t grain_ns;       /* no slice takes longer, unless one kernel does */
+        uint32_t next;           /* slice of the run under way; 0: none is */
+        vkt_pending now, before; /* what this frame submitted, and earlier ones */
+        bool has_times;          /* a run by slices was completed since times were taken over */
+        uint64_t left_ns;        /* of the frame's budget, where the last call ended with a run; else UINT64_MAX */
+    } budget;
+    bool recorded; /* into a host's command buffer, at least once */
+
     uint64_t runs;                 /* submitted so far */
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
 /* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
+/* VKT_OK for a value of the graph that an application may read: an input, or one that is kept. */
+vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
 /* All bytes of a value of the graph, rounded up to 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
 /* Pipelines and descriptor sets. */
@@ -92,13 +124,22 @@ vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
 /* Before a run: cuts and records the parts as soon as it is known how long each dispatch takes. */
 vkt_result vkt_parts_prepare(vkt_program *p);
+/* Records dispatches as a series of n command buffers, number i up to ends[i]. */
+vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out);
+/* A run, whoever submits it: the words of its slot (RING_WORDS); everything before the submission, which may wait; and
+ * after it. */
+vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
+vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
+void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);
 /* Submits the program's commands, or those with timestamps, as its next run. */
-vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, bool profiled, uint64_t *run_index);
+vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sync, bool profiled, uint64_t *run_index);
+/* budget.c: frees what vkt_step_budget made. */
+void vkt_budget_free(vkt_program *p);
 /* vkt_program_read of any value that a dispatch touches. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 /* debug.c: what VKT_DEBUG asks for, from level 2 on. A run that waits for its end; the times, logged. */
 vkt_result vkt_debug_start(vkt_program *p);
-vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
+vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
 /* vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);

@@ -11,32 +11,58 @@ static vkt_result wait_run(vkt_program *p, uint64_t r)
     return vkt_wait(p->ctx, p->values[r % VKT_RUN_RING]);
 }
 
-vkt_result vkt_program_submit(vkt_program *p, const vkt_run *run, bool profiled, uint64_t *run_index)
+vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words)
 {
-    const uint64_t r = p->runs;
     if (run && p->g->batch && run->rows > p->g->batch)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->g->batch,
                         run->rows);
+    const float lr = run ? run->lr : 0.0f;
+    memset(words, 0, RING_WORDS * sizeof *words);
+    words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_UNTOLD;
+    words[RING_FIRST] = run ? run->first : 0;
+    memcpy(&words[RING_LR], &lr, sizeof lr);
+    return VKT_OK;
+}
+
+vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run)
+{
+    uint32_t words[RING_WORDS];
+    const uint64_t r = p->runs;
+    VKT_TRY(vkt_run_words(p, run, words));
     if (r >= VKT_RUN_RING) VKT_TRY(wait_run(p, r - VKT_RUN_RING)); /* its slots are about to be used again */
     VKT_TRY(vkt_parts_prepare(p));
-    if (p->words) {
-        uint32_t *w = (uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS;
-        w[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_UNTOLD;
-        w[RING_FIRST] = run ? run->first : 0;
-        const float lr = run ? run->lr : 0.0f;
-        memcpy(&w[RING_LR], &lr, sizeof lr);
-    }
-    vkt_series *s = !p->parts.n ? &p->pieces : profiled ? &p->profiled : &p->parts;
-    VKT_TRY(vkt_series_submit(p->ctx, s, p->name, &p->values[r % VKT_RUN_RING]));
-    if (run_index) *run_index = r;
-    p->runs++;
+    if (p->words) memcpy((uint32_t *)p->words->mapped + r % RING_SLOTS * RING_WORDS, words, sizeof words);
     return VKT_OK;
+}
+
+void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index)
+{
+    p->values[p->runs % VKT_RUN_RING] = value;
+    if (run_index) *run_index = p->runs;
+    p->runs++;
+}
+
+vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sync, bool profiled, uint64_t *run_index)
+{
+    uint64_t value;
+    if (p->budget.next)
+        return vkt_fail(&p->ctx->host, VKT_E_STATE, "%s: a run that vkt_step_budget began is under way", p->name);
+    VKT_TRY(vkt_run_begin(p, run));
+    vkt_series *s = !p->parts.n ? &p->pieces : profiled ? &p->profiled : &p->parts;
+    VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, sync, p->name, &value));
+    vkt_run_end(p, value, run_index);
+    return VKT_OK;
+}
+
+vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index)
+{
+    if (p->debug.level >= 2) return vkt_debug_run(p, run, sync, run_index);
+    return vkt_run_submit(p, run, sync, false, run_index);
 }
 
 vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
 {
-    if (p->debug.level >= 2) return vkt_debug_run(p, run, run_index);
-    return vkt_program_submit(p, run, false, run_index);
+    return vkt_program_run_synced(p, run, NULL, run_index);
 }
 
 static vkt_result check_run(const vkt_program *p, uint64_t run_index)
@@ -47,13 +73,10 @@ static vkt_result check_run(const vkt_program *p, uint64_t run_index)
     return VKT_OK;
 }
 
-vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out)
+/* What lies in a slot of the ring; the run that wrote it is done. */
+static void take_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
 {
-    *out = (vkt_metrics){ 0 };
-    VKT_TRY(check_run(p, run_index));
-    if (!p->metrics) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: the graph has no vkt_report");
-    VKT_TRY(wait_run(p, run_index));
-    const uint32_t *m = (const uint32_t *)p->metrics->mapped + run_index % RING_SLOTS * METRIC_WORDS;
+    const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
     out->rows = m[METRIC_ROWS] == ROWS_UNTOLD ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
@@ -61,6 +84,29 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
     memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
     out->skipped = m[METRIC_SKIPPED];
     memcpy(&out->grad_norm, &m[METRIC_NORM], sizeof out->grad_norm);
+}
+
+static vkt_result check_metrics(const vkt_program *p, bool there)
+{
+    if (!p->metrics) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: the graph has no vkt_report");
+    return there ? VKT_OK : vkt_fail(&p->ctx->host, VKT_E_STATE, "program: no run of it was recorded");
+}
+
+vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out)
+{
+    *out = (vkt_metrics){ 0 };
+    VKT_TRY(check_run(p, run_index));
+    VKT_TRY(check_metrics(p, true));
+    VKT_TRY(wait_run(p, run_index));
+    take_metrics(p, run_index % RING_SLOTS, out);
+    return VKT_OK;
+}
+
+vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out)
+{
+    *out = (vkt_metrics){ 0 };
+    VKT_TRY(check_metrics(p, p->recorded));
+    take_metrics(p, RING_SLOTS, out);
     return VKT_OK;
 }
 
@@ -83,15 +129,27 @@ vkt_result vkt_program_wait(vkt_program *p)
 
 /* ---- host data ---- */
 
-static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes, bool write)
+static vkt_result check_access(const vkt_program *p, vkt_tensor t, bool write)
 {
     const vkt_host *h = &p->ctx->host;
     if (t.id == 0 || t.id >= p->g->n_values) return vkt_fail(h, VKT_E_ARG, "program: that tensor is not of its graph");
     const vkt_value *v = &p->g->values[t.id];
     const vkt_role role = p->g->values[vkt_root(p->g, t)].role;
     const bool readable = v->keep || (role != VKT_ROLE_ACTIVATION && role != VKT_ROLE_SCRATCH);
-    if (write ? role != VKT_ROLE_INPUT : !readable)
-        return vkt_fail(h, VKT_E_ARG, "program: '%s' is no %s", v->name, write ? "input" : "kept value: see vkt_keep");
+    if (write ? role == VKT_ROLE_INPUT : readable) return VKT_OK;
+    return vkt_fail(h, VKT_E_ARG, "program: '%s' is no %s", v->name, write ? "input" : "kept value: see vkt_keep");
+}
+
+vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t)
+{
+    return check_access(p, t, false);
+}
+
+static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes, bool write)
+{
+    VKT_TRY(check_access(p, t, write));
+    const vkt_host *h = &p->ctx->host;
+    const vkt_value *v = &p->g->values[t.id];
     const uint64_t want = vkt_shape_elements(v->shape) * vkt_dtype_bytes(v->dtype);
     if (bytes != want)
         return vkt_fail(h, VKT_E_ARG, "program: '%s' has %llu bytes, got %llu", v->name, (unsigned long long)want,
@@ -157,7 +215,7 @@ vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_ti
     const size_t n = p->lowered.n;
     uint64_t index = 0, *ns = vkt_alloc_array(&p->ctx->host, 2 * n, sizeof *ns);
     if (!ns) return vkt_fail_nomem(&p->ctx->host, "timestamps", 2 * n * sizeof *ns);
-    vkt_result r = vkt_program_submit(p, run, true, &index);
+    vkt_result r = vkt_run_submit(p, run, NULL, true, &index);
     if (r == VKT_OK) r = wait_run(p, index);
     if (r == VKT_OK) r = vkt_timer_read(p->ctx, &p->timer, ns);
     for (size_t i = 0; r == VKT_OK && i < n && i < capacity; i++) {

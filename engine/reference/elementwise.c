@@ -1,6 +1,6 @@
 /* reference/elementwise.c - what treats each element by itself, or moves it unchanged.
  *   dropout: x scale where the mask keeps it, else 0
- *   reshape, to_layout: the same logical elements in the same logical order */
+ *   reshape, to_layout, write: the same logical elements in the same logical order */
 #include "reference/families.h"
 
 /* ---- dropout: see vkt_dropout_attr ---- */
@@ -62,3 +62,4 @@ static void copy_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_reshape = { "reshape", 1, copy_forward, copy_backward };
 const vkt_ref_op vkt_ref_to_layout = { "to_layout", 1, copy_forward, copy_backward };
+const vkt_ref_op vkt_ref_write = { "write", 1, copy_forward, NULL };

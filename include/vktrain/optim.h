@@ -8,18 +8,19 @@
 extern "C" {
 #endif
 
+/* Formulas: vkt_update. */
 typedef enum vkt_optimizer_kind {
-    VKT_SGD = 0,
-    VKT_ADAM,
-    VKT_ADAMW,
-    VKT_NADAM,
-    VKT_RMSPROP,
-    VKT_ADAGRAD,
-    VKT_OPTIMIZER_KIND_COUNT
+    VKT_SGD = 0,             /* with momentum, dampening, Nesterov's form */
+    VKT_ADAM,                /* weight decay is L2 */
+    VKT_ADAMW,               /* weight decay is decoupled */
+    VKT_NADAM,               /* Adam with Nesterov's momentum */
+    VKT_RMSPROP,             /* plain, centered, with momentum */
+    VKT_ADAGRAD,             /* the sum of all squares, no forgetting */
+    VKT_OPTIMIZER_KIND_COUNT /* how many there are */
 } vkt_optimizer_kind;
 
 /* What differs for the parameters of a group. */
-#define VKT_PARAM_GROUPS 8
+#define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
     float lr_factor;    /* times the run's lr; 0: 1 */
     float weight_decay; /* in place of the optimizer's: 0 is none */
@@ -27,7 +28,7 @@ typedef struct vkt_param_group {
 
 /* Zero is torch's default except for lr, which the step carries. */
 typedef struct vkt_optimizer {
-    vkt_optimizer_kind kind;
+    vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* AdamW; 0: 0.01 (torch) or 0.004 (keras). Others; 0: none */
     bool decoupled;            /* weight decay as AdamW's, for any kind; else it is L2, added to the gradient */
     bool keras;                /* the formula and defaults of Keras 3 where it differs */
@@ -70,6 +71,16 @@ typedef struct vkt_optimizer {
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of the
  * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
+
+/* Publishes the parameters in every run that completes a step, after its update: in a further part of the store,
+ * VKT_PART_PUBLISHED, that programs read which are made so (vkt_program_params.published). Between two completed steps
+ * (micro-batches, steps that are skipped) it stays as it is, so that inference between training runs sees whole steps.
+ *   published = decay published + (1 - decay) p;  p itself after the first step, and always where decay is 0
+ * With a decay, 0.999 for instance, that is the exponential moving average of the weights. Frozen parameters and
+ * vkt_state (running statistics) are copied, not averaged. One dispatch, whatever the number of parameters. After
+ * vkt_update, once in a graph (else VKT_E_STATE); VKT_E_ARG for a decay outside [0,1). (PyTorch documentation of
+ * torch.optim.swa_utils.AveragedModel, which keeps buffers so too.) */
+VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
 /* ---- groups and freezing: of parameters that are declared, by name; '*' stands for any text ---------------------- */
 

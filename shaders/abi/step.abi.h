@@ -2,7 +2,7 @@
  * `uint step[]` and read words. Floats are kept as their bits. */
 
 /* Step state (VKT_ROLE_STEP): written on the device by step_advance at the start of each run, read by everybody. */
-#define STEP_RUN   0   /* this program's run number, from 0 */
+#define STEP_SLOT  0   /* slot of the two rings that this run has */
 #define STEP_T     1   /* the optimizer's step, from 1; completed steps in a run without update */
 #define STEP_ROWS  2   /* real rows of the batch */
 #define STEP_FIRST 3   /* where the batch starts in the row order */
@@ -29,12 +29,15 @@
 #define STEP_SCALE 64  /* f32: what the loss, and with it every gradient, is multiplied by. Bound as a scalar: 256 bytes in */
 #define STEP_WORDS 68
 
-/* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. */
+/* One slot of the host's ring (VKT_ROLE_WORDS); run r reads slot r % RING_SLOTS. The slot behind them is that of runs in
+ * an application's command buffer, which are not counted: their words are part of the recording. */
 #define RING_SLOTS 8
+#define RING_ALL   9
 #define RING_ROWS  0 /* ROWS_UNTOLD: the whole batch, whatever that is */
 #define ROWS_UNTOLD 0xffffffffu
 #define RING_FIRST 1
 #define RING_LR    2
+#define RING_RECORDED 3 /* of the last slot: not 0 while such a run is executed */
 #define RING_WORDS 4
 
 /* One slot of the metrics ring (VKT_ROLE_METRICS). */

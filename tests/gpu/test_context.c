@@ -30,6 +30,15 @@ static void opens_and_closes(void **state)
     assert_true(ctx->limits.max_push_bytes >= 128 && ctx->limits.max_storage_range_bytes >= 128u << 20);
     assert_int_equal(ctx->limits.cpu, info->kind == VKT_DEVICE_CPU);
     assert_int_equal(ctx->limits.max_texel_elements > 0, ctx->limits.cpu);
+    vkt_device_limits limits;
+    vkt_ctx_limits(ctx, &limits);
+    assert_int_equal(limits.subgroup_size, info->subgroup_size);
+    assert_int_equal(limits.max_binding_bytes, ctx->limits.max_storage_range_bytes);
+    assert_int_equal(limits.max_texel_elements, ctx->limits.max_texel_elements);
+    assert_true(limits.max_workgroup_lanes >= 128 && limits.max_workgroups >= 65535 && limits.shared_bytes >= 16384);
+    assert_true(limits.max_allocation_bytes >= 1u << 30 && limits.timestamp_ns >= 0);
+    assert_int_equal(limits.transfer_queue, ctx->has_transfer_queue);
+    assert_int_equal(limits.memory_budget, ctx->has_memory_budget);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     vkt_ctx_destroy(&ctx);
     assert_null(ctx);
@@ -183,7 +192,13 @@ static void names_what_a_device_lacks(void **state)
     for (size_t i = 0; i < VKT_COUNT(needed); i++) {
         fake.without = needed[i];
         refuses(&no_cache, VKT_E_FEATURE, needed[i]);
+        uint32_t told = 0;
+        for (uint32_t k = 0; vkt_device_need(k); k++) told += strstr(vkt_device_need(k), needed[i]) != NULL;
+        assert_int_equal(told, 1);
     }
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, the choice of a subgroup size */
+    assert_non_null(vkt_device_need(n_needs - 1));
+    assert_null(vkt_device_need(n_needs));
     fake_reset();
     fake.api_version = VK_API_VERSION_1_2;
     refuses(&no_cache, VKT_E_FEATURE, "lacks Vulkan 1.3: the driver offers 1.2");
@@ -287,6 +302,29 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
+/* As a host that lends its device has chained them: in the struct of a version, or in structs of their own. */
+static void cooperative_matrices_want_three_features(void **state)
+{
+    (void)state;
+    vkt_coop_features own;
+    const void *all = vkt_features_with_coop(&own);
+    for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
+    assert_true(vkt_features_have_coop(all));
+    assert_false(vkt_features_have_coop(vkt_vk_get_needs()->features));
+    assert_false(vkt_features_have_coop(NULL));
+    VkPhysicalDeviceShaderFloat16Int8Features f16 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, .pNext = &own.coop
+    };
+    VkPhysicalDeviceVulkanMemoryModelFeatures model = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, .pNext = &f16
+    };
+    VkBool32 *const needs[] = { &f16.shaderFloat16, &model.vulkanMemoryModel, &own.coop.cooperativeMatrix };
+    for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
+        for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
+        assert_int_equal(vkt_features_have_coop(&model), off == VKT_COUNT(needs));
+    }
+}
+
 static void fast_paths_are_switched_off_by_name(void **state)
 {
     (void)state;
@@ -366,6 +404,7 @@ int main(void)
         TEST(survives_every_failed_vulkan_call),
         TEST(contexts_do_not_meet),
         TEST(validation_messages_reach_the_log),
+        TEST(cooperative_matrices_want_three_features),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

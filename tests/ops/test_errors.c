@@ -112,6 +112,17 @@ static void other_element_types_are_refused(void **state)
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
+/* One external value, by turns written (w), read (r) and read by another shape (s). */
+static void touch(vkt_graph *g, const char *order)
+{
+    const vkt_tensor out = vkt_external(g, "out", VKT_F32, S(1, 4));
+    for (; *order; order++) {
+        if (*order == 'w') vkt_write(g, F(1, 4), out);
+        if (*order == 'r') vkt_relu(g, out);
+        if (*order == 's') vkt_reshape(g, out, S(2, 2, 2));
+    }
+}
+
 /* name, status, part of the message, call */
 /* clang-format off */
 #define WRONG(X) \
@@ -235,6 +246,15 @@ static void other_element_types_are_refused(void **state)
     X(ids_type, VKT_E_DTYPE, "u32", vkt_gather_ids(g, F(2, 9, 5), U(1, 9), 2, 5, false)) \
     X(ids_batch, VKT_E_ARG, "batch", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 0, 5, false)) \
     X(report_loss, VKT_E_SHAPE, "report", vkt_report(g, F(1, 2), NONE)) \
+    X(write_input, VKT_E_ARG, "made by vkt_external, got f", vkt_write(g, F(1, 4), F(1, 4))) \
+    X(write_null, VKT_E_ARG, "got the null tensor", vkt_write(g, F(1, 4), NONE)) \
+    X(write_shape, VKT_E_SHAPE, "(4) into (2,2)", vkt_write(g, F(1, 4), vkt_external(g, "e", VKT_F32, S(2, 2, 2)))) \
+    X(write_type, VKT_E_DTYPE, "f32 into u32", vkt_write(g, F(1, 4), vkt_external(g, "e", VKT_U32, S(1, 4)))) \
+    X(write_read, VKT_E_STATE, "'out' is an input of relu already", touch(g, "rw")) \
+    X(write_shaped, VKT_E_STATE, "'out' is an input of reshape already", touch(g, "sw")) \
+    X(write_twice, VKT_E_STATE, "'out' is an input of write already", touch(g, "ww")) \
+    X(read_written, VKT_E_STATE, "relu: input 0, 'out', is written", touch(g, "wr")) \
+    X(shape_written, VKT_E_STATE, "reshape: input 0, 'out', is written", touch(g, "ws")) \
     X(unary_type, VKT_E_DTYPE, "gelu: want f32, got u32", vkt_gelu(g, U(1, 3))) \
     X(clamp_nan, VKT_E_ARG, "bounds", vkt_clamp(g, F(1, 3), 0, NAN)) \
     X(softplus_beta, VKT_E_ARG, "beta", vkt_softplus(g, F(1, 3), 0, 20)) \

@@ -63,7 +63,7 @@ static void check_state(const trainer *tr, const double beta[2], uint32_t run, u
         assert_int_equal(clock[(i ? CLOCK_Q2 : CLOCK_Q1) + 1], (uint32_t)(q >> 32));
         assert_int_equal(step[i ? STEP_C2 : STEP_C1], bits_of(vkt_fixed_complement_f32(q)));
     }
-    assert_int_equal(step[STEP_RUN], run);
+    assert_int_equal(step[STEP_SLOT], run % RING_SLOTS);
     assert_int_equal(step[STEP_NEXT], run + 1);
     assert_int_equal(step[STEP_T], t);
     assert_int_equal(step[STEP_ROWS], 1 + run % 3);

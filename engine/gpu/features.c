@@ -1,0 +1,135 @@
+/* gpu/features.c - the device features that the engine wants, by name: as data for whoever makes a device, and looked
+ * up in a chain of structs. */
+#include "gpu/internal.h"
+
+#include <stddef.h>
+
+/* X(member, struct that has it alone, that struct's type): core features of Vulkan 1.3 that some 1.3 devices might
+ * still lack in a broken driver, and that a device has to be made with. */
+#define VULKAN12_FEATURES(X) X(timelineSemaphore, TimelineSemaphore, TIMELINE_SEMAPHORE)
+#define VULKAN13_FEATURES(X)                                           \
+    X(synchronization2, Synchronization2, SYNCHRONIZATION_2)           \
+    X(maintenance4, Maintenance4, MAINTENANCE_4)                       \
+    X(subgroupSizeControl, SubgroupSizeControl, SUBGROUP_SIZE_CONTROL) \
+    X(computeFullSubgroups, SubgroupSizeControl, SUBGROUP_SIZE_CONTROL)
+
+#define SET(member, single, type) .member = VK_TRUE,
+static const VkPhysicalDeviceVulkan13Features needs13 = { .sType =
+                                                              VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+                                                          VULKAN13_FEATURES(SET) };
+static const VkPhysicalDeviceVulkan12Features needs12 = {
+    .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = (void *)&needs13, VULKAN12_FEATURES(SET)
+};
+#undef SET
+
+const vkt_vk_needs *vkt_vk_get_needs(void)
+{
+    static const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME };
+    static const vkt_vk_needs needs = { .api_version = VK_API_VERSION_1_3,
+                                        .queue_flags = VK_QUEUE_COMPUTE_BIT,
+                                        .features = &needs12,
+                                        .extensions = extensions,
+                                        .n_extensions = VKT_COUNT(extensions) };
+    return &needs;
+}
+
+/* Where a feature stands: in a struct of its version, or in one of its own. */
+typedef struct feature {
+    const char *name;
+    struct {
+        VkStructureType type;
+        size_t offset;
+    } in[2];
+} feature;
+
+#define FEATURE(version, TYPE, member, single, SINGLE)             \
+    { "feature " #member,                                          \
+      { { VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE##_FEATURES,     \
+          offsetof(VkPhysicalDevice##version##Features, member) }, \
+        { VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##SINGLE##_FEATURES,   \
+          offsetof(VkPhysicalDevice##single##Features, member) } } },
+#define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
+#define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
+static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
+/* What our modules of cooperative matrices ask for. */
+#define COOP                                                                          \
+    {                                                                                 \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,            \
+            offsetof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR, cooperativeMatrix) \
+    }
+static const feature coop_features[] = { OF12(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8) OF12(
+    vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL){ "feature cooperativeMatrix", { COOP, COOP } } };
+#undef COOP
+#undef OF12
+#undef OF13
+
+/* NULL: no struct of the chain has it. */
+static VkBool32 *find(const void *chain, const feature *f)
+{
+    for (const VkBaseInStructure *s = chain; s; s = s->pNext)
+        for (int i = 0; i < 2; i++)
+            if (s->sType == f->in[i].type) return (VkBool32 *)((uintptr_t)s + f->in[i].offset);
+    return NULL;
+}
+
+uint32_t vkt_feature_count(void)
+{
+    return VKT_COUNT(features);
+}
+
+const char *vkt_feature_name(uint32_t i)
+{
+    return features[i].name;
+}
+
+bool vkt_feature_is_on(const void *chain, uint32_t i)
+{
+    const VkBool32 *is_on = find(chain, &features[i]);
+    return is_on && *is_on;
+}
+
+const void *vkt_features_with_coop(vkt_coop_features *own)
+{
+    own->v12 = needs12;
+    own->v12.pNext = &own->coop;
+    own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = VK_TRUE;
+    own->coop = (VkPhysicalDeviceCooperativeMatrixFeaturesKHR){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+        .pNext = (void *)&needs13,
+        .cooperativeMatrix = VK_TRUE,
+    };
+    return &own->v12;
+}
+
+bool vkt_features_have_coop(const void *chain)
+{
+    bool all = true;
+    for (size_t i = 0; i < VKT_COUNT(coop_features); i++) {
+        const VkBool32 *is_on = find(chain, &coop_features[i]);
+        all = all && is_on && *is_on;
+    }
+    return all;
+}
+
+vkt_result vkt_vk_add_features(const vkt_host *host, void *chain)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    vkt_text homeless = { .h = &h };
+    for (size_t i = 0; i < VKT_COUNT(features); i++) {
+        VkBool32 *at = find(chain, &features[i]);
+        if (at)
+            *at = VK_TRUE;
+        else
+            vkt_text_add(&homeless, "%s%s", homeless.len ? ", " : "", features[i].name);
+    }
+    vkt_result r = VKT_OK;
+    if (homeless.failed)
+        r = vkt_fail_nomem(&h, "a message", 0);
+    else if (homeless.len)
+        r = vkt_fail(&h, VKT_E_ARG,
+                     "features: no struct of the chain has %s; want VkPhysicalDeviceVulkan12Features and "
+                     "VkPhysicalDeviceVulkan13Features in it",
+                     homeless.s);
+    vkt_text_free(&homeless);
+    return r;
+}

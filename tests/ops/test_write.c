@@ -1,0 +1,142 @@
+/* vkt_write: what a program leaves in arrays. The op itself is among all others (test_ops.c), its mistakes too
+ * (test_errors.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static vkt_graph *graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+static vkt_array *array(vkt_dtype dtype, vkt_shape shape, const void *data)
+{
+    vkt_array *a;
+    OK(vkt_array_create(harness_ctx, &(vkt_array_params){ .dtype = dtype, .shape = shape, .data = data }, &a));
+    return a;
+}
+
+static void read_array(vkt_array *a, void *data)
+{
+    OK(vkt_readback(harness_ctx, a->buffer, 0, data, a->bytes));
+}
+
+enum { ROWS = 7, COLUMNS = 5 };
+
+/* One program leaves squares, batch last in the graph, and classes in arrays; the next one reads the squares there. The
+ * array of squares has room for more, which stays as it was. */
+static void arrays_go_from_program_to_program(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_shape shape = vkt_shape2(ROWS, COLUMNS);
+    vkt_graph *first = graph(), *second = graph();
+    const vkt_tensor x = vkt_input(first, "x", VKT_F32, VKT_BATCH_LAST, shape);
+    const vkt_tensor squares = vkt_external(first, "squares", VKT_F32, shape);
+    const vkt_tensor classes = vkt_external(first, "classes", VKT_U32, vkt_shape1(ROWS));
+    vkt_write(first, vkt_mul(first, x, x), squares);
+    vkt_write(first, vkt_argmax(first, x), classes);
+    const vkt_tensor given = vkt_external(second, "given", VKT_F32, shape), sum = vkt_sum(second, given);
+    vkt_keep(second, sum);
+
+    float room[(ROWS + 1) * COLUMNS], in[ROWS * COLUMNS], got[(ROWS + 1) * COLUMNS], total;
+    for (int i = 0; i < (ROWS + 1) * COLUMNS; i++) room[i] = -1;
+    vkt_array *a = array(VKT_F32, vkt_shape2(ROWS + 1, COLUMNS), room), *b = array(VKT_U32, vkt_shape1(ROWS), NULL);
+    const vkt_binding out[] = { { squares, a }, { classes, b } }, from = { given, a };
+    vkt_program *write, *read;
+    OK(vkt_program_create(harness_ctx, first, NULL, &(vkt_program_params){ .arrays = out, .n_arrays = 2 }, &write));
+    OK(vkt_program_create(harness_ctx, second, NULL, &(vkt_program_params){ .arrays = &from, .n_arrays = 1 }, &read));
+    for (int run = 0; run < 4; run++) { /* the third is recorded for good */
+        uint32_t best[ROWS];
+        float want = 0;
+        for (int i = 0; i < ROWS * COLUMNS; i++) in[i] = (float)((i * 11 + run * 3) % 37); /* whole: no rounding */
+        OK(vkt_program_write(write, x, in, sizeof in));
+        OK(vkt_program_run(write, NULL, NULL));
+        OK(vkt_program_run(read, NULL, NULL));
+        OK(vkt_program_read(read, sum, &total, sizeof total));
+        read_array(a, got);
+        read_array(b, best);
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            assert_true(got[i] == in[i] * in[i]);
+            want += in[i] * in[i];
+            assert_true(in[best[i / COLUMNS] + (uint32_t)(i / COLUMNS * COLUMNS)] >= in[i]);
+        }
+        assert_memory_equal(got + ROWS * COLUMNS, room, COLUMNS * sizeof *got);
+        assert_true(total == want);
+    }
+    vkt_program_destroy(&write);
+    vkt_program_destroy(&read);
+    vkt_array_destroy(&a);
+    vkt_array_destroy(&b);
+    vkt_graph_destroy(&first);
+    vkt_graph_destroy(&second);
+}
+
+/* Parts of one array wait for nothing; two arrays may be one piece of memory. */
+static void barriers_stand_between_arrays_alone(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_shape shape = vkt_shape1(5000);
+    for (uint32_t n = 1; n <= 2; n++) {
+        vkt_graph *g = graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, shape);
+        vkt_binding out[2];
+        for (uint32_t i = 0; i < n; i++) {
+            out[i] = (vkt_binding){ vkt_external(g, "out", VKT_F32, shape), array(VKT_F32, shape, NULL) };
+            vkt_write(g, x, out[i].tensor);
+        }
+        const vkt_limits real = harness_ctx->limits;
+        harness_ctx->limits.max_storage_range_bytes = 4096;
+        vkt_program *p;
+        OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .arrays = out, .n_arrays = n }, &p));
+        harness_ctx->limits = real;
+        vkt_plan_info plan;
+        vkt_program_plan(p, &plan);
+        assert_true(plan.dispatches >= 5 * n);
+        assert_int_equal(plan.barriers, n - 1);
+        vkt_program_destroy(&p);
+        for (uint32_t i = 0; i < n; i++) vkt_array_destroy(&out[i].array);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void one_array_is_not_written_and_read(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_shape shape = vkt_shape1(6);
+    vkt_graph *g = graph();
+    const vkt_tensor in = vkt_external(g, "in", VKT_F32, shape), out = vkt_external(g, "out", VKT_F32, shape);
+    vkt_array *a = array(VKT_F32, shape, NULL);
+    const vkt_binding both[] = { { in, a }, { out, a } };
+    vkt_program *p;
+    vkt_write(g, vkt_relu(g, in), out);
+    vkt_test_expect_errors(true);
+    assert_int_equal(
+        vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .arrays = both, .n_arrays = 2 }, &p),
+        VKT_E_STATE);
+    vkt_test_expect_errors(false);
+    vkt_test_error_says("'out', which is written, and to 'in'");
+    vkt_array_destroy(&a);
+    vkt_graph_destroy(&g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_go_from_program_to_program),
+        cmocka_unit_test(barriers_stand_between_arrays_alone),
+        cmocka_unit_test(one_array_is_not_written_and_read),
+    };
+    return cmocka_run_group_tests_name("write", tests, harness_setup, harness_teardown);
+}
