@@ -88,8 +88,9 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
 // sum[m] += the sum over the tile's columns of p[m][c] b[column + c]: part n of a lane is vec4 n spread + lane % spread of a row
 void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column)
 {
-    const uint lane = gl_SubgroupInvocationID, step = SG / pc.spread;
-    [[dont_unroll]] for (uint k = lane / pc.spread; k < SG; k += step) {
+    const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
+    [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) {
+        const uint k = first + i * step;
         vec4 y[4 * PARTS];
         [[unroll]] for (uint j = 0; j < 4; j++) {
             const uint at = row_at(b, column + 4 * k + j);
