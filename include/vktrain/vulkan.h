@@ -157,9 +157,9 @@ VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk
 
 /* ---- sharing pictures -------------------------------------------------------------------------------------------- */
 
-typedef struct vkt_image vkt_image;
+typedef struct vkt_texture vkt_texture;
 
-typedef struct vkt_image_params {
+typedef struct vkt_texture_params {
     VkImage image;   /* 2D, one sample, colour */
     VkFormat format; /* R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32G32B32A32_SFLOAT; to be read also R8G8B8A8_SRGB and
                       * B8G8R8A8 of both kinds, as linear numbers */
@@ -168,8 +168,8 @@ typedef struct vkt_image_params {
     uint32_t level, layer;
     VkImageLayout layout; /* in which it is whenever our work runs: GENERAL, or, only read and SAMPLED,
                            * SHADER_READ_ONLY_OPTIMAL */
-    vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_image */
-} vkt_image_params;
+    vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
+} vkt_texture_params;
 /* A picture of the application and the array that stands for it: pixel (x, y), y downwards, is row y * width + x.
  * Reading takes the first C channels; writing sets those that C leaves out to 0, alpha to 1, and numbers that an
  * integer format cannot hold are clamped. Makes a view of the picture, whose destruction leaves it alone.
@@ -177,15 +177,15 @@ typedef struct vkt_image_params {
  * At hand-over the application has made its writes visible to SAMPLED_READ or STORAGE_READ, or ended its accesses
  * before STORAGE_WRITE, of the compute stage, and does any change of layout; afterwards our work has ended with the
  * barrier that is told above. VKT_E_ARG for a format, usage, layout or shape that is none of the above. */
-VKT_API vkt_result vkt_image_adopt(vkt_ctx *ctx, const vkt_image_params *params, vkt_image **out);
-VKT_API void vkt_image_destroy(vkt_image **image); /* after its last use on the device */
+VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
+VKT_API void vkt_texture_destroy(vkt_texture **t); /* after its last use on the device */
 /* Picture to array, array to picture: submitted between semaphores. VKT_E_STATE where the usage does not allow it. */
-VKT_API vkt_result vkt_image_read(vkt_image *image, const vkt_sync *sync);
-VKT_API vkt_result vkt_image_write(vkt_image *image, const vkt_sync *sync);
+VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
+VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* The same, recorded, under the conditions of vkt_program_record. Before and after it: vkt_program_barriers' stages and
  * accesses for buffers, and what is said above for the picture. */
-VKT_API vkt_result vkt_image_record_read(vkt_image *image, VkCommandBuffer cmd);
-VKT_API vkt_result vkt_image_record_write(vkt_image *image, VkCommandBuffer cmd);
+VKT_API vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd);
+VKT_API vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd);
 
 #ifdef __cplusplus
 }

@@ -97,7 +97,7 @@ static void timestamps_grow(void **state)
     assert_int_equal(vkt_timer_create(ctx, 3, &t), VKT_OK);
     assert_int_equal(vkt_commands_create(ctx, "timed", &c), VKT_OK);
     assert_int_equal(vkt_commands_begin(ctx, &c, false), VKT_OK);
-    vkt_timer_reset(ctx, c.cmd, &t);
+    vkt_timer_reset(ctx, c.cmd, &t, 0, t.count);
     vkt_timer_mark(ctx, c.cmd, &t, 0);
     ctx->vk.CmdFillBuffer(c.cmd, b->handle, 0, VK_WHOLE_SIZE, 1);
     vkt_timer_mark(ctx, c.cmd, &t, 1);

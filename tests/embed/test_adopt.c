@@ -1,0 +1,326 @@
+/* A device of the application's: what it must have, who allocates, who locks, and what is left of us afterwards. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed/app.h"
+
+static void the_library_works_on_it_and_leaves_it_alone(void **state)
+{
+    (void)state;
+    app a;
+    float want[NET_PARAMS], got[NET_PARAMS];
+    const vkt_host host = vkt_test_host();
+    app_open(&a, NULL);
+    vkt_ctx *own = NULL, *ctx = app_adopt(&a);
+    assert_int_equal(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &host, &own), VKT_OK);
+    assert_string_equal(vkt_ctx_device(ctx)->name, vkt_ctx_device(own)->name);
+    assert_int_equal(vkt_ctx_device(ctx)->index, vkt_ctx_device(own)->index);
+    net_expected(own, 5, want);
+    net_expected(ctx, 5, got);
+    assert_memory_equal(got, want, sizeof want);
+    vkt_ctx_destroy(&own);
+    vkt_ctx_destroy(&ctx);
+    app_submit(&a, VK_NULL_HANDLE, NULL, 0);
+    app_wait(&a);
+    app_close(&a);
+}
+
+/* Its own steps between the other's, and alive when the other is gone. */
+static void two_contexts_do_not_meet(void **state)
+{
+    (void)state;
+    app a;
+    net n[2];
+    float want[NET_PARAMS], got[2][NET_PARAMS];
+    app_open(&a, NULL);
+    vkt_ctx *ctx[2] = { app_adopt(&a), app_adopt(&a) };
+    net_expected(ctx[0], 6, want);
+    for (int i = 0; i < 2; i++) net_make(&n[i], ctx[i], NULL, NULL);
+    for (uint32_t s = 0; s < 12; s++) {
+        const vkt_run run = net_run(s / 2);
+        assert_int_equal(vkt_program_run(n[s % 2].p, &run, NULL), VKT_OK);
+    }
+    net_params(&n[0], got[0]);
+    net_free(&n[0]);
+    vkt_ctx_destroy(&ctx[0]);
+    net_params(&n[1], got[1]);
+    net_free(&n[1]);
+    vkt_ctx_destroy(&ctx[1]);
+    for (int i = 0; i < 2; i++) assert_memory_equal(got[i], want, sizeof want);
+    app_close(&a);
+}
+
+static void a_device_without_a_feature_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "timelineSemaphore", "maintenance4", "synchronization2" };
+    for (int i = 0; i < 3; i++) {
+        app a;
+        vkt_ctx *ctx = (vkt_ctx *)&a;
+        app_open(&a, NULL);
+        VkPhysicalDeviceVulkan13Features v13 = a.v13;
+        VkPhysicalDeviceVulkan12Features v12 = a.v12;
+        v12.pNext = &v13;
+        if (i == 0) v12.timelineSemaphore = VK_FALSE;
+        if (i == 1) v13.maintenance4 = VK_FALSE;
+        if (i == 2) v13.synchronization2 = v13.maintenance4 = VK_FALSE;
+        vkt_adopt_params offer = app_offer(&a);
+        offer.features = &v12;
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
+        assert_null(ctx);
+        vkt_test_error_says(names[i]);
+        if (i == 2) vkt_test_error_says("maintenance4");
+        offer.features = NULL;
+        assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
+        vkt_test_error_says("timelineSemaphore, synchronization2, maintenance4, subgroupSizeControl, "
+                            "computeFullSubgroups");
+        vkt_test_expect_errors(false);
+        app_close(&a);
+    }
+}
+
+/* A device that was really made without: refused before anything is asked of it that it cannot do. */
+static void a_device_made_without_a_feature_is_refused(void **state)
+{
+    (void)state;
+    app a;
+    vkt_ctx *ctx = NULL;
+    app_open(&a, "maintenance4");
+    const vkt_adopt_params offer = app_offer(&a);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_FEATURE);
+    vkt_test_error_says("made without the features maintenance4 ");
+    vkt_test_expect_errors(false);
+    app_close(&a);
+}
+
+static void arguments_are_checked(void **state)
+{
+    (void)state;
+    app a;
+    vkt_ctx *ctx = NULL;
+    app_open(&a, NULL);
+    vkt_test_expect_errors(true);
+    for (int i = 0; i < 7; i++) {
+        vkt_adopt_params offer = app_offer(&a);
+        if (i == 0) offer.instance = VK_NULL_HANDLE;
+        if (i == 1) offer.physical_device = VK_NULL_HANDLE;
+        if (i == 2) offer.device = VK_NULL_HANDLE;
+        if (i == 3) offer.queue = VK_NULL_HANDLE;
+        if (i == 4) offer.queue_family = 77;
+        if (i == 5) offer.lock_queue = free;
+        if (i == 6) offer.physical_device = (VkPhysicalDevice)&offer;
+        assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_ARG);
+        assert_null(ctx);
+    }
+    VkPhysicalDeviceVulkan12Features only = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
+    assert_int_equal(vkt_vk_add_features(&a.host, &only), VKT_E_ARG);
+    vkt_test_error_says("synchronization2, maintenance4");
+    vkt_test_expect_errors(false);
+    app_close(&a);
+}
+
+/* Features may stand in structs of their own, and what else the chain says stays. */
+static void features_are_added_to_any_chain(void **state)
+{
+    (void)state;
+    const vkt_host host = vkt_test_host();
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES
+    };
+    VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+                                             .pNext = &timeline,
+                                             .dynamicRendering = VK_TRUE };
+    VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v13 };
+    assert_int_equal(vkt_vk_add_features(&host, &core), VKT_OK);
+    assert_true(timeline.timelineSemaphore && v13.synchronization2 && v13.maintenance4 && v13.subgroupSizeControl &&
+                v13.computeFullSubgroups && v13.dynamicRendering);
+    assert_false(v13.robustImageAccess || core.features.robustBufferAccess);
+    const VkPhysicalDeviceVulkan12Features *needs = vkt_vk_get_needs()->features;
+    assert_true(needs->timelineSemaphore);
+}
+
+/* ---- allocation callbacks ---- */
+
+typedef struct counted {
+    size_t made, live;
+} counted;
+
+static VKAPI_ATTR void *VKAPI_CALL count_allocate(void *user, size_t bytes, size_t align, VkSystemAllocationScope scope)
+{
+    (void)scope;
+    counted *c = user;
+    void *p;
+    if (posix_memalign(&p, align < sizeof(void *) ? sizeof(void *) : align, bytes)) return NULL;
+    __atomic_fetch_add(&c->made, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&c->live, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+static VKAPI_ATTR void VKAPI_CALL count_free(void *user, void *p)
+{
+    counted *c = user;
+    if (p) __atomic_fetch_sub(&c->live, 1, __ATOMIC_RELAXED);
+    free(p);
+}
+
+static VKAPI_ATTR void *VKAPI_CALL count_resize(void *user, void *p, size_t bytes, size_t align,
+                                                VkSystemAllocationScope scope)
+{
+    (void)align;
+    if (!p) return count_allocate(user, bytes, align, scope);
+    if (bytes == 0) {
+        count_free(user, p);
+        return NULL;
+    }
+    return realloc(p, bytes);
+}
+
+static void its_callbacks_allocate(void **state)
+{
+    (void)state;
+    app a;
+    counted c = { 0 };
+    float params[NET_PARAMS];
+    const VkAllocationCallbacks callbacks = {
+        .pUserData = &c, .pfnAllocation = count_allocate, .pfnReallocation = count_resize, .pfnFree = count_free
+    };
+    app_open(&a, NULL);
+    vkt_adopt_params offer = app_offer(&a);
+    vkt_ctx *ctx = NULL;
+    offer.allocation = &callbacks;
+    assert_int_equal(vkt_ctx_adopt(&offer, &(vkt_ctx_params){ .no_pipeline_cache = true }, &a.host, &ctx), VKT_OK);
+    net_expected(ctx, 4, params);
+    vkt_ctx_destroy(&ctx);
+    assert_true(c.made > 10); /* how many, is the driver's affair */
+    assert_int_equal(c.live, 0);
+    app_close(&a);
+}
+
+/* ---- the queue's lock ---- */
+
+typedef struct lock {
+    unsigned taken;
+    bool held, broken;
+} lock;
+
+static lock the_lock;
+static PFN_vkQueueSubmit2 real_submit;
+static PFN_vkGetDeviceProcAddr real_device_proc;
+static PFN_vkGetInstanceProcAddr real_proc;
+static unsigned submits;
+static VkResult submit_answer;
+
+static VKAPI_ATTR VkResult VKAPI_CALL watched_submit(VkQueue q, uint32_t n, const VkSubmitInfo2 *infos, VkFence f)
+{
+    submits++;
+    the_lock.broken |= !the_lock.held;
+    return submit_answer ? submit_answer : real_submit(q, n, infos, f);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_device_proc(VkDevice device, const char *name)
+{
+    const PFN_vkVoidFunction found = real_device_proc(device, name);
+    if (strcmp(name, "vkQueueSubmit2") != 0) return found;
+    real_submit = (PFN_vkQueueSubmit2)found;
+    return (PFN_vkVoidFunction)watched_submit;
+}
+
+/* What an application hands over as its get_proc_addr. */
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_proc(VkInstance instance, const char *name)
+{
+    const PFN_vkVoidFunction found = real_proc(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr") != 0) return found;
+    real_device_proc = (PFN_vkGetDeviceProcAddr)found;
+    return (PFN_vkVoidFunction)watched_device_proc;
+}
+
+static void take(void *user)
+{
+    lock *l = user;
+    l->broken |= l->held;
+    l->held = true;
+    l->taken++;
+}
+
+static void give(void *user)
+{
+    lock *l = user;
+    l->broken |= !l->held;
+    l->held = false;
+}
+
+static vkt_ctx *adopt_watched(app *a)
+{
+    vkt_adopt_params offer = app_offer(a);
+    vkt_ctx *ctx = NULL;
+    real_proc = a->get_proc;
+    offer.get_proc_addr = watched_proc;
+    offer.lock_queue = take;
+    offer.unlock_queue = give;
+    offer.lock_user = &the_lock;
+    the_lock = (lock){ 0 };
+    submits = 0;
+    submit_answer = VK_SUCCESS;
+    assert_int_equal(vkt_ctx_adopt(&offer, &(vkt_ctx_params){ .no_pipeline_cache = true }, &a->host, &ctx), VKT_OK);
+    return ctx;
+}
+
+static void each_submission_is_under_its_lock(void **state)
+{
+    (void)state;
+    app a;
+    float params[NET_PARAMS];
+    app_open(&a, NULL);
+    vkt_ctx *ctx = adopt_watched(&a);
+    net_expected(ctx, 4, params);
+    vkt_ctx_destroy(&ctx);
+    assert_true(submits > 4);
+    assert_int_equal(the_lock.taken, submits);
+    assert_false(the_lock.held || the_lock.broken);
+    app_close(&a);
+}
+
+static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
+{
+    (void)state;
+    app a;
+    net n;
+    app_open(&a, NULL);
+    vkt_ctx *ctx = adopt_watched(&a);
+    net_make(&n, ctx, NULL, NULL);
+    assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
+    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
+    submit_answer = VK_ERROR_DEVICE_LOST;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_E_DEVICE_LOST);
+    assert_false(the_lock.held);
+    submit_answer = VK_SUCCESS;
+    assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_E_DEVICE_LOST);
+    vkt_test_error_says("lost");
+    net_free(&n);
+    vkt_ctx_destroy(&ctx);
+    vkt_test_expect_errors(false);
+    app_submit(&a, VK_NULL_HANDLE, NULL, 0);
+    app_wait(&a);
+    app_close(&a);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_library_works_on_it_and_leaves_it_alone),
+        TEST(two_contexts_do_not_meet),
+        TEST(a_device_without_a_feature_is_refused),
+        TEST(a_device_made_without_a_feature_is_refused),
+        TEST(arguments_are_checked),
+        TEST(features_are_added_to_any_chain),
+        TEST(its_callbacks_allocate),
+        TEST(each_submission_is_under_its_lock),
+        TEST(a_lost_device_is_a_status_and_the_application_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
