@@ -65,7 +65,7 @@ static vkt_result open_artist(app *a)
 {
     const VkExtent2D size = natural_frame(&a->target);
     artist_params p = { .d = &a->d, .target = &a->target, .format = VK_FORMAT_R8G8B8A8_UNORM };
-    learn_shown(&a->l, p.levels, p.parameters);
+    TRY(learn_shown(&a->l, p.levels, p.parameters));
     if (a->has_screen) {
         TRY(window_open(&a->d, size.width, size.height, &a->w));
         p.format = a->w.format.format;

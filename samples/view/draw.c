@@ -6,7 +6,7 @@
 
 #include "view/panel.h"
 
-enum { GAP = 8, LEAST_WIDTH = 560 };
+enum { GAP = 8, LEAST_WIDTH = 720 };
 
 /* ---- where things are ---- */
 
@@ -141,7 +141,8 @@ static const stage_access sampled = { VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT, V
                                           VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL },
                           drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT,
                                     VK_ACCESS_2_COLOR_ATTACHMENT_WRITE_BIT, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL },
-                          presented = { VK_PIPELINE_STAGE_2_NONE, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
+                          presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
+                                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
 
 static VkBufferImageCopy whole(VkExtent2D e)
 {

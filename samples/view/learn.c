@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vktrain/data.h"
+#include "vktrain/train.h"
 
 enum {
     COLOURS = 3,
     CHECKED = 16384, /* pixels of a run of `check` */
+    AHEAD = 3,       /* runs that are submitted whole, before the loss of an earlier one is waited for */
     WALKS = 8        /* through all pixels, in an order of its own each; then they are the same again */
 };
 
@@ -94,8 +95,10 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
     vkt_graph *g = vkt_builder_graph(b);
     const vkt_tensor features = encode(l, b, places);
     const uint32_t width = vkt_tensor_shape(g, features).dim[1];
-    const vkt_mlp_layer layers[] = { layer(b, "mlp.0", width, VIEW_HIDDEN), layer(b, "mlp.1", VIEW_HIDDEN, VIEW_HIDDEN),
-                                     layer(b, "mlp.2", VIEW_HIDDEN, COLOURS) };
+    vkt_nn_push(b, "mlp");
+    const vkt_mlp_layer layers[] = { layer(b, "0", width, VIEW_HIDDEN), layer(b, "1", VIEW_HIDDEN, VIEW_HIDDEN),
+                                     layer(b, "2", VIEW_HIDDEN, COLOURS) };
+    vkt_nn_pop(b);
     return vkt_mlp(g, features, layers, 3);
 }
 
@@ -175,14 +178,19 @@ void learn_destroy(learner *l)
     vkt_array_destroy(&l->all);
 }
 
-static vkt_vk_buffer find(const learner *l, const char *name)
+static vkt_result find(const learner *l, const char *name, vkt_vk_buffer *out)
 {
     for (uint32_t i = 0; i < vkt_store_count(l->store); i++)
-        if (strcmp(vkt_store_name(l->store, i), name) == 0) return vkt_store_buffer(l->store, i, VKT_PART_VALUE);
-    return (vkt_vk_buffer){ 0 };
+        if (strcmp(vkt_store_name(l->store, i), name) == 0) {
+            *out = vkt_store_buffer(l->store, i, VKT_PART_VALUE);
+            return VKT_OK;
+        }
+    fprintf(stderr, "the network has no parameter '%s'\n", name);
+    return VKT_E_NOT_FOUND;
 }
 
-void learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS], vkt_vk_buffer parameters[VIEW_N_PARAMETERS])
+vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS],
+                       vkt_vk_buffer parameters[VIEW_N_PARAMETERS])
 {
     static const char *const names[VIEW_N_PARAMETERS] = { "grid",       "mlp.0.weight", "mlp.0.bias", "mlp.1.weight",
                                                           "mlp.1.bias", "mlp.2.weight", "mlp.2.bias" };
@@ -190,10 +198,27 @@ void learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS], vkt_
     vkt_hash_grid_level all[VKT_HASH_GRID_MAX_LEVELS];
     vkt_hash_grid_entries(&p, 2, all);
     memcpy(levels, all, VIEW_LEVELS * sizeof *levels);
-    for (int i = 0; i < VIEW_N_PARAMETERS; i++) parameters[i] = find(l, names[i]);
+    for (int i = 0; i < VIEW_N_PARAMETERS; i++) TRY(find(l, names[i], &parameters[i]));
+    return VKT_OK;
 }
 
 /* ---- steps ---- */
+
+static void take(learner *l, float loss)
+{
+    l->recent[l->n_recent++ % LEARN_RECENT] = loss;
+    curve_add(&l->loss, (double)loss);
+}
+
+/* The loss of the next run; waits for it. */
+static vkt_result take_run(learner *l)
+{
+    vkt_metrics m;
+    TRY(vkt_program_metrics(l->step[0], l->reported, &m));
+    l->reported++;
+    take(l, m.loss);
+    return VKT_OK;
+}
 
 /* Batches follow each other through the walks. */
 static vkt_run run_of(const learner *l)
@@ -207,7 +232,7 @@ vkt_result learn_step(learner *l)
     const vkt_run run = run_of(l);
     TRY(vkt_program_run(l->step[0], &run, NULL));
     l->steps++;
-    return VKT_OK;
+    return l->steps - l->reported > AHEAD ? take_run(l) : VKT_OK;
 }
 
 vkt_result learn_slices(learner *l, uint64_t budget_ns, bool finish, uint64_t *used_ns)
@@ -240,12 +265,6 @@ void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2
 
 /* ---- what they report ---- */
 
-static void take(learner *l, float loss)
-{
-    l->recent[l->n_recent++ % LEARN_RECENT] = loss;
-    curve_add(&l->loss, (double)loss);
-}
-
 vkt_result learn_collect(learner *l, uint32_t slot)
 {
     vkt_metrics m;
@@ -257,10 +276,7 @@ vkt_result learn_collect(learner *l, uint32_t slot)
         return VKT_OK;
     }
     if (l->steps > VKT_RUN_RING && l->reported < l->steps - VKT_RUN_RING) l->reported = l->steps - VKT_RUN_RING;
-    for (; l->reported < l->steps && vkt_program_done(l->step[0], l->reported); l->reported++) {
-        TRY(vkt_program_metrics(l->step[0], l->reported, &m));
-        take(l, m.loss);
-    }
+    while (l->reported < l->steps && vkt_program_done(l->step[0], l->reported)) TRY(take_run(l));
     return VKT_OK;
 }
 
@@ -313,5 +329,18 @@ static vkt_result forget_training(learner *l)
 vkt_result learn_reset(learner *l)
 {
     TRY(vkt_nn_init(l->train.b, l->store, l->p.seed));
+    return forget_training(l);
+}
+
+vkt_result learn_save(learner *l, const char *path)
+{
+    const vkt_host host = vkt_ctx_host(l->ctx);
+    return vkt_store_save(&host, l->store, VKT_PART_VALUE, path);
+}
+
+vkt_result learn_load(learner *l, const char *path)
+{
+    const vkt_host host = vkt_ctx_host(l->ctx);
+    TRY(vkt_store_load(&host, l->store, path));
     return forget_training(l);
 }

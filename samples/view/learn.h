@@ -45,14 +45,14 @@ typedef struct learner {
 } learner;
 
 /* What draws the network: the grid's levels, and table, weights and biases in the order of network.frag. */
-void learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS],
-                 vkt_vk_buffer parameters[VIEW_N_PARAMETERS]);
+vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS],
+                       vkt_vk_buffer parameters[VIEW_N_PARAMETERS]);
 
 /* Everything of it; destroy it in any case, before the context. */
 vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l);
 void learn_destroy(learner *l);
 
-/* A step, submitted whole. */
+/* A step, submitted whole; waits for that of a few steps before. */
 vkt_result learn_step(learner *l);
 /* As many slices of steps as fit into the budget; *used_ns: what they will take. `finish`: no step begins, only one
  * that is under way goes on. */

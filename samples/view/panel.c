@@ -51,6 +51,7 @@ static double logarithm(double mse)
 
 static void draw_curve(cairo_t *c, box b, const curve *k, double (*scale)(double), double low, double high)
 {
+    cairo_new_path(c);
     for (uint32_t i = 0; i < k->n; i++) {
         const double t = (scale((double)k->points[i]) - low) / (high - low);
         const double y = b.y + b.height * (1 - fmin(fmax(t, 0), 1));
@@ -83,7 +84,7 @@ static void draw_psnr(cairo_t *c, box b, const panel_state *s)
 
 static void draw_loss(cairo_t *c, box b, const panel_state *s)
 {
-    frame(c, b, "mean squared error, log10");
+    frame(c, b, "squared error, log10");
     draw_scale(c, b, -4.2, -0.8, 1);
     cairo_set_source_rgb(c, 1, 0.7, 0.35);
     draw_curve(c, b, s->loss, logarithm, -4.2, -0.8);
@@ -102,7 +103,7 @@ static void draw_bars(cairo_t *c, box b, const times *t)
 
 static void draw_times(cairo_t *c, box b, const panel_state *s)
 {
-    frame(c, b, "frames, training, ms");
+    frame(c, b, "frame, training, ms");
     grey(c, 0.4);
     draw_bars(c, b, s->frames);
     cairo_set_source_rgb(c, 0.55, 0.85, 0.45);
