@@ -1,4 +1,5 @@
-# What `cmake --install` leaves: the library, its headers, a CMake package and a pkg-config file. Tested by tests/package.
+# What `cmake --install` leaves: the library, its headers, a CMake package, a pkg-config file, and vkt-info (samples/). Tested by
+# tests/package.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [SAMPLE] [OPTIONS] - from a fresh checkout to a program that runs: installs what is missing (Debian, Ubuntu),
 # builds the sample in build/ and runs it with all options passed through; --help lists them. SAMPLE is the name of a
-# samples/*.c; without one it is mnist, a network that learns to read digits.
+# samples/*.c or of a folder with a main.c; without one it is mnist, a network that learns to read digits.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/setup.sh"
@@ -12,8 +12,9 @@ case ${1-} in
     shift
     ;;
 esac
-if [ ! -f "$root/samples/$sample.c" ]; then
-    say "there is no sample '$sample', but:" "$(cd "$root/samples" && ls ./*.c | sed 's,./\(.*\).c,\1,' | tr '\n' ' ')"
+if [ ! -f "$root/samples/$sample.c" ] && [ ! -f "$root/samples/$sample/main.c" ]; then
+    say "there is no sample '$sample', but:" \
+        "$(cd "$root/samples" && ls ./*.c ./*/main.c | sed 's,^./,,; s,/main.c$,,; s,.c$,,' | tr '\n' ' ')"
     exit 2
 fi
 build_sample "$root" "vkt-$sample" || exit 1

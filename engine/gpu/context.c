@@ -93,16 +93,14 @@ static vkt_result check_family(vkt_ctx *ctx, uint32_t family)
 static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
 {
     vkt_text names = { .h = &ctx->host };
-    for (uint32_t i = 0; i < vkt_feature_count(); i++) {
-        const char *lacking = vkt_feature_lacking(chain, i);
-        if (lacking) vkt_text_add(&names, "%s%s", names.len ? ", " : "", lacking);
-    }
+    for (uint32_t i = 0; i < vkt_feature_count(); i++)
+        if (!vkt_feature_is_on(chain, i)) vkt_text_add(&names, "%s%s", names.len ? ", " : "", vkt_feature_name(i));
     vkt_result r = VKT_OK;
     if (names.failed)
         r = vkt_fail_nomem(&ctx->host, "a message", 0);
     else if (names.len)
-        r = vkt_fail(&ctx->host, VKT_E_FEATURE,
-                     "adopt: the device was made without the features %s (vkt_vk_add_features sets them)", names.s);
+        r = vkt_fail(&ctx->host, VKT_E_FEATURE, "adopt: the device was made without %s (vkt_vk_add_features sets them)",
+                     names.s);
     vkt_text_free(&names);
     return r;
 }

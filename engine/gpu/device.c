@@ -7,14 +7,36 @@
 
 /* ---- what the engine needs ---- */
 
-static const struct {
-    VkSubgroupFeatureFlags bit;
-    const char *name;
-} required_subgroup_ops[] = {
-    { VK_SUBGROUP_FEATURE_BASIC_BIT, "basic" },           { VK_SUBGROUP_FEATURE_VOTE_BIT, "vote" },
-    { VK_SUBGROUP_FEATURE_BALLOT_BIT, "ballot" },         { VK_SUBGROUP_FEATURE_SHUFFLE_BIT, "shuffle" },
-    { VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, "arithmetic" },
-};
+/* X(bit of VkSubgroupFeatureFlagBits, name) */
+#define REQUIRED_SUBGROUP_OPS(X) \
+    X(BASIC, "basic")            \
+    X(VOTE, "vote")              \
+    X(BALLOT, "ballot")          \
+    X(SHUFFLE, "shuffle")        \
+    X(ARITHMETIC, "arithmetic")
+
+_Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
+#define NEED_BINDINGS "12 storage buffers in a compute shader"
+#define NEED_QUEUE "a compute queue"
+#define NEED_STAGE "subgroups in compute shaders"
+#define NEED_SIZE "a choice of the subgroup size in compute shaders"
+
+const char *vkt_device_need(uint32_t i)
+{
+    static const char *const needs[] = {
+        "Vulkan 1.3",
+        NEED_QUEUE,
+        NEED_BINDINGS,
+#define NAME(bit, name) "subgroup operations " name,
+        REQUIRED_SUBGROUP_OPS(NAME)
+#undef NAME
+            NEED_STAGE,
+        NEED_SIZE ", where there are several",
+    };
+    if (i < VKT_COUNT(needs)) return needs[i];
+    i -= (uint32_t)VKT_COUNT(needs);
+    return i < vkt_feature_count() ? vkt_feature_name(i) : NULL;
+}
 
 /* Properties of a 1.3 device, chained. */
 typedef struct properties {
@@ -49,8 +71,6 @@ static void lacks(shortage *s, const char *kind, const char *name)
     s->len = VKT_MIN(s->len + (size_t)VKT_MAX(n, 0), s->cap - 1);
 }
 
-_Static_assert(VKT_MAX_BINDINGS == 12, "the sentence below says the number");
-
 static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
 {
     VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
@@ -58,19 +78,16 @@ static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties
                                              .pNext = &v13 };
     VkPhysicalDeviceFeatures2 has = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
     ctx->vk.GetPhysicalDeviceFeatures2(phys, &has);
-    for (uint32_t i = 0; i < vkt_feature_count(); i++) {
-        const char *lacking = vkt_feature_lacking(&has, i);
-        if (lacking) lacks(s, "feature ", lacking);
-    }
-    for (size_t i = 0; i < VKT_COUNT(required_subgroup_ops); i++)
-        if (!(p->v11.subgroupSupportedOperations & required_subgroup_ops[i].bit))
-            lacks(s, "subgroup operations ", required_subgroup_ops[i].name);
-    if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", "subgroups in compute shaders");
-    if (p->core.properties.limits.maxPerStageDescriptorStorageBuffers < VKT_MAX_BINDINGS)
-        lacks(s, "", "12 storage buffers in a compute shader");
+    for (uint32_t i = 0; i < vkt_feature_count(); i++)
+        if (!vkt_feature_is_on(&has, i)) lacks(s, "", vkt_feature_name(i));
+#define CHECK(bit, name) \
+    if (!(p->v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_##bit##_BIT)) lacks(s, "subgroup operations ", name);
+    REQUIRED_SUBGROUP_OPS(CHECK)
+#undef CHECK
+    if (!(p->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", NEED_STAGE);
+    if (p->core.properties.limits.maxPerStageDescriptorStorageBuffers < VKT_MAX_BINDINGS) lacks(s, "", NEED_BINDINGS);
     const bool varies = p->v13.minSubgroupSize != p->v13.maxSubgroupSize;
-    if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
-        lacks(s, "", "a choice of the subgroup size in compute shaders");
+    if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", NEED_SIZE);
 }
 
 /* ---- describing ---- */
@@ -172,7 +189,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
     properties_get(ctx, c->phys, &p);
     snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
     info->subgroup_size = pick_subgroup_size(&p);
-    if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", "a compute queue");
+    if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", NEED_QUEUE);
     check_features(ctx, c->phys, &p, &s);
     info->usable = s.len == 0;
     if (info->usable) snprintf(info->reason, sizeof info->reason, "%s", kinds[type].reason);
@@ -309,4 +326,19 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
     return VKT_OK;
+}
+
+void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
+{
+    const vkt_limits *l = &ctx->limits;
+    *out = (vkt_device_limits){ .subgroup_size = l->subgroup_size,
+                                .max_workgroup_lanes = l->max_workgroup_lanes,
+                                .max_workgroups = l->max_groups,
+                                .shared_bytes = l->shared_bytes,
+                                .max_binding_bytes = l->max_storage_range_bytes,
+                                .max_texel_elements = l->max_texel_elements,
+                                .max_allocation_bytes = l->max_allocation_bytes,
+                                .timestamp_ns = (double)ctx->timestamp_period_ns,
+                                .transfer_queue = ctx->has_transfer_queue,
+                                .memory_budget = ctx->has_memory_budget };
 }

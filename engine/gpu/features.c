@@ -43,7 +43,7 @@ typedef struct feature {
 } feature;
 
 #define FEATURE(version, TYPE, member, single, SINGLE)             \
-    { #member,                                                     \
+    { "feature " #member,                                          \
       { { VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##TYPE##_FEATURES,     \
           offsetof(VkPhysicalDevice##version##Features, member) }, \
         { VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##SINGLE##_FEATURES,   \
@@ -68,10 +68,15 @@ uint32_t vkt_feature_count(void)
     return VKT_COUNT(features);
 }
 
-const char *vkt_feature_lacking(const void *chain, uint32_t i)
+const char *vkt_feature_name(uint32_t i)
+{
+    return features[i].name;
+}
+
+bool vkt_feature_is_on(const void *chain, uint32_t i)
 {
     const VkBool32 *is_on = find(chain, &features[i]);
-    return is_on && *is_on ? NULL : features[i].name;
+    return is_on && *is_on;
 }
 
 vkt_result vkt_vk_add_features(const vkt_host *host, void *chain)

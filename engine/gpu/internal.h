@@ -16,8 +16,8 @@ void vkt_instance_close(vkt_ctx *ctx);
 
 /* ---- features.c: required features, by number ---- */
 uint32_t vkt_feature_count(void);
-/* The name of feature i if no struct of the chain turns it on, else NULL. */
-const char *vkt_feature_lacking(const void *chain, uint32_t i);
+const char *vkt_feature_name(uint32_t i); /* "feature timelineSemaphore" */
+bool vkt_feature_is_on(const void *chain, uint32_t i);
 
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX

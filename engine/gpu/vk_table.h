@@ -60,6 +60,8 @@
     X(BindBufferMemory)            \
     X(CreateBufferView)            \
     X(DestroyBufferView)           \
+    X(CreateImageView)             \
+    X(DestroyImageView)            \
     X(CreateShaderModule)          \
     X(DestroyShaderModule)         \
     X(CreateDescriptorSetLayout)   \

@@ -111,6 +111,14 @@ static cache *cache_open(vkt_ctx *ctx)
 
 /* ---- making one ---- */
 
+static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t binding)
+{
+    if (binding == 0 && row->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+    if (binding == 0 && row->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    return texel && row->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+                                               : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+}
+
 /* A handle is undefined after a failed call: it is set back, for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
 {
@@ -118,10 +126,9 @@ static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool 
     uint32_t n = 0;
     for (uint32_t i = 0; i < VKT_MAX_BINDINGS; i++) {
         if (!((row->reads | row->writes) >> i & 1)) continue;
-        const bool is_texel = texel && (row->texels >> i & 1);
         bindings[n++] = (VkDescriptorSetLayoutBinding){
             .binding = i,
-            .descriptorType = is_texel ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorType = type_of(row, texel, i),
             .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
         };

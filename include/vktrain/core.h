@@ -155,6 +155,24 @@ VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);
 /* The chosen device; lives as long as the context. */
 VKT_API const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx);
 
+/* What the chosen device can do, as far as the library makes use of it. */
+typedef struct vkt_device_limits {
+    uint32_t subgroup_size;        /* lanes of the subgroups that kernels are made with */
+    uint32_t max_workgroup_lanes;  /* most lanes of a work group */
+    uint32_t max_workgroups;       /* most work groups of a dispatch, along each axis */
+    uint64_t shared_bytes;         /* shared memory of a work group */
+    uint64_t max_binding_bytes;    /* what a kernel sees of a tensor at once; ops read larger ones window by window */
+    uint64_t max_texel_elements;   /* the same of loads through texel buffers; 0: not used, as on all GPUs */
+    uint64_t max_allocation_bytes; /* one array, or one block of a program's activations */
+    double timestamp_ns;           /* a tick of the device's clock; 0: none, so programs are neither measured nor cut */
+    bool transfer_queue;           /* uploads go through a queue of their own, beside computing */
+    bool memory_budget;            /* the driver tells what memory is free (VK_EXT_memory_budget) */
+} vkt_device_limits;
+VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
+/* Whatever a device must have to be usable, one by one: "Vulkan 1.3", "feature timelineSemaphore". NULL behind the last
+ * one. Static strings; any thread. */
+VKT_API const char *vkt_device_need(uint32_t i);
+
 /* Device memory by what it is for. */
 #define VKT_MEM_CLASSES(X)               \
     X(PARAMETERS, "parameters")          \

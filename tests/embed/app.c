@@ -311,7 +311,8 @@ static void fill_params(net *n)
 
 static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_tensor x, uint32_t in, uint32_t out)
 {
-    return vkt_linear(g, x, vkt_param(g, weight, vkt_shape2(out, in)), vkt_param(g, bias, vkt_shape1(out)));
+    const vkt_tensor w = vkt_param(g, weight, vkt_shape2(out, in)), b = vkt_param(g, bias, vkt_shape1(out));
+    return vkt_linear(g, x, w, b);
 }
 
 /* Dropout: random numbers are part of what must be the same whoever submits. */

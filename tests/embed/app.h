@@ -18,18 +18,45 @@
 #include "vktrain/vulkan.h"
 
 /* What the tests call of Vulkan. */
-#define APP_FUNCTIONS(X)                                                                                             \
-    X(DestroyInstance)                                                                                               \
-    X(EnumeratePhysicalDevices)                                                                                      \
-    X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties)    \
-        X(CreateDevice) X(DestroyDevice) X(GetDeviceQueue) X(DeviceWaitIdle) X(CreateDebugUtilsMessengerEXT)         \
-            X(DestroyDebugUtilsMessengerEXT) X(GetDeviceProcAddr) X(QueueSubmit2) X(CreateSemaphore)                 \
-                X(DestroySemaphore) X(WaitSemaphores) X(SignalSemaphore) X(GetSemaphoreCounterValue) X(CreateBuffer) \
-                    X(DestroyBuffer) X(GetBufferMemoryRequirements) X(BindBufferMemory) X(AllocateMemory)            \
-                        X(FreeMemory) X(MapMemory) X(CreateImage) X(DestroyImage) X(GetImageMemoryRequirements)      \
-                            X(BindImageMemory) X(CreateCommandPool) X(DestroyCommandPool) X(AllocateCommandBuffers)  \
-                                X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier2)                     \
-                                    X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer) X(CmdCopyBuffer)
+#define APP_FUNCTIONS(X)                      \
+    X(DestroyInstance)                        \
+    X(EnumeratePhysicalDevices)               \
+    X(GetPhysicalDeviceProperties)            \
+    X(GetPhysicalDeviceMemoryProperties)      \
+    X(GetPhysicalDeviceQueueFamilyProperties) \
+    X(CreateDevice)                           \
+    X(DestroyDevice)                          \
+    X(GetDeviceQueue)                         \
+    X(DeviceWaitIdle)                         \
+    X(CreateDebugUtilsMessengerEXT)           \
+    X(DestroyDebugUtilsMessengerEXT)          \
+    X(GetDeviceProcAddr)                      \
+    X(QueueSubmit2)                           \
+    X(CreateSemaphore)                        \
+    X(DestroySemaphore)                       \
+    X(WaitSemaphores)                         \
+    X(SignalSemaphore)                        \
+    X(GetSemaphoreCounterValue)               \
+    X(CreateBuffer)                           \
+    X(DestroyBuffer)                          \
+    X(GetBufferMemoryRequirements)            \
+    X(BindBufferMemory)                       \
+    X(AllocateMemory)                         \
+    X(FreeMemory)                             \
+    X(MapMemory)                              \
+    X(CreateImage)                            \
+    X(DestroyImage)                           \
+    X(GetImageMemoryRequirements)             \
+    X(BindImageMemory)                        \
+    X(CreateCommandPool)                      \
+    X(DestroyCommandPool)                     \
+    X(AllocateCommandBuffers)                 \
+    X(BeginCommandBuffer)                     \
+    X(EndCommandBuffer)                       \
+    X(CmdPipelineBarrier2)                    \
+    X(CmdCopyBufferToImage)                   \
+    X(CmdCopyImageToBuffer)                   \
+    X(CmdCopyBuffer)
 
 typedef struct app {
     void *loader;

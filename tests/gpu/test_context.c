@@ -30,6 +30,15 @@ static void opens_and_closes(void **state)
     assert_true(ctx->limits.max_push_bytes >= 128 && ctx->limits.max_storage_range_bytes >= 128u << 20);
     assert_int_equal(ctx->limits.cpu, info->kind == VKT_DEVICE_CPU);
     assert_int_equal(ctx->limits.max_texel_elements > 0, ctx->limits.cpu);
+    vkt_device_limits limits;
+    vkt_ctx_limits(ctx, &limits);
+    assert_int_equal(limits.subgroup_size, info->subgroup_size);
+    assert_int_equal(limits.max_binding_bytes, ctx->limits.max_storage_range_bytes);
+    assert_int_equal(limits.max_texel_elements, ctx->limits.max_texel_elements);
+    assert_true(limits.max_workgroup_lanes >= 128 && limits.max_workgroups >= 65535 && limits.shared_bytes >= 16384);
+    assert_true(limits.max_allocation_bytes >= 1u << 30 && limits.timestamp_ns >= 0);
+    assert_int_equal(limits.transfer_queue, ctx->has_transfer_queue);
+    assert_int_equal(limits.memory_budget, ctx->has_memory_budget);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     vkt_ctx_destroy(&ctx);
     assert_null(ctx);
@@ -183,7 +192,13 @@ static void names_what_a_device_lacks(void **state)
     for (size_t i = 0; i < VKT_COUNT(needed); i++) {
         fake.without = needed[i];
         refuses(&no_cache, VKT_E_FEATURE, needed[i]);
+        uint32_t told = 0;
+        for (uint32_t k = 0; vkt_device_need(k); k++) told += strstr(vkt_device_need(k), needed[i]) != NULL;
+        assert_int_equal(told, 1);
     }
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, the choice of a subgroup size */
+    assert_non_null(vkt_device_need(n_needs - 1));
+    assert_null(vkt_device_need(n_needs));
     fake_reset();
     fake.api_version = VK_API_VERSION_1_2;
     refuses(&no_cache, VKT_E_FEATURE, "lacks Vulkan 1.3: the driver offers 1.2");

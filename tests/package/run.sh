@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh SOURCE BUILD - installs the library that is built in BUILD, static, and one that is built here, shared; then an
-# application uses both through find_package and through pkg-config, and the source as a subdirectory.
+# application uses both through find_package and through pkg-config, and the source as a subdirectory. vkt-info comes with it.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
@@ -41,6 +41,7 @@ step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # a package may be put elsewhere
 use_package static "$work/moved"
 use_pkg_config static "$work/moved" --static
+[ ! -x "$build/samples/vkt-info" ] || step "vkt-info" "$work/moved/bin/vkt-info" --help
 
 # The shared one, as a subdirectory of an application: what it exports begins with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \

@@ -188,12 +188,15 @@ static void check_binding(const module *m, const thing *v, const vkt_kernel_row 
         read_only |= block->member[0].non_writable;
         write_only |= block->member[0].non_readable;
     }
+    const bool sampled = v->binding == 0 && (row->flags & VKT_KF_SAMPLED);
+    const bool image = sampled || (v->binding == 0 && (row->flags & VKT_KF_IMAGE));
+    read_only |= sampled;
     const char *fault = NULL;
     if (v->set != 0 || !bit || !((row->reads | row->writes) & bit))
         fault = "is not in the row";
-    else if ((storage == UNIFORM_CONSTANT) != (texel && (row->texels & bit)))
-        fault =
-            storage == UNIFORM_CONSTANT ? "is a texel buffer, but not in texels" : "is in texels, but no texel buffer";
+    else if ((storage == UNIFORM_CONSTANT) != (image || (texel && (row->texels & bit))))
+        fault = storage == UNIFORM_CONSTANT ? "is no buffer, but the row says so"
+                                            : "is a buffer, but the row says otherwise";
     else if (!read_only && !(row->writes & bit))
         fault = "may be written, but is not in writes (or not marked readonly)";
     else if (!write_only && !(row->reads & bit))
@@ -277,10 +280,10 @@ static void every_difference_is_found(void **state)
     vkt_kernel_row changed = *texel;
     changed.texels = 1;
     check(&changed, true, abi, why);
-    assert_string_equal(why, "binding 1 is a texel buffer, but not in texels");
+    assert_string_equal(why, "binding 1 is no buffer, but the row says so");
     changed.texels = 1 | 2 | 1u << 3;
     check(&changed, true, abi, why);
-    assert_string_equal(why, "binding 3 is in texels, but no texel buffer");
+    assert_string_equal(why, "binding 3 is a buffer, but the row says otherwise");
 }
 
 int main(void)

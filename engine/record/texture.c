@@ -1,0 +1,263 @@
+/* record/texture.c - an application's pictures, and the arrays that stand for them. */
+#include "record/record.h"
+
+#include "abi/abi.h"
+#include "abi/texture.abi.h"
+
+/* One direction: picture to array, or array to picture. */
+typedef struct way {
+    const vkt_pipeline *pipeline; /* NULL: the picture's usage does not allow it */
+    VkDescriptorSet set;
+    vkt_commands commands; /* to be submitted; made when asked for */
+} way;
+
+struct vkt_texture {
+    vkt_ctx *ctx;
+    vkt_array *array;
+    VkImageView view;
+    VkImageLayout layout;
+    VkDescriptorPool pool;
+    vkt_texture_push push;
+    uint32_t groups;
+    way ways[2];
+};
+
+enum { READ, WRITE };
+static const char *const names[] = { "reading a texture", "writing a texture" };
+
+#define LANES 64u
+
+/* What can be done with a format beside sampling it: kernels, VKT_K_NONE for nothing. */
+typedef struct format {
+    VkFormat format;
+    vkt_kernel_id storage[2];
+} format;
+
+static const format *find_format(VkFormat f)
+{
+    static const format known[] = {
+        { VK_FORMAT_R8G8B8A8_UNORM, { VKT_K_TEXTURE_READ_RGBA8, VKT_K_TEXTURE_WRITE_RGBA8 } },
+        { VK_FORMAT_R16G16B16A16_SFLOAT, { VKT_K_TEXTURE_READ_RGBA16F, VKT_K_TEXTURE_WRITE_RGBA16F } },
+        { VK_FORMAT_R32G32B32A32_SFLOAT, { VKT_K_TEXTURE_READ_RGBA32F, VKT_K_TEXTURE_WRITE_RGBA32F } },
+        { VK_FORMAT_R8G8B8A8_SRGB, { VKT_K_NONE } },
+        { VK_FORMAT_B8G8R8A8_UNORM, { VKT_K_NONE } },
+        { VK_FORMAT_B8G8R8A8_SRGB, { VKT_K_NONE } },
+    };
+    for (size_t i = 0; i < VKT_COUNT(known); i++)
+        if (known[i].format == f) return &known[i];
+    return NULL;
+}
+
+/* Numbers of a pixel as the array has it; 0: its shape is none for this picture. */
+static uint32_t channels_of(const vkt_texture_params *p)
+{
+    const vkt_shape s = p->array->shape;
+    const uint32_t channels = s.rank ? s.dim[s.rank - 1] : 0;
+    const bool flat = s.rank == 2 && s.dim[0] == (uint64_t)p->width * p->height;
+    const bool tall = s.rank == 3 && s.dim[0] == p->height && s.dim[1] == p->width;
+    return p->array->dtype == VKT_F32 && (flat || tall) && channels <= 4 ? channels : 0;
+}
+
+static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
+{
+    const vkt_host *h = &ctx->host;
+    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    char shape[80];
+    if (!p->image || !p->array || p->array->ctx != ctx)
+        return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
+    if (!find_format(p->format)) return vkt_fail(h, VKT_E_ARG, "texture: no kernel knows the format %d", p->format);
+    if (!sampled && !(storage && find_format(p->format)->storage[READ]))
+        return vkt_fail(h, VKT_E_ARG, "texture: usage 0x%x allows nothing with format %d: want SAMPLED or STORAGE",
+                        p->usage, p->format);
+    if (p->layout != VK_IMAGE_LAYOUT_GENERAL && !(sampled && p->layout == VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL))
+        return vkt_fail(h, VKT_E_ARG,
+                        "texture: want the layout GENERAL, or SHADER_READ_ONLY_OPTIMAL with the usage SAMPLED, got %d",
+                        p->layout);
+    if (channels_of(p) == 0)
+        return vkt_fail(h, VKT_E_ARG, "texture: %u x %u pixels want f32 (%u,%u,C) or (%llu,C), C 1 to 4, got %s %s",
+                        p->width, p->height, p->height, p->width, (unsigned long long)p->width * p->height,
+                        vkt_dtype_name(p->array->dtype), vkt_shape_text(p->array->shape, shape));
+    if (p->array->bytes > ctx->limits.max_storage_range_bytes)
+        return vkt_fail(h, VKT_E_UNSUPPORTED, "texture: an array of %llu bytes, and this device binds at most %llu",
+                        (unsigned long long)p->array->bytes, (unsigned long long)ctx->limits.max_storage_range_bytes);
+    return VKT_OK;
+}
+
+/* ---- making one ---- */
+
+static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p)
+{
+    const VkImageViewUsageCreateInfo usage = {
+        .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_USAGE_CREATE_INFO,
+        .usage = p->usage & (VK_IMAGE_USAGE_SAMPLED_BIT |
+                             (find_format(p->format)->storage[READ] ? VK_IMAGE_USAGE_STORAGE_BIT : 0u))
+    };
+    const VkImageViewCreateInfo info = { .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO,
+                                         .pNext = &usage,
+                                         .image = p->image,
+                                         .viewType = VK_IMAGE_VIEW_TYPE_2D,
+                                         .format = p->format,
+                                         .subresourceRange = { .aspectMask = VK_IMAGE_ASPECT_COLOR_BIT,
+                                                               .baseMipLevel = p->level,
+                                                               .levelCount = 1,
+                                                               .baseArrayLayer = p->layer,
+                                                               .layerCount = 1 } };
+    const VkResult r = t->ctx->vk.CreateImageView(t->ctx->device, &info, t->ctx->allocation, &t->view);
+    if (r != VK_SUCCESS) t->view = VK_NULL_HANDLE;
+    return vkt_vk_check(t->ctx, r, "vkCreateImageView");
+}
+
+static vkt_result make_pool(vkt_texture *t)
+{
+    const VkDescriptorPoolSize sizes[] = { { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 2 },
+                                           { VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 2 },
+                                           { VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE, 1 } };
+    const VkDescriptorPoolCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                              .maxSets = 2,
+                                              .poolSizeCount = VKT_COUNT(sizes),
+                                              .pPoolSizes = sizes };
+    const VkResult r = t->ctx->vk.CreateDescriptorPool(t->ctx->device, &info, t->ctx->allocation, &t->pool);
+    if (r != VK_SUCCESS) t->pool = VK_NULL_HANDLE;
+    return vkt_vk_check(t->ctx, r, "vkCreateDescriptorPool");
+}
+
+static vkt_result make_way(vkt_texture *t, vkt_kernel_id kernel, way *w)
+{
+    vkt_ctx *ctx = t->ctx;
+    const uint32_t spec[] = { VKT_MIN(LANES, ctx->limits.max_workgroup_lanes) };
+    const vkt_pipeline *pipeline;
+    VKT_TRY(vkt_pipeline_get(ctx, kernel, false, 0, spec, 1, &pipeline));
+    const VkDescriptorSetAllocateInfo alloc = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                                .descriptorPool = t->pool,
+                                                .descriptorSetCount = 1,
+                                                .pSetLayouts = &pipeline->set_layout };
+    VKT_TRY(
+        vkt_vk_check(ctx, ctx->vk.AllocateDescriptorSets(ctx->device, &alloc, &w->set), "vkAllocateDescriptorSets"));
+    const bool sampled = vkt_kernel_get(kernel)->flags & VKT_KF_SAMPLED;
+    const VkDescriptorImageInfo image = { .imageView = t->view, .imageLayout = t->layout };
+    const vkt_buffer *b = t->array->buffer;
+    const VkDescriptorBufferInfo buffer = { b->handle, b->base_bytes, vkt_round_up(t->array->bytes, 16) };
+    const VkWriteDescriptorSet writes[] = {
+        { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+          .dstSet = w->set,
+          .dstBinding = TEXTURE_IMAGE,
+          .descriptorCount = 1,
+          .descriptorType = sampled ? VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
+          .pImageInfo = &image },
+        { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+          .dstSet = w->set,
+          .dstBinding = TEXTURE_ARRAY,
+          .descriptorCount = 1,
+          .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+          .pBufferInfo = &buffer },
+    };
+    ctx->vk.UpdateDescriptorSets(ctx->device, VKT_COUNT(writes), writes, 0, NULL);
+    w->pipeline = pipeline;
+    return VKT_OK;
+}
+
+static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
+{
+    const bool sampled = p->usage & VK_IMAGE_USAGE_SAMPLED_BIT, storage = p->usage & VK_IMAGE_USAGE_STORAGE_BIT;
+    const format *f = find_format(p->format);
+    const uint32_t lanes = VKT_MIN(LANES, t->ctx->limits.max_workgroup_lanes);
+    const uint64_t pixels = (uint64_t)p->width * p->height;
+    t->groups = (uint32_t)VKT_MIN((pixels + lanes - 1) / lanes, t->ctx->limits.max_groups);
+    t->push = (vkt_texture_push){
+        .width = p->width, .pixels = (uint32_t)pixels, .channels = channels_of(p), .lanes = t->groups * lanes
+    };
+    VKT_TRY(make_view(t, p));
+    VKT_TRY(make_pool(t));
+    VKT_TRY(make_way(t, sampled ? VKT_K_TEXTURE_READ_SAMPLED : f->storage[READ], &t->ways[READ]));
+    if (!storage || !f->storage[WRITE] || p->layout != VK_IMAGE_LAYOUT_GENERAL) return VKT_OK;
+    return make_way(t, f->storage[WRITE], &t->ways[WRITE]);
+}
+
+vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
+{
+    *out = NULL;
+    VKT_TRY(check(ctx, params));
+    vkt_texture *t = vkt_alloc(&ctx->host, sizeof *t);
+    if (!t) return vkt_fail_nomem(&ctx->host, "a texture", sizeof *t);
+    *t = (vkt_texture){ .ctx = ctx, .array = params->array, .layout = params->layout };
+    const vkt_result r = build(t, params);
+    if (r == VKT_OK)
+        *out = t;
+    else
+        vkt_texture_destroy(&t);
+    return r;
+}
+
+void vkt_texture_destroy(vkt_texture **pt)
+{
+    vkt_texture *t = pt ? *pt : NULL;
+    if (!t) return;
+    vkt_ctx *ctx = t->ctx;
+    vkt_wait(ctx, ctx->compute.submitted);
+    for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->ways[i].commands);
+    if (t->pool) ctx->vk.DestroyDescriptorPool(ctx->device, t->pool, ctx->allocation);
+    if (t->view) ctx->vk.DestroyImageView(ctx->device, t->view, ctx->allocation);
+    vkt_free(&ctx->host, t);
+    *pt = NULL;
+}
+
+/* ---- using it ---- */
+
+static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
+{
+    vkt_ctx *ctx = t->ctx;
+    const way *w = &t->ways[which];
+    if (!w->pipeline)
+        return vkt_fail(&ctx->host, VKT_E_STATE, "%s: want the usage STORAGE, the layout GENERAL and a storage format",
+                        names[which]);
+    if (!cmd) return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want a command buffer", names[which]);
+    ctx->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->handle);
+    ctx->vk.CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, w->pipeline->layout, 0, 1, &w->set, 0, NULL);
+    ctx->vk.CmdPushConstants(cmd, w->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof t->push, &t->push);
+    ctx->vk.CmdDispatch(cmd, t->groups, 1, 1);
+    return VKT_OK;
+}
+
+/* Recorded at the first use, for good. */
+static vkt_result prepare(vkt_texture *t, int which, vkt_commands *c)
+{
+    VKT_TRY(vkt_commands_create(t->ctx, names[which], c));
+    VKT_TRY(vkt_commands_begin(t->ctx, c, true));
+    const vkt_result r = record(t, which, c->cmd);
+    const vkt_result ended = vkt_commands_end(t->ctx, c);
+    return r != VKT_OK ? r : ended;
+}
+
+static vkt_result submit(vkt_texture *t, int which, const vkt_sync *sync)
+{
+    vkt_commands *c = &t->ways[which].commands;
+    uint64_t value;
+    if (!c->pool) {
+        const vkt_result r = prepare(t, which, c);
+        if (r != VKT_OK) {
+            vkt_commands_destroy(t->ctx, c);
+            return r;
+        }
+    }
+    return vkt_submit_synced(t->ctx, c->cmd, sync, names[which], &value);
+}
+
+vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync)
+{
+    return submit(t, READ, sync);
+}
+
+vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync)
+{
+    return submit(t, WRITE, sync);
+}
+
+vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd)
+{
+    return record(t, READ, cmd);
+}
+
+vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
+{
+    return record(t, WRITE, cmd);
+}

@@ -1,0 +1,18 @@
+/* info/options.h - the command line of vkt-info. */
+#ifndef INFO_OPTIONS_H
+#define INFO_OPTIONS_H
+
+#include <stdbool.h>
+
+/* Texts point into argv; NULL: not given. */
+typedef struct info_options {
+    const char *device, *json;
+    bool list_devices;
+    char **work; /* networks by name, and cases as lines of a shapes file (bench/case.h) */
+    int n_work;  /* 0: all networks */
+} info_options;
+
+/* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */
+void info_options_parse(info_options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,227 @@
+/* info/text.c - see text.h. */
+#include "info/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu.h"
+
+/* ---- tables: cells as wide as the widest of their column, the last column as it comes ---- */
+
+enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 100 };
+
+typedef struct table {
+    char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory for it, and nothing is printed */
+    size_t rows;
+    int columns;
+    unsigned right; /* bit i: column i is aligned to the right */
+} table;
+
+static table table_make(size_t rows, int columns, unsigned right)
+{
+    return (table){ calloc(rows + 1, sizeof(char[MOST_COLUMNS][CELL_BYTES])), 0, columns, right };
+}
+
+static void table_print(FILE *out, table *t)
+{
+    int width[MOST_COLUMNS] = { 0 };
+    for (size_t r = 0; t->cells && r < t->rows; r++)
+        for (int c = 0; c < t->columns; c++) width[c] = VKT_MAX(width[c], (int)strlen(t->cells[r][c]));
+    for (size_t r = 0; t->cells && r < t->rows; r++) {
+        for (int c = 0; c < t->columns; c++) {
+            const bool right = t->right >> c & 1, last = c == t->columns - 1;
+            fprintf(out, "  %*s", right ? width[c] : last ? 0 : -width[c], t->cells[r][c]);
+        }
+        fputc('\n', out);
+    }
+    free(t->cells);
+    t->cells = NULL;
+}
+
+static void cell(table *t, int column, const char *fmt, ...) VKT_PRINTF(3, 4);
+static void cell(table *t, int column, const char *fmt, ...)
+{
+    va_list args;
+    if (!t->cells) return;
+    va_start(args, fmt);
+    vsnprintf(t->cells[t->rows][column], CELL_BYTES, fmt, args);
+    va_end(args);
+    t->rows += column == t->columns - 1; /* the last cell ends the row */
+}
+
+/* A row of two cells. */
+#define ROW(t, name, ...) (cell(t, 0, "%s", name), cell(t, 1, __VA_ARGS__))
+
+/* ---- devices ---- */
+
+const char *info_kind_name(vkt_device_kind kind)
+{
+    static const char *const names[] = { [VKT_DEVICE_OTHER] = "other",
+                                         [VKT_DEVICE_INTEGRATED] = "integrated",
+                                         [VKT_DEVICE_DISCRETE] = "discrete",
+                                         [VKT_DEVICE_VIRTUAL] = "virtual",
+                                         [VKT_DEVICE_CPU] = "cpu" };
+    return names[kind];
+}
+
+const char *info_version_text(uint32_t version, char text[24])
+{
+    snprintf(text, 24, "%u.%u.%u", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff);
+    return text;
+}
+
+void info_print_devices(FILE *out, const info_facts *f)
+{
+    static const char *const heads[] = { "", "#", "device", "driver", "kind", "memory", "subgroup", "usable" };
+    char bytes[24];
+    if (!f->n_devices) {
+        fputs("no Vulkan device was found\n", out);
+        return;
+    }
+    table t = table_make(1 + (size_t)f->n_devices, VKT_COUNT(heads), 1u << 1 | 1u << 5 | 1u << 6);
+    for (int c = 0; c < t.columns; c++) cell(&t, c, "%s", heads[c]);
+    for (uint32_t i = 0; i < f->n_devices; i++) {
+        const vkt_device_info *d = &f->devices[i];
+        cell(&t, 0, "%s", f->ctx && vkt_ctx_device(f->ctx)->index == d->index ? "*" : "");
+        cell(&t, 1, "%u", d->index);
+        cell(&t, 2, "%s", d->name);
+        cell(&t, 3, "%s", d->driver);
+        cell(&t, 4, "%s", info_kind_name(d->kind));
+        cell(&t, 5, "%s", vkt_bytes_text(d->memory_bytes, bytes));
+        cell(&t, 6, d->subgroup_size ? "%u" : "-", d->subgroup_size);
+        cell(&t, 7, "%s (%s)", d->usable ? "yes" : "no", d->reason);
+    }
+    table_print(out, &t);
+}
+
+/* ---- the chosen one ---- */
+
+static void print_features(FILE *out, const info_facts *f)
+{
+    const vkt_device_limits *l = &f->limits;
+    size_t at = 0;
+    fputs("\nrequired, and there", out);
+    for (uint32_t i = 0; vkt_device_need(i); i++) {
+        const char *need = vkt_device_need(i);
+        const bool fits = i && at + strlen(need) + 2 < LINE;
+        fprintf(out, "%s%s%s", !i ? "" : fits ? ", " : ",", fits ? "" : "\n  ", need);
+        at = (fits ? at + 2 : 2) + strlen(need);
+    }
+    fputs("\n\nused where it is there\n", out);
+    table t = table_make(4, 3, 0);
+    const struct {
+        const char *name, *what;
+        bool there;
+    } rows[] = { { "texel loads", "tensors are read through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
+                 { "transfer queue", "uploads beside computing", l->transfer_queue },
+                 { "timestamps", "steps are measured, and cut so that no submission is long", l->timestamp_ns > 0 },
+                 { "memory budget", "the cap follows what other programs hold", l->memory_budget } };
+    for (size_t i = 0; i < VKT_COUNT(rows); i++) {
+        cell(&t, 0, "%s", rows[i].name);
+        cell(&t, 1, "%s", rows[i].there ? "yes" : "no");
+        cell(&t, 2, "%s", rows[i].what);
+    }
+    table_print(out, &t);
+}
+
+static void print_limits(FILE *out, const info_facts *f)
+{
+    const vkt_device_limits *l = &f->limits;
+    char bytes[24];
+    fputs("\nlimits\n", out);
+    table t = table_make(8, 2, 1u << 1);
+    ROW(&t, "lanes of a subgroup", "%u", l->subgroup_size);
+    ROW(&t, "lanes of a work group", "%u", l->max_workgroup_lanes);
+    ROW(&t, "work groups along an axis", "%u", l->max_workgroups);
+    ROW(&t, "shared memory of a work group", "%s", vkt_bytes_text(l->shared_bytes, bytes));
+    ROW(&t, "one binding", "%s", vkt_bytes_text(l->max_binding_bytes, bytes));
+    if (l->max_texel_elements) ROW(&t, "elements of a texel buffer", "%llu", (unsigned long long)l->max_texel_elements);
+    ROW(&t, "one allocation", "%s", vkt_bytes_text(l->max_allocation_bytes, bytes));
+    if (l->timestamp_ns > 0) ROW(&t, "tick of its clock", "%g ns", l->timestamp_ns);
+    table_print(out, &t);
+}
+
+static void print_memory(FILE *out, const info_facts *f)
+{
+    const vkt_memory_stats *m = &f->memory;
+    char bytes[24];
+    fputs("\nmemory\n", out);
+    table t = table_make(3, 2, 1u << 1);
+    ROW(&t, "largest heap of the device", "%s", vkt_bytes_text(vkt_ctx_device(f->ctx)->memory_bytes, bytes));
+    if (m->heap_budget_bytes)
+        ROW(&t, "for this process, says the driver", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
+    ROW(&t, "cap of a context, if none is given", "%s", vkt_bytes_text(m->cap_bytes, bytes));
+    table_print(out, &t);
+}
+
+static void file_row(table *t, const char *name, const info_file *file, const char *used)
+{
+    char bytes[24];
+    const char *const states[] = { [INFO_FILE_NONE] = "not there",
+                                   [INFO_FILE_USED] = used,
+                                   [INFO_FILE_IGNORED] = "ignored: damaged, or of another driver or version" };
+    cell(t, 0, "%s", name);
+    cell(t, 1, "%s", !file->path ? "-" : file->state ? vkt_bytes_text(file->bytes, bytes) : "");
+    cell(t, 2, "%s", file->path ? states[file->state] : "not kept: there is no home directory");
+    cell(t, 3, "%s", file->path ? file->path : "");
+}
+
+static void print_files(FILE *out, const info_facts *f)
+{
+    char entries[48];
+    fputs("\nfiles\n", out);
+    snprintf(entries, sizeof entries, "used: %zu nodes", f->n_tuned);
+    table t = table_make(2, 4, 1u << 1);
+    file_row(&t, "pipeline cache", &f->pipelines, "used");
+    file_row(&t, "tuning", &f->tuning, entries);
+    table_print(out, &t);
+}
+
+/* ---- variants ---- */
+
+/* "fft16 tile", those of the set but one. */
+static void others_text(const info_choice *c, char *text, size_t bytes)
+{
+    size_t n = 0;
+    *text = 0;
+    for (int v = 0; v < VKT_V_COUNT && n < bytes; v++)
+        if (v != (int)c->taken && c->usable >> v & 1)
+            n += (size_t)snprintf(text + n, bytes - n, "%s%s", n ? " " : "", vkt_variant_name((vkt_variant)v));
+}
+
+static void print_work(FILE *out, const info_work *w)
+{
+    char others[160];
+    fprintf(out, "\n%s%s%s\n", w->name, *w->what ? ": " : "", w->what);
+    if (!w->n) fputs("  no op has a choice\n", out);
+    table t = table_make(w->n, 5, 1u << 0);
+    for (size_t i = 0; i < w->n; i++) {
+        const info_choice *c = &w->choices[i];
+        others_text(c, others, sizeof others);
+        cell(&t, 0, "%ux", c->times);
+        cell(&t, 1, "%s", c->op);
+        cell(&t, 2, "%s%s", vkt_variant_name(c->taken), c->tuned ? " (tuned)" : "");
+        cell(&t, 3, "%s", c->text);
+        cell(&t, 4, "%s%s", *others ? "or " : "", others);
+    }
+    table_print(out, &t);
+}
+
+void info_print(FILE *out, const info_facts *f)
+{
+    const vkt_device_info *d = vkt_ctx_device(f->ctx);
+    char version[24];
+    info_print_devices(out, f);
+    fprintf(out, "\ndevice %u: %s, %s, Vulkan %s\n", d->index, d->name, d->driver,
+            info_version_text(d->api_version, version));
+    print_features(out, f);
+    print_limits(out, f);
+    print_memory(out, f);
+    print_files(out, f);
+    fputs("\nvariants of kernels that ops take, and what they could take instead\n", out);
+    for (int v = 0; v < VKT_V_COUNT; v++)
+        if (f->off >> v & 1)
+            fprintf(out, "  %s is switched off in the environment\n", vkt_variant_name((vkt_variant)v));
+    for (size_t i = 0; i < f->n_works; i++) print_work(out, &f->works[i]);
+}

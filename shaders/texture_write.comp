@@ -1,0 +1,18 @@
+// texture_write.comp - an array to a picture: channels that the array lacks are 0, and alpha 1.
+// grid: a lane takes pixels in strides of all lanes.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/texture.abi.h"
+layout(local_size_x_id = 0) in;
+layout(binding = TEXTURE_IMAGE, FORMAT) writeonly uniform image2D picture;
+layout(binding = TEXTURE_ARRAY, std430) readonly buffer Array { float array[]; };
+
+void main()
+{
+    for (uint i = gl_GlobalInvocationID.x; i < pc.pixels; i += pc.lanes) {
+        vec4 v = vec4(0.0, 0.0, 0.0, 1.0);
+        for (uint c = 0u; c < pc.channels; c++) v[c] = array[i * pc.channels + c];
+        imageStore(picture, ivec2(i % pc.width, i / pc.width), v);
+    }
+}

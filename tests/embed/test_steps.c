@@ -1,0 +1,347 @@
+/* The three ways to step: each leaves the bits that vkt_program_run leaves. */
+#include "embed/app.h"
+
+#include <string.h>
+
+enum { STEPS = 12 };
+
+typedef struct rig {
+    app a;
+    vkt_ctx *ctx;
+    net n;
+    float want[NET_PARAMS];
+} rig;
+
+static void rig_make(rig *r, uint32_t steps)
+{
+    app_open(&r->a, NULL);
+    r->ctx = app_adopt(&r->a);
+    net_expected(r->ctx, steps, r->want);
+    net_make(&r->n, r->ctx, NULL, NULL);
+}
+
+static void rig_check_and_free(rig *r)
+{
+    float got[NET_PARAMS];
+    net_params(&r->n, got);
+    assert_memory_equal(got, r->want, sizeof got);
+    net_free(&r->n);
+    vkt_ctx_destroy(&r->ctx);
+    app_close(&r->a);
+}
+
+/* ---- between semaphores ---- */
+
+/* Each run waits for the application, which lets it go, and tells it when it is done. */
+static void runs_wait_and_signal(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, STEPS);
+    VkSemaphore go = app_timeline_make(&r.a), done = app_timeline_make(&r.a);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        const vkt_run run = net_run(s);
+        const VkSemaphoreSubmitInfo wait = app_semaphore(go, s + 1), signal = app_semaphore(done, s + 1);
+        const vkt_sync sync = { .waits = &wait, .n_waits = 1, .signals = &signal, .n_signals = 1 };
+        uint64_t index, reached;
+        assert_int_equal(vkt_program_run_synced(r.n.p, &run, &sync, &index), VKT_OK);
+        assert_int_equal(r.a.GetSemaphoreCounterValue(r.a.device, done, &reached), VK_SUCCESS);
+        assert_int_equal(reached, s);
+        assert_false(vkt_program_done(r.n.p, index));
+        const VkSemaphoreSignalInfo start = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                              .semaphore = go,
+                                              .value = s + 1 };
+        assert_int_equal(r.a.SignalSemaphore(r.a.device, &start), VK_SUCCESS);
+        const VkSemaphoreWaitInfo end = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                          .semaphoreCount = 1,
+                                          .pSemaphores = &done,
+                                          .pValues = &(uint64_t){ s + 1 } };
+        assert_int_equal(r.a.WaitSemaphores(r.a.device, &end, UINT64_MAX), VK_SUCCESS);
+        assert_true(vkt_program_done(r.n.p, index));
+    }
+    assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
+    r.a.DestroySemaphore(r.a.device, go, NULL);
+    r.a.DestroySemaphore(r.a.device, done, NULL);
+    rig_check_and_free(&r);
+}
+
+/* The other way round: the application's work waits for ours, by our timeline. */
+static void the_application_waits_for_the_timeline(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, 1);
+    const vkt_run run = net_run(0);
+    VkSemaphore timeline;
+    uint64_t value, index;
+    assert_int_equal(vkt_program_run(r.n.p, &run, &index), VKT_OK);
+    vkt_ctx_timeline(r.ctx, &timeline, &value);
+    const VkSemaphoreSubmitInfo wait = app_semaphore(timeline, value);
+    app_submit(&r.a, VK_NULL_HANDLE, &wait, 1);
+    app_wait(&r.a);
+    assert_true(vkt_program_done(r.n.p, index));
+    rig_check_and_free(&r);
+}
+
+static void too_many_semaphores_are_refused(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, 0);
+    VkSemaphoreSubmitInfo waits[VKT_SYNC_MAX + 1];
+    for (int i = 0; i <= VKT_SYNC_MAX; i++) waits[i] = app_semaphore(r.a.timeline, 0);
+    const vkt_sync sync = { .waits = waits, .n_waits = VKT_SYNC_MAX + 1 };
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_run_synced(r.n.p, NULL, &sync, NULL), VKT_E_ARG);
+    vkt_test_error_says("at most 8");
+    vkt_test_expect_errors(false);
+    rig_check_and_free(&r);
+}
+
+/* ---- in the application's command buffer ---- */
+
+static void set_before(VkMemoryBarrier2 *b)
+{
+    b->srcStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
+    b->srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
+}
+
+static void set_after(VkMemoryBarrier2 *b)
+{
+    b->dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_2_HOST_BIT;
+    b->dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT | VK_ACCESS_2_HOST_READ_BIT;
+}
+
+static void put(app *a, VkCommandBuffer cmd, const VkMemoryBarrier2 *b)
+{
+    a->CmdPipelineBarrier2(cmd, &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+                                                     .memoryBarrierCount = 1,
+                                                     .pMemoryBarriers = b });
+}
+
+/* One run with no barriers but those that vkt_program_barriers states. */
+static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
+{
+    VkMemoryBarrier2 before, after;
+    const vkt_run run = net_run(step);
+    vkt_program_barriers(r->n.p, &before, &after);
+    set_before(&before);
+    set_after(&after);
+    put(&r->a, cmd, &before);
+    assert_int_equal(vkt_program_record(r->n.p, cmd, &run), VKT_OK);
+    put(&r->a, cmd, &after);
+}
+
+/* Recorded runs, three of them in one command buffer, and submitted ones by turns. */
+static void recorded_runs_are_the_same(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, STEPS);
+    for (uint32_t s = 0; s < STEPS;) {
+        const vkt_run run = net_run(s);
+        if (s % 4 == 0) {
+            assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_OK);
+            s++;
+            continue;
+        }
+        VkCommandBuffer cmd = app_begin(&r.a, false);
+        for (int i = 0; i < 3; i++, s++) record_run(&r, cmd, s);
+        app_end(&r.a, cmd);
+        app_submit(&r.a, cmd, NULL, 0);
+    }
+    app_wait(&r.a);
+    vkt_metrics recorded, submitted;
+    assert_int_equal(vkt_program_recorded_metrics(r.n.p, &recorded), VKT_OK);
+    assert_int_equal(recorded.t, STEPS);
+    assert_int_equal(vkt_program_metrics(r.n.p, 2, &submitted), VKT_OK);
+    assert_int_equal(submitted.t, 9); /* the third that was submitted */
+    rig_check_and_free(&r);
+}
+
+/* A recording is executed again and again, as it is; nothing is recorded, allocated or told meanwhile. */
+static void a_recording_is_executed_many_times(void **state)
+{
+    (void)state;
+    rig r;
+    net other;
+    float want[NET_PARAMS], got[NET_PARAMS];
+    rig_make(&r, 0);
+    net_make(&other, r.ctx, NULL, NULL);
+    const vkt_run same = net_run(3);
+    for (int s = 0; s < STEPS; s++) assert_int_equal(vkt_program_run(other.p, &same, NULL), VKT_OK);
+    net_params(&other, want);
+    VkCommandBuffer cmd = app_begin(&r.a, true);
+    record_run(&r, cmd, 3);
+    app_end(&r.a, cmd);
+    const unsigned long allocations = vkt_test_allocations();
+    for (int s = 0; s < STEPS; s++) app_submit(&r.a, cmd, NULL, 0);
+    app_wait(&r.a);
+    assert_int_equal(vkt_test_allocations(), allocations);
+    net_params(&r.n, got);
+    assert_memory_equal(got, want, sizeof got);
+    vkt_metrics a, b;
+    assert_int_equal(vkt_program_recorded_metrics(r.n.p, &a), VKT_OK);
+    assert_int_equal(vkt_program_metrics(other.p, STEPS - 1, &b), VKT_OK);
+    assert_memory_equal(&a, &b, sizeof a);
+    net_free(&other);
+    memcpy(r.want, want, sizeof want);
+    rig_check_and_free(&r);
+}
+
+static void what_was_not_recorded_has_no_metrics(void **state)
+{
+    (void)state;
+    rig r;
+    vkt_metrics m;
+    rig_make(&r, 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_recorded_metrics(r.n.p, &m), VKT_E_STATE);
+    assert_int_equal(vkt_program_record(r.n.p, VK_NULL_HANDLE, NULL), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+    rig_check_and_free(&r);
+}
+
+/* ---- by a frame's budget ---- */
+
+/* Frames with a budget until `steps` runs are submitted; returns how many frames that took. */
+static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
+{
+    uint32_t s = 0, n = 0;
+    for (; s < steps; n++) {
+        assert_in_range(n, 0, 100000);
+        uint64_t left_ns = budget_ns;
+        vkt_step_progress progress;
+        do {
+            const vkt_run run = net_run(s);
+            const uint64_t before_ns = left_ns;
+            assert_int_equal(vkt_step_budget(r->n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+            assert_true(left_ns <= before_ns && progress.submitted_ns <= before_ns);
+            assert_int_equal(progress.completed, progress.slice == 0 && progress.submitted_ns > 0);
+            s += progress.completed;
+        } while (progress.completed && s < steps);
+        if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
+    }
+    return n;
+}
+
+static void slices_add_up_to_runs(void **state)
+{
+    (void)state;
+    static const uint64_t budgets[] = { 1, 150000, 4000000, 10000000000 };
+    uint32_t taken[4];
+    for (int i = 0; i < 4; i++) {
+        rig r;
+        rig_make(&r, STEPS);
+        taken[i] = frames(&r, STEPS, budgets[i], i != 1);
+        rig_check_and_free(&r);
+    }
+    assert_true(taken[0] > 4 * STEPS);    /* a nanosecond: slice by slice */
+    assert_true(taken[3] < taken[0] / 2); /* ten seconds: all that is left in one frame, once it is measured */
+}
+
+/* A program that ran before needs no measuring; a smaller budget cuts anew. */
+static void budgets_may_change(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, STEPS);
+    for (uint32_t s = 0; s < 3; s++) {
+        const vkt_run run = net_run(s);
+        assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_OK);
+    }
+    static const uint64_t budgets[] = { 10000000000, 1, 500000 };
+    uint32_t slices = 0;
+    for (uint32_t s = 3; s < STEPS;) {
+        uint64_t left_ns = budgets[s % 3];
+        const vkt_run run = net_run(s);
+        vkt_step_progress progress;
+        assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+        if (s == 3) assert_true(progress.completed);
+        slices = progress.slices > slices ? progress.slices : slices;
+        s += progress.completed;
+        assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
+    }
+    assert_true(slices > 1);
+    rig_check_and_free(&r);
+}
+
+/* Half a run is nobody else's to begin upon, and no budget is no work. */
+static void a_run_under_way_is_guarded(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, 1);
+    const vkt_run run = net_run(0);
+    uint64_t left_ns = 1;
+    vkt_step_progress progress;
+    assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+    assert_int_equal(progress.slice, 1);
+    assert_int_equal(left_ns, 0);
+    assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+    assert_true(progress.slice == 1 && progress.submitted_ns == 0 && !progress.completed);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_E_STATE);
+    vkt_test_error_says("under way");
+    vkt_test_expect_errors(false);
+    (void)frames(&r, 1, 1000000, true);
+    rig_check_and_free(&r);
+}
+
+/* Nothing is submitted onto work that does not end, and nobody waits for it; semaphores are served all the same. */
+static void a_frame_never_waits(void **state)
+{
+    (void)state;
+    rig r;
+    rig_make(&r, 4);
+    VkSemaphore gate = app_timeline_make(&r.a), told = app_timeline_make(&r.a);
+    for (uint32_t s = 0; s < 3; s++) {
+        const vkt_run run = net_run(s);
+        assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_OK);
+    }
+    assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
+    const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(told, 1);
+    const vkt_run run = net_run(3);
+    uint64_t left_ns = 2000000000, reached = 0;
+    vkt_step_progress progress;
+    const vkt_sync closed = { .waits = &wait, .n_waits = 1 };
+    assert_int_equal(vkt_step_budget(r.n.p, &run, &closed, &left_ns, &progress), VKT_OK);
+    assert_true(progress.completed && progress.submitted_ns > 0);
+    for (int frame = 0; frame < 5; frame++) {
+        left_ns = 1; /* far below what is pending */
+        assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
+        assert_true(progress.slice == 0 && progress.submitted_ns == 0 && !progress.completed);
+    }
+    const VkSemaphoreSignalInfo open = { .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                         .semaphore = gate,
+                                         .value = 1 };
+    assert_int_equal(r.a.SignalSemaphore(r.a.device, &open), VK_SUCCESS);
+    left_ns = 0;
+    const vkt_sync tell = { .signals = &signal, .n_signals = 1 };
+    assert_int_equal(vkt_step_budget(r.n.p, &run, &tell, &left_ns, &progress), VKT_OK);
+    assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
+    assert_int_equal(r.a.GetSemaphoreCounterValue(r.a.device, told, &reached), VK_SUCCESS);
+    assert_int_equal(reached, 1);
+    r.a.DestroySemaphore(r.a.device, gate, NULL);
+    r.a.DestroySemaphore(r.a.device, told, NULL);
+    rig_check_and_free(&r);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(runs_wait_and_signal),
+        TEST(the_application_waits_for_the_timeline),
+        TEST(too_many_semaphores_are_refused),
+        TEST(recorded_runs_are_the_same),
+        TEST(a_recording_is_executed_many_times),
+        TEST(what_was_not_recorded_has_no_metrics),
+        TEST(slices_add_up_to_runs),
+        TEST(budgets_may_change),
+        TEST(a_run_under_way_is_guarded),
+        TEST(a_frame_never_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
