@@ -9,6 +9,7 @@
 #include "view/draw.h"
 #include "view/learn.h"
 #include "view/panel.h"
+#include "view/upload.h"
 #include "view/window.h"
 
 enum { SHOWN_EVERY = 50 };
@@ -22,6 +23,7 @@ typedef struct app {
     session *s;
     const view_options *o;
     picture target;
+    picture_image texture; /* the target on the device: it is drawn, and learned from */
     device d;
     bool has_screen;
     window w;
@@ -54,9 +56,13 @@ static vkt_result open_device(app *a)
 
 static vkt_result open_learner(app *a)
 {
-    const learn_params p = {
-        .target = &a->target, .seed = a->s->o.seed, .batch = a->o->batch, .lr = a->o->lr, .recorded = a->o->recorded
-    };
+    const learn_params p = { .width = a->target.width,
+                             .height = a->target.height,
+                             .image = a->texture.handle,
+                             .seed = a->s->o.seed,
+                             .batch = a->o->batch,
+                             .lr = a->o->lr,
+                             .recorded = a->o->recorded };
     TRY(learn_create(a->s->ctx, &p, &a->l));
     return a->o->load ? learn_load(&a->l, a->o->load) : VKT_OK;
 }
@@ -64,7 +70,7 @@ static vkt_result open_learner(app *a)
 static vkt_result open_artist(app *a)
 {
     const VkExtent2D size = natural_frame(&a->target);
-    artist_params p = { .d = &a->d, .target = &a->target, .format = VK_FORMAT_R8G8B8A8_UNORM };
+    artist_params p = { .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM };
     TRY(learn_shown(&a->l, p.levels, p.parameters));
     if (a->has_screen) {
         TRY(window_open(&a->d, size.width, size.height, &a->w));
@@ -72,7 +78,7 @@ static vkt_result open_artist(app *a)
     } else
         TRY(image_create(&a->d, size, p.format, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT,
                          &a->sheet));
-    TRY(artist_create(&p, &a->f, &a->a));
+    TRY(artist_create(&p, &a->a));
     return artist_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
 }
 
@@ -81,6 +87,7 @@ static vkt_result open_app(app *a)
     TRY(a->o->image ? picture_read(a->o->image, a->o->side, &a->target) : picture_draw(a->o->side, &a->target));
     TRY(open_device(a));
     TRY(frames_create(&a->d, &a->f));
+    TRY(upload_picture(&a->d, &a->f, &a->target, &a->texture));
     TRY(open_learner(a));
     return open_artist(a);
 }
@@ -92,7 +99,10 @@ static void close_app(app *a)
     learn_destroy(&a->l);
     vkt_ctx_destroy(&a->s->ctx);
     frames_destroy(&a->f);
-    if (a->d.handle) image_destroy(&a->d, &a->sheet);
+    if (a->d.handle) {
+        image_destroy(&a->d, &a->sheet);
+        image_destroy(&a->d, &a->texture);
+    }
     window_close(&a->w);
     device_close(&a->d);
     if (a->has_screen) window_system_end();

@@ -71,6 +71,7 @@ typedef struct stage_access {
     VkImageLayout layout;
 } stage_access;
 void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_access from, stage_access to);
+VkBufferImageCopy whole_image(VkExtent2D extent); /* beside a buffer without gaps */
 void memory_barrier(const device *d, VkCommandBuffer cmd, const VkMemoryBarrier2 *barrier);
 
 #endif

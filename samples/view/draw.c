@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/panel.h"
+#include "view/upload.h"
 
 enum { GAP = 8, LEAST_WIDTH = 720 };
 
@@ -131,54 +132,7 @@ static vkt_result put_network(artist *a, const artist_params *p)
     return VKT_OK;
 }
 
-/* ---- pictures go to the device ---- */
-
-static const stage_access sampled = { VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT, VK_ACCESS_2_SHADER_SAMPLED_READ_BIT,
-                                      VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL },
-                          copied_to = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
-                                        VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL },
-                          copied_from = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_READ_BIT,
-                                          VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL },
-                          drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT,
-                                    VK_ACCESS_2_COLOR_ATTACHMENT_WRITE_BIT, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL },
-                          presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
-                                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
-
-static VkBufferImageCopy whole(VkExtent2D e)
-{
-    return (VkBufferImageCopy){ .imageSubresource = { .aspectMask = VK_IMAGE_ASPECT_COLOR_BIT, .layerCount = 1 },
-                                .imageExtent = { e.width, e.height, 1 } };
-}
-
-/* What the picture held is lost; an earlier frame may still be reading it. */
-static void record_upload(const artist *a, VkCommandBuffer cmd, const buffer *from, const picture_image *to)
-{
-    const stage_access before = { sampled.stage, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_UNDEFINED };
-    const VkBufferImageCopy region = whole(to->extent);
-    image_barrier(a->d, cmd, to->handle, before, copied_to);
-    a->d->vk.CmdCopyBufferToImage(cmd, from->handle, to->handle, copied_to.layout, 1, &region);
-    image_barrier(a->d, cmd, to->handle, copied_to, sampled);
-}
-
-static vkt_result send_target(artist *a, frames *f)
-{
-    const VkDeviceSize bytes = 4 * (VkDeviceSize)a->p->width * a->p->height;
-    frame *now;
-    buffer staging = { 0 };
-    TRY(image_create(a->d, (VkExtent2D){ a->p->width, a->p->height }, VK_FORMAT_R8G8B8A8_UNORM,
-                     VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT, &a->target));
-    put_picture(a, 0, a->target.view);
-    TRY(frames_begin(f, &now));
-    vkt_result r = buffer_create(a->d, bytes, VK_BUFFER_USAGE_TRANSFER_SRC_BIT, &staging);
-    if (r == VKT_OK) {
-        memcpy(staging.map, a->p->rgba, bytes);
-        record_upload(a, now->cmd, &staging, &a->target);
-        r = frames_submit(f, now, VK_NULL_HANDLE, VK_NULL_HANDLE);
-    }
-    if (r == VKT_OK) r = vk_check(a->d->vk.DeviceWaitIdle(a->d->handle), "vkDeviceWaitIdle");
-    buffer_destroy(a->d, &staging);
-    return r;
-}
+/* ---- the panel ---- */
 
 static void forget_panel(artist *a)
 {
@@ -192,20 +146,19 @@ vkt_result artist_set_width(artist *a, uint32_t width)
     for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++)
         TRY(buffer_create(a->d, 4 * (VkDeviceSize)width * PANEL_HEIGHT, VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
                           &a->upload[i]));
-    TRY(image_create(a->d, (VkExtent2D){ width, PANEL_HEIGHT }, VK_FORMAT_B8G8R8A8_UNORM,
-                     VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT, &a->panel));
+    TRY(image_create(a->d, (VkExtent2D){ width, PANEL_HEIGHT }, VK_FORMAT_B8G8R8A8_UNORM, UPLOAD_USAGE, &a->panel));
     put_picture(a, 1, a->panel.view);
     return VKT_OK;
 }
 
-vkt_result artist_create(const artist_params *p, frames *f, artist *a)
+vkt_result artist_create(const artist_params *p, artist *a)
 {
     *a = (artist){ .d = p->d, .p = p->target };
     TRY(make_sampler(a));
     TRY(make_set(a));
+    put_picture(a, 0, p->texture->view);
     TRY(put_network(a, p));
-    TRY(artist_make_pipelines(a, p->format));
-    return send_target(a, f);
+    return artist_make_pipelines(a, p->format);
 }
 
 void artist_destroy(artist *a)
@@ -220,12 +173,18 @@ void artist_destroy(artist *a)
     if (a->set_layout) vk->DestroyDescriptorSetLayout(a->d->handle, a->set_layout, NULL);
     if (a->sampler) vk->DestroySampler(a->d->handle, a->sampler, NULL);
     forget_panel(a);
-    image_destroy(a->d, &a->target);
     buffer_destroy(a->d, &a->levels);
     a->d = NULL;
 }
 
 /* ---- a frame ---- */
+
+static const stage_access drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT,
+                                    VK_ACCESS_2_COLOR_ATTACHMENT_WRITE_BIT, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL },
+                          copied_from = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_READ_BIT,
+                                          VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL },
+                          presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
+                                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
 
 static void draw(const artist *a, VkCommandBuffer cmd, VkPipeline pipeline, rect r)
 {
@@ -253,7 +212,7 @@ void artist_record(artist *a, const frame *f, const canvas *to)
                                         .layerCount = 1,
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
-    record_upload(a, f->cmd, &a->upload[f->slot], &a->panel);
+    upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
     image_barrier(a->d, f->cmd, to->image, before, drawn); /* the same stage as the semaphore of an image of a window */
     vk->CmdBeginRendering(f->cmd, &rendering);
     vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
@@ -267,12 +226,12 @@ void artist_record_end(artist *a, const frame *f, const canvas *c, const buffer 
 {
     stage_access now = drawn;
     if (copy) {
-        const VkBufferImageCopy region = whole(c->extent);
+        const VkBufferImageCopy region = whole_image(c->extent);
         image_barrier(a->d, f->cmd, c->image, drawn, copied_from);
         a->d->vk.CmdCopyImageToBuffer(f->cmd, c->image, copied_from.layout, copy->handle, 1, &region);
         const VkMemoryBarrier2 host = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
-                                        .srcStageMask = copied_to.stage,
-                                        .srcAccessMask = copied_to.access,
+                                        .srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT,
+                                        .srcAccessMask = VK_ACCESS_2_TRANSFER_WRITE_BIT,
                                         .dstStageMask = VK_PIPELINE_STAGE_2_HOST_BIT,
                                         .dstAccessMask = VK_ACCESS_2_HOST_READ_BIT };
         memory_barrier(a->d, f->cmd, &host);

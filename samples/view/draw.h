@@ -31,7 +31,7 @@ typedef struct canvas {
 typedef struct artist {
     const device *d;
     const picture *p;
-    picture_image target, panel;
+    picture_image panel;
     buffer upload[FRAMES_IN_FLIGHT]; /* of the panel */
     buffer levels;                   /* of the hash grid */
     VkSampler sampler;
@@ -46,12 +46,13 @@ typedef struct artist {
 typedef struct artist_params {
     const device *d;
     const picture *target;
+    const picture_image *texture;                /* the same on the device */
     VkFormat format;                             /* of every canvas */
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* of the network */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* as network.frag has them */
 } artist_params;
-/* Brings the target to the device by a frame of `f`. Destroy it in any case. */
-vkt_result artist_create(const artist_params *p, frames *f, artist *a);
+/* Destroy it in any case. */
+vkt_result artist_create(const artist_params *p, artist *a);
 void artist_destroy(artist *a); /* the device is idle */
 /* A panel that is so wide. The device is idle. */
 vkt_result artist_set_width(artist *a, uint32_t width);

@@ -27,14 +27,32 @@ static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_
 /* Centres of pixels, in (0,1). */
 static vkt_result make_places(learner *l)
 {
-    const picture *t = l->p.target;
     float *xy = malloc(2 * (size_t)l->pixels * sizeof *xy);
     for (uint32_t i = 0; xy && i < l->pixels; i++) {
-        xy[2 * (size_t)i] = ((float)(i % t->width) + 0.5f) / (float)t->width;
-        xy[2 * (size_t)i + 1] = ((float)(i / t->width) + 0.5f) / (float)t->height;
+        xy[2 * (size_t)i] = ((float)(i % l->p.width) + 0.5f) / (float)l->p.width;
+        xy[2 * (size_t)i + 1] = ((float)(i / l->p.width) + 0.5f) / (float)l->p.height;
     }
     const vkt_result r = xy ? make_array(l, "places", VKT_F32, vkt_shape2(l->pixels, 2), xy, &l->places) : VKT_E_NOMEM;
     free(xy);
+    return r;
+}
+
+/* The device reads them from the picture that is drawn. */
+static vkt_result make_colours(learner *l)
+{
+    TRY(make_array(l, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS), NULL, &l->colours));
+    const vkt_texture_params p = { .image = l->p.image,
+                                   .format = VK_FORMAT_R8G8B8A8_UNORM,
+                                   .usage = VK_IMAGE_USAGE_SAMPLED_BIT,
+                                   .width = l->p.width,
+                                   .height = l->p.height,
+                                   .layout = VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL,
+                                   .array = l->colours };
+    vkt_texture *texture;
+    TRY(vkt_texture_adopt(l->ctx, &p, &texture));
+    vkt_result r = vkt_texture_read(texture, NULL);
+    if (r == VKT_OK) r = vkt_ctx_wait_idle(l->ctx);
+    vkt_texture_destroy(&texture);
     return r;
 }
 
@@ -54,13 +72,13 @@ static vkt_result make_data(learner *l)
 {
     TRY(make_places(l));
     TRY(make_orders(l));
-    return make_array(l, "colours", VKT_U8, vkt_shape2(l->pixels, 4), l->p.target->rgba, &l->colours);
+    return make_colours(l);
 }
 
 /* ---- the network ---- */
 
 /* From cells of a 16th of the picture down to those of a pixel. */
-static vkt_hash_grid_params grid_of(const picture *p)
+static vkt_hash_grid_params grid_of(const learn_params *p)
 {
     const double finest = p->width > p->height ? p->width : p->height, coarsest = 16;
     return (vkt_hash_grid_params){ .levels = VIEW_LEVELS,
@@ -72,8 +90,8 @@ static vkt_hash_grid_params grid_of(const picture *p)
 
 static vkt_tensor encode(const learner *l, vkt_builder *b, vkt_tensor places)
 {
-    const vkt_hash_grid_params p = grid_of(l->p.target);
-    const vkt_shape shape = vkt_shape2(vkt_hash_grid_entries(&p, 2, NULL), VIEW_FEATURES);
+    const vkt_hash_grid_params p = grid_of(&l->p);
+    const vkt_shape shape = vkt_hash_grid_table(&p, 2, NULL);
     const vkt_init tiny = { .kind = VKT_INIT_UNIFORM, .a = -1e-4f, .b = 1e-4f };
     return vkt_hash_grid(vkt_builder_graph(b), places, vkt_nn_param(b, "grid", shape, tiny, 1, 1), &p);
 }
@@ -105,18 +123,15 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
 /* The mean squared error of `batch` pixels of an order of n. */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
-    static const double unit[COLOURS] = { 1 / 255.0, 1 / 255.0, 1 / 255.0 };
     const vkt_host host = vkt_ctx_host(l->ctx);
     TRY(vkt_graph_create(&host, &out->g));
     TRY(vkt_builder_create(out->g, true, &out->b));
     out->places = vkt_external(out->g, "places", VKT_F32, vkt_shape2(l->pixels, 2));
-    out->colours = vkt_external(out->g, "colours", VKT_U8, vkt_shape2(l->pixels, 4));
+    out->colours = vkt_external(out->g, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS));
     out->order = vkt_external(out->g, "order", VKT_U32, vkt_shape1(n));
     const vkt_tensor x = vkt_gather_rows(out->g, out->places, out->order, batch, vkt_shape1(2), NULL, NULL);
-    const vkt_tensor t =
-        vkt_gather_rows(out->g, out->colours, out->order, batch, vkt_shape3(COLOURS, 1, 1), unit, NULL);
-    const vkt_tensor y = vkt_reshape(out->g, network(l, out->b, x), vkt_shape4(batch, COLOURS, 1, 1));
-    *loss = vkt_mse(out->g, y, t);
+    const vkt_tensor t = vkt_gather_rows(out->g, out->colours, out->order, batch, vkt_shape1(COLOURS), NULL, NULL);
+    *loss = vkt_mse(out->g, network(l, out->b, x), t);
     return VKT_OK;
 }
 
@@ -151,7 +166,7 @@ static vkt_result make_check(learner *l)
 
 vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l)
 {
-    *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->target->width * p->target->height };
+    *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->width * p->height };
     if (l->p.batch > l->pixels) l->p.batch = l->pixels;
     TRY(make_data(l));
     TRY(make_step(l));
@@ -194,9 +209,9 @@ vkt_result learn_shown(const learner *l, vkt_hash_grid_level levels[VIEW_LEVELS]
 {
     static const char *const names[VIEW_N_PARAMETERS] = { "grid",       "mlp.0.weight", "mlp.0.bias", "mlp.1.weight",
                                                           "mlp.1.bias", "mlp.2.weight", "mlp.2.bias" };
-    const vkt_hash_grid_params p = grid_of(l->p.target);
+    const vkt_hash_grid_params p = grid_of(&l->p);
     vkt_hash_grid_level all[VKT_HASH_GRID_MAX_LEVELS];
-    vkt_hash_grid_entries(&p, 2, all);
+    vkt_hash_grid_table(&p, 2, all);
     memcpy(levels, all, VIEW_LEVELS * sizeof *levels);
     for (int i = 0; i < VIEW_N_PARAMETERS; i++) TRY(find(l, names[i], &parameters[i]));
     return VKT_OK;

@@ -3,7 +3,6 @@
 #define VIEW_LEARN_H
 
 #include "view/frames.h"
-#include "view/picture.h"
 #include "view/record.h"
 #include "view/shaders/network.h"
 #include "vktrain/nn.h"
@@ -12,7 +11,8 @@
 enum { LEARN_RECENT = 16 };
 
 typedef struct learn_params {
-    const picture *target;
+    uint32_t width, height;
+    VkImage image; /* what is learned, as upload_picture leaves it */
     uint64_t seed;
     uint32_t batch; /* pixels of a step */
     float lr;
@@ -30,7 +30,7 @@ typedef struct learner {
     learn_params p;
     uint32_t pixels;
     vkt_ctx *ctx;
-    vkt_array *places, *colours, *order, *all; /* (pixels,2) f32; (pixels,4) u8; row numbers, shuffled and not */
+    vkt_array *places, *colours, *order, *all; /* (pixels,2) and (pixels,3) f32; row numbers, shuffled and not */
     learn_graph train, measure;
     vkt_store *store;
     vkt_program *step[FRAMES_IN_FLIGHT]; /* recorded: one for each frame in flight; else only the first */

@@ -100,6 +100,12 @@ void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_ac
     d->vk.CmdPipelineBarrier2(cmd, &info);
 }
 
+VkBufferImageCopy whole_image(VkExtent2D extent)
+{
+    return (VkBufferImageCopy){ .imageSubresource = { .aspectMask = VK_IMAGE_ASPECT_COLOR_BIT, .layerCount = 1 },
+                                .imageExtent = { extent.width, extent.height, 1 } };
+}
+
 void memory_barrier(const device *d, VkCommandBuffer cmd, const VkMemoryBarrier2 *barrier)
 {
     const VkDependencyInfo info = { .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
