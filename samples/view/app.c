@@ -354,7 +354,8 @@ static vkt_result run_window(app *a)
 
 static json_t *json_times(const times *t)
 {
-    return json_pack("{s:f, s:f}", "mean", times_mean(t), "p99", times_quantile(t, 0.99));
+    return json_pack("{s:f, s:f, s:f}", "mean", times_mean(t), "median", times_quantile(t, 0.5), "p99",
+                     times_quantile(t, 0.99));
 }
 
 static json_t *json_rect(rect r)
