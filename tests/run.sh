@@ -151,10 +151,13 @@ if [ "$mode" != quick ]; then
     check build-asan -LE lint -E 'planted_faults|test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp'
     unset VKT_TEST_SEEDS
 
-    phase "data loader under ThreadSanitizer"
+    phase "data loader, and a queue that two threads share, under ThreadSanitizer"
     build build-tsan tests_data -DVKT_SANITIZE=thread
+    build build-tsan embed_test_threads -DVKT_SANITIZE=thread
     ! setarch -R true 2>/dev/null || wrapper="setarch -R" # gcc 12's runtime dislikes much address randomisation
-    check build-tsan -L data
+    export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp"
+    check build-tsan -L 'data|embed' -E 'embed/test_(adopt|sharing|steps)'
+    unset TSAN_OPTIONS
     wrapper=
 
     phase "lint, a build without warnings by clang, and every reader of files under libFuzzer"

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Marks functions that the library exports, and those whose arguments are checked as printf's are. */
 #if defined(__GNUC__)
 #define VKT_API __attribute__((visibility("default")))
 #define VKT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -25,6 +26,7 @@
 extern "C" {
 #endif
 
+/* Of these headers. While the major one is 0, a minor one may change the API. */
 #define VKT_VERSION_MAJOR 0
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
@@ -51,11 +53,12 @@ extern "C" {
     X(VKT_E_NAN, "a computed value is not a number")                      \
     X(VKT_E_WRONG, "a computed value is not the reference's")
 
+/* What a call comes to: VKT_OK, or why it did not do what was asked. */
 typedef enum vkt_result {
 #define VKT_RESULT_ENUM(name, text) name,
     VKT_RESULTS(VKT_RESULT_ENUM)
 #undef VKT_RESULT_ENUM
-        VKT_RESULT_COUNT
+        VKT_RESULT_COUNT /* how many there are */
 } vkt_result;
 
 /* "VKT_E_SHAPE" for VKT_E_SHAPE; "VKT_E_?" for a value that is none of the list. Static strings; any thread. */
@@ -63,6 +66,7 @@ VKT_API const char *vkt_result_name(vkt_result r);
 /* The sentence of the list above. Static strings; any thread. */
 VKT_API const char *vkt_result_text(vkt_result r);
 
+/* Of a line, or the last one that is let through. */
 typedef enum vkt_log_level {
     VKT_LOG_DEFAULT = 0, /* as a threshold: VKT_LOG_WARN */
     VKT_LOG_NONE,        /* as a threshold: nothing is logged */
@@ -86,8 +90,8 @@ typedef void (*vkt_log_fn)(void *user, vkt_log_level level, const char *line);
 /* Host memory. `resize` follows realloc: p NULL allocates, bytes 0 frees and returns NULL; blocks are aligned for any
  * object. Any thread may call it. */
 typedef struct vkt_allocator {
-    void *(*resize)(void *user, void *p, size_t bytes);
-    void *user;
+    void *(*resize)(void *user, void *p, size_t bytes); /* NULL where there is no memory */
+    void *user;                                         /* handed to `resize` */
 } vkt_allocator;
 
 /* What the library takes from its host application. All zero: malloc, and warnings and errors to stderr. */
@@ -104,32 +108,36 @@ VKT_API void vkt_text_release(char **text);
 
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
 
+/* VkPhysicalDeviceType. Kernels are chosen by whether it is a CPU. */
 typedef enum vkt_device_kind {
-    VKT_DEVICE_OTHER = 0,
-    VKT_DEVICE_INTEGRATED,
-    VKT_DEVICE_DISCRETE,
-    VKT_DEVICE_VIRTUAL,
-    VKT_DEVICE_CPU
+    VKT_DEVICE_OTHER = 0,  /* none of the below */
+    VKT_DEVICE_INTEGRATED, /* a GPU beside the host's cores, mostly in their memory */
+    VKT_DEVICE_DISCRETE,   /* a GPU with memory of its own */
+    VKT_DEVICE_VIRTUAL,    /* a GPU of a virtual machine */
+    VKT_DEVICE_CPU         /* a driver that runs on the host, such as lavapipe */
 } vkt_device_kind;
 
+/* A device of this machine, before it is opened. */
 typedef struct vkt_device_info {
-    uint32_t index;   /* what `--device N` means: position in the loader's list */
-    char name[256];   /* as the driver tells it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
-    char driver[320]; /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
-    vkt_device_kind kind;
-    uint32_t api_version;  /* as VK_MAKE_API_VERSION packs it */
-    uint64_t memory_bytes; /* size of the largest device-local heap */
-    uint32_t subgroup_size;
-    bool usable;
-    char reason[160]; /* why it is not usable, or why it ranks where it does */
+    uint32_t index;         /* what `--device N` means: position in the loader's list */
+    char name[256];         /* as the driver tells it, e.g. "llvmpipe (LLVM 15.0.6, 256 bits)" */
+    char driver[320];       /* driver name and its version text, e.g. "llvmpipe Mesa 22.3.6" */
+    vkt_device_kind kind;   /* what the order of preference goes by */
+    uint32_t api_version;   /* as VK_MAKE_API_VERSION packs it */
+    uint64_t memory_bytes;  /* size of the largest device-local heap */
+    uint32_t subgroup_size; /* lanes; 0: not asked of a device below Vulkan 1.3 */
+    bool usable;            /* it has all that vkt_device_need lists */
+    char reason[160];       /* why it is not usable, or why it ranks where it does */
 } vkt_device_info;
 
 /* Fills up to `capacity` entries of `infos` and stores the number of devices in *count (which may be larger).
  * Returns VKT_E_NO_LOADER when libvulkan.so.1 is missing (*count = 0). No device at all is VKT_OK with *count = 0. */
 VKT_API vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count);
 
+/* An open device: its queues, memory, pipelines. What is made from it must be destroyed before it. */
 typedef struct vkt_ctx vkt_ctx;
 
+/* Which device, and how it is used. */
 typedef struct vkt_ctx_params {
     /* NULL or "": $VKT_DEVICE if set, else the best usable one (discrete, integrated, virtual, CPU; then the order of
      * the loader's list). A number is an index of vkt_list_devices; other text is matched, case-insensitively, as a
@@ -173,7 +181,7 @@ VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
  * one. Static strings; any thread. */
 VKT_API const char *vkt_device_need(uint32_t i);
 
-/* Device memory by what it is for. */
+/* Device memory by what it is for, with the names that vkt_mem_class_name() gives. */
 #define VKT_MEM_CLASSES(X)               \
     X(PARAMETERS, "parameters")          \
     X(GRADIENTS, "gradients")            \
@@ -184,34 +192,39 @@ VKT_API const char *vkt_device_need(uint32_t i);
     X(STAGING, "staging and step state") \
     X(OTHER, "other")
 
+/* The list above as numbers. */
 typedef enum vkt_mem_class {
 #define VKT_MEM_CLASS_ENUM(name, text) VKT_MEM_##name,
     VKT_MEM_CLASSES(VKT_MEM_CLASS_ENUM)
 #undef VKT_MEM_CLASS_ENUM
-        VKT_MEM_CLASS_COUNT
+        VKT_MEM_CLASS_COUNT /* how many there are */
 } vkt_mem_class;
 
+/* Of one context. */
 typedef struct vkt_memory_stats {
     uint64_t used_bytes[VKT_MEM_CLASS_COUNT]; /* handed out now */
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most ever handed out at once, per class */
-    uint64_t used_total_bytes, peak_total_bytes;
-    uint64_t reserved_bytes; /* held from the driver: used plus cached blocks; never above cap_bytes */
-    uint64_t reserved_peak_bytes;
-    uint64_t cap_bytes;
+    uint64_t used_total_bytes;                /* of all classes, now */
+    uint64_t peak_total_bytes;                /* most at once, of all classes together: not the sum of the peaks */
+    uint64_t reserved_bytes;                  /* held from the driver: used plus cached blocks; never above cap_bytes */
+    uint64_t reserved_peak_bytes;             /* most ever held */
+    uint64_t cap_bytes;                       /* see vkt_ctx_params.max_device_bytes */
     uint64_t heap_budget_bytes; /* what the driver says this process may use (VK_EXT_memory_budget); 0: not told */
 } vkt_memory_stats;
 
+/* "activations"; "?" for a value that is none of the list. Static strings; any thread. */
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
 /* The host services that the context was made with, resolved: no pointer is NULL. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
+/* Where this context stands now. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 /* Gives cached, wholly free memory blocks back to the driver; returns how many bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);
 /* What this context's threads have spent so far in waiting for the device. */
 typedef struct vkt_wait_stats {
-    uint64_t waits; /* those that had to block */
-    uint64_t wall_ns;
-    uint64_t cpu_ns; /* of the waiting thread: what the driver did on it meanwhile */
+    uint64_t waits;   /* those that had to block */
+    uint64_t wall_ns; /* in those */
+    uint64_t cpu_ns;  /* of the waiting thread: what the driver did on it meanwhile */
 } vkt_wait_stats;
 VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */

@@ -20,23 +20,30 @@
 extern "C" {
 #endif
 
+/* A table of rows, in memory or made when asked for. */
 typedef struct vkt_dataset vkt_dataset;
 
-typedef enum vkt_row_type { VKT_ROW_U8 = 0, VKT_ROW_F32, VKT_ROW_U16, VKT_ROW_U32 } vkt_row_type;
+/* How the features of a row are stored. */
+typedef enum vkt_row_type {
+    VKT_ROW_U8 = 0, /* pictures: 0 to 255 */
+    VKT_ROW_F32,    /* numbers */
+    VKT_ROW_U16,    /* a sequence of whole numbers below 65536 */
+    VKT_ROW_U32     /* a sequence of whole numbers */
+} vkt_row_type;
 
 /* A table's description. It need live only for the call, except as `borrow` says. */
 typedef struct vkt_dataset_params {
     uint32_t rows;                    /* N, 1 or more */
     uint32_t channels, height, width; /* C, H, W; 0 counts as 1, so a vector of F numbers is { .width = F } */
-    vkt_row_type type;
-    const uint32_t *labels;         /* N class numbers; NULL: the rows have no labels */
-    uint32_t classes;               /* every label is below this; 0: the largest label + 1 */
-    const char *const *class_names; /* NULL, or one text for each of `classes` (which must then be given); copied */
-    const float *targets;           /* (N,K) numbers to predict; NULL: the rows have none */
-    uint32_t target_width;          /* K; 0 counts as 1 */
-    const double *mean, *std;       /* NULL, or C numbers each, std > 0; default 0 and 1; copied. Not of u16 and u32 */
-    bool borrow;                    /* keep the caller's arrays (features, labels, targets) instead of copies; they must
-                                     * outlive the data set and all its slices, unchanged */
+    vkt_row_type type;                /* of the features */
+    const uint32_t *labels;           /* N class numbers; NULL: the rows have no labels */
+    uint32_t classes;                 /* every label is below this; 0: the largest label + 1 */
+    const char *const *class_names;   /* NULL, or one text for each of `classes` (which must then be given); copied */
+    const float *targets;             /* (N,K) numbers to predict; NULL: the rows have none */
+    uint32_t target_width;            /* K; 0 counts as 1 */
+    const double *mean, *std; /* NULL, or C numbers each, std > 0; default 0 and 1; copied. Not of u16 and u32 */
+    bool borrow;              /* keep the caller's arrays (features, labels, targets) instead of copies; they must
+                               * outlive the data set and all its slices, unchanged */
 } vkt_dataset_params;
 
 /* Every constructor returns VKT_OK and sets *out, which the caller owns; else a status and *out = NULL. Common to all:
@@ -49,7 +56,7 @@ VKT_API vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_datas
 
 /* One walk over the rows: what a source may draw its random numbers from. A trainer's has the trainer's seed. */
 typedef struct vkt_pass {
-    uint64_t seed;
+    uint64_t seed;  /* of the trainer; nothing random of epoch 0 */
     uint32_t epoch; /* from 1; 0: rows as they are, nothing is random. So rows are evaluated, measured, looked at */
 } vkt_pass;
 
@@ -60,15 +67,19 @@ typedef struct vkt_pass {
  * comes into the message of the caller. A failure stops the epoch of a loader. `destroy` (may be NULL) is called once,
  * with the last handle's destruction; when vkt_dataset_from_source fails, it is not called and the source stays the
  * caller's. */
-enum { VKT_DATA_MAX_WORKERS = 64 };
 typedef struct vkt_data_source {
-    vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker);
-    void (*destroy)(void *self);
-    void *self;
-    const char *(*why)(void *self, uint32_t worker);
+    vkt_result (*fetch)(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker); /* writes one row */
+    void (*destroy)(void *self);                     /* NULL: nothing to free */
+    void *self;                                      /* handed to all three */
+    const char *(*why)(void *self, uint32_t worker); /* what was wrong, in words; NULL: not told */
     bool varies; /* rows do depend on the pass; otherwise a trainer may keep them on the device */
 } vkt_data_source;
+enum {
+    VKT_DATA_MAX_WORKERS = 64 /* most threads of a loader */
+};
 
+/* From rows that `source` makes; labels and targets are those of the params. VKT_E_ARG also for a source without fetch.
+ */
 VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                            const vkt_data_source *source, vkt_dataset **out);
 
@@ -79,6 +90,7 @@ VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_datas
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                         uint32_t classes, vkt_dataset **out);
 
+/* Which files of a folder. */
 typedef enum vkt_split {
     VKT_SPLIT_TRAIN = 0, /* train-* */
     VKT_SPLIT_TEST       /* t10k-* or test-* */
@@ -95,7 +107,7 @@ VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char 
 /* Zero is the default everywhere but for height and width. */
 typedef struct vkt_image_params {
     uint32_t height, width; /* of a row, (3,H,W): red, green, blue; or, gray, (1,H,W) */
-    bool gray;
+    bool gray;              /* one channel, 0.299 R + 0.587 G + 0.114 B of colours */
     /* Resizing is bilinear with antialiasing, the same bytes as Pillow's Image.resize(size, BILINEAR). */
     uint32_t resize; /* 0: the picture is stretched to height x width. Else its shorter side becomes this long, height
                       * and width at least, and height x width are cut out of its middle (Resize, CenterCrop) */
@@ -143,7 +155,7 @@ VKT_API vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint
 
 /* A view of rows [first, first + count) that shares memory, classes and normalisation with `ds`. */
 VKT_API vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out);
-VKT_API void vkt_dataset_destroy(vkt_dataset **ds);
+VKT_API void vkt_dataset_destroy(vkt_dataset **ds); /* slices of it go on */
 /* The rows rows[0] .. rows[n-1] of `ds`, which may repeat, as a data set of their own: labels and targets are copied,
  * and so are features that lie in memory; a source goes on being asked, and lives as long. */
 VKT_API vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out);
@@ -153,11 +165,11 @@ VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, u
                                      vkt_dataset **test);
 
 /* ---- what it holds; pointers live as long as the data set ---- */
-VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);
-VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]);
-VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);
-VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);
-VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                        /* 0: no labels, none declared */
+VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);                      /* N */
+VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]); /* C, H, W */
+VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);                  /* of the features */
+VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* of the features: C H W elements */
+VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: no labels, none declared */
 VKT_API const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number); /* NULL: not named */
 VKT_API const void *vkt_dataset_features(const vkt_dataset *ds);                    /* (N,C,H,W); NULL: not in memory */
 VKT_API const uint32_t *vkt_dataset_labels(const vkt_dataset *ds);                  /* (N); NULL: no labels */

@@ -16,14 +16,20 @@
 extern "C" {
 #endif
 
-#define VKT_MAX_RANK 6
+#define VKT_MAX_RANK 6 /* most dimensions of a tensor */
 
-typedef enum vkt_dtype { VKT_F32 = 0, VKT_U32, VKT_U8, VKT_DTYPE_COUNT } vkt_dtype;
+/* Of a tensor's elements. */
+typedef enum vkt_dtype {
+    VKT_F32 = 0,    /* what ops compute with */
+    VKT_U32,        /* labels, ids, conditions */
+    VKT_U8,         /* data tables that a gather converts */
+    VKT_DTYPE_COUNT /* how many there are */
+} vkt_dtype;
 
 /* rank 0 is a scalar. Dimensions are at least 1. */
 typedef struct vkt_shape {
-    uint32_t rank;
-    uint32_t dim[VKT_MAX_RANK];
+    uint32_t rank;              /* number of dimensions */
+    uint32_t dim[VKT_MAX_RANK]; /* the slowest first; entries from rank on are ignored */
 } vkt_shape;
 
 /* How a tensor lies in device memory. Reads and writes from the host always use logical row-major order; the layout is
@@ -32,7 +38,10 @@ typedef struct vkt_shape {
  *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order.
  *               So (N,C,H,W) lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the
  *               kernel size or stride. Lanes past N hold finite numbers in a value and zeros in a gradient. */
-typedef enum vkt_layout { VKT_ROWS = 0, VKT_BATCH_LAST } vkt_layout;
+typedef enum vkt_layout {
+    VKT_ROWS = 0,  /* row-major */
+    VKT_BATCH_LAST /* dimension 0 is the fastest */
+} vkt_layout;
 
 /* Whose defaults and formulas: of layers (vkt_builder_set_preset) and of optimizers (vkt_optimizer_preset). */
 typedef enum vkt_preset {
@@ -42,16 +51,17 @@ typedef enum vkt_preset {
                            * variance of pictures, which its fused batch norm takes unbiased */
 } vkt_preset;
 
-typedef struct vkt_graph vkt_graph;
-typedef struct vkt_program vkt_program;
-typedef struct vkt_store vkt_store;
-typedef struct vkt_array vkt_array;
+typedef struct vkt_graph vkt_graph;     /* values, and the ops that make them; knows no device */
+typedef struct vkt_program vkt_program; /* a graph compiled for a context: memory and recorded commands */
+typedef struct vkt_store vkt_store;     /* parameters and the optimizer's state, on a device */
+typedef struct vkt_array vkt_array;     /* device memory that is bound to programs */
 
 /* A value in a graph: an index, cheap to copy; {0} is the null tensor. */
 typedef struct vkt_tensor {
-    uint32_t id;
+    uint32_t id; /* of the graph that made it; 0: null */
 } vkt_tensor;
 
+/* Shapes of as many dimensions, the slowest first. */
 static inline vkt_shape vkt_shape0(void)
 {
     vkt_shape s = { 0, { 0 } };
@@ -80,13 +90,13 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* Owner: the caller. One thread at a time per graph. */
+/* An empty graph. Owner: the caller. One thread at a time per graph. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
-VKT_API void vkt_graph_destroy(vkt_graph **g);
+VKT_API void vkt_graph_destroy(vkt_graph **g); /* after programs and builders of it */
 /* The status of the first op that failed, or VKT_OK. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
-VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t); /* rank 0 for the null tensor */
-VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);
+VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);  /* rank 0 for the null tensor */
+VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t); /* lives as long as the graph */
 /* Gives a value a name for prints and labels (copied, cut at 47 bytes). Parameters are named when they are made. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
@@ -116,13 +126,16 @@ VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt
 
 /* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
 
+/* What an array is like. */
 typedef struct vkt_array_params {
-    vkt_dtype dtype;
-    vkt_shape shape;
+    vkt_dtype dtype;   /* what a vkt_external that is bound to it must have */
+    vkt_shape shape;   /* a vkt_external may be smaller */
     const void *data;  /* NULL: zeros. Row-major, read before the call returns */
     bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
-    const char *name;
+    const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
+/* Makes device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM;
+ * *out = NULL then. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
 VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it */
 /* Replaces `bytes` at `offset` (multiples of 4), ordered between the submissions before and after it. */
@@ -137,18 +150,21 @@ VKT_API void *vkt_array_map(vkt_array *a);
 /* Lays out the parameters and states of `g` (a graph that was given to vkt_update gets gradients and moments too); all
  * zero. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
-VKT_API void vkt_store_destroy(vkt_store **s);
+VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
+/* Its parameters and states, in the order in which the graph declared them: how many, and the i-th one's name, which
+ * lives as long as the store, and shape. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */
 
+/* What a store holds of each parameter. */
 typedef enum vkt_store_part {
-    VKT_PART_VALUE = 0,
-    VKT_PART_GRADIENT,
-    VKT_PART_MOMENT1, /* in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s of others */
-    VKT_PART_MOMENT2, /* Adam's v, RMSprop's buf */
-    VKT_PART_MOMENT3, /* RMSprop's a */
+    VKT_PART_VALUE = 0, /* the parameter or state itself */
+    VKT_PART_GRADIENT,  /* of the last run, before it was scaled back or clipped */
+    VKT_PART_MOMENT1,   /* in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s of others */
+    VKT_PART_MOMENT2,   /* Adam's v, RMSprop's buf */
+    VKT_PART_MOMENT3,   /* RMSprop's a */
     VKT_PART_GRADIENT_SUM /* over the micro-batches of a step so far, each times its rows */
 } vkt_store_part;
 /* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part.
@@ -185,28 +201,30 @@ VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
+/* Where an external value lies in one program. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;
+    vkt_array *array;  /* of its type, and no smaller; of the program's context */
 } vkt_binding;
 
 /* How a program stores activations and their gradients. All arithmetic is f32; parameters, their gradients, moments and
  * losses are stored as f32 whatever is asked for, and so is every value that some op cannot read or write in 16 bits:
  * vkt_program_print tells. */
 typedef enum vkt_precision {
-    VKT_PRECISION_F32 = 0,
-    VKT_PRECISION_F16, /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
-    VKT_PRECISION_BF16 /* the upper half of a f32: its range, 8 significant bits */
+    VKT_PRECISION_F32 = 0, /* 4 bytes an element */
+    VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
+    VKT_PRECISION_BF16     /* the upper half of a f32: its range, 8 significant bits */
 } vkt_precision;
 
+/* Zero is the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
-    uint32_t n_arrays;
-    uint64_t max_bytes; /* refuse a plan above this; 0: only the context's cap counts */
+    uint32_t n_arrays;         /* how many these are */
+    uint64_t max_bytes;        /* refuse a plan above this; 0: only the context's cap counts */
     bool recompute; /* make cheap activations again where that lowers the peak of memory: the same bits, more time */
-    bool profile;   /* record a second command buffer with a timestamp around every dispatch */
-    vkt_precision precision;
+    bool profile;   /* for vkt_program_profile; VKT_E_UNSUPPORTED where the device has no timestamps */
+    vkt_precision precision; /* of activations */
 } vkt_program_params;
 
 /* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is
@@ -215,11 +233,11 @@ typedef struct vkt_program_params {
  * VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
-VKT_API void vkt_program_destroy(vkt_program **p);
+VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 
 /* What changes from run to run. */
 typedef struct vkt_run {
-    float lr;
+    float lr;       /* learning rate of the update, if the graph has one */
     uint32_t rows;  /* real rows of this batch, not more than a gather's batch; 0: all */
     uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
 } vkt_run;
@@ -227,18 +245,17 @@ typedef struct vkt_run {
  * NULL) counts this program's runs from 0. Where the device has timestamps, the first two runs are submitted kernel by
  * kernel and measured; the third waits for the second and records the commands for good, cut so that no submission is
  * longer than the context's max_submission_ns. The bits do not depend on the cuts. */
-#define VKT_RUN_RING 8
+#define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
 /* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
 typedef struct vkt_metrics {
-    float loss;
-    float correct;
+    float loss;       /* a mean or sum over the real rows, as the graph made it */
+    float correct;    /* a count of rows; 0 where vkt_report had none */
     uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which knows no batch */
     uint32_t t;       /* the optimizer's completed steps after the run */
     float loss_scale; /* of the run; 1 where the loss is not scaled */
     uint32_t skipped; /* steps that were skipped so far, this one included: see vkt_loss_scale */
-    float
-        grad_norm; /* of all gradients before they were clipped; 0 without vkt_optimizer.clip_norm or without update */
+    float grad_norm;  /* of all gradients before they were clipped; 0 without vkt_optimizer.clip_norm or update */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */
@@ -250,23 +267,28 @@ VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* 
 VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 
+/* What a program takes. */
 typedef struct vkt_plan_info {
     uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* what the program itself adds to the store's memory */
     uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
-    uint64_t largest_buffer_bytes;
-    uint32_t dispatches, barriers;
-    uint32_t recomputed;  /* dispatches that are there for vkt_program_params.recompute */
-    uint32_t submissions; /* of a run; 0: not known before the third (see vkt_program_run) */
+    uint64_t largest_buffer_bytes;           /* of the blocks that activations are packed into */
+    uint32_t dispatches, barriers;           /* of a run */
+    uint32_t recomputed;                     /* dispatches that are there for vkt_program_params.recompute */
+    uint32_t submissions;                    /* of a run; 0: not known before the third (see vkt_program_run) */
 } vkt_plan_info;
+/* Known from the making of the program on, but for submissions. */
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
 /* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
-/* GPU time of each dispatch of the last profiled run. `profile` must have been set. */
+/* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel, *node; /* live as long as the program */
+    const char *kernel;        /* the shader; lives as long as the program, as `node` does */
+    const char *node;          /* the first output of the node that it is for */
     uint64_t start_ns, end_ns; /* from the run's first timestamp */
 } vkt_kernel_time;
+/* A run like any other, but with timestamps around each dispatch, and waited for: the first `capacity` of its *count
+ * dispatches. VKT_E_STATE without vkt_program_params.profile. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 

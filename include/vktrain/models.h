@@ -35,9 +35,12 @@ VKT_API vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_par
 
 /* A language model of GPT-2's form (Radford et al., Language Models are Unsupervised Multitask Learners, 2019). */
 typedef struct vkt_gpt_params {
-    uint32_t vocabulary, context;  /* V; the most tokens that it sees */
-    uint32_t layers, heads, width; /* blocks; heads, which divide width; D */
-    float dropout;                 /* of embeddings, attention weights and what is added in a block, in training */
+    uint32_t vocabulary; /* V */
+    uint32_t context;    /* the most tokens that it sees */
+    uint32_t layers;     /* blocks */
+    uint32_t heads;      /* of attention: they divide width */
+    uint32_t width;      /* D */
+    float dropout;       /* of embeddings, attention weights and what is added in a block, in training */
 } vkt_gpt_params;
 /* ids (B,T) u32, T at most `context` -> logits (B,T,V) of the token after each, ROWS. VKT_E_SHAPE.
  *

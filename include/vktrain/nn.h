@@ -22,8 +22,10 @@
 extern "C" {
 #endif
 
+/* A graph with layers and their names, and how each parameter begins. */
 typedef struct vkt_builder vkt_builder;
 
+/* Distributions of initial values; fan_in and fan_out are a layer's, as torch counts them. */
 typedef enum vkt_init_kind {
     VKT_INIT_DEFAULT = 0,      /* torch's Linear and Conv: uniform in +-1/sqrt(fan_in); or the preset's */
     VKT_INIT_CONSTANT,         /* a */
@@ -40,18 +42,20 @@ typedef enum vkt_init_kind {
                                 * they are fewer, are orthonormal, and which is no likelier than any other such; Saxe et
                                 * al. 2014 */
 } vkt_init_kind;
+/* How a parameter begins. Zero: as the layer's library has it. */
 typedef struct vkt_init {
-    vkt_init_kind kind;
-    float a, b;
+    vkt_init_kind kind; /* the distribution */
+    float a, b;         /* for the kinds that name them */
 } vkt_init;
 
+/* A model: the output that it makes of a batch x. `user` is that of the caller: vkt_model's, for a trainer. */
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
-/* Owner: the caller; the graph must outlive it. `training`: dropout is active. */
+/* Begins layers over g, which must outlive it. Owner: the caller. `training`: dropout is active. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
-VKT_API void vkt_builder_destroy(vkt_builder **b);
-VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);
-VKT_API bool vkt_builder_training(const vkt_builder *b);
+VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
+VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* that it was made over */
+VKT_API bool vkt_builder_training(const vkt_builder *b); /* as it was made */
 
 /* Whose defaults layers have that are made from now on, where their params leave them open. At first torch's. Keras'
  * (keras.layers; both presets but for what VKT_PRESET_TF_KERAS says):
@@ -75,39 +79,43 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 /* Likewise a vkt_state, which counts as no parameter. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
+/* Zero is torch's default, but for out_channels and kernel. */
 typedef struct vkt_nn_conv2d_params {
-    uint32_t out_channels;
+    uint32_t out_channels;           /* O */
     uint32_t kernel[2];              /* kernel[1] 0: square */
     uint32_t stride[2], dilation[2]; /* [1] 0: as [0]; [0] 0: 1 */
     uint32_t pad[2];                 /* pad[1] 0: as pad[0] if kernel[1] is 0 too, else no padding along W */
     uint32_t groups;                 /* 0: 1 */
-    bool no_bias;
-    vkt_init weight_init, bias_init;
+    bool no_bias;                    /* torch: bias=False */
+    vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv2d_params;
 /* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
+/* Zero is torch's default, but for out_channels and kernel. */
 typedef struct vkt_nn_conv1d_params {
-    uint32_t out_channels, kernel;
+    uint32_t out_channels, kernel;          /* O, K */
     uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
-    bool no_bias;
-    vkt_init weight_init, bias_init;
+    bool no_bias;                           /* torch: bias=False */
+    vkt_init weight_init, bias_init;        /* zero: the preset's */
 } vkt_nn_conv1d_params;
 /* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
 
+/* Zero is torch's default, but for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose2d_params {
-    uint32_t out_channels;
+    uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
-    uint32_t output_pad[2]; /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
-    bool no_bias;
-    vkt_init weight_init, bias_init;
+    uint32_t output_pad[2];          /* output_pad[1] 0: as output_pad[0] if stride[1] is 0 too, else none along W */
+    bool no_bias;                    /* torch: bias=False */
+    vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv_transpose2d_params;
+/* Zero is torch's default, but for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose1d_params {
-    uint32_t out_channels, kernel;
+    uint32_t out_channels, kernel;                      /* O, K */
     uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
-    bool no_bias;
-    vkt_init weight_init, bias_init;
+    bool no_bias;                                       /* torch: bias=False */
+    vkt_init weight_init, bias_init;                    /* zero: the preset's */
 } vkt_nn_conv_transpose1d_params;
 /* Parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d: (N,C,L).
  * For initialisers fan_in is O/groups R S, as torch has it. */
@@ -116,14 +124,16 @@ VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt
 VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose1d_params *p);
 
+/* Zero is torch's default, but for out_features. */
 typedef struct vkt_nn_linear_params {
-    uint32_t out_features;
-    bool no_bias;
-    vkt_init weight_init, bias_init;
+    uint32_t out_features;           /* the weight has as many rows */
+    bool no_bias;                    /* torch: bias=False */
+    vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_linear_params;
 /* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), ROWS then: see vkt_linear. */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
+/* Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
     float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's */
     bool no_affine;      /* neither weight nor bias */
@@ -134,6 +144,7 @@ typedef struct vkt_nn_batch_norm_params {
  * <name>.running_var, 1. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it evaluates. */
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
+/* Of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
     float eps;      /* 0: the op's, or the preset's */
     bool no_affine; /* neither weight nor bias */
@@ -145,17 +156,21 @@ VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor 
 VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
                                      const vkt_nn_norm_params *p);
 
-VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel); /* stride = kernel, no padding */
+/* Square windows side by side: stride = kernel, no padding. x (N,C,H,W). */
+VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
+/* Other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
     uint32_t kernel[2]; /* kernel[1] 0: square */
     uint32_t stride[2]; /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
     uint32_t pad[2];    /* as vkt_nn_conv2d_params' */
-    bool ceil_mode;
-    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
+    bool ceil_mode;     /* windows that begin within picture or padding count, also where they end beyond it */
+    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
+
+/* The ops of the same names (ops.h), with a line each in the summary. */
 VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
@@ -179,6 +194,7 @@ VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, flo
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
 VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
+/* Again the ops of the same names. */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
@@ -188,19 +204,22 @@ VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_ups
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
+/* Zero is torch's default, but for the sizes. */
 typedef struct vkt_nn_embedding_params {
     uint32_t num_embeddings, embedding_dim; /* V, D */
     bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
-    uint32_t padding_id;
-    bool channels;        /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
-    vkt_init weight_init; /* VKT_INIT_DEFAULT: N(0, 1), as torch, or the preset's */
+    uint32_t padding_id;                    /* below V; counts with has_padding alone */
+    bool channels;                          /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
+    vkt_init weight_init;                   /* VKT_INIT_DEFAULT: N(0, 1), as torch, or the preset's */
 } vkt_nn_embedding_params;
 /* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
+/* Zero is torch's default, but for heads. */
 typedef struct vkt_nn_multi_head_attention_params {
-    uint32_t heads; /* divides D */
-    bool causal, no_bias;
+    uint32_t heads;                  /* divides D */
+    bool causal;                     /* a token sees those up to itself alone */
+    bool no_bias;                    /* of both layers */
     float dropout;                   /* of the weights, in training */
     vkt_init weight_init, bias_init; /* of both layers */
     vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
@@ -217,7 +236,7 @@ VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t 
 /* The table of layers: name, output shape, parameters, bytes of parameters and of output:
  * vkt_text_release. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
-VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b);
+VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* elements of all parameters, vkt_nn_state left out */
 
 #ifdef __cplusplus
 }

@@ -25,17 +25,19 @@ VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool tra
  * dimensions, (..,I), is a matrix of rows of I numbers: -> (..,O), ROWS (a BATCH_LAST x is converted first). */
 VKT_API vkt_tensor vkt_linear(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias);
 
+/* One of vkt_mlp's. */
 typedef struct vkt_mlp_layer {
     vkt_tensor weight; /* (O,I) */
     vkt_tensor bias;   /* (O), or null */
 } vkt_mlp_layer;
-#define VKT_MLP_MAX_LAYERS 4
-#define VKT_MLP_MAX_WIDTH 128
+#define VKT_MLP_MAX_LAYERS 4  /* of vkt_mlp */
+#define VKT_MLP_MAX_WIDTH 128 /* of vkt_mlp's inputs and layers */
 /* A fully connected network in one dispatch, and its gradient in one too: h = relu(h weight^T + bias), layer by layer,
  * the last one without relu. x (B,I) -> (B,O of the last layer), BATCH_LAST (an x in ROWS is converted first). The
  * same as vkt_linear and vkt_relu by turns; no width above VKT_MLP_MAX_WIDTH. */
 VKT_API vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint32_t n_layers);
 
+/* Zero is torch's default. */
 typedef struct vkt_conv2d_params {
     uint32_t stride[2];   /* along H and W; 0: 1 */
     uint32_t pad[2];      /* zeros on both sides */
@@ -48,6 +50,7 @@ typedef struct vkt_conv2d_params {
  *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
+/* Zero is torch's default. */
 typedef struct vkt_conv1d_params {
     uint32_t stride;   /* 0: 1 */
     uint32_t pad;      /* zeros on both sides */
@@ -58,6 +61,7 @@ typedef struct vkt_conv1d_params {
  * height 1, as messages say. */
 VKT_API vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p);
 
+/* Zero is torch's default. */
 typedef struct vkt_conv_transpose2d_params {
     uint32_t stride[2];     /* along H and W; 0: 1 */
     uint32_t pad[2];        /* what is cut off y on both sides */
@@ -74,17 +78,18 @@ typedef struct vkt_conv_transpose2d_params {
 VKT_API vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose2d_params *p);
 typedef struct vkt_conv_transpose1d_params {
-    uint32_t stride, pad, dilation, groups, output_pad;
+    uint32_t stride, pad, dilation, groups, output_pad; /* as vkt_conv_transpose2d_params' */
 } vkt_conv_transpose1d_params;
 VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                         const vkt_conv_transpose1d_params *p);
 
+/* Zero is torch's default, but for the kernel. */
 typedef struct vkt_pool2d_params {
-    uint32_t kernel[2];
+    uint32_t kernel[2]; /* R, S */
     uint32_t stride[2]; /* 0: the kernel */
     uint32_t pad[2];    /* at most half the kernel */
-    bool ceil_mode;
-    bool exclude_pad; /* average: divide by the real elements only (torch: count_include_pad = False) */
+    bool ceil_mode;     /* windows that begin within picture or padding count, also where they end beyond it */
+    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_pool2d_params;
 /* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
  * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. */
@@ -94,11 +99,12 @@ VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_p
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
+/* Zero is torch's default, but for the kernel. */
 typedef struct vkt_pool1d_params {
-    uint32_t kernel;
-    uint32_t stride; /* 0: the kernel */
-    uint32_t pad;    /* at most half the kernel */
-    bool ceil_mode;
+    uint32_t kernel;  /* elements of a window */
+    uint32_t stride;  /* 0: the kernel */
+    uint32_t pad;     /* at most half the kernel */
+    bool ceil_mode;   /* see vkt_pool2d_params */
     bool exclude_pad; /* average: see vkt_pool2d_params */
 } vkt_pool1d_params;
 /* The same of sequences: x (N,C,L) -> (N,C,Q). */
@@ -111,17 +117,24 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t 
 VKT_API vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x);
 
-typedef enum vkt_upsample_mode { VKT_UPSAMPLE_NEAREST = 0, VKT_UPSAMPLE_BILINEAR } vkt_upsample_mode;
+/* Formulas: vkt_upsample2d. */
+typedef enum vkt_upsample_mode {
+    VKT_UPSAMPLE_NEAREST = 0, /* one pixel is taken */
+    VKT_UPSAMPLE_BILINEAR     /* four are weighed */
+} vkt_upsample_mode;
+/* Either size or scale, for both dimensions. */
 typedef struct vkt_upsample2d_params {
-    uint32_t size[2];  /* P, Q, at most 32767; 0: by scale */
-    uint32_t scale[2]; /* P = scale H, Q = scale W */
-    vkt_upsample_mode mode;
-    bool align_corners; /* bilinear: corner pixels lie on corner pixels; else edges on edges */
+    uint32_t size[2];       /* P, Q, at most 32767; 0: by scale */
+    uint32_t scale[2];      /* P = scale H, Q = scale W */
+    vkt_upsample_mode mode; /* of the formula */
+    bool align_corners;     /* bilinear: corner pixels lie on corner pixels; else edges on edges */
 } vkt_upsample2d_params;
 /* Pictures at another size, larger or smaller, without a filter against aliasing (torch.nn.functional.interpolate):
  *   nearest: y[n,c,p,q] = x[n, c, floor(p H/P), floor(q W/Q)], H/P rounded to f32 first, as torch does
  *   bilinear: between the pixels around ((p + 1/2) H/P - 1/2, ..), or (p (H-1)/(P-1), ..) with align_corners, by
- * distance x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
+ *   distance
+ *
+ * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
  * the same. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
@@ -169,6 +182,7 @@ VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shif
 VKT_API vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p);
 VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
+/* Zero is torch's default. */
 typedef struct vkt_batch_norm_params {
     float eps;                            /* 0: 1e-5 */
     float momentum;                       /* weight of the new statistics; 0: 0.1. Keras' 0.99 is 0.01 here */
@@ -243,6 +257,8 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
  *
  * Elementwise with broadcasting as in NumPy: shapes are aligned at the right, a dimension of 1 is repeated. A gradient
  * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` at a draw). */
+
+/* a + b, a - b and a b; da = dy, dy and b dy, db = dy, -dy and a dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
@@ -266,8 +282,8 @@ VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, 
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
-#define VKT_AXIS(i) (1u << (i))
-#define VKT_ALL_AXES UINT32_MAX
+#define VKT_AXIS(i) (1u << (i)) /* dimension i, as part of a mask of axes */
+#define VKT_ALL_AXES UINT32_MAX /* whatever the rank */
 /* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
  * ROWS. `max_over`, `min_over`: NaN if there is one; dx = dy / m at the m elements that are equal to y, else 0 (torch's
  * amax and amin). `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits;
@@ -288,19 +304,21 @@ VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
 
+/* Zero is torch's default. */
 typedef struct vkt_attention_params {
-    float scale; /* 0: 1 / sqrt(D) */
-    bool causal; /* query t sees keys 0 .. t alone (torch: is_causal) */
-    float dropout;
+    float scale;   /* 0: 1 / sqrt(D) */
+    bool causal;   /* query t sees keys 0 .. t alone (torch: is_causal) */
+    float dropout; /* of the weights; 0: none */
 } vkt_attention_params;
 /* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
- *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E),
- * ROWS Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
+ *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E)
+ *
+ * in ROWS. Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
  * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
  * All You Need, 2017, section 3.2.1.) */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
 
-#define VKT_NO_PADDING UINT32_MAX
+#define VKT_NO_PADDING UINT32_MAX /* no id is padding */
 /* Rows of a table by number (torch.nn.functional.embedding):
  *   ids (..) u32 of any rank, table (V, ..) f32  ->  y (.., ..) = table[ids], ROWS; an id that is no row gives zeros
  *   dtable[v] = sum of dy over the places where the id is v, in their order, without atomics: the same bits in every
@@ -316,7 +334,7 @@ VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
  * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
 typedef enum vkt_loss_reduction {
     VKT_LOSS_MEAN = 0, /* over the elements that count */
-    VKT_LOSS_SUM,
+    VKT_LOSS_SUM,      /* not divided */
     VKT_LOSS_BATCHMEAN /* the sum divided by the real rows */
 } vkt_loss_reduction;
 
@@ -329,8 +347,8 @@ VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_ten
 /* The label that stands for "none" unless said otherwise. Labels are u32: write it as (uint32_t)VKT_IGNORE_INDEX. */
 #define VKT_IGNORE_INDEX (-100)
 typedef struct vkt_cross_entropy_params {
-    vkt_tensor weight; /* (K) f32, one for each class; null: 1 */
-    bool has_ignore_index;
+    vkt_tensor weight;            /* (K) f32, one for each class; null: 1 */
+    bool has_ignore_index;        /* ignore_index counts */
     int32_t ignore_index;         /* rows with this label do not count; VKT_IGNORE_INDEX without has_ignore_index */
     float label_smoothing;        /* in [0,1] */
     vkt_loss_reduction reduction; /* mean or sum */

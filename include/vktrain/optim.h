@@ -8,18 +8,19 @@
 extern "C" {
 #endif
 
+/* Formulas: vkt_update. */
 typedef enum vkt_optimizer_kind {
-    VKT_SGD = 0,
-    VKT_ADAM,
-    VKT_ADAMW,
-    VKT_NADAM,
-    VKT_RMSPROP,
-    VKT_ADAGRAD,
-    VKT_OPTIMIZER_KIND_COUNT
+    VKT_SGD = 0,             /* with momentum, dampening, Nesterov's form */
+    VKT_ADAM,                /* weight decay is L2 */
+    VKT_ADAMW,               /* weight decay is decoupled */
+    VKT_NADAM,               /* Adam with Nesterov's momentum */
+    VKT_RMSPROP,             /* plain, centered, with momentum */
+    VKT_ADAGRAD,             /* the sum of all squares, no forgetting */
+    VKT_OPTIMIZER_KIND_COUNT /* how many there are */
 } vkt_optimizer_kind;
 
 /* What differs for the parameters of a group. */
-#define VKT_PARAM_GROUPS 8
+#define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
     float lr_factor;    /* times the run's lr; 0: 1 */
     float weight_decay; /* in place of the optimizer's: 0 is none */
@@ -27,7 +28,7 @@ typedef struct vkt_param_group {
 
 /* Zero is torch's default except for lr, which the step carries. */
 typedef struct vkt_optimizer {
-    vkt_optimizer_kind kind;
+    vkt_optimizer_kind kind;   /* the formula */
     float weight_decay;        /* AdamW; 0: 0.01 (torch) or 0.004 (keras). Others; 0: none */
     bool decoupled;            /* weight decay as AdamW's, for any kind; else it is L2, added to the gradient */
     bool keras;                /* the formula and defaults of Keras 3 where it differs */

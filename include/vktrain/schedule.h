@@ -12,49 +12,61 @@
 extern "C" {
 #endif
 
+/* The rate at t: lr is the optimizer's, the other names are members of vkt_schedule. */
 typedef enum vkt_schedule_kind {
-    VKT_SCHEDULE_CONSTANT = 0,
-    VKT_SCHEDULE_STEP,        /* StepLR: lr gamma^floor(t / step_size) */
-    VKT_SCHEDULE_MULTI_STEP,  /* MultiStepLR: lr gamma^(number of milestones <= t) */
-    VKT_SCHEDULE_EXPONENTIAL, /* ExponentialLR: lr gamma^t */
-    VKT_SCHEDULE_COSINE,      /* CosineAnnealingLR: min_lr + (lr - min_lr) (1 + cos(pi t / total)) / 2 */
-    VKT_SCHEDULE_ONE_CYCLE,   /* OneCycleLR over `total` steps, lr is its max_lr; momentum is not cycled */
-    VKT_SCHEDULE_FUNCTION,    /* LambdaLR: lr function(user, t) */
-    VKT_SCHEDULE_PLATEAU      /* ReduceLROnPlateau: see vkt_plateau */
+    VKT_SCHEDULE_CONSTANT = 0, /* lr */
+    VKT_SCHEDULE_STEP,         /* StepLR: lr gamma^floor(t / step_size) */
+    VKT_SCHEDULE_MULTI_STEP,   /* MultiStepLR: lr gamma^(number of milestones <= t) */
+    VKT_SCHEDULE_EXPONENTIAL,  /* ExponentialLR: lr gamma^t */
+    VKT_SCHEDULE_COSINE,       /* CosineAnnealingLR: min_lr + (lr - min_lr) (1 + cos(pi t / total)) / 2 */
+    VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR over `total` steps, lr is its max_lr; momentum is not cycled */
+    VKT_SCHEDULE_FUNCTION,     /* LambdaLR: lr function(user, t) */
+    VKT_SCHEDULE_PLATEAU       /* ReduceLROnPlateau: see vkt_plateau */
 } vkt_schedule_kind;
 
-typedef enum vkt_plateau_form { VKT_PLATEAU_TORCH = 0, VKT_PLATEAU_KERAS } vkt_plateau_form;
+/* Whose ReduceLROnPlateau. */
+typedef enum vkt_plateau_form {
+    VKT_PLATEAU_TORCH = 0, /* torch.optim.lr_scheduler */
+    VKT_PLATEAU_KERAS      /* keras.callbacks */
+} vkt_plateau_form;
 /* Lowers the rate when a value has stopped improving.
- *   torch  better: below best (1 - threshold); lowers when bad epochs EXCEED patience, if that changes lr by more than
- * eps keras  better: below best - threshold (its min_delta); lowers when bad epochs REACH patience Above instead of
- * below with `maximise`. Zero is the default of each field. */
+ *   torch  better: below best (1 - threshold)
+ *          lowers when bad epochs EXCEED patience, if that changes lr by more than eps
+ *   keras  better: below best - threshold (its min_delta)
+ *          lowers when bad epochs REACH patience
+ *
+ * Above instead of below with `maximise`. Zero is the default of each field. */
 typedef struct vkt_plateau {
-    vkt_plateau_form form;
-    bool maximise;
-    double factor;     /* 0: 0.1 */
-    uint32_t patience; /* 0: 10; VKT_PATIENCE_NONE: no epoch at all */
-    double threshold;  /* 0: 1e-4 */
-    uint32_t cooldown;
-    double min_lr;
-    double eps; /* torch; 0: 1e-8 */
+    vkt_plateau_form form; /* of the rules above */
+    bool maximise;         /* the value is to grow, as an accuracy */
+    double factor;         /* of lr, each time; 0: 0.1 */
+    uint32_t patience;     /* 0: 10; VKT_PATIENCE_NONE: no epoch at all */
+    double threshold;      /* 0: 1e-4 */
+    uint32_t cooldown;     /* epochs after a lowering in which none is bad */
+    double min_lr;         /* lr does not fall below it */
+    double eps;            /* torch; 0: 1e-8 */
 } vkt_plateau;
-#define VKT_PATIENCE_NONE UINT32_MAX
+#define VKT_PATIENCE_NONE UINT32_MAX /* vkt_plateau.patience, for which 0 is taken */
 
+/* Zero is a constant rate. Of the members below by_epoch a kind looks at those that name it. */
 typedef struct vkt_schedule {
-    vkt_schedule_kind kind;
-    bool by_epoch; /* t counts whole epochs, from 0; else steps, from 0 */
-    uint32_t
-        warmup; /* LinearLR before the rest, which then counts from its end: over so many t the rate rises linearly */
-    double warmup_from;                             /* from this factor of lr; 0: 1/3 */
-    double gamma;                                   /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
-    uint32_t step_size;                             /* STEP */
-    uint32_t milestones[8], n_milestones;           /* MULTI_STEP, rising */
-    uint64_t total;                                 /* COSINE (its T_max), ONE_CYCLE */
-    double min_lr;                                  /* COSINE */
-    double pct_start, div_factor, final_div_factor; /* ONE_CYCLE; 0: 0.3, 25, 1e4 */
-    double (*function)(void *user, uint64_t t);     /* FUNCTION */
-    void *user;
-    vkt_plateau plateau; /* PLATEAU */
+    vkt_schedule_kind kind; /* the formula */
+    bool by_epoch;          /* t counts whole epochs, from 0; else steps, from 0 */
+    /* LinearLR before the rest, which then counts from its end: over so many t the rate rises linearly. Any kind. */
+    uint32_t warmup;
+    double warmup_from;                         /* from this factor of lr; 0: 1/3 */
+    double gamma;                               /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
+    uint32_t step_size;                         /* STEP */
+    uint32_t milestones[8];                     /* MULTI_STEP, rising */
+    uint32_t n_milestones;                      /* MULTI_STEP: how many these are */
+    uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE */
+    double min_lr;                              /* COSINE */
+    double pct_start;                           /* ONE_CYCLE: the part of total in which lr rises; 0: 0.3 */
+    double div_factor;                          /* ONE_CYCLE begins with lr / div_factor; 0: 25 */
+    double final_div_factor;                    /* ONE_CYCLE ends with so small a part of that; 0: 1e4 */
+    double (*function)(void *user, uint64_t t); /* FUNCTION */
+    void *user;                                 /* FUNCTION: handed to it */
+    vkt_plateau plateau;                        /* PLATEAU */
 } vkt_schedule;
 
 /* What is wrong with it: VKT_E_ARG, the message names the field. `h` NULL: the default host. */
@@ -64,10 +76,11 @@ VKT_API double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t t);
 
 /* What a plateau remembers. Begin with { .scale = 1 }. */
 typedef struct vkt_plateau_state {
-    double scale; /* of lr, so far */
-    double best;  /* valid once `seen` */
-    bool seen;
-    uint32_t bad, cooling; /* epochs in a row without improvement; of the cooldown that are left */
+    double scale;     /* of lr, so far */
+    double best;      /* valid once `seen` */
+    bool seen;        /* there was a value */
+    uint32_t bad;     /* epochs in a row without improvement */
+    uint32_t cooling; /* epochs of the cooldown that are left */
 } vkt_plateau_state;
 /* Takes one epoch's value in (NaN is no improvement); true if the rate went down. */
 VKT_API bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *state, double value);

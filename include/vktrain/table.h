@@ -24,13 +24,13 @@ extern "C" {
 
 /* A column is its name in the header, whatever the case of its letters, or its number from 0 on ("3"). */
 typedef struct vkt_csv_params {
-    const char *const *features; /* n_features columns, in the order of the row; 0: all that are nothing else */
-    uint32_t n_features;
-    const char *const *targets; /* n_targets columns of numbers to predict */
-    uint32_t n_targets;
+    const char *const *features;    /* n_features columns, in the order of the row */
+    uint32_t n_features;            /* 0: all columns that are nothing else */
+    const char *const *targets;     /* n_targets columns of numbers to predict */
+    uint32_t n_targets;             /* K; 0: the rows have none */
     const char *label;              /* a column of class names; NULL: none */
-    const char *const *class_names; /* the names in the order of their numbers, `classes` of them; NULL: classes are */
-    uint32_t classes;               /* numbered as they first appear */
+    const char *const *class_names; /* in the order of their numbers; NULL: numbered as they first appear */
+    uint32_t classes;               /* how many class_names there are */
     bool no_header;                 /* the first line is a row */
     char separator;                 /* 0: ',' */
 } vkt_csv_params;
@@ -47,7 +47,7 @@ typedef struct vkt_scaler vkt_scaler;
 
 /* Rows of f32. VKT_E_ARG also for a number that is not finite; a source's error. */
 VKT_API vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out);
-VKT_API void vkt_scaler_destroy(vkt_scaler **s);
+VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* what it has transformed stays */
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
 VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); lives as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */

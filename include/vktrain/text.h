@@ -24,13 +24,14 @@ extern "C" {
 
 /* ---- a table of labelled texts ---- */
 
+/* Texts in memory, each with a class number. */
 typedef struct vkt_texts vkt_texts;
 
 /* At most one of the two; neither: classes are numbered as they first appear. */
 typedef struct vkt_tsv_params {
     const char *classes_path;       /* a file with one class name a line, in the order of their numbers */
     const char *const *class_names; /* or the names themselves, `classes` of them */
-    uint32_t classes;
+    uint32_t classes;               /* how many class_names there are */
 } vkt_tsv_params;
 
 /* Reads lines label<TAB>text, plain or gzip, without header or quoting. `params` may be NULL. VKT_E_NOT_FOUND,
@@ -41,20 +42,26 @@ VKT_API vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, co
 /* The same of a text in memory, which messages call `name`. */
 VKT_API vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                            const vkt_tsv_params *params, vkt_texts **out);
-VKT_API void vkt_texts_destroy(vkt_texts **t);
-/* Pointers live as long as the table. */
-VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);
-VKT_API const char *const *vkt_texts_all(const vkt_texts *t); /* (rows) */
-VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t); /* (rows) */
-VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);
+VKT_API void vkt_texts_destroy(vkt_texts **t); /* data sets made of it stay */
+/* What it holds; pointers live as long as the table. */
+VKT_API uint32_t vkt_texts_rows(const vkt_texts *t);                  /* how many texts */
+VKT_API const char *const *vkt_texts_all(const vkt_texts *t);         /* (rows) */
+VKT_API const uint32_t *vkt_texts_labels(const vkt_texts *t);         /* (rows) */
+VKT_API uint32_t vkt_texts_classes(const vkt_texts *t);               /* every label is below it */
 VKT_API const char *const *vkt_texts_class_names(const vkt_texts *t); /* (classes), for vkt_tsv_params of a test set */
 
 /* ---- the vocabulary ---- */
 
 #define VKT_TEXT_FILTERS "!\"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n" /* as Keras': the apostrophe is part of a word */
 
-enum { VKT_ID_PAD = 0, VKT_ID_START = 1, VKT_ID_UNKNOWN = 2 };
+/* Ids that are no word's. */
+enum {
+    VKT_ID_PAD = 0,    /* fills up a sequence */
+    VKT_ID_START = 1,  /* begins a sequence */
+    VKT_ID_UNKNOWN = 2 /* a word that the vocabulary does not have */
+};
 
+/* Zero is Keras' default. */
 typedef struct vkt_vocab_params {
     uint32_t num_words;  /* V, the cap: every id is below it, rarer words are unknown; 0: all words */
     uint32_t index_from; /* id of the most frequent word; 0: 3. The arrays that Keras hands out begin at 4: its ranks
@@ -63,6 +70,7 @@ typedef struct vkt_vocab_params {
     const char *filters; /* ASCII characters that part words, as blanks do; NULL: VKT_TEXT_FILTERS */
 } vkt_vocab_params;
 
+/* Words and their ids. */
 typedef struct vkt_vocab vkt_vocab;
 
 /* Counts the words of `n` texts and numbers them from index_from on: by falling frequency, of equal ones the one seen
@@ -70,7 +78,7 @@ typedef struct vkt_vocab vkt_vocab;
  * filtered characters become blanks, and blanks part its words. `params` may be NULL. */
 VKT_API vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts,
                                     size_t n, vkt_vocab **out);
-VKT_API void vkt_vocab_destroy(vkt_vocab **v);
+VKT_API void vkt_vocab_destroy(vkt_vocab **v); /* data sets made with it stay */
 /* V: rows of an embedding. Every id is below it. */
 VKT_API uint32_t vkt_vocab_size(const vkt_vocab *v);
 /* The word of an id, and how often it was counted (count may be NULL); NULL for an id that is no word's. */
@@ -96,6 +104,7 @@ VKT_API vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vo
 
 /* ---- sequences of one length ---- */
 
+/* Zero is Keras' default. */
 typedef struct vkt_sequence_params {
     uint32_t maxlen;      /* L; 0: the longest of the texts */
     bool padding_post;    /* Keras: padding='post'; else shorter sequences are filled up at the front */

@@ -31,20 +31,20 @@ typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vk
  * labelled set is logits, and the loss their softmax cross-entropy; of a set with targets alone it is the mean squared
  * error. Where the output is (B,K), K at least the classes of a labelled set, accuracy is measured too. */
 typedef struct vkt_model {
-    const char *name; /* title of the summary; NULL: "model" */
-    vkt_forward_fn forward;
-    void *user; /* handed to both, which run once for each graph: must live as long as the trainer */
-    vkt_loss_fn loss;
+    const char *name;       /* title of the summary; NULL: "model" */
+    vkt_forward_fn forward; /* run once for each graph */
+    void *user;             /* handed to both: must live as long as the trainer */
+    vkt_loss_fn loss;       /* NULL: by what the data set has; run once for each graph */
 } vkt_model;
 
 /* What early stopping and the best weights go by. AUTO: validation accuracy, else validation loss, without a validation
  * set the training loss. */
 typedef enum vkt_monitor {
-    VKT_MONITOR_AUTO = 0,
-    VKT_MONITOR_VAL_ACC,
-    VKT_MONITOR_VAL_LOSS,
-    VKT_MONITOR_TRAIN_ACC,
-    VKT_MONITOR_TRAIN_LOSS
+    VKT_MONITOR_AUTO = 0,  /* one of the others, as said above */
+    VKT_MONITOR_VAL_ACC,   /* is to grow */
+    VKT_MONITOR_VAL_LOSS,  /* is to fall */
+    VKT_MONITOR_TRAIN_ACC, /* is to grow */
+    VKT_MONITOR_TRAIN_LOSS /* is to fall */
 } vkt_monitor;
 
 /* NaN: not measured. */
@@ -52,7 +52,7 @@ typedef struct vkt_epoch_record {
     uint32_t epoch;                                  /* from 1; rising */
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* of its first step */
-    double seconds;
+    double seconds;                                  /* wall time, validation included */
 } vkt_epoch_record;
 
 /* Where a fit is: handed to on_batch after every batch whose result has arrived (two batches late). */
@@ -65,8 +65,10 @@ typedef struct vkt_fit_progress {
     bool validating;         /* `batch` counts batches of the validation set */
 } vkt_fit_progress;
 
+/* Called on the thread of vkt_trainer_fit; each may be NULL. */
 typedef struct vkt_fit_callbacks {
-    void *user;
+    void *user; /* handed to all of them */
+    /* After each batch of training or validation whose result has arrived. */
     void (*on_batch)(void *user, const vkt_fit_progress *p);
     /* Return true to stop after this epoch. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
@@ -75,8 +77,9 @@ typedef struct vkt_fit_callbacks {
     bool (*stop)(void *user);
 } vkt_fit_callbacks;
 
+/* Zero is the default but for model and train. */
 typedef struct vkt_trainer_params {
-    vkt_model model;
+    vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* NULL: none; else likewise */
     uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
@@ -95,22 +98,26 @@ typedef struct vkt_trainer_params {
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
 } vkt_trainer_params;
 
+/* A model with its graphs, programs, weights and history. */
 typedef struct vkt_trainer vkt_trainer;
 
-/* VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data), VKT_E_MEMORY_CAP,
- * VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, ...; *out = NULL then. Owner: the caller; destroy it before the context. */
+/* Builds the model's graphs, brings the data to the device or makes ready to stream it, records the training step and
+ * draws the initial weights. VKT_E_ARG (the message names the field), VKT_E_SHAPE (the model does not fit the data),
+ * VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM, ...; *out = NULL then. Owner: the caller; destroy it before the
+ * context. */
 VKT_API vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out);
-VKT_API void vkt_trainer_destroy(vkt_trainer **t);
+VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 
+/* Zero is the default. */
 typedef struct vkt_fit_params {
-    uint32_t epochs;           /* in all, those of a resumed run included; 0: 1 */
-    uint32_t patience;         /* stop when this many epochs in a row did not improve; 0: never */
-    vkt_monitor monitor;       /* what improves; the same in a resumed run */
-    double min_delta;          /* by more than this */
-    const char *checkpoint;    /* full state, rewritten after every epoch; NULL: none */
-    uint64_t checkpoint_every; /* and after every so many batches, also in the middle of a step of several (see
-                                * vkt_optimizer.micro_batches); 0: only after epochs */
-    vkt_fit_callbacks callbacks;
+    uint32_t epochs;             /* in all, those of a resumed run included; 0: 1 */
+    uint32_t patience;           /* stop when this many epochs in a row did not improve; 0: never */
+    vkt_monitor monitor;         /* what improves; the same in a resumed run */
+    double min_delta;            /* by more than this */
+    const char *checkpoint;      /* full state, rewritten after every epoch; NULL: none */
+    uint64_t checkpoint_every;   /* and after every so many batches, also in the middle of a step of several (see
+                                  * vkt_optimizer.micro_batches); 0: only after epochs */
+    vkt_fit_callbacks callbacks; /* none need be given */
 } vkt_fit_params;
 
 /* Trains. The weights of the best epoch, by `monitor`, are in the trainer when it returns (another fit goes on from
@@ -156,13 +163,14 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
+/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 
 /* Layers, shapes, parameters, memory. Lives as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
-VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);
+VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);  /* vkt_nn_parameters of the model */
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in
@@ -172,6 +180,7 @@ VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);
  * more than a small part of vkt_trainer_ms_per_step, the device idles for want of data, and more workers help. 0 where
  * the data lie on the device; NaN before the first step. */
 VKT_API double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t);
+/* Whether the training set is streamed, because it was asked for or had to be. */
 VKT_API bool vkt_trainer_streams(const vkt_trainer *t);
 /* CLOCK_MONOTONIC time at which the first training step was complete; 0: none was yet. */
 VKT_API uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t);
@@ -182,12 +191,14 @@ VKT_API vkt_program *vkt_trainer_program(vkt_trainer *t); /* the trainer's: the 
  * trace of its kernels to `path`. */
 VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
-/* ---- ready-made progress: a bar on a terminal, one line an epoch elsewhere ---- */
+/* ---- ready-made progress ---- */
+
+/* A bar on a terminal, one line an epoch elsewhere. */
 typedef struct vkt_progress vkt_progress;
 /* Writes to `stream`, which must outlive it. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
-VKT_API void vkt_progress_destroy(vkt_progress **p);
-VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p);
+VKT_API void vkt_progress_destroy(vkt_progress **p);               /* after the fit; the stream stays open */
+VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 
 #ifdef __cplusplus
 }

@@ -22,12 +22,13 @@ extern "C" {
 
 /* ---- before the application makes its device --------------------------------------------------------------------- */
 
+/* What an instance, a device and a queue must be made with. */
 typedef struct vkt_vk_needs {
     uint32_t api_version;     /* at least: of VkApplicationInfo, and of the device */
     VkQueueFlags queue_flags; /* of the queue's family */
     const void *features; /* required: a chain of feature structs, as for VkDeviceCreateInfo.pNext; to be read only */
     const char *const *extensions; /* of the device, recommended: the library does without any of them */
-    uint32_t n_extensions;
+    uint32_t n_extensions;         /* how many these are */
 } vkt_vk_needs;
 /* The same on every machine; static. */
 VKT_API const vkt_vk_needs *vkt_vk_get_needs(void);
@@ -43,21 +44,22 @@ VKT_API vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAdd
 
 /* ---- adopting it ------------------------------------------------------------------------------------------------- */
 
+/* What the application has; all of it stays its own. */
 typedef struct vkt_adopt_params {
-    VkInstance instance; /* made for Vulkan 1.3 or newer */
-    VkPhysicalDevice physical_device;
-    VkDevice device;
-    const void *features;          /* the chain that the device was made with: VkDeviceCreateInfo.pNext */
-    const char *const *extensions; /* that it was made with */
-    uint32_t n_extensions;
-    VkQueue queue; /* of a family with VK_QUEUE_COMPUTE_BIT; all our work goes to it */
-    uint32_t queue_family;
+    VkInstance instance;                     /* made for Vulkan 1.3 or newer */
+    VkPhysicalDevice physical_device;        /* a usable one: vkt_vk_examine */
+    VkDevice device;                         /* made of it, with the features that vkt_vk_get_needs tells */
+    const void *features;                    /* the chain that the device was made with: VkDeviceCreateInfo.pNext */
+    const char *const *extensions;           /* that it was made with */
+    uint32_t n_extensions;                   /* how many these are */
+    VkQueue queue;                           /* of a family with VK_QUEUE_COMPUTE_BIT; all our work goes to it */
+    uint32_t queue_family;                   /* its */
     PFN_vkGetInstanceProcAddr get_proc_addr; /* NULL: of the installed loader */
     /* Called around each vkQueueSubmit2 of ours, on the thread that called the library; for an application that uses
      * the queue from other threads. NULL: the application makes sure of it in another way. */
     void (*lock_queue)(void *user);
-    void (*unlock_queue)(void *user);
-    void *lock_user;
+    void (*unlock_queue)(void *user);        /* given where lock_queue is */
+    void *lock_user;                         /* handed to both */
     const VkAllocationCallbacks *allocation; /* for every object of ours; lives as long as the context. NULL: none */
     bool debug_utils;                        /* VK_EXT_debug_utils is enabled on the instance: objects may be named */
 } vkt_adopt_params;
@@ -79,7 +81,7 @@ typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *signals; /* after the last one */
     uint32_t n_signals;                   /* at most VKT_SYNC_MAX */
 } vkt_sync;
-#define VKT_SYNC_MAX 8
+#define VKT_SYNC_MAX 8 /* most semaphores on either side of a submission */
 
 /* vkt_program_run between semaphores. */
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
@@ -107,6 +109,7 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 
 /* ---- stepping, 3: a frame's budget ------------------------------------------------------------------------------- */
 
+/* Where a program stands between two frames. */
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* of the run that is under way, or was completed by this call */
     uint32_t slice, slices; /* next slice of it, and how many there are; slice 0: none is under way */
@@ -126,17 +129,20 @@ VKT_API vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt
 
 /* ---- sharing buffers --------------------------------------------------------------------------------------------- */
 
+/* A range of a buffer. */
 typedef struct vkt_vk_buffer {
-    VkBuffer buffer;
-    uint64_t offset_bytes, bytes;
+    VkBuffer buffer;       /* VK_NULL_HANDLE: there is none */
+    uint64_t offset_bytes; /* where it begins */
+    uint64_t bytes;        /* how long it is */
 } vkt_vk_buffer;
 
+/* Memory of the application, and what lies in it. */
 typedef struct vkt_array_adopt_params {
     vkt_vk_buffer at; /* bound to memory; offset a multiple of 256, bytes at least the array's, rounded up to 16 */
     VkBufferUsageFlags usage; /* that it was made with: STORAGE_BUFFER at least; STORAGE_TEXEL_BUFFER is the fast way on
                                * CPU devices; TRANSFER_DST for vkt_array_write */
-    vkt_dtype dtype;
-    vkt_shape shape;
+    vkt_dtype dtype;          /* of the elements */
+    vkt_shape shape;          /* row-major */
 } vkt_array_adopt_params;
 /* An array that is the application's memory: for vkt_external, as input, target or output (vkt_write). Destroying it
  * leaves the buffer alone. The buffer is of the adopted queue's family, or concurrent, whenever our work runs. */
@@ -157,17 +163,19 @@ VKT_API vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk
 
 /* ---- sharing pictures -------------------------------------------------------------------------------------------- */
 
+/* A picture of the application, tied to an array. */
 typedef struct vkt_texture vkt_texture;
 
+/* All of it is needed, but for level and layer. */
 typedef struct vkt_texture_params {
     VkImage image;   /* 2D, one sample, colour */
     VkFormat format; /* R8G8B8A8_UNORM, R16G16B16A16_SFLOAT, R32G32B32A32_SFLOAT; to be read also R8G8B8A8_SRGB and
                       * B8G8R8A8 of both kinds, as linear numbers */
     VkImageUsageFlags usage; /* that it was made with: SAMPLED or STORAGE to be read, STORAGE to be written */
-    uint32_t width, height;
-    uint32_t level, layer;
-    VkImageLayout layout; /* in which it is whenever our work runs: GENERAL, or, only read and SAMPLED,
-                           * SHADER_READ_ONLY_OPTIMAL */
+    uint32_t width, height;  /* of the level, in pixels */
+    uint32_t level, layer;   /* the one that is read and written */
+    VkImageLayout layout;    /* in which it is whenever our work runs: GENERAL, or, only read and SAMPLED,
+                              * SHADER_READ_ONLY_OPTIMAL */
     vkt_array *array; /* f32, (height, width, C) or (height * width, C) with C from 1 to 4; outlives the vkt_texture */
 } vkt_texture_params;
 /* A picture of the application and the array that stands for it: pixel (x, y), y downwards, is row y * width + x.

@@ -25,28 +25,30 @@ static void the_library_works_on_it_and_leaves_it_alone(void **state)
     app_close(&a);
 }
 
-/* Its own steps between the other's, and alive when the other is gone. */
-static void two_contexts_do_not_meet(void **state)
+/* Two contexts on one device and a second device in the same process: each one's steps between the others', and alive
+ * when the others are gone. */
+static void contexts_do_not_meet(void **state)
 {
     (void)state;
+    enum { N = 3 };
     app a;
-    net n[2];
-    float want[NET_PARAMS], got[2][NET_PARAMS];
+    net n[N];
+    float want[NET_PARAMS], got[NET_PARAMS];
     app_open(&a, NULL);
-    vkt_ctx *ctx[2] = { app_adopt(&a), app_adopt(&a) };
-    net_expected(ctx[0], 6, want);
-    for (int i = 0; i < 2; i++) net_make(&n[i], ctx[i], NULL, NULL);
-    for (uint32_t s = 0; s < 12; s++) {
-        const vkt_run run = net_run(s / 2);
-        assert_int_equal(vkt_program_run(n[s % 2].p, &run, NULL), VKT_OK);
+    vkt_ctx *ctx[N] = { app_adopt(&a), app_adopt(&a) };
+    assert_int_equal(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &a.host, &ctx[2]), VKT_OK);
+    net_expected(ctx[0], 4, want);
+    for (int i = 0; i < N; i++) net_make(&n[i], ctx[i], NULL, NULL);
+    for (uint32_t s = 0; s < 4 * N; s++) {
+        const vkt_run run = net_run(s / N);
+        assert_int_equal(vkt_program_run(n[s % N].p, &run, NULL), VKT_OK);
     }
-    net_params(&n[0], got[0]);
-    net_free(&n[0]);
-    vkt_ctx_destroy(&ctx[0]);
-    net_params(&n[1], got[1]);
-    net_free(&n[1]);
-    vkt_ctx_destroy(&ctx[1]);
-    for (int i = 0; i < 2; i++) assert_memory_equal(got[i], want, sizeof want);
+    for (int i = 0; i < N; i++) {
+        net_params(&n[i], got);
+        assert_memory_equal(got, want, sizeof want);
+        net_free(&n[i]);
+        vkt_ctx_destroy(&ctx[i]);
+    }
     app_close(&a);
 }
 
@@ -313,7 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_library_works_on_it_and_leaves_it_alone),
-        TEST(two_contexts_do_not_meet),
+        TEST(contexts_do_not_meet),
         TEST(a_device_without_a_feature_is_refused),
         TEST(a_device_made_without_a_feature_is_refused),
         TEST(arguments_are_checked),

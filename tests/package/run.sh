@@ -24,6 +24,7 @@ use_package() { # use_package NAME PREFIX: through CMake
     step "$1: build" cmake --build "$work/cmake-$1"
     step "$1: run, C" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_c"
     step "$1: run, C++" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_cpp"
+    step "$1: run, a device of its own" env LD_LIBRARY_PATH="$2/lib" "$work/cmake-$1/app_vk"
 }
 
 use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...

@@ -1,0 +1,297 @@
+# filter.awk HEADER - the header with its comments as Doxygen wants them; for INPUT_FILTER. The headers stay plain C:
+#
+#   /* vktrain/x.h - ... */      the file, and the module that all of it belongs to
+#   /* ---- title ---- */        a module within that one, up to the next title; text below the title is its description
+#   /* text */                   on lines of its own: what follows, and each further declaration up to a blank line
+#                                that has no comment of its own
+#   x; /* text */                that declaration, member, value or macro
+#   #define ALL(X) X(A, "text")  where an enum expands it: its values, each with its text
+#
+# In a text, lines that are indented stay as they are laid out, and lines that begin with "- " are a list. Nothing in it
+# is a command; names of the library become links.
+
+# ---- texts ----
+
+function escaped(s)
+{
+    gsub(/[\\@&#<>%$]/, "\\\\&", s)
+    gsub(/--/, "\\--", s)
+    return s
+}
+
+# A variable of the environment, or a call with arguments, which Doxygen would look for as an overload.
+function is_foreign(name, behind)
+{
+    return name ~ /^VKT_(DEBUG|DEVICE|NO_)$/ || behind ~ /^=/ || behind ~ /^\([^)]/
+}
+
+# Names of the library with the mark that makes them links, and what stands between ` as code.
+function linked(s,    out, before, name)
+{
+    while (match(s, /(vkt|VKT)_[A-Za-z0-9_]+/)) {
+        before = substr(s, 1, RSTART - 1)
+        name = substr(s, RSTART, RLENGTH)
+        s = substr(s, RSTART + RLENGTH)
+        out = out before (before ~ /[A-Za-z0-9_\/-]$/ || is_foreign(name, s) ? "" : "#") name
+    }
+    s = out s
+    out = ""
+    while (match(s, /`[^`]+`/)) {
+        out = out substr(s, 1, RSTART - 1) "<tt>" substr(s, RSTART + 1, RLENGTH - 2) "</tt>"
+        s = substr(s, RSTART + RLENGTH)
+    }
+    return out s
+}
+
+# Lines of a comment, without its marks, as Doxygen's markup.
+function markup(lines, n,    i, s, out, laid_out, list)
+{
+    for (i = 1; i <= n; i++) {
+        s = lines[i]
+        if (s ~ /^ *- / || (list && s ~ /^   /)) { # an item, or more of it
+            list = 1
+        } else if (s ~ /^  /) {
+            list = 0
+            if (!laid_out) out = out "\n<pre>\n"
+            laid_out = 1
+        } else
+            list = 0
+        if (laid_out && (list || s !~ /^  /)) {
+            out = out "</pre>\n"
+            laid_out = 0
+        }
+        out = out linked(escaped(s)) "\n"
+    }
+    if (laid_out) out = out "</pre>\n"
+    sub(/\n$/, "", out)
+    return out
+}
+
+# ---- comments ----
+
+function close_group()
+{
+    if (in_section) print "/** @} */"
+    in_section = ""
+}
+
+function slug(s)
+{
+    s = tolower(s)
+    sub(/[:;].*/, "", s) # of a title with a remark the title
+    gsub(/[^a-z0-9]+/, "_", s)
+    return s
+}
+
+# The comment in body[1..n], which stood on lines of its own.
+function own_comment(    title, i, text)
+{
+    if (!depth) end_run()
+    if (body[1] ~ /^---- .* -+$/) {
+        close_group()
+        title = body[1]
+        gsub(/^-+ | -+$/, "", title)
+        for (i = 1; i < n; i++) body[i] = body[i + 1]
+        in_section = module "_" slug(title)
+        print "/** @defgroup " in_section " " module ".h: " escaped(title)
+        print markup(body, n - 1)
+        print "@{ */"
+        return
+    }
+    text = markup(body, n)
+    if (is_file) {
+        sub(/^[^ ]* /, "", text) # its name
+        sub(/^\\?-+ /, "", text)
+        print "/** @file\n" text " */"
+        file_text = text
+        is_file = 0
+        return
+    }
+    if (depth) {
+        print "/** " text " */"
+        return
+    }
+    run = text
+    run_used = 0
+}
+
+# A blank line: a text that nothing followed is about the module.
+function end_run()
+{
+    if (run != "" && !run_used)
+        print "/** @} */\n/** @addtogroup " (in_section != "" ? in_section : module) "\n@details " run "\n@{ */"
+    run = ""
+}
+
+# Takes a line of a comment in; true when it ends there, which is where the line ends too.
+function take(line)
+{
+    if (line ~ /^ *\*\/$/) return 1
+    sub(/^ *\*? ?/, "", line)
+    return take_text(line)
+}
+# The same of a line without the mark that it begins with.
+function take_text(line,    ends)
+{
+    ends = sub(/ *\*\/.*$/, "", line)
+    body[++n] = line
+    return ends
+}
+
+# ---- code ----
+
+# Brace depth after a line without comments.
+function count_braces(code)
+{
+    gsub(/"([^"\\]|\\.)*"|'([^'\\]|\\.)*'/, "", code)
+    depth += gsub(/\{/, "", code) - gsub(/\}/, "", code)
+}
+
+# "type a, *b;" as one declaration each, for only the last one would get the text.
+function members(code, text,    list, i, k, type, out)
+{
+    sub(/; *$/, "", code)
+    k = split(code, list, /, */)
+    type = list[1]
+    sub(/[^ ]*$/, "", type)
+    sub(/^.* /, "", list[1])
+    for (i = 1; i <= k; i++) out = out type list[i] "; /**< " text " */\n"
+    sub(/\n$/, "", out)
+    return out
+}
+
+# A declaration from its first line to its last: its own comment is in body[1..n].
+function end_statement()
+{
+    if (run != "" && starts_declaration && (!run_used || !n)) {
+        print "/** " run " */"
+        run_used = 1
+    }
+    if (n && !starts_declaration && statement ~ /^[^()]*,[^()]*; *$/)
+        print members(statement, markup(body, n))
+    else if (n)
+        print statement " /**< " markup(body, n) " */"
+    else
+        print statement
+    statement = ""
+}
+
+function row_of(line)
+{
+    return match(line, /^ *X\([A-Za-z0-9_]+, *".*"\)/)
+}
+
+# The rows of a list of macros, "X(NAME, "text")", as values of an enum whose pattern is `value`.
+function expand(list, value,    i, v)
+{
+    for (i = 1; i <= rows[list]; i++) {
+        v = value
+        sub(/##name|name/, row_name[list, i], v)
+        print v " /**< " linked(escaped(row_text[list, i])) " */"
+    }
+}
+
+BEGIN {
+    is_file = 1
+    module = ARGV[1]
+    sub(/.*\//, "", module)
+    sub(/\.h$/, "", module)
+}
+
+in_comment {
+    if (!take($0)) next
+    in_comment = 0
+    if (own) own_comment()
+    else end_statement()
+    next
+}
+
+/^#ifdef __cplusplus/ {
+    cplusplus++
+    if (cplusplus == 2) {
+        close_group()
+        print "/** @} */"
+    }
+    skip = 1
+}
+skip {
+    print
+    if (/^#endif/) {
+        skip = 0
+        if (cplusplus == 1) print "/** @defgroup " module " " module ".h\n" file_text "\n@{ */"
+    }
+    next
+}
+
+/^ *\/\*/ {
+    n = 0
+    own = 1
+    line = $0
+    sub(/^ *\/\* ?/, "", line)
+    if (take_text(line)) own_comment()
+    else in_comment = 1
+    next
+}
+
+/^$/ {
+    if (!depth) end_run()
+    print
+    next
+}
+
+{
+    if (statement == "") {
+        starts_declaration = !depth && /^(VKT_API|typedef|static inline|#define|enum|struct)/
+        n = 0
+    }
+    code = $0
+    comment = index(code, "/*")
+    if (comment) {
+        line = substr(code, comment + 2)
+        sub(/^ /, "", line)
+        code = substr(code, 1, comment - 1)
+    }
+}
+
+# Lists of macros, and the enums that they fill.
+/^#define VKT_[A-Z_]+\(X\)/ {
+    list = $2
+    sub(/\(.*/, "", list)
+}
+list != "" && row_of(code) {
+    row = code
+    gsub(/^ *X\(|"\)[ \\]*$/, "", row)
+    rows[list]++
+    row_name[list, rows[list]] = substr(row, 1, index(row, ",") - 1)
+    sub(/^[^"]*"/, "", row)
+    row_text[list, rows[list]] = row
+}
+/^#define VKT_[A-Z_]+_ENUM\(/ {
+    value = code
+    sub(/^#define [^)]*\) */, "", value)
+}
+/^#(define|undef) VKT_[A-Z_]+_ENUM/ { next }
+/^ *VKT_[A-Z_]+\(VKT_[A-Z_]+_ENUM\) *$/ {
+    sub(/^ */, "", code)
+    sub(/\(.*/, "", code)
+    expand(code, value)
+    next
+}
+
+{
+    at_top = !depth
+    count_braces(code)
+    statement = statement (statement == "" ? "" : "\n") code
+    if (statement ~ /^#/)
+        more = /\\$/
+    else
+        more = code !~ /[;{},] *$/ || (at_top && !depth && code ~ /, *$/) # arguments go on
+    if (comment) {
+        if (take_text(line)) end_statement()
+        else {
+            in_comment = 1
+            own = 0
+        }
+    } else if (!more)
+        end_statement()
+}
