@@ -146,6 +146,16 @@ typedef struct vkt_embedding_attr {
     vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
 } vkt_embedding_attr;
 
+/* vkt_hash_grid_params without zeros. No padding. */
+typedef struct vkt_hash_grid_attr {
+    uint32_t levels, features, log2_table_size, base_resolution;
+    double per_level_scale;
+} vkt_hash_grid_attr;
+
+typedef struct vkt_frequency_attr {
+    uint32_t frequencies;
+} vkt_frequency_attr;
+
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {
     uint32_t batch;

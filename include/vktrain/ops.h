@@ -330,6 +330,47 @@ VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tens
 /* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
 
+/* Zero is tiny-cuda-nn's default. */
+typedef struct vkt_hash_grid_params {
+    uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0: 16 */
+    uint32_t features;        /* F, of an entry: 1, 2, 4 or 8; 0: 2 */
+    uint32_t log2_table_size; /* a level has at most 2^this entries: 3 to 24; 0: 19 */
+    uint32_t base_resolution; /* N_min; 0: 16 */
+    double per_level_scale;   /* b, at least 1; 0: 2. For a finest resolution N_max: (N_max / N_min)^(1 / (L - 1)) */
+} vkt_hash_grid_params;
+#define VKT_HASH_GRID_MAX_LEVELS 32
+/* One level: four words, as vktrain.glsl takes them in a uvec4. */
+typedef struct vkt_hash_grid_level {
+    uint32_t resolution; /* N: cells along an axis */
+    uint32_t mask;       /* the number of entries less 1 where corners are hashed; 0: each corner has its own */
+    uint32_t first;      /* its first entry in the table */
+    uint32_t entries;    /* a multiple of 8 */
+} vkt_hash_grid_level;
+/* The shape (E,F) of the table for points of 2 or 3 dimensions; of rank 0 where there is no such grid. `p` and `levels`
+ * may be NULL. */
+VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
+                                      vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
+/* The multiresolution hash encoding (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives, 2022, section
+ * 3, whose conventions these are; defaults are tiny-cuda-nn's):
+ *   y[n, l F + f] = sum over the 2^D corners c of the cell of x[n] in grid l of w(c) table[first(l) + entry(l, c), f]
+ *   N(l) = floor(N_min b^l), where less than 1e-9 below an integer counts as that integer: cells along an axis
+ *   point p = N x, without an offset (tiny-cuda-nn adds 1/2 and has N b^l - 1 in place of N b^l); cell floor(p), N - 1
+ *   at most, so that x = 1 is the last corner; w(c) the product over axes of 1 - |p - c|
+ *   entry(l, c) = c_0 + (N + 1) (c_1 + (N + 1) c_2) where the (N + 1)^D corners are no more than 2^log2_table_size,
+ *   else (c_0 xor c_1 2654435761 xor c_2 805459861) mod 2^log2_table_size
+ *   x (B,2) or (B,3) in [0,1], what is outside counts as the nearest point inside; table (E,F), a level behind the
+ *   other, each level's entries rounded up to a multiple of 8 -> (B, L F), BATCH_LAST (an x in ROWS is converted
+ * first). dtable sums over points in a fixed order, without atomics. dx = sum over l of N(l) times the differences
+ * between opposite corners: of the cell on the right where x lies between two; 0 along an axis where x is outside. p
+ * may be NULL. */
+VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
+/* The frequency encoding of NeRF (Mildenhall et al. 2020, equation 4):
+ *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
+ *   x (B,D) -> (B, 2 D K), BATCH_LAST (an x in ROWS is converted first); K from 1 to 32, 0: 10. Good to an ulp or two
+ * for every x, as 2^k x is brought into one period exactly. dx[n,d] = sum over k of 2^k pi (cos dy_sin - sin dy_cos).
+ */
+VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
+
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
  * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
 typedef enum vkt_loss_reduction {

@@ -408,6 +408,21 @@ static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_attention(g, in[0], in[1], in[2], &p);
 }
 
+static vkt_tensor hash_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_hash_grid_params p = { .levels = (uint32_t)golden_number(a, "levels", 0),
+                                     .features = (uint32_t)golden_number(a, "features", 0),
+                                     .log2_table_size = (uint32_t)golden_number(a, "log2_table_size", 0),
+                                     .base_resolution = (uint32_t)golden_number(a, "base_resolution", 0),
+                                     .per_level_scale = golden_number(a, "per_level_scale", 0) };
+    return vkt_hash_grid(g, in[0], in[1], &p);
+}
+
+static vkt_tensor frequency(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_frequency(g, in[0], (uint32_t)golden_number(a, "frequencies", 0));
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -482,6 +497,8 @@ static const golden_op ops[] = {
     { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
     { "linear_rows", linear, 3, .several = true },
     { "attention", attention, 3, .several = true },
+    { "hash_grid", hash_grid, 2, .pictures = true },
+    { "frequency", frequency, 1, .pictures = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)
