@@ -73,6 +73,10 @@ typedef struct vkt_running_stats_attr {
     float momentum; /* of the new ones */
 } vkt_running_stats_attr;
 
+typedef struct vkt_publish_attr {
+    double decay; /* weight of what was published before; 0: a copy */
+} vkt_publish_attr;
+
 /* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
@@ -82,7 +86,7 @@ typedef struct vkt_mlp_attr {
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;          /* smooth_l1, huber: where the square ends; 1 elsewhere */
+    float beta;          /* smooth_l1, huber: where the square ends; relative_l2: epsilon; 1 elsewhere */
     uint32_t kind;       /* pair_loss_dx: whose gradient, as abi/loss.abi.h counts them; else 0 */
 } vkt_pair_loss_attr;
 

@@ -223,7 +223,8 @@ vkt_tensor vkt_graph_metrics(vkt_graph *g)
 
 vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)
 {
-    static const char *const names[VKT_ARENAS] = { "params", "grads", "moment1", "moment2", "moment3", "grad_sum" };
+    static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",
+                                                   "moment3", "grad_sum", "published" };
     const unsigned i = (unsigned)role - VKT_ROLE_PARAM;
     if (i >= VKT_ARENAS || g->arena_bytes == 0 || g->arena_bytes / 4 > UINT32_MAX) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "the parameter arena of %llu bytes: want 4 bytes to 16 GiB",

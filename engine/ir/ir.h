@@ -32,6 +32,7 @@ typedef enum vkt_role {
     VKT_ROLE_MOMENT2,
     VKT_ROLE_MOMENT3,
     VKT_ROLE_GRAD_SUM,
+    VKT_ROLE_PUBLISHED,
     VKT_ROLE_CLOCK,   /* the store's optimizer clock (abi/step.abi.h) */
     VKT_ROLE_STEP,    /* this program's step state (abi/step.abi.h) */
     VKT_ROLE_WORDS,   /* ring of words that the host writes, one slot a run */
@@ -40,7 +41,7 @@ typedef enum vkt_role {
     VKT_ROLE_SCRATCH  /* made by emit, lives within one node's dispatches */
 } vkt_role;
 
-#define VKT_ARENAS 6
+#define VKT_ARENAS 7
 
 typedef struct vkt_value {
     char name[VKT_NAME_MAX];
@@ -81,12 +82,13 @@ struct vkt_graph {
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
-    vkt_tensor arena[VKT_ARENAS];           /* from PARAM to GRAD_SUM: whole arenas; {0} until asked for */
+    vkt_tensor arena[VKT_ARENAS];           /* from PARAM to PUBLISHED: whole arenas; {0} until asked for */
     vkt_tensor step, words, clock, metrics; /* {0} until asked for */
     vkt_tensor seed;                        /* the gradient that vkt_backward starts from; {0}: it was not called */
     uint32_t batch;                         /* largest batch of a gather: what `rows = 0` means; 0: none */
     vkt_optimizer optimizer;                /* of vkt_update */
-    bool has_optimizer, has_advance;
+    vkt_tensor groups;                      /* its table of groups, abi/update.abi.h; {0}: all parameters are alike */
+    bool has_optimizer, has_publish, has_advance;
     bool finished;      /* a program was made of it: its values and nodes no longer change */
     const bool *wanted; /* during backward: by value id, whether its gradient is asked for */
     size_t n_wanted;
@@ -226,7 +228,7 @@ vkt_tensor vkt_graph_step(vkt_graph *g); /* step state; the first use adds it */
 vkt_tensor vkt_graph_words(vkt_graph *g);
 vkt_tensor vkt_graph_clock(vkt_graph *g);
 vkt_tensor vkt_graph_metrics(vkt_graph *g);
-vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* the arena from PARAM to GRAD_SUM as one f32 vector */
+vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role); /* an arena from PARAM to PUBLISHED as one f32 vector */
 void *vkt_graph_copy(vkt_graph *g, const void *data, size_t bytes); /* the value or node that gets it frees it */
 void vkt_graph_error(vkt_graph *g, vkt_result r);                   /* sets the sticky status if it is still VKT_OK */
 /* Whether a gradient with respect to t is asked for (during backward; otherwise true). */

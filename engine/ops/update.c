@@ -8,8 +8,8 @@
 #include "abi/update.abi.h"
 
 _Static_assert(UPDATE_BLOCK * sizeof(float) == VKT_ALIGN_BYTES, "each parameter starts at a block of its own");
-_Static_assert((int)VKT_ROLE_GRAD_SUM - (int)VKT_ROLE_PARAM == (int)VKT_PART_GRADIENT_SUM &&
-                   VKT_PART_GRADIENT_SUM + 1 == VKT_ARENAS,
+_Static_assert((int)VKT_ROLE_PUBLISHED - (int)VKT_ROLE_PARAM == (int)VKT_PART_PUBLISHED &&
+                   VKT_PART_PUBLISHED + 1 == VKT_ARENAS,
                "roles and parts of a store have one order");
 
 /* ---- defaults ---- */
@@ -233,7 +233,7 @@ static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
     vkt_tensor in[7] = { vkt_graph_arena(g, VKT_ROLE_PARAM), vkt_graph_arena(g, VKT_ROLE_GRAD) };
     for (uint32_t i = 0; i < n; i++)
         if (present >> i & 1) in[2 + i] = vkt_graph_arena(g, roles[i]);
-    in[2 + n] = make_groups(g);
+    in[2 + n] = g->groups = make_groups(g);
     if (g->optimizer.micro_batches > 1) in[3 + n] = vkt_graph_arena(g, VKT_ROLE_GRAD_SUM);
     vkt_apply(g, rows[o->kind].op, in, 4 + n, &g->optimizer, NULL);
     return g->status;

@@ -77,7 +77,8 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     case VKT_ROLE_MOMENT1:
     case VKT_ROLE_MOMENT2:
     case VKT_ROLE_MOMENT3:
-    case VKT_ROLE_GRAD_SUM: return true;
+    case VKT_ROLE_GRAD_SUM:
+    case VKT_ROLE_PUBLISHED: return true;
     default: return false;
     }
 }

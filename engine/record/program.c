@@ -17,12 +17,13 @@ static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
     case VKT_ROLE_SCRATCH: return p->blocks[at.index];
     case VKT_ROLE_INPUT: return p->inputs[at.index];
     case VKT_ROLE_EXTERNAL: return p->arrays[at.index]->buffer;
-    case VKT_ROLE_PARAM: return p->store->part[VKT_PART_VALUE];
+    case VKT_ROLE_PARAM: return p->store->part[p->published ? VKT_PART_PUBLISHED : VKT_PART_VALUE];
     case VKT_ROLE_GRAD: return p->store->part[VKT_PART_GRADIENT];
     case VKT_ROLE_MOMENT1: return p->store->part[VKT_PART_MOMENT1];
     case VKT_ROLE_MOMENT2: return p->store->part[VKT_PART_MOMENT2];
     case VKT_ROLE_MOMENT3: return p->store->part[VKT_PART_MOMENT3];
     case VKT_ROLE_GRAD_SUM: return p->store->part[VKT_PART_GRADIENT_SUM];
+    case VKT_ROLE_PUBLISHED: return p->store->part[VKT_PART_PUBLISHED];
     case VKT_ROLE_CLOCK: return p->store ? p->store->clock : p->own_clock;
     case VKT_ROLE_STEP: return p->step;
     case VKT_ROLE_WORDS: return p->words;
@@ -64,7 +65,7 @@ static vkt_result match_store(vkt_program *p)
     for (int i = 0; i < VKT_ARENAS; i++)
         if (g->arena[i].id && (!p->store || !p->store->part[i] || p->store->arena_bytes != g->arena_bytes))
             return vkt_fail(h, VKT_E_STATE,
-                            "program: the store was made for a graph without gradients or this optimizer");
+                            "program: the store was made for a graph without gradients, this optimizer or vkt_publish");
     return VKT_OK;
 }
 
@@ -111,6 +112,26 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     if (recompute) VKT_TRY(vkt_recompute(&p->lowered, access_of, &p->again));
     p->options.max_block_bytes = p->ctx->limits.max_allocation_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
+}
+
+/* What is published is only read, but by the graph that publishes. */
+static vkt_result check_published(const vkt_program *p)
+{
+    const vkt_emit *e = &p->lowered;
+    if (!p->published) return VKT_OK;
+    if (!p->store || !p->store->part[VKT_PART_PUBLISHED])
+        return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                        "program: want a store with published parameters: made for a graph with vkt_publish");
+    for (size_t i = 0; i < e->n; i++)
+        for (uint32_t b = 0; b < e->list[i].n_bind; b++) {
+            const vkt_tensor t = e->list[i].bind[b].t;
+            if (t.id && (access_of(e->list[i].kernel).writes >> b & 1) &&
+                vkt_lowered_value(e, t)->role == VKT_ROLE_PARAM)
+                return vkt_fail(&p->ctx->host, VKT_E_STATE,
+                                "program: it only reads published parameters, and its %s writes %s",
+                                p->g->nodes[e->list[i].node]->op->name, vkt_lowered_value(e, t)->name);
+        }
+    return VKT_OK;
 }
 
 static uint64_t planned_bytes(const vkt_program *p)
@@ -230,9 +251,11 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     const vkt_host *h = &p->ctx->host;
     if ((unsigned)params->precision > VKT_PRECISION_BF16)
         return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
+    p->published = params->published;
     VKT_TRY(finish_graph(p));
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
+    VKT_TRY(check_published(p));
     VKT_TRY(check_cap(p, params->max_bytes));
     p->blocks = vkt_alloc_array(h, p->plan.n_blocks + 1, sizeof *p->blocks);
     p->inputs = vkt_alloc_array(h, p->g->n_values, sizeof *p->inputs);

@@ -59,6 +59,7 @@ struct vkt_program {
     char name[VKT_NAME_MAX];
     vkt_emit lowered;
     vkt_plan plan;
+    bool published; /* parameters are read from that part of the store */
     uint32_t again; /* dispatches that run again instead of keeping what they made */
     vkt_plan_options options;
 

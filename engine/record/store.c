@@ -48,9 +48,11 @@ vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
     if (!s) return vkt_fail_nomem(&ctx->host, "a store", sizeof *s);
     *s = (vkt_store){ .ctx = ctx, .arena_bytes = g->arena_bytes };
     if (g->has_optimizer) s->rates = vkt_optimizer_rates(&g->optimizer);
-    static const char *const names[VKT_ARENAS] = { "params", "grads", "moment1", "moment2", "moment3", "grad_sum" };
+    static const char *const names[VKT_ARENAS] = { "params",  "grads",    "moment1",  "moment2",
+                                                   "moment3", "grad_sum", "published" };
     static const vkt_mem_class classes[VKT_ARENAS] = { VKT_MEM_PARAMETERS, VKT_MEM_GRADIENTS, VKT_MEM_MOMENTS,
-                                                       VKT_MEM_MOMENTS,    VKT_MEM_MOMENTS,   VKT_MEM_GRADIENTS };
+                                                       VKT_MEM_MOMENTS,    VKT_MEM_MOMENTS,   VKT_MEM_GRADIENTS,
+                                                       VKT_MEM_PARAMETERS };
     vkt_result r = fill_entries(s, g);
     for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++)
         if (i == 0 || g->arena[i].id) r = make_buffer(s, classes[i], s->arena_bytes, names[i], &s->part[i]);
@@ -123,7 +125,10 @@ vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *
 vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data)
 {
     VKT_TRY(check(s, i, part));
-    return vkt_upload(s->ctx, s->part[part], s->entries[i].offset_bytes, data, s->entries[i].bytes);
+    const vkt_store_entry *e = &s->entries[i];
+    if (part == VKT_PART_VALUE && s->part[VKT_PART_PUBLISHED])
+        VKT_TRY(vkt_upload(s->ctx, s->part[VKT_PART_PUBLISHED], e->offset_bytes, data, e->bytes));
+    return vkt_upload(s->ctx, s->part[part], e->offset_bytes, data, e->bytes);
 }
 
 vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)

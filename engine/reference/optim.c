@@ -1,5 +1,6 @@
 /* reference/optim.c - one step of an optimizer, after the PyTorch and Keras documentation of each; clipping after that
- * of torch.nn.utils.clip_grad_norm_ and clip_grad_value_. */
+ * of torch.nn.utils.clip_grad_norm_ and clip_grad_value_; averages of parameters after that of
+ * torch.optim.swa_utils.AveragedModel. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -155,3 +156,16 @@ const vkt_ref_op vkt_ref_op_sgd = { "sgd", 2, forward1, NULL };
 const vkt_ref_op vkt_ref_op_adam = { "adam", 3, forward2, NULL };
 const vkt_ref_op vkt_ref_op_rmsprop = { "rmsprop", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_adagrad = { "adagrad", 2, forward1, NULL };
+
+/* ---- published, param, groups -> published ---- */
+
+static void publish_forward(const vkt_ref_call *c)
+{
+    const vkt_publish_attr *a = c->attr;
+    for (size_t i = 0; i < vkt_ref_count(c->in[0].shape); i++) {
+        const bool copies = c->t <= 1 || is_frozen(c->in[2].f, i);
+        c->out[0].f[i] = copies ? c->in[1].f[i] : a->decay * c->in[0].f[i] + (1 - a->decay) * c->in[1].f[i];
+    }
+}
+
+const vkt_ref_op vkt_ref_op_publish = { "publish", 1, publish_forward, NULL };

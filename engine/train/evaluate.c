@@ -17,9 +17,11 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     VKT_TRY(vkt_graph_status(e->g));
     vkt_binding arrays[VKT_FEED_BINDINGS];
     const uint32_t n_arrays = vkt_feed_bind(&e->feed, v, arrays);
-    const vkt_program_params pp = {
-        .name = "evaluate", .arrays = arrays, .n_arrays = n_arrays, .precision = t->params.precision
-    };
+    const vkt_program_params pp = { .name = "evaluate",
+                                    .arrays = arrays,
+                                    .n_arrays = n_arrays,
+                                    .precision = t->params.precision,
+                                    .published = vkt_trainer_served(t) == VKT_PART_PUBLISHED };
     return vkt_program_create(t->ctx, e->g, t->store, &pp, &e->program);
 }
 

@@ -221,7 +221,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     follow(t, &r);
     at->since_best = best ? 0 : at->since_best + 1;
     if (best) {
-        VKT_TRY(vkt_trainer_get(t, VKT_PART_VALUE, t->best));
+        VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->best));
         at->best = now;
         at->best_epoch = at->epoch;
     }

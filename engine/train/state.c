@@ -6,6 +6,7 @@
  *   vktrain.best.<name>     those of the best epoch           F32, once there is one
  *   vktrain.moment1.<name>  to moment3, as the optimizer has  F32
  *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
+ *   vktrain.published.<name>     the averaged parameters       F32, where there are such
  *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
  *   metadata                vktrain.run and .schedule (settings that must match), vktrain.position (C99 hexadecimal
  * floats: exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
@@ -36,7 +37,7 @@ typedef struct state {
 } state;
 
 static const char *const prefixes[VKT_ARENAS] = {
-    "", NULL, "vktrain.moment1.", "vktrain.moment2.", "vktrain.moment3.", "vktrain.gradient_sum."
+    "", NULL, "vktrain.moment1.", "vktrain.moment2.", "vktrain.moment3.", "vktrain.gradient_sum.", "vktrain.published."
 };
 
 static void state_free(state *s)
@@ -137,16 +138,17 @@ static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
     static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
-    char more[TEXT_ROOM];
+    char more[TEXT_ROOM], ema[48] = "";
     const vkt_numbers locale = vkt_numbers_begin();
     more_text(t, more);
+    if (t->params.ema_decay != 0) snprintf(ema, sizeof ema, " ema %a", t->params.ema_decay);
     const int n = snprintf(out, TEXT_ROOM,
                            "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a "
                            "nesterov %d beta1 %a beta2 %a eps %a",
                            t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
                            (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
                            o->nesterov, o->beta1, o->beta2, (double)o->eps);
-    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s", more, precisions[t->params.precision]);
+    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s", more, ema, precisions[t->params.precision]);
     vkt_numbers_end(locale);
 }
 
@@ -380,7 +382,7 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
 {
     state s;
     VKT_TRY(state_alloc(t, 0, &s));
-    vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, s.part[0]);
+    vkt_result r = vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
     add_parts(&s, "", s.part[0]);
     vkt_meta *all = NULL;
     if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);
@@ -390,7 +392,7 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-/* Reads the parameters whose names match over those in `weights`. */
+/* Reads the parameters whose names match to their places in `weights`. */
 static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
                                 float *weights)
 {
@@ -408,13 +410,22 @@ static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st,
     return found ? VKT_OK : vkt_fail(&t->host, VKT_E_NOT_FOUND, "load: no parameter is named '%s'", pattern);
 }
 
+static vkt_result write_matching(const vkt_trainer *t, const char *pattern, const float *weights)
+{
+    for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
+        if (vkt_name_matches(pattern, vkt_store_name(t->store, i)))
+            VKT_TRY(vkt_store_write(t->store, i, VKT_PART_VALUE, weights));
+        weights += vkt_shape_elements(vkt_store_shape(t->store, i));
+    }
+    return VKT_OK;
+}
+
 vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern)
 {
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
-    vkt_result r = vkt_trainer_get(t, VKT_PART_VALUE, t->weights);
-    if (r == VKT_OK) r = read_matching(t, st, path, pattern, t->weights);
-    if (r == VKT_OK) r = vkt_trainer_put(t, VKT_PART_VALUE, t->weights);
+    vkt_result r = read_matching(t, st, path, pattern, t->weights);
+    if (r == VKT_OK) r = write_matching(t, pattern, t->weights);
     for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {
         const char *name = vkt_safetensors_entry(st, i)->name;
         uint32_t k = 0;

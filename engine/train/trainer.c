@@ -34,6 +34,7 @@ static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
     VKT_TRY(vkt_head_build(t, t->builder, &t->feed, *v, &t->head));
     VKT_TRY(vkt_backward(t->g, t->head.loss));
     VKT_TRY(vkt_update(t->g, &t->params.optimizer));
+    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(t->g, t->params.ema_decay));
     vkt_report(t->g, t->head.loss, t->head.correct);
     return vkt_graph_status(t->g);
 }
@@ -128,6 +129,11 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_free(&h, t->sorted);
     vkt_free(&h, t);
     *pt = NULL;
+}
+
+vkt_store_part vkt_trainer_served(const vkt_trainer *t)
+{
+    return t->params.ema_decay != 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
 }
 
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values)

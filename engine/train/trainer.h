@@ -90,6 +90,8 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
 
+/* The parameters that are evaluated, kept as the best and saved: the averaged ones, where there are such. */
+vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);

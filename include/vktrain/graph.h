@@ -147,8 +147,8 @@ VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Lays out the parameters and states of `g` (a graph that was given to vkt_update gets gradients and moments too); all
- * zero. */
+/* Lays out the parameters and states of `g` (a graph that was given to vkt_update gets gradients and moments too, one
+ * that was given to vkt_publish a published part); all zero. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
 /* Its parameters and states, in the order in which the graph declared them: how many, and the i-th one's name, which
@@ -165,10 +165,11 @@ typedef enum vkt_store_part {
     VKT_PART_MOMENT1,   /* in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s of others */
     VKT_PART_MOMENT2,   /* Adam's v, RMSprop's buf */
     VKT_PART_MOMENT3,   /* RMSprop's a */
-    VKT_PART_GRADIENT_SUM /* over the micro-batches of a step so far, each times its rows */
+    VKT_PART_GRADIENT_SUM, /* over the micro-batches of a step so far, each times its rows */
+    VKT_PART_PUBLISHED     /* what vkt_publish made of the values */
 } vkt_store_part;
-/* Whole tensors in row-major order, f32. Reading waits for submitted work. VKT_E_STATE if the store has no such part.
- */
+/* Whole tensors in row-major order, f32. Reading waits for submitted work. Writing VKT_PART_VALUE publishes it, too.
+ * VKT_E_STATE if the store has no such part. */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
@@ -209,7 +210,10 @@ typedef struct vkt_binding {
 
 /* How a program stores activations and their gradients. All arithmetic is f32; parameters, their gradients, moments and
  * losses are stored as f32 whatever is asked for, and so is every value that some op cannot read or write in 16 bits:
- * vkt_program_print tells. */
+ * vkt_program_print tells. One exception, in VKT_PRECISION_F16 and on devices with cooperative matrices: where
+ * pictures, or the rows of a linear layer, are stored as f16, weights are rounded to f16 before they are multiplied (to
+ * nearest; from 65520 on to infinity), and only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches that
+ * off. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0, /* 4 bytes an element */
     VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
@@ -225,6 +229,8 @@ typedef struct vkt_program_params {
     bool recompute; /* make cheap activations again where that lowers the peak of memory: the same bits, more time */
     bool profile;   /* for vkt_program_profile; VKT_E_UNSUPPORTED where the device has no timestamps */
     vkt_precision precision; /* of activations */
+    bool published; /* parameters are those of VKT_PART_PUBLISHED: a program that evaluates or infers, for VKT_E_STATE
+                     * is what a graph gets that writes them (updates, running statistics) */
 } vkt_program_params;
 
 /* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is

@@ -338,7 +338,7 @@ typedef struct vkt_hash_grid_params {
     uint32_t base_resolution; /* N_min; 0: 16 */
     double per_level_scale;   /* b, at least 1; 0: 2. For a finest resolution N_max: (N_max / N_min)^(1 / (L - 1)) */
 } vkt_hash_grid_params;
-#define VKT_HASH_GRID_MAX_LEVELS 32
+#define VKT_HASH_GRID_MAX_LEVELS 32 /* of a vkt_hash_grid */
 /* One level: four words, as vktrain.glsl takes them in a uvec4. */
 typedef struct vkt_hash_grid_level {
     uint32_t resolution; /* N: cells along an axis */
@@ -358,17 +358,18 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
  *   at most, so that x = 1 is the last corner; w(c) the product over axes of 1 - |p - c|
  *   entry(l, c) = c_0 + (N + 1) (c_1 + (N + 1) c_2) where the (N + 1)^D corners are no more than 2^log2_table_size,
  *   else (c_0 xor c_1 2654435761 xor c_2 805459861) mod 2^log2_table_size
- *   x (B,2) or (B,3) in [0,1], what is outside counts as the nearest point inside; table (E,F), a level behind the
- *   other, each level's entries rounded up to a multiple of 8 -> (B, L F), BATCH_LAST (an x in ROWS is converted
- * first). dtable sums over points in a fixed order, without atomics. dx = sum over l of N(l) times the differences
- * between opposite corners: of the cell on the right where x lies between two; 0 along an axis where x is outside. p
- * may be NULL. */
+ *   x (B,2) or (B,3) in [0,1], what is outside counts as the nearest point inside; table (E,F), level behind level,
+ *   each level's entries rounded up to a multiple of 8  ->  (B, L F), BATCH_LAST (a ROWS x is converted first).
+ *   dtable sums over points in a fixed order, without atomics.
+ *   dx = sum over l of N(l) times the differences between opposite corners: of the cell on the right where x lies
+ *   between two; 0 along an axis where x is outside.
+ * p may be NULL. */
 VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
 /* The frequency encoding of NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
- *   x (B,D) -> (B, 2 D K), BATCH_LAST (an x in ROWS is converted first); K from 1 to 32, 0: 10. Good to an ulp or two
- * for every x, as 2^k x is brought into one period exactly. dx[n,d] = sum over k of 2^k pi (cos dy_sin - sin dy_cos).
- */
+ *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first); K from 1 to 32, 0: 10
+ *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
+ * Good to an ulp or two for every x: 2^k x is brought into one period exactly. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
@@ -433,6 +434,13 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
  * log_target, t is a logarithm as well:  e^t (t - y), dy = -e^t.  VKT_LOSS_BATCHMEAN is the mathematical definition. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
+/* Squared error relative to the size of y, for targets of high dynamic range (radiance, noisy ones above all):
+ *   (y - target)^2 / (y^2 + epsilon),  dy = 2 (y - target) / (y^2 + epsilon)
+ * The gradient takes the divisor for a constant and is on purpose not the derivative, by which a y could lessen its
+ * loss by growing. epsilon 0: 0.01. (tiny-cuda-nn's documentation of RelativeL2; Lehtinen et al., Noise2Noise, 2018,
+ * section 3.3.) */
+VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
+                                        vkt_loss_reduction reduction);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);

@@ -72,6 +72,16 @@ typedef struct vkt_optimizer {
  * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
+/* Publishes the parameters in every run that completes a step, after its update: in a further part of the store,
+ * VKT_PART_PUBLISHED, that programs read which are made so (vkt_program_params.published). Between two completed steps
+ * (micro-batches, steps that are skipped) it stays as it is, so that inference between training runs sees whole steps.
+ *   published = decay published + (1 - decay) p;  p itself after the first step, and always where decay is 0
+ * With a decay, 0.999 for instance, that is the exponential moving average of the weights. Frozen parameters and
+ * vkt_state (running statistics) are copied, not averaged. One dispatch, whatever the number of parameters. After
+ * vkt_update, once in a graph (else VKT_E_STATE); VKT_E_ARG for a decay outside [0,1). (PyTorch documentation of
+ * torch.optim.swa_utils.AveragedModel, which keeps buffers so too.) */
+VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
+
 /* ---- groups and freezing: of parameters that are declared, by name; '*' stands for any text ---------------------- */
 
 /* Puts all parameters whose names match into group `group` of vkt_optimizer.groups, from 0; whoever is in none goes by

@@ -87,6 +87,9 @@ typedef struct vkt_trainer_params {
     float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
                                     * accuracy, if it is to grow), without a validation set that of training */
+    double ema_decay;              /* not 0: the weights are averaged, as vkt_publish says with this decay (0.999, for
+                                    * instance); validation, evaluation, prediction, the best weights and those that
+                                    * are saved are the averaged ones */
     uint64_t seed;                 /* initial weights, order of the rows, dropout */
     bool stream;                   /* keep the data on the host and stream it (also done when it does not fit, or
                                     * when its rows vary from epoch to epoch) */

@@ -21,6 +21,7 @@ enum {
     OPT_SCHEDULE,
     OPT_RECOMPUTE,
     OPT_PRECISION,
+    OPT_EMA,
     OPT_SEED,
     OPT_PATIENCE,
     OPT_CHECKPOINT,
@@ -61,6 +62,8 @@ static const struct argp_option table[] = {
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
+    { "ema", OPT_EMA, "DECAY", 0,
+      "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average", 2 },
     { "seed", OPT_SEED, "N", 0, "of everything random", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
@@ -269,6 +272,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         break;
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
+    case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;
     case OPT_SEED: o->seed = option_integer(state, "seed", text, 0, UINT64_MAX); break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;

@@ -17,6 +17,7 @@ typedef struct train_options {
     vkt_schedule schedule; /* its total, where it has one, is for session_train to fill in */
     bool recompute;
     vkt_precision precision;
+    double ema_decay;
     uint64_t seed, memory_limit_bytes;
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;

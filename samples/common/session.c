@@ -175,6 +175,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.stream = o->stream;
     p.recompute = o->recompute;
     p.precision = o->precision;
+    p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
     vkt_result r = vkt_trainer_create(s->ctx, &p, t);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);

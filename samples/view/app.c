@@ -278,12 +278,12 @@ static void on_key(app *a, char key)
     }
 }
 
-static void take_keys(app *a)
+static void take_keys(app *a, uint64_t frame_number)
 {
     char keys[WINDOW_MOST_KEYS];
     const uint32_t n = window_keys(&a->w, keys);
     for (uint32_t i = 0; i < n; i++) on_key(a, keys[i]);
-    if (a->o->keys && a->f.n < strlen(a->o->keys)) on_key(a, a->o->keys[a->f.n]);
+    if (a->o->keys && frame_number < strlen(a->o->keys)) on_key(a, a->o->keys[frame_number]);
 }
 
 static vkt_result renew(app *a)
@@ -333,9 +333,9 @@ static vkt_result last_frame(app *a)
 
 static vkt_result run_window(app *a)
 {
-    const uint64_t wanted = a->o->frames ? a->f.n + a->o->frames : UINT64_MAX;
+    const uint64_t first = a->f.n, wanted = a->o->frames ? first + a->o->frames : UINT64_MAX;
     while (!a->quit && a->f.n < wanted && window_poll(&a->w) && !session_interrupted()) {
-        take_keys(a);
+        take_keys(a, a->f.n - first);
         if (window_is_minimised(&a->w)) {
             window_sleep();
             continue;

@@ -30,7 +30,7 @@ FILENAME ~ /\.h$/ {
 /<para>/ && in_text { has_text[depth] = 1 }
 /<\/(brief|detailed)description>/ { in_text = 0 }
 /<\/(memberdef|enumvalue|compounddef)>/ {
-    if (!has_text[depth] && kind[depth] !~ /^(dir|group)$/ && name[depth] !~ /^@/) # @: an enum without a name
+    if (!has_text[depth] && kind[depth] !~ /^(dir|group)$/ && name[depth] !~ /^@|\.dox$/) # @: an enum without a name
         print name[depth] " (" kind[depth] ") has no text"
     symbols++
     depth--

@@ -4,9 +4,10 @@
 set -u
 source=$(cd "$1" && pwd)
 doxyfile=$2
+first_page=$source/docs/api/mainpage.dox
 command -v doxygen >/dev/null || {
     echo "SKIPPED: the API reference: doxygen is not installed"
-    echo "[  SKIPPED ] 2 test(s)"
+    echo "[  SKIPPED ] 3 test(s)"
     exit 0
 }
 work=$(mktemp -d)
@@ -26,12 +27,16 @@ verdict() { # verdict NAME FAULTS
 
 faults_of() { # faults_of INCLUDE: of the reference of these headers
     rm -rf "$work/docs"
-    printf '%s\n' "@INCLUDE = $doxyfile" "OUTPUT_DIRECTORY = $work/docs" "INPUT = $1/vktrain" "STRIP_FROM_PATH = $1" |
+    printf '%s\n' "@INCLUDE = $doxyfile" "OUTPUT_DIRECTORY = $work/docs" "INPUT = $1/vktrain $first_page" "STRIP_FROM_PATH = $1" |
         doxygen - 2>&1
     awk -f "$source/tests/docs/check.awk" "$1"/vktrain/*.h "$work"/docs/xml/*.xml
 }
 
 verdict "the reference is whole" "$(faults_of "$source/include")"
+verdict "the first page has every header" "$(for header in "$source"/include/vktrain/*.h; do
+    name=$(basename "$header" .h) # vktrain.h declares nothing
+    [ "$name" = vktrain ] || grep -q "@ref $name " "$first_page" || echo "$first_page lacks $name"
+done)"
 
 cp -r "$source/include" "$work/include"
 cat >"$work/include/vktrain/planted.h" <<'END'

@@ -223,6 +223,8 @@ def table():
                             ("many", (7, 2), dict(levels=4, features=8, log2_table_size=4, base_resolution=1, per_level_scale=6.3))):
         t["hash_grid_" + name] = ("hash_grid", a, points, (sum(n for _, n, _ in grids(a, points[1])), a["features"]))
     t["frequency"] = ("frequency", dict(frequencies=7), (5, 3))
+    t["relative_l2_loss"] = ("relative_l2_loss", dict(rows=5), (6, 3, 4), (6, 3, 4))
+    t["relative_l2_loss_sum"] = ("relative_l2_loss", dict(rows=4, epsilon=0.25, reduction="sum"), (5, 7), (5, 7))
     return t
 
 
@@ -239,12 +241,15 @@ ACTIVATIONS = {
 
 LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "nll_loss")
 EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # the target has a gradient
-LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "relative_l2_loss")
 
 
 def loss(op, options, x):
     if op == "binary_cross_entropy_with_logits":
         return F.binary_cross_entropy_with_logits(x[0], x[1], pos_weight=x[2], **options)
+    if op == "relative_l2_loss":  # tiny-cuda-nn's: the divisor is a constant to the gradient
+        each = (x[0] - x[1]) ** 2 / (x[0].detach() ** 2 + options.get("epsilon", float(np.float32(0.01))))
+        return each.sum() if options.get("reduction") == "sum" else each.mean()
     if op not in LABELS:
         return getattr(F, op)(*x, **options)
     z, t = x[0], x[1].long()

@@ -289,6 +289,11 @@ static vkt_tensor huber_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a
     return vkt_huber_loss(g, in[0], in[1], (float)golden_number(a, "delta", 1), reduction(a));
 }
 
+static vkt_tensor relative_l2_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_relative_l2_loss(g, in[0], in[1], (float)golden_number(a, "epsilon", 0), reduction(a));
+}
+
 static vkt_tensor binary_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     return vkt_binary_cross_entropy(g, in[0], in[1], reduction(a));
@@ -462,6 +467,7 @@ static const golden_op ops[] = {
     { "l1_loss", l1_loss, 2 },
     { "smooth_l1_loss", smooth_l1_loss, 2 },
     { "huber_loss", huber_loss, 2 },
+    { "relative_l2_loss", relative_l2_loss, 2 },
     { "binary_cross_entropy", binary_cross_entropy, 2 },
     { "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, 3, .several = true },
     { "kl_div", kl_div, 2 },

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@ bool screen_start(screen *s)
         char number[16];
         snprintf(number, sizeof number, "%d", ready[1]);
         close(ready[0]);
-        if (!freopen("/dev/null", "w", stderr)) _exit(127);
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* it does not outlive a test that is killed */
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)) _exit(127);
         execlp("Xvfb", "Xvfb", "-displayfd", number, "-screen", "0", "800x600x24", "-nolisten", "tcp", (char *)NULL);
         _exit(127);
     }
@@ -45,6 +47,8 @@ typedef struct x11 {
     void *(*open)(const char *);
     unsigned long (*root)(void *);
     int (*tree)(void *, unsigned long, unsigned long *, unsigned long *, unsigned long **, unsigned *);
+    int (*geometry)(void *, unsigned long, unsigned long *, int *, int *, unsigned *, unsigned *, unsigned *,
+                    unsigned *);
     int (*resize)(void *, unsigned long, unsigned, unsigned);
     int (*free)(void *);
     int (*close)(void *);
@@ -66,17 +70,21 @@ static bool load(void *library, x11 *x)
     return true;
 }
 
-static bool resize_first(const x11 *x, void *display, unsigned width, unsigned height)
+/* The window that can be seen, if it is there yet; others, of toolkits, are tiny. */
+static bool resize_largest(const x11 *x, void *display, unsigned width, unsigned height)
 {
     unsigned long root = x->root(display), parent, *windows = NULL;
     unsigned n = 0;
-    for (int i = 0; i < 2000 && n == 0; i++) {
-        if (!x->tree(display, root, &root, &parent, &windows, &n)) return false;
-        if (n == 0) nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    bool found = false;
+    if (!x->tree(display, root, &root, &parent, &windows, &n)) return false;
+    for (unsigned i = 0; i < n && !found; i++) {
+        unsigned w = 0, h, border, depth;
+        int left, top;
+        found = x->geometry(display, windows[i], &parent, &left, &top, &w, &h, &border, &depth) && w > 100;
+        if (found) x->resize(display, windows[i], width, height);
     }
-    if (n) x->resize(display, windows[n - 1], width, height);
     if (windows) x->free(windows);
-    return n > 0;
+    return found;
 }
 
 bool screen_resize(const screen *s, unsigned width, unsigned height)
@@ -84,7 +92,11 @@ bool screen_resize(const screen *s, unsigned width, unsigned height)
     x11 x;
     void *library = dlopen("libX11.so.6", RTLD_NOW);
     void *display = library && load(library, &x) ? x.open(strchr(s->display, ':')) : NULL;
-    const bool good = display && resize_first(&x, display, width, height);
+    bool good = false;
+    for (int i = 0; display && !good && i < 2000; i++) {
+        good = resize_largest(&x, display, width, height);
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
     if (display) x.close(display);
     if (library) dlclose(library);
     return good;

@@ -128,9 +128,11 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
 {
     rig *r = rig_of(state);
     write_data(r, SIDE);
-    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole");
-    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream");
-    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9");
+    EXPECT(r, 1, "is of another run", SMALL, "-q", "--epochs", "3", "--resume", "c");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report", "--ema",
+           "0.9");
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
     json_t *report = program_json(r, "report");
     check_report(report, 3, 1);

@@ -1,0 +1,34 @@
+// publish.comp - published = decay published + (1 - decay) param over a window of the arenas, in place, if the run completes a step
+//   The parameter itself after the first step, without a decay, and in blocks that are fixed: so what is published then is exact.
+//   The sum is made from the end that weighs more: what it adds is small, and so is its rounding.
+// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// source: PyTorch documentation of torch.optim.swa_utils.AveragedModel and get_ema_multi_avg_fn; torch.lerp
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/publish.abi.h"
+#include "lib/load.glsl"
+#include "lib/groups.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = PUBLISH_SPEC_AVERAGE) const bool AVERAGE = false;
+VKT_IN4(PUBLISH_PARAM, param);
+VKT_IN4(PUBLISH_OLD, old);
+layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
+layout(binding = PUBLISH_NEW, std430) writeonly buffer New { vec4 published[]; };
+
+void main()
+{
+    if (step[STEP_HOLD] != 0u) return;
+    const bool copies = !AVERAGE || step[STEP_T] <= 1u;
+    const uvec2 share = share_of(pc.n4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        vec4 v = LOAD4(param, i);
+        if (!copies && !is_frozen(i)) {
+            const vec4 o = LOAD4(old, i);
+            v = pc.decay > 0.5 ? o + pc.rest * (v - o) : v - pc.decay * (v - o);
+        }
+        published[i] = v;
+    }
+}
