@@ -164,7 +164,7 @@ static void record_results(const app *a, const frame *now)
 static vkt_result record_drawing(app *a, const frame *now, const canvas *to, const buffer *copy)
 {
     const panel_state s = { .device = a->d.info.name,
-                            .steps = a->l.steps,
+                            .steps = learn_steps(&a->l),
                             .loss = &a->l.loss,
                             .psnr = learn_recent_psnr(&a->l),
                             .frames = &a->frame_times,
@@ -367,7 +367,7 @@ static vkt_result tell(app *a, double psnr)
 {
     const train_options *t = &a->s->o;
     if (!t->quiet) {
-        printf("result  %.2f dB after %llu steps, over all %u pixels\n", psnr, (unsigned long long)a->l.steps,
+        printf("result  %.2f dB after %llu steps, over all %u pixels\n", psnr, (unsigned long long)learn_steps(&a->l),
                a->l.pixels);
         printf("frames  %.2f ms, 99 %% below %.2f ms; training takes %.3f ms of the host, 99 %% below %.3f ms\n",
                times_mean(&a->frame_times), times_quantile(&a->frame_times, 0.99), times_mean(&a->host_times),
@@ -377,7 +377,7 @@ static vkt_result tell(app *a, double psnr)
     if (!t->json) return VKT_OK;
     const arrangement at = arrange(a->has_screen ? a->w.extent : a->sheet.extent, &a->target);
     json_t *o =
-        json_pack("{s:I, s:I, s:o, s:f, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)a->l.steps, "frames",
+        json_pack("{s:I, s:I, s:o, s:f, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)learn_steps(&a->l), "frames",
                   (json_int_t)a->frame_times.n, "psnr", real_or_null(psnr), "budget_ms", a->budget_ms, "frame_ms",
                   json_times(&a->frame_times), "training_ms", json_times(&a->training_times), "host_ms",
                   json_times(&a->host_times), "target", json_rect(at.target), "network", json_rect(at.network));

@@ -300,6 +300,11 @@ static double decibels(double mse)
     return mse > 0 ? -10 * log10(mse) : 0;
 }
 
+uint64_t learn_steps(const learner *l)
+{
+    return l->steps - l->began;
+}
+
 double learn_recent_psnr(const learner *l)
 {
     const uint64_t n = l->n_recent < LEARN_RECENT ? l->n_recent : LEARN_RECENT;
@@ -336,6 +341,7 @@ static vkt_result forget_training(learner *l)
         if (r == VKT_OK) r = vkt_store_write(l->store, i, VKT_PART_MOMENT2, zeros);
     }
     free(zeros);
+    l->began = l->steps;
     l->n_recent = 0;
     memset(&l->loss, 0, sizeof l->loss);
     return r == VKT_OK ? vkt_store_set_clock(l->store, 0, l->p.seed) : r;

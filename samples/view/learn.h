@@ -35,6 +35,7 @@ typedef struct learner {
     vkt_store *store;
     vkt_program *step[FRAMES_IN_FLIGHT]; /* recorded: one for each frame in flight; else only the first */
     vkt_program *check;
+    uint64_t began;    /* steps before the last reset */
     uint64_t steps;    /* begun */
     uint64_t reported; /* of which the loss is known, or was lost */
     bool under_way;    /* a step was submitted in part */
@@ -65,6 +66,7 @@ void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2
  */
 vkt_result learn_collect(learner *l, uint32_t slot);
 
+uint64_t learn_steps(const learner *l);     /* since the parameters were new */
 double learn_recent_psnr(const learner *l); /* in dB, of the last steps' pixels */
 /* Over every pixel, of the parameters as they are now; waits. */
 vkt_result learn_psnr(learner *l, double *psnr);

@@ -59,9 +59,9 @@ static bool load(void *library, x11 *x)
     const struct {
         const char *name;
         void *to;
-    } all[] = { { "XOpenDisplay", &x->open }, { "XDefaultRootWindow", &x->root },
-                { "XQueryTree", &x->tree },   { "XResizeWindow", &x->resize },
-                { "XFree", &x->free },        { "XCloseDisplay", &x->close } };
+    } all[] = { { "XOpenDisplay", &x->open },     { "XDefaultRootWindow", &x->root }, { "XQueryTree", &x->tree },
+                { "XGetGeometry", &x->geometry }, { "XResizeWindow", &x->resize },    { "XFree", &x->free },
+                { "XCloseDisplay", &x->close } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         void *const f = dlsym(library, all[i].name);
         if (!f) return false;
