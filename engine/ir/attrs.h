@@ -144,6 +144,12 @@ typedef struct vkt_softmax_attr {
     float scale;
 } vkt_softmax_attr;
 
+typedef struct vkt_attention_attr {
+    uint32_t heads;  /* of q, k and v in one (B,T,3 D); else 1 */
+    uint32_t causal; /* 1: query t sees keys 0 .. t */
+    float scale;
+} vkt_attention_attr;
+
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
     uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */

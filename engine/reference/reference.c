@@ -68,6 +68,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_hash_grid,
     &vkt_ref_frequency,
     &vkt_ref_softmax,
+    &vkt_ref_attention,
     &vkt_ref_mlp,
     &vkt_ref_mlp_mse,
     &vkt_ref_op_sgd,

@@ -312,11 +312,17 @@ typedef struct vkt_attention_params {
 } vkt_attention_params;
 /* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E)
+ *   with the weights p: dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q
  *
- * in ROWS. Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
- * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
- * All You Need, 2017, section 3.2.1.) */
+ * in ROWS. Without dropout, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in the
+ * gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else composed
+ * of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE: operands
+ * that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ *
+ * `packed`: self-attention of `heads` heads of qkv (B,T,3D) -> (B,T,D). A row of qkv is q, k and v of all heads, D
+ * each, as one layer projects them; heads lie side by side. Read where it lies, and its gradient is written so. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
+VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* no id is padding */
 /* Rows of a table by number (torch.nn.functional.embedding):

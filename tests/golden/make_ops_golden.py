@@ -225,6 +225,8 @@ def table():
     t["frequency"] = ("frequency", dict(frequencies=7), (5, 3))
     t["relative_l2_loss"] = ("relative_l2_loss", dict(rows=5), (6, 3, 4), (6, 3, 4))
     t["relative_l2_loss_sum"] = ("relative_l2_loss", dict(rows=4, epsilon=0.25, reduction="sum"), (5, 7), (5, 7))
+    t["attention_even"] = ("attention", {}, (2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8))
+    t["attention_packed"] = ("attention_packed", dict(heads=3, causal=True), (2, 7, 36))
     return t
 
 
@@ -289,6 +291,9 @@ def evaluate(op, a, x):
     if op == "softmax_of_scores":
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "attention_packed":
+        parts = x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)
+        return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
     if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1

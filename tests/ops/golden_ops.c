@@ -413,6 +413,12 @@ static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_attention(g, in[0], in[1], in[2], &p);
 }
 
+static vkt_tensor attention_packed(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_attention_params p = { .causal = golden_flag(a, "causal") };
+    return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0), &p);
+}
+
 static vkt_tensor hash_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_hash_grid_params p = { .levels = (uint32_t)golden_number(a, "levels", 0),
@@ -503,6 +509,7 @@ static const golden_op ops[] = {
     { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
     { "linear_rows", linear, 3, .several = true },
     { "attention", attention, 3, .several = true },
+    { "attention_packed", attention_packed, 1 },
     { "hash_grid", hash_grid, 2, .pictures = true },
     { "frequency", frequency, 1, .pictures = true },
 };
