@@ -151,7 +151,8 @@ VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
 /* The same without a trainer: every parameter and state of a store, `part` of it, under its name; loading writes
- * VKT_PART_VALUE alone (moments and clock are the caller's), and nothing where anything is missing. host may be NULL. */
+ * VKT_PART_VALUE alone (moments and clock are the caller's), and nothing where anything is missing. host may be NULL.
+ */
 VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
 VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
 

@@ -149,6 +149,7 @@ static vkt_result make_step(learner *l)
     TRY(begin_graph(l, l->p.batch, WALKS * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
+    TRY(vkt_publish(l->train.g, 0)); /* what is drawn is of a whole step, wherever the next one was cut */
     vkt_report(l->train.g, loss, (vkt_tensor){ 0 });
     TRY(vkt_store_create(l->ctx, l->train.g, &l->store));
     for (uint32_t i = 0; i < (l->p.recorded ? FRAMES_IN_FLIGHT : 1); i++)
@@ -197,7 +198,7 @@ static vkt_result find(const learner *l, const char *name, vkt_vk_buffer *out)
 {
     for (uint32_t i = 0; i < vkt_store_count(l->store); i++)
         if (strcmp(vkt_store_name(l->store, i), name) == 0) {
-            *out = vkt_store_buffer(l->store, i, VKT_PART_VALUE);
+            *out = vkt_store_buffer(l->store, i, VKT_PART_PUBLISHED);
             return VKT_OK;
         }
     fprintf(stderr, "the network has no parameter '%s'\n", name);

@@ -1,4 +1,4 @@
-# vkt-view: samples/view.c and view/*.c, with the shaders of view/shaders in a header, shaders.h.
+# vkt-view: view/*.c, with the shaders of view/shaders in a header, shaders.h.
 set(view ${CMAKE_CURRENT_SOURCE_DIR}/view)
 set(out ${CMAKE_CURRENT_BINARY_DIR}/view)
 file(MAKE_DIRECTORY ${out})
@@ -22,7 +22,7 @@ add_custom_command(OUTPUT ${out}/shaders.h COMMAND vkt_embed ${out}/shaders.h ${
   VERBATIM)
 
 file(GLOB sources CONFIGURE_DEPENDS ${view}/*.c)
-add_executable(vkt-view view.c ${sources} ${out}/shaders.h)
+add_executable(vkt-view ${sources} ${out}/shaders.h)
 target_include_directories(vkt-view PRIVATE ${out} ${VKT_VULKAN_INCLUDE})
 target_link_libraries(vkt-view PRIVATE vkt_sample_common vkt_options PkgConfig::GLFW PkgConfig::CAIRO JPEG::JPEG
   ${CMAKE_DL_LIBS} m)

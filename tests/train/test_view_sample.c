@@ -90,9 +90,9 @@ static void a_picture_is_learned_without_a_screen(void **state)
     rig *r = rig_of(state);
     EXPECT(r, 0, "", "-q", "--headless", "1", "--screenshot", "first.png", "--json", "first");
     assert_true(psnr_of(r, "first.png", "first") < 15);
-    EXPECT(r, 0, "", "-q", "--headless", "150", "--screenshot", "last.png", "--json", "last");
+    EXPECT(r, 0, "", "-q", "--headless", "100", "--screenshot", "last.png", "--json", "last");
     expect_learned(r, "last.png", "last");
-    assert_true(number_in(r, "last", "steps") == 150);
+    assert_true(number_in(r, "last", "steps") == 100);
 }
 
 static void recorded_steps_leave_the_same_bits(void **state)
@@ -180,7 +180,7 @@ static void a_picture_is_learned_while_it_is_drawn(void **state)
     want_server();
     IN_WINDOW(r, "--frames", "2", "--screenshot", "first.png", "--json", "first");
     assert_true(psnr_of(r, "first.png", "first") < 15);
-    IN_WINDOW(r, "--frames", "200", "--budget", "12", "--screenshot", "budget.png", "--json", "budget");
+    IN_WINDOW(r, "--frames", "200", "--budget", "8", "--screenshot", "budget.png", "--json", "budget");
     expect_learned(r, "budget.png", "budget");
     IN_WINDOW(r, "--frames", "200", "--recorded", "--screenshot", "recorded.png", "--json", "recorded");
     expect_learned(r, "recorded.png", "recorded");

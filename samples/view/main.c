@@ -1,6 +1,12 @@
-/* view.c - vkt-view: training inside a program that owns its Vulkan device and draws frames with it. A network learns a
- * picture, a hash grid and a small MLP from a place to a colour, and a fragment shader draws it by the parameters where
- * they are. The folder view/ has the rest. */
+/* view/main.c - vkt-view: training inside a program that owns its Vulkan device and draws frames with it. A network
+ * learns a picture, a hash grid and a small MLP from a place to a colour, and a fragment shader draws it by the
+ * parameters where they are.
+ *
+ *   device, memory, frames, window   what any application has that draws with Vulkan, and nothing of the library's but
+ *                                    what it needs of a device (device.c)
+ *   learn                            the library: the program that trains, its three ways to step
+ *   draw, pipelines, panel           what a frame shows
+ *   app                              the loop around it all */
 #include <stdio.h>
 
 #include "view/app.h"
