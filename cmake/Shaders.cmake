@@ -3,7 +3,8 @@
 #
 # A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
-file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h)
+file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
+  ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
 if(NOT SPIRV_VAL)
   message(STATUS "spirv-val not found: SPIR-V is not validated at build time (install spirv-tools)")
@@ -49,8 +50,8 @@ function(vkt_compile_shader compiler validator file id defines out)
     set(check COMMAND ${validator} --target-env vulkan1.3 ${spv})
   endif()
   add_custom_command(OUTPUT ${spv}
-    COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders -o ${spv}
-            ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
+    COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
+            -I${PROJECT_SOURCE_DIR}/include -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
     ${check}
     DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp ${VKT_SHADER_DEPENDS}
     COMMENT "shader ${id}" VERBATIM)

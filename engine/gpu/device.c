@@ -343,5 +343,6 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
                                 .max_allocation_bytes = l->max_allocation_bytes,
                                 .timestamp_ns = (double)ctx->timestamp_period_ns,
                                 .transfer_queue = ctx->has_transfer_queue,
-                                .memory_budget = ctx->has_memory_budget };
+                                .memory_budget = ctx->has_memory_budget,
+                                .matrix = { l->coop.m, l->coop.n, l->coop.k } };
 }

@@ -2,6 +2,7 @@
 #include "embed/app.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { STEPS = 12 };
 
@@ -221,6 +222,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
             s += progress.completed;
         } while (progress.completed && s < steps);
         if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
+        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* a frame of something else */
     }
     return n;
 }
