@@ -13,8 +13,6 @@ struct Cells {
     bvec4 inside[3];
 };
 
-// Products of resolution and x, as a fraction of 2^32: the cell before the point and the way behind it. A product of floats would
-// leave `way` without digits in fine grids.
 Cells cells_of(uint i, uint resolution)
 {
     Cells c;
@@ -25,10 +23,7 @@ Cells cells_of(uint i, uint resolution)
         if (d >= DIMS) continue;
         const vec4 x = LOAD4(x4, d * pc.n4 + i);
         const bvec4 below = lessThan(x, vec4(0.0)), above = greaterThan(x, vec4(1.0));
-        uvec4 rest;
-        umulExtended(uvec4(4294967296.0 * clamp(x, 0.0, 0.99999994)), uvec4(resolution), c.corner[d], rest);
-        c.way[d] = mix(vec4(rest) / 4294967296.0, vec4(1.0), greaterThanEqual(x, vec4(1.0)));
-        c.way[d] = mix(c.way[d], x, isnan(x));
+        vkt_hash_grid_cell(x, resolution, c.corner[d], c.way[d]);
         c.inside[d] = not(bvec4(uvec4(below) | uvec4(above)));
     }
     return c;
