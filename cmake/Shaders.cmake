@@ -3,23 +3,55 @@
 #
 # A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
-file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h)
+file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
+  ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
 if(NOT SPIRV_VAL)
   message(STATUS "spirv-val not found: SPIR-V is not validated at build time (install spirv-tools)")
 endif()
 
-function(vkt_compile_shader file id defines out)
+# Rows with VKT_KF_COOP want a compiler that knows GL_KHR_cooperative_matrix, which Debian 12's does not: another one may be
+# named. Where there is none, their modules are empty and gpu/coop.c knows it.
+set(VKT_GLSLANG_COOP "" CACHE FILEPATH "a glslang for cooperative matrices, where the one on the path does not know them")
+file(WRITE ${PROJECT_BINARY_DIR}/coop.comp "#version 460
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_cooperative_matrix : require
+coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> m;
+void main() { m = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0); }
+")
+set(VKT_COOP_COMPILER)
+set(VKT_COOP_VALIDATOR)
+foreach(compiler ${GLSLANG} ${VKT_GLSLANG_COOP})
+  execute_process(COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -o coop.spv coop.comp
+    WORKING_DIRECTORY ${PROJECT_BINARY_DIR} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    set(VKT_COOP_COMPILER ${compiler})
+    break()
+  endif()
+endforeach()
+if(NOT VKT_COOP_COMPILER)
+  message(STATUS "Cooperative matrices: left out, for ${GLSLANG} does not know them (VKT_GLSLANG_COOP names one that does)")
+elseif(SPIRV_VAL)
+  execute_process(COMMAND ${SPIRV_VAL} --target-env vulkan1.3 coop.spv
+    WORKING_DIRECTORY ${PROJECT_BINARY_DIR} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed EQUAL 0)
+    set(VKT_COOP_VALIDATOR ${SPIRV_VAL})
+  else()
+    message(STATUS "Cooperative matrices: not validated, for ${SPIRV_VAL} does not know them")
+  endif()
+endif()
+
+function(vkt_compile_shader compiler validator file id defines out)
   set(spv ${PROJECT_BINARY_DIR}/spv/${id}.spv)
   list(FILTER defines EXCLUDE REGEX "^$") # a row without defines
   list(TRANSFORM defines PREPEND -D)
   set(check)
-  if(SPIRV_VAL)
-    set(check COMMAND ${SPIRV_VAL} --target-env vulkan1.3 ${spv})
+  if(validator)
+    set(check COMMAND ${validator} --target-env vulkan1.3 ${spv})
   endif()
   add_custom_command(OUTPUT ${spv}
-    COMMAND ${GLSLANG} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders -o ${spv}
-            ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
+    COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
+            -I${PROJECT_SOURCE_DIR}/include -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
     ${check}
     DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp ${VKT_SHADER_DEPENDS}
     COMMENT "shader ${id}" VERBATIM)
@@ -34,17 +66,27 @@ function(vkt_embed_shaders target)
   set(absent)
   file(STRINGS ${def} rows REGEX "^VKT_KERNEL\\(")
   foreach(row IN LISTS rows)
-    if(NOT row MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),")
+    if(NOT row MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
       message(FATAL_ERROR "shaders/kernels.def: malformed row: ${row}")
     endif()
     set(id ${CMAKE_MATCH_1})
     set(file ${CMAKE_MATCH_2})
     string(REPLACE " " ";" defines "${CMAKE_MATCH_3}")
     string(STRIP "${CMAKE_MATCH_6}" texels)
-    vkt_compile_shader(${file} ${id} "${defines}" spv)
+    set(compiler ${GLSLANG})
+    set(validator ${SPIRV_VAL})
+    if(CMAKE_MATCH_7 MATCHES VKT_KF_COOP)
+      set(compiler ${VKT_COOP_COMPILER})
+      set(validator ${VKT_COOP_VALIDATOR})
+    endif()
+    if(NOT compiler)
+      list(APPEND absent ${id}= ${id}.texel=)
+      continue()
+    endif()
+    vkt_compile_shader("${compiler}" "${validator}" ${file} ${id} "${defines}" spv)
     list(APPEND modules ${spv})
     if(NOT texels STREQUAL "0")
-      vkt_compile_shader(${file} ${id}.texel "${defines};VKT_TEXEL=1" spv)
+      vkt_compile_shader("${compiler}" "${validator}" ${file} ${id}.texel "${defines};VKT_TEXEL=1" spv)
       list(APPEND modules ${spv})
     else()
       list(APPEND absent ${id}.texel=)

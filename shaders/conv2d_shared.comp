@@ -32,7 +32,7 @@ const bool A_BY_K = !VECTORS;
 #else
 const bool A_BY_K = true;
 #endif
-const bool B_BY_K = false;
+const bool B_BY_K = false, ROUNDS_A = true;
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"

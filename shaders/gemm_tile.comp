@@ -1,11 +1,14 @@
-// gemm_tile.comp - C[m][n] (+)= sum_k A[k][m] B[k][n] (+ bias[n]): one subgroup computes a tile of MB rows by 4 SG columns
-// A lane holds four neighbouring columns of every row. Per k it loads one vec4 of B and one of A; the elements of A go round by
-// shuffles: two loads for 4 MB multiply-adds a lane. Four k a turn, accumulator by accumulator, so that the turn's
-// cost of keeping accumulators (masking on llvmpipe) is shared.
-// A by rows (A_ROWS): the loads bring four k of rows lane, SG + lane, ..; as many loads, other shuffles.
+// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows by 4 SG NV columns
+// A lane holds four neighbouring columns of B, NV times, and four neighbouring rows of A: the rows of `lane`. Those of the
+// other lanes come by shuffles with lane ^ r, r < R, so a lane's accumulators belong to other rows in each lane. Such shuffles are
+// known to the compiler: on llvmpipe most stay inside 128 bits, half as dear as handing one element to all lanes. Four k
+// a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared; one vec4
+// of columns after the other, so that B's part of the turn stays in registers. Loads cost llvmpipe as much as 21 products:
+// NV = 2 has three for 2048 products a k and not four.
 // No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
+// Push constants are read before the loop, which ends with its test: see conv2d_tile.comp.
 // grid: x one per tile of columns, y one per tile of rows, z one per batch.
-// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffle in place of shared memory is our own measurement.
+// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffles in place of shared memory are our own measurement.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,11 +18,13 @@
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
-layout(constant_id = GEMM_SPEC_MB) const uint MB = 32;
+layout(constant_id = GEMM_SPEC_R) const uint R = 8;
+layout(constant_id = GEMM_SPEC_NV) const uint NV = 2;
 layout(constant_id = GEMM_SPEC_VECTORS) const uint VECTORS = 1;
 layout(constant_id = GEMM_SPEC_ACCUMULATE) const uint ACCUMULATE = 0;
 layout(constant_id = GEMM_SPEC_BIAS) const uint BIAS = 0;
-layout(constant_id = GEMM_SPEC_A_ROWS) const uint A_ROWS = 0;
+layout(constant_id = GEMM_SPEC_A_ROWS) const bool A_ROWS = false;
+layout(constant_id = GEMM_SPEC_B_ROWS) const bool B_ROWS = false;
 VKT_IN4(GEMM_A, a4);
 VKT_IN4(GEMM_B, b4);
 layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
@@ -36,42 +41,59 @@ void store(uint at, uint columns, vec4 v)
     }
 }
 
-void main()
+vec4 from_bias(uint n, uint columns)
 {
-    const uint lane = gl_SubgroupInvocationID;
-    const uint row = gl_WorkGroupID.y * MB, a_base = pc.a_base + gl_WorkGroupID.z * pc.a_batch;
-    uint ia = a_base + min(gl_WorkGroupID.y * pc.a_panel + min(lane, MB / 4u - 1u), pc.a_last);
-    uint ib = pc.b_base + gl_WorkGroupID.z * pc.b_batch + min(gl_WorkGroupID.x * pc.b_panel + lane, pc.b_last);
-    uint a_row[4];
-    [[unroll]] for (uint j = 0; j < 4; j++) a_row[j] = a_base + min(row + j * SG + lane, pc.a_last) * pc.a_step;
-    vec4 sum[MB];
-    [[unroll]] for (uint m = 0; m < MB; m++) sum[m] = vec4(0.0);
-    [[dont_unroll]] for (uint k = 0; k < pc.k4; k++) {
-        vec4 a[4], b[4];
-        [[unroll]] for (uint j = 0; j < 4; j++) {
-            if (A_ROWS == 0u) a[j] = LOAD4(a4, ia);
-            else if (j * SG < MB) a[j] = LOAD4(a4, a_row[j] + k);
-            b[j] = LOAD4(b4, ib);
-            ia += pc.a_step;
-            ib += pc.b_step;
-        }
-        [[unroll]] for (uint m = 0; m < MB; m++) {
-            vec4 s = sum[m];
-            [[unroll]] for (uint j = 0; j < 4; j++)
-                s += (A_ROWS != 0u ? subgroupShuffle(a[m / SG][j], m % SG + pc.zero)
-                                   : subgroupShuffle(a[j][m & 3u], (m >> 2u) + pc.zero)) * b[j];
-            sum[m] = s;
-        }
-    }
-    const uint n = (gl_WorkGroupID.x * SG + lane) * 4u;
-    if (n >= pc.N) return;
-    const uint columns = min(pc.N - n, 4u);
     vec4 add = vec4(0.0);
-    if (BIAS != 0u) {
+    if (BIAS != 0u)
         [[unroll]] for (uint i = 0; i < 4; i++)
             if (i < columns) add[i] = bias[n + i];
+    return add;
+}
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = gl_WorkGroupID.y * 4u * R;
+    uint a_at[4], b_at[4 * NV]; // this lane's vec4s of the first turn
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + gl_WorkGroupID.y * pc.a_panel +
+                  (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step
+                          : min(group, pc.a_last - row / 4u) + i * pc.a_step);
+    [[unroll]] for (uint v = 0; v < NV; v++)
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            const uint first = gl_WorkGroupID.x * SG * NV, x4 = v * SG + lane;
+            b_at[4 * v + i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
+                              (B_ROWS ? min(4u * x4 + i, pc.b_last - 4u * first) * pc.b_step
+                                      : min(x4, pc.b_last - first) + i * pc.b_step);
+        }
+    const uint a_turn = pc.a_turn, b_turn = pc.b_turn;
+    vec4 sum[NV * R * 4];
+    [[unroll]] for (uint m = 0; m < NV * R * 4; m++) sum[m] = vec4(0.0);
+    uint turn = pc.k4, ia = 0, ib = 0;
+    do {
+        vec4 a[4], b[4 * NV];
+        [[unroll]] for (uint i = 0; i < 4; i++) a[i] = LOAD4(a4, a_at[i] + ia);
+        [[unroll]] for (uint i = 0; i < 4 * NV; i++) b[i] = LOAD4(b4, b_at[i] + ib);
+        [[unroll]] for (uint v = 0; v < NV; v++)
+            [[unroll]] for (uint m = 0; m < R * 4; m++) {
+                vec4 s = sum[v * R * 4 + m];
+                [[unroll]] for (uint k = 0; k < 4; k++) {
+                    const float from = A_ROWS ? a[m % 4][k] : a[k][m % 4];
+                    const vec4 to = B_ROWS ? vec4(b[4 * v][k], b[4 * v + 1][k], b[4 * v + 2][k], b[4 * v + 3][k])
+                                           : b[4 * v + k];
+                    s += (m < 4 ? from : subgroupShuffleXor(from, m / 4)) * to;
+                }
+                sum[v * R * 4 + m] = s;
+            }
+        ia += a_turn;
+        ib += b_turn;
+    } while (--turn != 0u);
+    [[unroll]] for (uint v = 0; v < NV; v++) {
+        const uint n = ((gl_WorkGroupID.x * NV + v) * SG + lane) * 4u, columns = min(pc.N - min(n, pc.N), 4u);
+        const vec4 add = from_bias(n, columns);
+        [[unroll]] for (uint i = 0; i < R * 4; i++) {
+            const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
+            if (m < pc.M && columns > 0u)
+                store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + m * pc.ldc + n, columns, sum[v * R * 4 + i] + add);
+        }
     }
-    const uint at = pc.c_base + gl_WorkGroupID.z * pc.c_batch + row * pc.ldc + n;
-    [[unroll]] for (uint m = 0; m < MB; m++)
-        if (row + m < pc.M) store(at + m * pc.ldc, columns, sum[m] + add);
 }

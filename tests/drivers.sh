@@ -3,6 +3,9 @@
 #   DIR/mesa25.json       lavapipe of Mesa 25.0.7 (bookworm-backports), on the libraries of the system's mesa-vulkan-drivers
 #   DIR/swiftshader.json  SwiftShader (out of chromium-common): subgroups of 4, no fp16, int64 or float atomics
 #   DIR/layers/           a current VK_LAYER_KHRONOS_validation (out of chromium-common), for VK_LAYER_PATH
+#   DIR/mesa26.json       lavapipe of Mesa 26 (trixie-backports), with cooperative matrices. It wants Debian 13's C library: for
+#                         programs that are started as DIR/newer/run PROGRAM ARGUMENT...
+#   DIR/glslang           Debian 13's shader compiler, which knows GL_KHR_cooperative_matrix
 # Nothing is installed, nothing needs root. What is there already is kept; what cannot be had is said and left out, and the
 # exit code is 0 all the same: tests/run.sh counts it as skipped.
 set -u
@@ -15,21 +18,25 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep 
 mirror=${mirror:-http://deb.debian.org/debian}
 mirror=${mirror%/}
 
-# fetch PACKAGE SUITE URL...: unpacks the suite's newest PACKAGE into DIR/root, from the first URL that has it. Its apt has
-# lists of its own, so that the system's sources stay as they are.
+# sources LINE...: an apt with lists of its own, of these sources, so that the system's stay as they are.
+sources() {
+    rm -rf "$dir/apt"
+    mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
+    printf 'deb %s main\n' "$@" >"$dir/apt/sources.list"
+}
+own_apt() {
+    (cd "$dir/apt" && apt-get -qq -o Dir::Etc::SourceList="$dir/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::State::Lists="$dir/apt/lists" -o Dir::Cache="$dir/apt/cache" -o Acquire::Retries=1 \
+        -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15 -o APT::Sandbox::User= "$@") >>"$dir/log" 2>&1
+}
+
+# fetch PACKAGE SUITE URL...: unpacks the suite's newest PACKAGE into DIR/root, from the first URL that has it.
 fetch() {
     package=$1
     suite=$2
     shift 2
     for url; do
-        rm -rf "$dir/apt"
-        mkdir -p "$dir/apt/lists/partial" "$dir/apt/cache/archives/partial"
-        echo "deb $url $suite main" >"$dir/apt/sources.list"
-        own_apt() {
-            (cd "$dir/apt" && apt-get -qq -o Dir::Etc::SourceList="$dir/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-                -o Dir::State::Lists="$dir/apt/lists" -o Dir::Cache="$dir/apt/cache" -o Acquire::Retries=1 \
-                -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15 -o APT::Sandbox::User= "$@") >>"$dir/log" 2>&1
-        }
+        sources "$url $suite"
         if own_apt update && own_apt download "$package/$suite"; then
             dpkg -x "$dir"/apt/"$package"_*.deb "$dir/root" && rm -rf "$dir/apt" && return 0
         fi
@@ -46,6 +53,19 @@ provide() {
     [ -n "$(find "$dir/root" -name "$file" 2>/dev/null)" ] || fetch "$@" || return 1
     find "$dir/root" -name "$file" | head -n 1
 }
+# Debian 13's lavapipe and shader compiler with all that they stand on, in DIR/newer.
+fetch_newer() {
+    sources "$mirror trixie" "$mirror trixie-backports"
+    # shellcheck disable=SC2046 # word splitting is wanted
+    own_apt update && own_apt -o Dir::State::status=/dev/null download mesa-vulkan-drivers/trixie-backports \
+        $(echo libc6 libgcc-s1 libstdc++6 glslang-tools libllvm19 libdrm2 libelf1t64 zlib1g libzstd1 libxml2 libedit2 libz3-4 \
+            libffi8 libexpat1 libwayland-client0 libx11-xcb1 libx11-6 libxcb1 libxcb-dri3-0 libxcb-present0 libxcb-randr0 \
+            libxcb-shm0 libxcb-sync1 libxcb-xfixes0 libxshmfence1 libdisplay-info2 libxau6 libxdmcp6 libbsd0 libmd0 libtinfo6) ||
+        return 1
+    for file in "$dir"/apt/*.deb; do dpkg -x "$file" "$dir/newer" || return 1; done
+    rm -rf "$dir/apt"
+}
+
 driver_json() { printf '{"file_format_version":"1.0.1","ICD":{"library_path":"%s","api_version":"%s"}}\n' "$1" "$2"; }
 
 : >"$dir/log"
@@ -60,6 +80,17 @@ fi
 if library=$(provide libvk_swiftshader.so chromium-common bookworm-security "$mirror-security" \
     http://security.debian.org/debian-security); then
     driver_json "$library" 1.3.0 >"$dir/swiftshader.json"
+fi
+newer=$dir/newer/usr/lib/x86_64-linux-gnu
+if [ -x "$dir/newer/run" ] || fetch_newer; then
+    printf '#!/bin/sh\nexec %s --library-path %s:/usr/lib/x86_64-linux-gnu "$@"\n' "$newer/ld-linux-x86-64.so.2" "$newer" \
+        >"$dir/newer/run"
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "$dir/newer/run" "$dir/newer/usr/bin/glslang" >"$dir/glslang"
+    chmod +x "$dir/newer/run" "$dir/glslang"
+    driver_json "$newer/libvulkan_lvp.so" 1.4.0 >"$dir/mesa26.json"
+else
+    rm -rf "$dir/apt" "$dir/newer" "$dir/glslang"
+    echo "drivers: no Mesa 26 and glslang from trixie (see $dir/log)" >&2
 fi
 if library=$(find "$dir/root" -name libVkLayer_khronos_validation.so 2>/dev/null | grep .); then
     cat >"$dir/layers/VkLayer_khronos_validation.json" <<END

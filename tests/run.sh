@@ -106,8 +106,15 @@ on_driver() ( # on_driver DRIVER.json DIR CTEST-OPTION...
     check "$@"
 )
 
+drivers=$PWD/.drivers
+if [ "$mode" != quick ]; then
+    phase "more drivers, and a shader compiler that knows cooperative matrices"
+    sh tests/drivers.sh "$drivers"
+fi
+
 phase "all tests on lavapipe, validation with synchronization"
-build build-tests all
+coop_compiler=$(find "$drivers/glslang" -type f 2>/dev/null) # nothing: kernels of cooperative matrices are left out
+build build-tests all -DVKT_GLSLANG_COOP="$coop_compiler"
 export VKT_TEST_SEEDS=8 # cases of an op; the run of everything has 25 minutes on two cores, and every phase a few of them
 check build-tests -LE lint
 unset VKT_TEST_SEEDS
@@ -124,9 +131,7 @@ if [ "$mode" != quick ]; then
         )
     done
 
-    drivers=$PWD/.drivers
     phase "more drivers, small shapes"
-    sh tests/drivers.sh "$drivers"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=2
     if [ -f "$drivers/swiftshader.json" ]; then
         on_driver "$drivers/swiftshader.json" build-tests -L ops -E "$default_width_only"
@@ -141,6 +146,19 @@ if [ "$mode" != quick ]; then
     else
         on_driver "$drivers/mesa25.json" build-tests -L ops -E "$default_width_only"
         skipped "a current validation layer: it could not be had"
+    fi
+
+    phase "cooperative matrices on Mesa 26"
+    if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
+        mkdir -p build-coop # its tests are those programs of build-tests, under Debian 13's C library
+        for test in ops_test_shared ops_test_ops; do
+            echo "add_test($test $drivers/newer/run $PWD/build-tests/tests/$test)"
+        done >build-coop/CTestTestfile.cmake
+        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=conv2d,conv_transpose2d,linear VKT_TEST_SEEDS=3
+        current_layer on_driver "$drivers/mesa26.json" build-coop
+        unset VKT_REQUIRE_COOP VKT_TEST_OPS
+    else
+        skipped "cooperative matrices: Mesa 26 could not be had"
     fi
     unset VKT_TEST_SMALL VKT_TEST_SEEDS
 

@@ -15,6 +15,12 @@
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 12u
 
+/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n).
+ * Powers of two, 16 at most. */
+typedef struct vkt_coop {
+    uint32_t m, n, k;
+} vkt_coop;
+
 typedef struct vkt_limits {
     uint32_t subgroup_size;           /* lanes of the subgroups that pipelines are made with: 4 to 128 */
     uint32_t max_workgroup_lanes;     /* maxComputeWorkGroupInvocations, >= 128 */
@@ -24,6 +30,7 @@ typedef struct vkt_limits {
     uint64_t max_storage_range_bytes; /* one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
+    vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
     bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */
     vkt_choices choices;              /* what selection among variants hears from outside the op */
 } vkt_limits;

@@ -299,6 +299,7 @@ static void prepare(const vkt_subject *s, call *c)
                         .n_out = s->n_out,
                         .in = c->in,
                         .out = c->out,
+                        .held = s->held,
                         .dout = c->dout,
                         .din = c->din,
                         .rows = s->run.rows ? s->run.rows : s->c.in[0].shape.dim[0],

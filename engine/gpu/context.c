@@ -40,13 +40,17 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
           .queueCount = 1,
           .pQueuePriorities = &priority },
     };
-    const char *const extensions[] = { VK_EXT_MEMORY_BUDGET_EXTENSION_NAME };
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    vkt_coop_features with_coop;
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = vkt_vk_get_needs()->features,
+        .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop) : vkt_vk_get_needs()->features,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
-        .enabledExtensionCount = c->has_memory_budget,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     const VkResult r = ctx->vk.CreateDevice(c->phys, &info, NULL, &ctx->device);
@@ -68,6 +72,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *wish)
         ctx->transfer.family = c->transfer_family;
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
+        ctx->has_coop = VKT_COOP_MODULES && c->has_coop && vkt_coop_offered(ctx, c->phys);
         r = device_create(ctx, c);
     }
     vkt_free(&ctx->host, list);
@@ -143,7 +148,10 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
     VKT_TRY(check_enabled(ctx, a->features));
     VKT_TRY(check_family(ctx, a->queue_family));
     for (uint32_t i = 0; i < a->n_extensions; i++)
-        if (strcmp(a->extensions[i], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) ctx->has_memory_budget = true;
+        if (strcmp(a->extensions[i], VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0)
+            ctx->has_memory_budget = true;
+        else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
+            ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
     ctx->info = c.info;
     ctx->device = a->device;
     ctx->allocation = a->allocation;

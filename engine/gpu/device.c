@@ -127,8 +127,11 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     VkExtensionProperties *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of device extensions", n * sizeof *list);
     const VkResult r = ctx->vk.EnumerateDeviceExtensionProperties(c->phys, NULL, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++)
-        if (strcmp(list[i].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
+    for (uint32_t i = 0; i < n && r >= 0; i++) {
+        const char *name = list[i].extensionName;
+        if (strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0) c->has_memory_budget = true;
+        if (strcmp(name, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0) c->has_coop = true;
+    }
     vkt_free(&ctx->host, list);
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
@@ -325,7 +328,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-    return VKT_OK;
+    return ctx->has_coop ? vkt_coop_sizes(ctx, &ctx->limits.coop) : VKT_OK;
 }
 
 void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
@@ -340,5 +343,6 @@ void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
                                 .max_allocation_bytes = l->max_allocation_bytes,
                                 .timestamp_ns = (double)ctx->timestamp_period_ns,
                                 .transfer_queue = ctx->has_transfer_queue,
-                                .memory_budget = ctx->has_memory_budget };
+                                .memory_budget = ctx->has_memory_budget,
+                                .matrix = { l->coop.m, l->coop.n, l->coop.k } };
 }

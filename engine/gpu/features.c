@@ -51,6 +51,15 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
+/* What our modules of cooperative matrices ask for. */
+#define COOP                                                                          \
+    {                                                                                 \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,            \
+            offsetof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR, cooperativeMatrix) \
+    }
+static const feature coop_features[] = { OF12(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8) OF12(
+    vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL){ "feature cooperativeMatrix", { COOP, COOP } } };
+#undef COOP
 #undef OF12
 #undef OF13
 
@@ -77,6 +86,29 @@ bool vkt_feature_is_on(const void *chain, uint32_t i)
 {
     const VkBool32 *is_on = find(chain, &features[i]);
     return is_on && *is_on;
+}
+
+const void *vkt_features_with_coop(vkt_coop_features *own)
+{
+    own->v12 = needs12;
+    own->v12.pNext = &own->coop;
+    own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = VK_TRUE;
+    own->coop = (VkPhysicalDeviceCooperativeMatrixFeaturesKHR){
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+        .pNext = (void *)&needs13,
+        .cooperativeMatrix = VK_TRUE,
+    };
+    return &own->v12;
+}
+
+bool vkt_features_have_coop(const void *chain)
+{
+    bool all = true;
+    for (size_t i = 0; i < VKT_COUNT(coop_features); i++) {
+        const VkBool32 *is_on = find(chain, &coop_features[i]);
+        all = all && is_on && *is_on;
+    }
+    return all;
 }
 
 vkt_result vkt_vk_add_features(const vkt_host *host, void *chain)

@@ -2,6 +2,7 @@
 #ifndef VKT_GPU_INTERNAL_H
 #define VKT_GPU_INTERNAL_H
 
+#include "gpu/coop.h"
 #include "gpu/gpu.h"
 
 /* vkt_ctx_create and vkt_list_devices with another Vulkan below them (NULL: the installed one). */
@@ -19,6 +20,15 @@ uint32_t vkt_feature_count(void);
 const char *vkt_feature_name(uint32_t i); /* "feature timelineSemaphore" */
 bool vkt_feature_is_on(const void *chain, uint32_t i);
 
+/* What a chain is to hold for cooperative matrices beyond the required features. */
+typedef struct vkt_coop_features {
+    VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
+} vkt_coop_features;
+/* The required features with those: a chain, in part in *own, for VkDeviceCreateInfo. */
+const void *vkt_features_with_coop(vkt_coop_features *own);
+bool vkt_features_have_coop(const void *chain);
+
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
 
@@ -27,7 +37,7 @@ typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
-    bool has_memory_budget;
+    bool has_memory_budget, has_coop;         /* extensions */
 } vkt_candidate;
 /* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);

@@ -86,7 +86,7 @@ typedef struct vkt_mlp_attr {
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;          /* smooth_l1, huber: where the square ends; 1 elsewhere */
+    float beta;          /* smooth_l1, huber: where the square ends; relative_l2: epsilon; 1 elsewhere */
     uint32_t kind;       /* pair_loss_dx: whose gradient, as abi/loss.abi.h counts them; else 0 */
 } vkt_pair_loss_attr;
 
@@ -144,11 +144,27 @@ typedef struct vkt_softmax_attr {
     float scale;
 } vkt_softmax_attr;
 
+typedef struct vkt_attention_attr {
+    uint32_t heads;  /* of q, k and v in one (B,T,3 D); else 1 */
+    uint32_t causal; /* 1: query t sees keys 0 .. t */
+    float scale;
+} vkt_attention_attr;
+
 typedef struct vkt_embedding_attr {
     uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
     uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */
     vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
 } vkt_embedding_attr;
+
+/* vkt_hash_grid_params without zeros. No padding. */
+typedef struct vkt_hash_grid_attr {
+    uint32_t levels, features, log2_table_size, base_resolution;
+    double per_level_scale;
+} vkt_hash_grid_attr;
+
+typedef struct vkt_frequency_attr {
+    uint32_t frequencies;
+} vkt_frequency_attr;
 
 #define VKT_GATHER_CHANNELS 16
 typedef struct vkt_gather_attr {

@@ -14,6 +14,8 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SUBGROUP 1u
 /* Full subgroups: spec id 0 is a multiple of that size, and the kernel is told how many there are. */
 #define VKT_KF_SUBGROUPS 2u
+/* Cooperative matrices: for devices of which vkt_limits.coop says that they have some. */
+#define VKT_KF_COOP 16u
 /* Binding 0 is no buffer but a sampled image, or a storage image. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u

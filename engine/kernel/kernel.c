@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "abi/coop.abi.h"
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
@@ -35,6 +36,7 @@ const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 
 typedef struct key {
     uint32_t id, texel, storage, subgroups, n_spec;
+    vkt_coop coop;
     uint32_t spec[VKT_MAX_SPECS]; /* zero past n_spec */
 } key;
 
@@ -185,11 +187,14 @@ static VkResult make_pipeline(vkt_ctx *ctx, const vkt_kernel_row *row, const key
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = ctx->limits.subgroup_size,
     };
-    VkSpecializationMapEntry map[2 + VKT_MAX_SPECS] = { { STORAGE_SPEC, offsetof(key, storage), 4 },
-                                                        { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 } };
+    VkSpecializationMapEntry map[5 + VKT_MAX_SPECS] = {
+        { STORAGE_SPEC, offsetof(key, storage), 4 }, { SUBGROUPS_SPEC, offsetof(key, subgroups), 4 },
+        { COOP_SPEC_M, offsetof(key, coop.m), 4 },   { COOP_SPEC_N, offsetof(key, coop.n), 4 },
+        { COOP_SPEC_K, offsetof(key, coop.k), 4 },
+    };
     for (uint32_t i = 0; i < k->n_spec; i++)
-        map[2 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
-    const VkSpecializationInfo spec = { 2 + k->n_spec, map, sizeof *k, k };
+        map[5 + i] = (VkSpecializationMapEntry){ i, (uint32_t)offsetof(key, spec) + i * 4, 4 };
+    const VkSpecializationInfo spec = { 5 + k->n_spec, map, sizeof *k, k };
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -280,6 +285,9 @@ static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *ro
     if ((row->flags & VKT_KF_SUBGROUP) && spec[0] != ctx->limits.subgroup_size)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want one full subgroup of %u lanes, got %u", row->name,
                         ctx->limits.subgroup_size, spec[0]);
+    if ((row->flags & VKT_KF_COOP) && !ctx->limits.coop.m)
+        return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want cooperative matrices, which the device %s", row->name,
+                        "lacks or this library was built without");
     const uint32_t subgroups = spec[0] / ctx->limits.subgroup_size;
     if ((row->flags & VKT_KF_SUBGROUPS) &&
         (spec[0] % ctx->limits.subgroup_size || subgroups < 1 || subgroups > SUBGROUPS_MOST))
@@ -315,6 +323,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     VKT_TRY(check(ctx, w->id, row, w->spec, w->n_spec));
     key k = { .id = (uint32_t)w->id, .texel = w->texel && row->texels, .storage = w->storage, .n_spec = w->n_spec };
     if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
+    if (row->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);
     VKT_TRY(make_room(ctx, c));
     entry *e = *find(c, &k);

@@ -13,22 +13,9 @@ static bool heads_fit(vkt_builder *b, const char *name, vkt_tensor x, uint32_t h
     return false;
 }
 
-/* qkv (B,T,3D) -> parts (B,H,T,D/H): one transposition for all three, of which they are slices without gaps. */
-static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_tensor parts[3])
-{
-    static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };
-    const vkt_shape s = vkt_tensor_shape(g, qkv);
-    const vkt_shape by_head = { 5, { s.dim[0], s.dim[1], 3, heads, s.dim[2] / 3 / heads } };
-    const vkt_tensor turned = vkt_permute(g, vkt_reshape(g, qkv, by_head), part_first);
-    VKT_TRY(vkt_split_sizes(g, turned, 0, one_each, 3, parts));
-    for (int i = 0; i < 3; i++) parts[i] = vkt_squeeze(g, parts[i], 0);
-    return VKT_OK;
-}
-
 vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                        const vkt_nn_multi_head_attention_params *p)
 {
-    static const uint32_t heads_second[] = { 0, 2, 1, 3 };
     if (!heads_fit(b, name, x, p->heads)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t width = s.dim[2];
@@ -36,13 +23,9 @@ vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_ten
         .out_features = 3 * width, .no_bias = p->no_bias, .weight_init = p->weight_init, .bias_init = p->bias_init
     };
     const vkt_attention_params attention = { .causal = p->causal, .dropout = b->training ? p->dropout : 0 };
-    vkt_tensor parts[3], y = { 0 };
     vkt_nn_push(b, name);
     const vkt_tensor qkv = vkt_nn_linear(b, "c_attn", x, &layer);
-    if (qkv.id && split_heads(b->g, qkv, p->heads, parts) == VKT_OK) {
-        y = vkt_attention(b->g, parts[0], parts[1], parts[2], &attention);
-        y = vkt_builder_note(b, NULL, "Attention", vkt_reshape(b->g, vkt_permute(b->g, y, heads_second), s));
-    }
+    vkt_tensor y = vkt_builder_note(b, NULL, "Attention", vkt_attention_packed(b->g, qkv, p->heads, &attention));
     layer.out_features = width;
     if (p->proj_init.kind != VKT_INIT_DEFAULT) layer.weight_init = p->proj_init;
     y = vkt_nn_linear(b, "c_proj", y, &layer);

@@ -251,23 +251,21 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt
     const vkt_conv2d_dw_product whole = { z, x, dy, dw, db };
     dw_job j = job_of(&whole);
     dw_part most;
-    vkt_blocks blocks;
-    bool for_gpu;
     if (!cut_dw(e, &j, &most)) {
         vkt_conv2d_too_large(e, z);
         return;
     }
-    const bool shared = vkt_conv2d_dw_shared_cut(e, &whole, &blocks, &for_gpu);
+    const vkt_conv2d_cuts cuts = vkt_conv2d_dw_shared_cut(e, &whole);
     const bool direct = depth_of(&j) <= DIRECT_DEPTH && most.rows == j.rows && most.channels == j.channels;
     const bool narrow = direct && 2 * j.rows <= e->lim->subgroup_size; /* output channels: lanes of the tiles */
-    vkt_variant v = for_gpu ? VKT_V_SHARED : narrow ? VKT_V_DIRECT : VKT_V_TILE;
-    uint64_t usable = VKT_V(TILE) | (shared ? VKT_V(SHARED) : 0) | (direct ? VKT_V(DIRECT) : 0);
+    vkt_variant v = cuts.pays ? cuts.preferred : narrow ? VKT_V_DIRECT : VKT_V_TILE;
+    uint64_t usable = VKT_V(TILE) | cuts.usable | (direct ? VKT_V(DIRECT) : 0);
     usable |= vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
     v = vkt_pick(e, usable, v);
     if (vkt_conv2d_is_fft(v))
         vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
-    else if (v == VKT_V_SHARED)
-        vkt_conv2d_dw_shared_emit(e, &whole, &blocks);
+    else if (v == VKT_V_SHARED || v == VKT_V_COOP)
+        vkt_conv2d_dw_shared_emit(e, &whole, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
     else
         emit_parts(e, &j, &most, v == VKT_V_DIRECT);
 }

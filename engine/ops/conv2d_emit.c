@@ -408,19 +408,18 @@ static void emit_product(vkt_emit *e, tile_job *j)
         }
     }
     const vkt_conv2d_product whole = { j->z, j->transposed, j->from, j->w, j->bias, j->to };
-    vkt_blocks blocks;
-    const bool shallow = is_shallow(j) && most.depth == j->depth, shared = vkt_conv2d_shared_cut(e, &whole, &blocks);
-    const bool for_gpu = shared && vkt_blocks_pay(e->lim, j->rows, blocks.spec[BLOCKS_SPEC_BN]);
-    vkt_variant v = shallow ? VKT_V_DIRECT : for_gpu ? VKT_V_SHARED : VKT_V_TILE;
-    uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0) | (shared ? VKT_V(SHARED) : 0);
+    const vkt_conv2d_cuts cuts = vkt_conv2d_shared_cut(e, &whole);
+    const bool shallow = is_shallow(j) && most.depth == j->depth;
+    vkt_variant v = shallow ? VKT_V_DIRECT : cuts.pays ? cuts.preferred : VKT_V_TILE;
+    uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0) | cuts.usable;
     usable |= vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);
     v = vkt_pick(e, usable, v);
     if (vkt_conv2d_is_fft(v)) {
         vkt_emit_conv2d_fft(e, j->z, v, j->transposed, j->from, j->w, j->bias, j->to);
         return;
     }
-    if (v == VKT_V_SHARED) {
-        vkt_conv2d_shared_emit(e, &whole, &blocks);
+    if (v == VKT_V_SHARED || v == VKT_V_COOP) {
+        vkt_conv2d_shared_emit(e, &whole, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
         return;
     }
     for (p.group = 0; p.group < j->z->a.groups; p.group += most.groups)

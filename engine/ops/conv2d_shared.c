@@ -12,6 +12,26 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->bytes <= e->lim->max_storage_range_bytes;
 }
 
+static bool in_f16(const vkt_emit *e, vkt_tensor t)
+{
+    return vkt_lowered_value(e, t)->storage == VKT_PRECISION_F16;
+}
+
+/* A COOP product of pictures that are f16 rounds what it multiplies them by, as mixed precision does everywhere:
+ * nothing else is. `columns`: the fewest that pay. */
+static vkt_conv2d_cuts cuts_of(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, bool f16)
+{
+    vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };
+    if (vkt_blocks_cut(e->lim, &job, most_slices, &c.shared)) c.usable |= VKT_V(SHARED);
+    job.coop = true;
+    if (f16 && vkt_blocks_cut(e->lim, &job, most_slices, &c.coop)) {
+        c.usable |= VKT_V(COOP);
+        c.preferred = VKT_V_COOP;
+    }
+    c.pays = c.usable && vkt_blocks_pay(e->lim, job.m, job.n);
+    return c;
+}
+
 static uint32_t taps_of(const vkt_conv2d_size *z)
 {
     return z->kernel[0] * z->kernel[1];
@@ -31,11 +51,12 @@ static vkt_blocks_job job_of(const vkt_conv2d_product *c)
                              .count = z->a.groups };
 }
 
-bool vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c, vkt_blocks *cut)
+vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c)
 {
     const vkt_blocks_job job = job_of(c);
-    return in_one_binding(e, c->src) && in_one_binding(e, c->w) && in_one_binding(e, c->dst) && job.n <= UINT32_MAX &&
-           vkt_blocks_cut(e->lim, &job, 1, cut);
+    if (!in_one_binding(e, c->src) || !in_one_binding(e, c->w) || !in_one_binding(e, c->dst) || job.n > UINT32_MAX)
+        return (vkt_conv2d_cuts){ .usable = 0 };
+    return cuts_of(e, job, 1, in_f16(e, c->src));
 }
 
 void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut)
@@ -71,8 +92,10 @@ void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_
     spec[CONV2D_SHARED_SPEC_STRIDE_H] = z->a.stride[0];
     spec[CONV2D_SHARED_SPEC_STRIDE_W] = z->a.stride[1];
     spec[CONV2D_SHARED_SPEC_VECTORS] = c->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
-    vkt_dispatch_add(e, c->transposed ? VKT_K_CONV2D_SHARED_DX : VKT_K_CONV2D_SHARED, bind, VKT_COUNT(bind), &push,
-                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
+    static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
+                                                 { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
+    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][c->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
+                     VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
 }
 
 /* ---- dw and db ---- */
@@ -87,15 +110,13 @@ static vkt_blocks_job dw_job_of(const vkt_conv2d_dw_product *c)
                              .count = z->a.groups };
 }
 
-bool vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c, vkt_blocks *cut, bool *prefer)
+vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c)
 {
     const vkt_blocks_job job = dw_job_of(c);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
-    *prefer = false;
-    const bool can = in_one_binding(e, c->x) && in_one_binding(e, c->dy) && in_one_binding(e, c->dw) &&
-                     job.k <= UINT32_MAX && vkt_blocks_cut(e->lim, &job, most, cut);
-    *prefer = can && vkt_blocks_pay(e->lim, job.m, job.n);
-    return can;
+    if (!in_one_binding(e, c->x) || !in_one_binding(e, c->dy) || !in_one_binding(e, c->dw) || job.k > UINT32_MAX)
+        return (vkt_conv2d_cuts){ .usable = 0 };
+    return cuts_of(e, job, most, in_f16(e, c->x) && in_f16(e, c->dy));
 }
 
 void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)
@@ -132,7 +153,7 @@ void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, cons
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     cut->tiles, cut->slices, z->a.groups);
+    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
+                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, c->dw, c->db);
 }

@@ -14,8 +14,15 @@ typedef struct vkt_conv2d_product {
     vkt_tensor src, w, bias, dst;
 } vkt_conv2d_product;
 
-/* False where a tensor is larger than a binding or loops would be too long. */
-bool vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c, vkt_blocks *cut);
+/* How a product is made by SHARED, and by COOP where its pictures are stored as f16 and the device has the matrices. */
+typedef struct vkt_conv2d_cuts {
+    vkt_blocks shared, coop;
+    uint64_t usable;       /* those two, as far as they can be: no tensor is larger than a binding, no loop too long */
+    vkt_variant preferred; /* of a GPU, if `pays` */
+    bool pays;
+} vkt_conv2d_cuts;
+
+vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c);
 void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut);
 
 /* dw and db of x and dy; db may be {0}. */
@@ -24,8 +31,7 @@ typedef struct vkt_conv2d_dw_product {
     vkt_tensor x, dy, dw, db;
 } vkt_conv2d_dw_product;
 
-/* As above; *prefer: whether it is the way for this device. */
-bool vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c, vkt_blocks *cut, bool *prefer);
+vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c);
 void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut);
 
 /* Partial sums of dw, and then of db from float bias_start on: n of them, each `floats` long, in t if there are

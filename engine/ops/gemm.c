@@ -9,21 +9,24 @@
 
 /* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
 #define MAX_K 200000u
-/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves
- * (measured on lavapipe: packed 98 to 105 GFLOP/s, not packed 70 to 88, a packed element 3 ns). */
+/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves (1024^3
+ * on lavapipe, 256 bits: both packed 120 GFLOP/s, one of them 96 to 113, none 87; at 512^3 there is no difference). */
 #define PACK_READS 512u
+
+/* From so many tiles of 4 sg columns on they go in pairs, though half of the last pair be empty. */
+#define WIDE_TILES 8u
 
 /* How a product is cut into dispatches. */
 typedef struct blocks {
-    uint32_t sg, mb, nb;       /* tile: mb rows, nb = 4 sg columns */
+    uint32_t sg, mb, nb;       /* tile: mb rows, nb columns, one or two times 4 sg */
     uint32_t batches, rows, k; /* of one block: several batches only if rows and k are whole */
 } blocks;
 
-/* An operand that gemm_tile can read: strides in vec4s. */
+/* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
 typedef struct panels {
     vkt_bind bind;
-    uint32_t base, step, panel, batch, last;
-    bool rows; /* not packed, x along the slow dimension (A only) */
+    uint32_t base, step, turn, panel, batch, last;
+    bool rows; /* vec4s lie along k */
 } panels;
 
 /* ---- windows ---- */
@@ -65,8 +68,9 @@ static bool cut(const vkt_emit *e, const vkt_gemm *g, blocks *o)
 {
     const uint64_t n = room(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
-    o->nb = 4 * o->sg;
-    o->mb = VKT_MIN(o->nb, e->lim->cpu && o->sg == 16 ? 64u : 32u);
+    const uint32_t tiles = vkt_div_up(g->n, 4 * o->sg);
+    o->nb = 4 * o->sg * (o->sg <= 8 && (tiles % 2 == 0 || tiles > WIDE_TILES) ? 2 : 1);
+    o->mb = VKT_MIN(4 * o->sg, e->lim->cpu && o->sg == 16 ? 64u : 32u);
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
     uint64_t k = VKT_MIN(g->k, MAX_K);
@@ -110,14 +114,14 @@ static uint64_t start(const vkt_gemm_matrix *src, const block *b)
 static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const block *b, vkt_tensor dst, uint32_t width,
                              uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
-    const uint32_t width4 = width / 4, k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
+    const uint32_t k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
     vkt_gemm_pack_push push = { .xn = b->xn,
                                 .kn = b->kn,
                                 .k4 = k4,
                                 .ld = src->ld,
                                 .src_batch = (uint32_t)src->batch,
-                                .dst_base = (uint32_t)(dst_row * width4),
-                                .dst_panel = dst_k * width4,
+                                .dst_base = (uint32_t)(dst_row * (width / 4)),
+                                .dst_panel = dst_k * (width / 4),
                                 .dst_batch = (uint32_t)dst_batch };
     const vkt_bind from = vkt_window(e, src->t, start(src, b),
                                      span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
@@ -125,9 +129,10 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const bloc
     const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
     const uint32_t spec[] = {
-        lanes, [PACK_SPEC_WIDTH4] = width4, [PACK_SPEC_X_OUTER] = src->x_outer, [PACK_SPEC_VECTORS] = vectors
+        lanes, [PACK_SPEC_WIDTH] = width, [PACK_SPEC_X_OUTER] = src->x_outer, [PACK_SPEC_VECTORS] = vectors
     };
-    const uint64_t items = (uint64_t)k4 * width4, wanted = e->lim->cpu ? vkt_groups(64, 1, count * b->batches) : items;
+    const uint64_t items = src->x_outer ? (uint64_t)vkt_div_up(k4, 4) * width : (uint64_t)k4 * (width / 4),
+                   wanted = e->lim->cpu ? vkt_groups(64, 1, count * b->batches) : items;
     const uint64_t gx = VKT_MIN(VKT_MAX(wanted, vkt_groups(items, lanes, 4096)), vkt_groups(items, lanes, 1));
     vkt_dispatch_add(e, VKT_K_GEMM_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), gx, count,
                      b->batches);
@@ -168,8 +173,10 @@ static bool lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const block
 static panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, const block *b, uint32_t width)
 {
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
-    panels p = { .step = src->ld / 4,
-                 .panel = width / 4,
+    const uint32_t ld4 = src->ld / 4;
+    panels p = { .step = ld4,
+                 .turn = src->x_outer ? 1 : 4 * ld4,
+                 .panel = src->x_outer ? width * ld4 : width / 4,
                  .batch = (uint32_t)(src->batch / 4),
                  .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
                  .rows = src->x_outer };
@@ -191,10 +198,12 @@ static panels operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
     emit_pack(e, g, src, &whole, *scratch, width);
     const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);
     return (panels){ .bind = VKT_WHOLE(*scratch),
-                     .step = width / 4,
+                     .step = src->x_outer ? 1 : width / 4,
+                     .turn = width,
                      .panel = panel,
                      .batch = src->batch ? vkt_div_up(b->xn, width) * panel : 0,
-                     .last = UINT32_MAX };
+                     .last = UINT32_MAX,
+                     .rows = src->x_outer };
 }
 
 /* ---- the product ---- */
@@ -209,11 +218,13 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .c_batch = (uint32_t)g->c.batch,
                                 .a_base = a->base,
                                 .a_step = a->step,
+                                .a_turn = a->turn,
                                 .a_panel = a->panel,
                                 .a_batch = a->batch,
                                 .a_last = a->last,
                                 .b_base = b->base,
                                 .b_step = b->step,
+                                .b_turn = b->turn,
                                 .b_panel = b->panel,
                                 .b_batch = b->batch,
                                 .b_last = b->last };
@@ -225,11 +236,13 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
         [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
     };
     const uint32_t spec[] = { o->sg,
-                              [GEMM_SPEC_MB] = o->mb,
+                              [GEMM_SPEC_R] = o->mb / 4,
+                              [GEMM_SPEC_NV] = o->nb / (4 * o->sg),
                               [GEMM_SPEC_VECTORS] = vectors,
                               [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0,
                               [GEMM_SPEC_BIAS] = bias,
-                              [GEMM_SPEC_A_ROWS] = a->rows };
+                              [GEMM_SPEC_A_ROWS] = a->rows,
+                              [GEMM_SPEC_B_ROWS] = b->rows };
     vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
 }
@@ -270,13 +283,13 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
 
 /* ---- which way ---- */
 
-/* On GPUs by tiles in shared memory; else which operands are packed. Where B lies, its rows must go along k; later
- * blocks lie as the first does, or are packed all the same. */
+/* On GPUs by tiles in shared memory; else which operands are packed. Later blocks lie as the first does, or are packed
+ * all the same. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blocks shared[2])
 {
     const uint64_t in_shared = cut_shared(e, g, o, shared);
     const bool a_lies = lies_well(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k });
-    const bool b_lies = !g->b.x_outer && lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
+    const bool b_lies = lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
                             (a_lies && b_lies ? VKT_V(PLACED) : 0) | in_shared;
     if (!e->lim->cpu && in_shared)

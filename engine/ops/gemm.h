@@ -1,7 +1,7 @@
 /* ops/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches; adds no
  * nodes.
  *
- * Operands are packed into k-major panels in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
+ * Operands are packed into tiles in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
  * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
  * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, so the sum stays
  * deterministic. */

@@ -9,6 +9,8 @@
  *   bce        -t log y - (1-t) log(1-y), logs from -100 on     d / max(y (1-y), 1e-12)
  *   bce_logits w t softplus(-y) + (1-t) softplus(y)             (1-t) s - w t (1-s)
  *   kl_div     t (log t - y), or exp(t) (t - y)                 -t, or -exp(t)
+ *   relative_l2  d^2 / (y^2 + beta)                             2 d / (y^2 + beta): the divisor is a constant by
+ * definition
  *
  * The first four are even in d, so the gradient of the target is that of y with both exchanged. */
 #include "ops/loss.h"
@@ -20,9 +22,14 @@
 
 /* The rows by what the kernels call them; kl_div is LOSS_KL_LOG too. */
 static const vkt_op *const kinds[] = {
-    [LOSS_MSE] = &vkt_op_mse,     [LOSS_L1] = &vkt_op_l1,   [LOSS_SMOOTH_L1] = &vkt_op_smooth_l1,
-    [LOSS_HUBER] = &vkt_op_huber, [LOSS_BCE] = &vkt_op_bce, [LOSS_LOGITS] = &vkt_op_bce_logits,
+    [LOSS_MSE] = &vkt_op_mse,
+    [LOSS_L1] = &vkt_op_l1,
+    [LOSS_SMOOTH_L1] = &vkt_op_smooth_l1,
+    [LOSS_HUBER] = &vkt_op_huber,
+    [LOSS_BCE] = &vkt_op_bce,
+    [LOSS_LOGITS] = &vkt_op_bce_logits,
     [LOSS_KL] = &vkt_op_kl_div,
+    [LOSS_RELATIVE] = &vkt_op_relative_l2,
 };
 
 static uint32_t kind_of(const vkt_op *op, const vkt_pair_loss_attr *a)
@@ -65,7 +72,7 @@ static vkt_result loss_infer(vkt_infer *f)
     VKT_TRY(check_pair(f));
     VKT_REQUIRE(f, a->reduction <= VKT_LOSS_BATCHMEAN, VKT_E_ARG, "%s: want a vkt_loss_reduction, got %u",
                 f->n->op->name, a->reduction);
-    VKT_REQUIRE(f, a->beta > 0, VKT_E_ARG, "%s: want a positive number where the square ends, got %g", f->n->op->name,
+    VKT_REQUIRE(f, a->beta > 0, VKT_E_ARG, "%s: want a positive beta, delta or epsilon, got %g", f->n->op->name,
                 (double)a->beta);
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
     return VKT_OK;
@@ -134,7 +141,7 @@ static void loss_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
 static double loss_flops(const vkt_node *n)
 {
     static const uint8_t each[] = { [LOSS_MSE] = 3, [LOSS_L1] = 3,      [LOSS_SMOOTH_L1] = 5, [LOSS_HUBER] = 5,
-                                    [LOSS_BCE] = 8, [LOSS_LOGITS] = 12, [LOSS_KL] = 4 };
+                                    [LOSS_BCE] = 8, [LOSS_LOGITS] = 12, [LOSS_KL] = 4,        [LOSS_RELATIVE] = 6 };
     return each[kind_of(n->op, &(vkt_pair_loss_attr){ 0 })] * vkt_elements_in(n, 0);
 }
 
@@ -229,6 +236,12 @@ static void sample_divergence(vkt_rng *r, vkt_case *c)
     sample_of(r, c, a, -9, -5, log ? -4.5f : 0.015f, log ? -0.01f : 1);
 }
 
+static void sample_radiances(vkt_rng *r, vkt_case *c)
+{
+    sample_of(r, c, (vkt_pair_loss_attr){ .beta = vkt_rng_range(r, 0, 1) ? 0.01f : vkt_rng_uniform(r, 1e-3f, 2) }, -2,
+              3, -2, 3);
+}
+
 static void mse_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     const vkt_pair_loss_attr *a = n->attr;
@@ -268,6 +281,13 @@ const vkt_op vkt_op_bce_logits = { PAIR_LOSS("bce_logits", 3, 1), .sample = samp
 const vkt_op vkt_op_kl_div = { PAIR_LOSS("kl_div", 2, 1), .sample = sample_divergence, .tol_why = ROUNDS_LIKE_A_LOG,
                                .formula = "loss = mean of t (log t - y) over the real rows, or their sum, by elements "
                                           "or by rows" };
+
+const vkt_op vkt_op_relative_l2 = {
+    PAIR_LOSS("relative_l2", 2, 1), .sample = sample_radiances,
+    .tol_why = ROUNDS_LIKE_A_SUM "; a division of 3 ulp (Vulkan spec)",
+    .formula = "loss = mean of (y - target)^2 / (y^2 + beta) over the real rows, or their sum; "
+               "to the gradient y^2 + beta is a constant"
+};
 
 /* ---- the public functions ---- */
 
@@ -329,4 +349,11 @@ vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_ta
 {
     return build(g, &vkt_op_kl_div, y, target, NO_WEIGHT,
                  (vkt_pair_loss_attr){ .reduction = reduction, .log_target = log_target, .beta = 1 });
+}
+
+vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
+                                vkt_loss_reduction reduction)
+{
+    return build(g, &vkt_op_relative_l2, y, target, NO_WEIGHT,
+                 (vkt_pair_loss_attr){ .reduction = reduction, .beta = epsilon == 0 ? 0.01f : epsilon });
 }

@@ -15,11 +15,11 @@ extern const vkt_ref_op vkt_ref_permute, vkt_ref_slice, vkt_ref_concat, vkt_ref_
 extern const vkt_ref_op vkt_ref_sum, vkt_ref_mean, vkt_ref_sum_to, vkt_ref_max_to, vkt_ref_min_to, vkt_ref_expand;
 extern const vkt_ref_op vkt_ref_softmax_xent, vkt_ref_cross_entropy, vkt_ref_nll, vkt_ref_argmax, vkt_ref_count_correct;
 extern const vkt_ref_op vkt_ref_mse, vkt_ref_l1, vkt_ref_smooth_l1, vkt_ref_huber, vkt_ref_bce, vkt_ref_bce_logits,
-    vkt_ref_kl_div;
+    vkt_ref_kl_div, vkt_ref_relative_l2;
 extern const vkt_ref_op vkt_ref_batch_norm, vkt_ref_batch_norm_given, vkt_ref_running_stats, vkt_ref_row_norm;
 extern const vkt_ref_op vkt_ref_mlp, vkt_ref_mlp_mse;
 extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gather_ids;
-extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax;
+extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax, vkt_ref_attention, vkt_ref_hash_grid, vkt_ref_frequency;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam, vkt_ref_op_rmsprop, vkt_ref_op_adagrad, vkt_ref_op_publish;
 
 /* Elements, as the families count them. */

@@ -3,6 +3,13 @@
 
 #include <math.h>
 
+/* What a term is made of. */
+typedef struct pair {
+    double y, t;
+    double weight; /* of positives */
+    double held;   /* y, where the gradient takes it for a constant */
+} pair;
+
 /* One term and its derivative with respect to y. */
 typedef struct term {
     double value, slope;
@@ -13,54 +20,59 @@ static double sign(double d)
     return d > 0 ? 1 : d < 0 ? -1 : d;
 }
 
-static term mse(const vkt_pair_loss_attr *a, double y, double t, double w)
+static term mse(const vkt_pair_loss_attr *a, pair p)
 {
-    (void)a, (void)w;
-    return (term){ pow(y - t, 2), 2 * (y - t) };
+    (void)a;
+    return (term){ pow(p.y - p.t, 2), 2 * (p.y - p.t) };
 }
 
-static term l1(const vkt_pair_loss_attr *a, double y, double t, double w)
+static term l1(const vkt_pair_loss_attr *a, pair p)
 {
-    (void)a, (void)w;
-    return (term){ fabs(y - t), sign(y - t) };
+    (void)a;
+    return (term){ fabs(p.y - p.t), sign(p.y - p.t) };
 }
 
-static term huber(const vkt_pair_loss_attr *a, double y, double t, double w)
+static term huber(const vkt_pair_loss_attr *a, pair p)
 {
-    (void)w;
-    const double d = y - t, delta = (double)a->beta;
+    const double d = p.y - p.t, delta = (double)a->beta;
     if (fabs(d) <= delta) return (term){ d * d / 2, d };
     return (term){ delta * (fabs(d) - delta / 2), delta * sign(d) };
 }
 
-static term smooth_l1(const vkt_pair_loss_attr *a, double y, double t, double w)
+static term smooth_l1(const vkt_pair_loss_attr *a, pair p)
 {
-    const term h = huber(a, y, t, w);
+    const term h = huber(a, p);
     return (term){ h.value / (double)a->beta, h.slope / (double)a->beta };
 }
 
-static term bce(const vkt_pair_loss_attr *a, double y, double t, double w)
-{
-    (void)a, (void)w;
-    return (term){ -t * fmax(log(y), -100) - (1 - t) * fmax(log1p(-y), -100), (y - t) / fmax(y * (1 - y), 1e-12) };
-}
-
-static term bce_logits(const vkt_pair_loss_attr *a, double z, double t, double w)
+static term bce(const vkt_pair_loss_attr *a, pair p)
 {
     (void)a;
-    const double minus_log_p = z > 0 ? log1p(exp(-z)) : log1p(exp(z)) - z; /* p = sigmoid(z) */
-    const double p = 1 / (1 + exp(-z));
-    return (term){ w * t * minus_log_p + (1 - t) * (minus_log_p + z), (1 - t) * p - w * t / (1 + exp(z)) };
+    return (term){ -p.t * fmax(log(p.y), -100) - (1 - p.t) * fmax(log1p(-p.y), -100),
+                   (p.y - p.t) / fmax(p.y * (1 - p.y), 1e-12) };
 }
 
-static term kl_div(const vkt_pair_loss_attr *a, double y, double t, double w)
+static term bce_logits(const vkt_pair_loss_attr *a, pair p)
 {
-    (void)w;
-    const double p = a->log_target ? exp(t) : t, log_p = a->log_target ? t : t != 0 ? log(t) : 0;
-    return (term){ p * (log_p - y), -p };
+    (void)a;
+    const double z = p.y, s = 1 / (1 + exp(-z)), minus_log_s = z > 0 ? log1p(exp(-z)) : log1p(exp(z)) - z;
+    return (term){ p.weight * p.t * minus_log_s + (1 - p.t) * (minus_log_s + z),
+                   (1 - p.t) * s - p.weight * p.t / (1 + exp(z)) };
 }
 
-typedef term (*term_fn)(const vkt_pair_loss_attr *a, double y, double t, double w);
+static term kl_div(const vkt_pair_loss_attr *a, pair p)
+{
+    const double t = a->log_target ? exp(p.t) : p.t, log_t = a->log_target ? p.t : t != 0 ? log(t) : 0;
+    return (term){ t * (log_t - p.y), -t };
+}
+
+static term relative_l2(const vkt_pair_loss_attr *a, pair p)
+{
+    const double d = p.y - p.t, size = p.held * p.held + (double)a->beta;
+    return (term){ d * d / size, 2 * d / size };
+}
+
+typedef term (*term_fn)(const vkt_pair_loss_attr *a, pair p);
 
 /* What the sum is divided by. */
 static double divisor(const vkt_ref_call *c)
@@ -73,8 +85,11 @@ static double divisor(const vkt_ref_call *c)
 static term term_at(const vkt_ref_call *c, term_fn fn, size_t i)
 {
     const bool weighted = c->n_in > 2 && c->in[2].f;
-    const double w = weighted ? c->in[2].f[i % vkt_ref_count(c->in[2].shape)] : 1;
-    return fn(c->attr, c->in[0].f[i], c->in[1].f[i], w);
+    const double *held = c->held ? c->held : c->in[0].f;
+    return fn(c->attr, (pair){ .y = c->in[0].f[i],
+                               .t = c->in[1].f[i],
+                               .weight = weighted ? c->in[2].f[i % vkt_ref_count(c->in[2].shape)] : 1,
+                               .held = held[i] });
 }
 
 static void forward(const vkt_ref_call *c, term_fn fn)
@@ -113,3 +128,4 @@ PAIR_LOSS(huber)
 PAIR_LOSS(bce)
 PAIR_LOSS(bce_logits)
 PAIR_LOSS(kl_div)
+PAIR_LOSS(relative_l2)

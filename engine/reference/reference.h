@@ -21,8 +21,10 @@ typedef struct vkt_ref_tensor {
 typedef struct vkt_ref_call {
     const void *attr;
     uint32_t n_in, n_out;
-    const vkt_ref_tensor *in;  /* absent inputs have f == u == NULL */
-    vkt_ref_tensor *out;       /* forward: shapes given, elements to be filled in; backward reads shapes alone */
+    const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
+    const double *held;       /* forward, for difference quotients: input 0 before an element of it was moved. Who takes
+                               * a part of it for a constant in the gradient makes that part of this. NULL: input 0 */
+    vkt_ref_tensor *out;      /* forward: shapes given, elements to be filled in; backward reads shapes alone */
     const double *const *dout; /* backward: per output, NULL for none */
     double *const *din;        /* backward: per input, NULL if not wanted; zeroed by the caller, accumulated into */
     uint32_t rows;             /* real rows of the batch (never 0) */

@@ -175,6 +175,7 @@ typedef struct vkt_device_limits {
     double timestamp_ns;           /* a tick of the device's clock; 0: none, so programs are neither measured nor cut */
     bool transfer_queue;           /* uploads go through a queue of their own, beside computing */
     bool memory_budget;            /* the driver tells what memory is free (VK_EXT_memory_budget) */
+    uint32_t matrix[3];            /* M, N, K of the cooperative matrices that are used: f16 that sum in f32; 0: none */
 } vkt_device_limits;
 VKT_API void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out);
 /* Whatever a device must have to be usable, one by one: "Vulkan 1.3", "feature timelineSemaphore". NULL behind the last

@@ -215,6 +215,15 @@ typedef struct vkt_nn_embedding_params {
 /* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
+/* Zero is the default. */
+typedef struct vkt_nn_hash_grid_params {
+    vkt_hash_grid_params grid; /* levels, and what they hold */
+    vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as Mueller et al. 2022 have it */
+} vkt_nn_hash_grid_params;
+/* Parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. `p` may be NULL. */
+VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
+VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
+
 /* Zero is torch's default, but for heads. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */

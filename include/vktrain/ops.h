@@ -312,11 +312,17 @@ typedef struct vkt_attention_params {
 } vkt_attention_params;
 /* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
  *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E)
+ *   with the weights p: dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q
  *
- * in ROWS. Composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and its gradients are theirs: the (..,T,S)
- * weights are kept from forward to backward, as there is no fused kernel. p may be NULL. (Vaswani et al., Attention Is
- * All You Need, 2017, section 3.2.1.) */
+ * in ROWS. Without dropout, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in the
+ * gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else composed
+ * of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE: operands
+ * that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ *
+ * `packed`: self-attention of `heads` heads of qkv (B,T,3D) -> (B,T,D). A row of qkv is q, k and v of all heads, D
+ * each, as one layer projects them; heads lie side by side. Read where it lies, and its gradient is written so. */
 VKT_API vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p);
+VKT_API vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p);
 
 #define VKT_NO_PADDING UINT32_MAX /* no id is padding */
 /* Rows of a table by number (torch.nn.functional.embedding):
@@ -329,6 +335,48 @@ VKT_API vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table,
 VKT_API vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding);
 /* Slices of x (N, ..) by their numbers, ids (M) u32 -> (M, ..) (torch.index_select along dimension 0): an embedding. */
 VKT_API vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids);
+
+/* Zero is tiny-cuda-nn's default. */
+typedef struct vkt_hash_grid_params {
+    uint32_t levels;          /* L, at most VKT_HASH_GRID_MAX_LEVELS; 0: 16 */
+    uint32_t features;        /* F, of an entry: 1, 2, 4 or 8; 0: 2 */
+    uint32_t log2_table_size; /* a level has at most 2^this entries: 3 to 24; 0: 19 */
+    uint32_t base_resolution; /* N_min; 0: 16 */
+    double per_level_scale;   /* b, at least 1; 0: 2. For a finest resolution N_max: (N_max / N_min)^(1 / (L - 1)) */
+} vkt_hash_grid_params;
+#define VKT_HASH_GRID_MAX_LEVELS 32 /* of a vkt_hash_grid */
+/* One level: four words, as vktrain.glsl takes them in a uvec4. */
+typedef struct vkt_hash_grid_level {
+    uint32_t resolution; /* N: cells along an axis */
+    uint32_t mask;       /* the number of entries less 1 where corners are hashed; 0: each corner has its own */
+    uint32_t first;      /* its first entry in the table */
+    uint32_t entries;    /* a multiple of 8 */
+} vkt_hash_grid_level;
+/* The shape (E,F) of the table for points of 2 or 3 dimensions; of rank 0 where there is no such grid. `p` and `levels`
+ * may be NULL. */
+VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
+                                      vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
+/* The multiresolution hash encoding (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives, 2022, section
+ * 3, whose conventions these are; defaults are tiny-cuda-nn's):
+ *   y[n, l F + f] = sum over the 2^D corners c of the cell of x[n] in grid l of w(c) table[first(l) + entry(l, c), f]
+ *   N(l) = floor(N_min b^l), where less than 1e-9 below an integer counts as that integer: cells along an axis
+ *   point p = N x, without an offset (tiny-cuda-nn adds 1/2 and has N b^l - 1 in place of N b^l); cell floor(p), N - 1
+ *   at most, so that x = 1 is the last corner; w(c) the product over axes of 1 - |p - c|
+ *   entry(l, c) = c_0 + (N + 1) (c_1 + (N + 1) c_2) where the (N + 1)^D corners are no more than 2^log2_table_size,
+ *   else (c_0 xor c_1 2654435761 xor c_2 805459861) mod 2^log2_table_size
+ *   x (B,2) or (B,3) in [0,1], what is outside counts as the nearest point inside; table (E,F), level behind level,
+ *   each level's entries rounded up to a multiple of 8  ->  (B, L F), BATCH_LAST (a ROWS x is converted first).
+ *   dtable sums over points in a fixed order, without atomics.
+ *   dx = sum over l of N(l) times the differences between opposite corners: of the cell on the right where x lies
+ *   between two; 0 along an axis where x is outside.
+ * p may be NULL. */
+VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
+/* The frequency encoding of NeRF (Mildenhall et al. 2020, equation 4):
+ *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
+ *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first); K from 1 to 32, 0: 10
+ *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
+ * Good to an ulp or two for every x: 2^k x is brought into one period exactly. */
+VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
  * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
@@ -392,6 +440,13 @@ VKT_API vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor
  * log_target, t is a logarithm as well:  e^t (t - y), dy = -e^t.  VKT_LOSS_BATCHMEAN is the mathematical definition. */
 VKT_API vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target,
                               vkt_loss_reduction reduction);
+/* Squared error relative to the size of y, for targets of high dynamic range (radiance, noisy ones above all):
+ *   (y - target)^2 / (y^2 + epsilon),  dy = 2 (y - target) / (y^2 + epsilon)
+ * The gradient takes the divisor for a constant and is on purpose not the derivative, by which a y could lessen its
+ * loss by growing. epsilon 0: 0.01. (tiny-cuda-nn's documentation of RelativeL2; Lehtinen et al., Noise2Noise, 2018,
+ * section 3.3.) */
+VKT_API vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
+                                        vkt_loss_reduction reduction);
 
 /* Index of the largest of each row, the first at a tie: z (B,K) -> (B) u32. */
 VKT_API vkt_tensor vkt_argmax(vkt_graph *g, vkt_tensor z);

@@ -109,14 +109,15 @@ static void print_features(FILE *out, const info_facts *f)
         at = (fits ? at + 2 : 2) + strlen(need);
     }
     fputs("\n\nused where it is there\n", out);
-    table t = table_make(4, 3, 0);
+    table t = table_make(5, 3, 0);
     const struct {
         const char *name, *what;
         bool there;
     } rows[] = { { "texel loads", "tensors are read through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
                  { "transfer queue", "uploads beside computing", l->transfer_queue },
                  { "timestamps", "steps are measured, and cut so that no submission is long", l->timestamp_ns > 0 },
-                 { "memory budget", "the cap follows what other programs hold", l->memory_budget } };
+                 { "memory budget", "the cap follows what other programs hold", l->memory_budget },
+                 { "cooperative matrices", "convolutions of pictures that are stored as f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
         cell(&t, 1, "%s", rows[i].there ? "yes" : "no");
@@ -130,7 +131,7 @@ static void print_limits(FILE *out, const info_facts *f)
     const vkt_device_limits *l = &f->limits;
     char bytes[24];
     fputs("\nlimits\n", out);
-    table t = table_make(8, 2, 1u << 1);
+    table t = table_make(9, 2, 1u << 1);
     ROW(&t, "lanes of a subgroup", "%u", l->subgroup_size);
     ROW(&t, "lanes of a work group", "%u", l->max_workgroup_lanes);
     ROW(&t, "work groups along an axis", "%u", l->max_workgroups);
@@ -138,6 +139,8 @@ static void print_limits(FILE *out, const info_facts *f)
     ROW(&t, "one binding", "%s", vkt_bytes_text(l->max_binding_bytes, bytes));
     if (l->max_texel_elements) ROW(&t, "elements of a texel buffer", "%llu", (unsigned long long)l->max_texel_elements);
     ROW(&t, "one allocation", "%s", vkt_bytes_text(l->max_allocation_bytes, bytes));
+    if (l->matrix[0])
+        ROW(&t, "cooperative matrix, M x N x K", "%u x %u x %u", l->matrix[0], l->matrix[1], l->matrix[2]);
     if (l->timestamp_ns > 0) ROW(&t, "tick of its clock", "%g ns", l->timestamp_ns);
     table_print(out, &t);
 }

@@ -1,9 +1,9 @@
-/* gemm_pack.abi.h - a block of a row-major matrix to k-major panels padded with zeros: see gemm_tile.abi.h. */
+/* gemm_pack.abi.h - a block of a row-major matrix to tiles padded with zeros: see gemm_tile.abi.h. */
 VKT_PUSH(vkt_gemm_pack_push, VKT_U32(xn) VKT_U32(kn) /* real elements of the block */
          VKT_U32(k4)                                   /* steps of four k to write */
          VKT_U32(src_base) VKT_U32(ld) VKT_U32(src_batch)   /* elements */
          VKT_U32(dst_base) VKT_U32(dst_panel) VKT_U32(dst_batch) /* vec4s */)
-#define PACK_SPEC_WIDTH4  1 /* vec4s of a panel's row */
+#define PACK_SPEC_WIDTH   1 /* x of a tile: a multiple of 4 */
 #define PACK_SPEC_X_OUTER 2 /* 1: the source has x along its slow dimension, 0: k */
 #define PACK_SPEC_VECTORS 3 /* 1: src_base, ld and src_batch are multiples of 4 */
 #define PACK_SRC4 0

@@ -1,17 +1,20 @@
-/* gemm_tile.abi.h - C = A B (+ C) (+ bias) of operands that lie k-major in panels: vec4 x of row k of panel p is at
- * base + k step + min(p panel + x, last); A's panels are GEMM_SPEC_MB wide, B's four times the subgroup. An operand that
- * was not packed has overlapping panels and `last` keeps loads inside its rows. With GEMM_SPEC_A_ROWS A lies by rows:
- * vec4 k of row m is at base + min(m, last) step + k. */
-VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k */
+/* gemm_tile.abi.h - C = A B (+ C) (+ bias). x is m of A, n of B. Each operand lies in one of two ways, in tiles of as many
+ * x as a tile of C has:
+ *   along x   vec4 x of row k of tile p is at base + p panel + min(x, last - first x of the tile) + k step
+ *   ..._ROWS  vec4 k of row x of tile p is at base + p panel + min(x, last - first x of the tile) step + k turn
+ * and four k on everything is `turn` further. In an operand that was not packed `last` keeps loads inside its rows; else it is
+ * UINT32_MAX. */
+VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
-         VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
-         VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last)
-         VKT_U32(zero) /* 0: keeps the compiler from seeing constant shuffle lanes, which are slower on llvmpipe */)
-#define GEMM_SPEC_MB         1 /* rows of a tile: a multiple of 4, at most 4 subgroup sizes */
-#define GEMM_SPEC_VECTORS    2 /* 1: c_base, c_batch, ldc and N are multiples of 4 */
-#define GEMM_SPEC_ACCUMULATE 3 /* 1: add to what C holds */
-#define GEMM_SPEC_BIAS       4 /* 1: add bias[n] */
-#define GEMM_SPEC_A_ROWS     5
+         VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_turn) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
+         VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_turn) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last))
+#define GEMM_SPEC_R          1 /* a tile has 4 R rows: a power of two, at most the subgroup size */
+#define GEMM_SPEC_NV         2 /* and 4 NV columns a lane */
+#define GEMM_SPEC_VECTORS    3 /* 1: c_base, c_batch, ldc and N are multiples of 4 */
+#define GEMM_SPEC_ACCUMULATE 4 /* 1: add to what C holds */
+#define GEMM_SPEC_BIAS       5 /* 1: add bias[n] */
+#define GEMM_SPEC_A_ROWS     6
+#define GEMM_SPEC_B_ROWS     7
 #define GEMM_A    0
 #define GEMM_B    1
 #define GEMM_C    2

@@ -26,8 +26,6 @@ const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // of 4 x 4 elements
 const uint BAND = 8;
 const uint TURNS = (BLOCKS + LANES - 1) / LANES;
-const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
-shared vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
 vec4 acc[TM * TN / 4];
 mat4 staged[TURNS];
 
@@ -42,11 +40,41 @@ uvec2 tile_at(uint id, uint M, uint N)
     return uvec2((first + i % high) * BM, i / high * BN);
 }
 
+#ifdef COOP
+#include "lib/blocks_coop.glsl"
+#else
+const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
+shared vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
+
 // Row k4 of blocks and group x4 of four columns, in a part that is `width` groups wide: of its first k.
 uint place(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
 }
+
+void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a) { tile[at + j * width] = v; }
+
+void clear_sums()
+{
+    [[unroll]] for (uint i = 0; i < TM * TN / 4; i++) acc[i] = vec4(0);
+}
+
+void multiply_tile(uint half_at)
+{
+    [[dont_unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++)
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            vec4 a[TM / 4], b[TN / 4];
+            [[unroll]] for (uint i = 0; i < TM / 4; i++)
+                a[i] = tile[half_at + place(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
+            [[unroll]] for (uint i = 0; i < TN / 4; i++)
+                b[i] = tile[half_at + PART_A + place(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
+            [[unroll]] for (uint m = 0; m < TM; m++)
+                [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
+        }
+}
+
+void finish_sums() {}
+#endif
 
 // Block i of a part: (group of columns, row of blocks).
 uvec2 block_of(uint i, uint width, bool by_k)
@@ -77,29 +105,15 @@ void put(uint half_at)
         const uvec2 b = is_a ? block_of(i, width, A_BY_K) : block_of(i - BLOCKS_A, width, B_BY_K);
         const uint to = half_at + (is_a ? 0 : PART_A) + place(b.y, b.x, width);
         if (i < BLOCKS)
-            [[unroll]] for (uint j = 0; j < 4; j++) tile[to + j * width] = staged[t][j];
+            [[unroll]] for (uint j = 0; j < 4; j++) put_vec4(to, j, width, staged[t][j], is_a);
     }
-}
-
-void multiply_tile(uint half_at)
-{
-    [[dont_unroll]] for (uint k4 = 0; k4 < BLOCKS_K / 4; k4++)
-        [[unroll]] for (uint j = 0; j < 4; j++) {
-            vec4 a[TM / 4], b[TN / 4];
-            [[unroll]] for (uint i = 0; i < TM / 4; i++)
-                a[i] = tile[half_at + place(k4, tile_row(4 * i) / 4, BM / 4) + j * BM / 4];
-            [[unroll]] for (uint i = 0; i < TN / 4; i++)
-                b[i] = tile[half_at + PART_A + place(k4, tile_column(4 * i) / 4, BN / 4) + j * BN / 4];
-            [[unroll]] for (uint m = 0; m < TM; m++)
-                [[unroll]] for (uint n = 0; n < TN / 4; n++) acc[m * TN / 4 + n] += a[m / 4][m % 4] * b[n];
-        }
 }
 
 void multiply(uint m, uint n, uint k, uint end)
 {
     const uint begin = k;
     uint half_at = 0;
-    [[unroll]] for (uint i = 0; i < TM * TN / 4; i++) acc[i] = vec4(0);
+    clear_sums();
     [[dont_unroll]] do {
         const bool more = k < end;
         if (more) fetch(m, n, k);
@@ -109,4 +123,5 @@ void multiply(uint m, uint n, uint k, uint end)
         half_at = HALF - half_at;
         k += BLOCKS_K;
     } while (k < end + BLOCKS_K);
+    finish_sums();
 }

@@ -51,6 +51,7 @@ vec4 term_of(vec4 y, vec4 t, vec4 weight)
     if (KIND == LOSS_L1) return a;
     if (KIND == LOSS_SMOOTH_L1) return mix(a - 0.5 * pc.beta, 0.5 * d * d / pc.beta, lessThan(a, vec4(pc.beta)));
     if (KIND == LOSS_HUBER) return mix(pc.beta * (a - 0.5 * pc.beta), 0.5 * d * d, lessThan(a, vec4(pc.beta)));
+    if (KIND == LOSS_RELATIVE) return d * d / (y * y + pc.beta);
     if (KIND == LOSS_BCE)
         return only_probabilities(y, (t - 1.0) * log_of_complement(y) - t * log_of_probability(y));
     if (KIND == LOSS_LOGITS) return weight * t * softplus(-y) + (1.0 - t) * softplus(y);
@@ -66,6 +67,7 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
     if (KIND == LOSS_L1) return sign_of(d);
     if (KIND == LOSS_SMOOTH_L1) return mix(sign_of(d), d / pc.beta, lessThan(abs(d), vec4(pc.beta)));
     if (KIND == LOSS_HUBER) return mix(pc.beta * sign_of(d), d, lessThan(abs(d), vec4(pc.beta)));
+    if (KIND == LOSS_RELATIVE) return 2.0 * d / (y * y + pc.beta); // the divisor is a constant by definition
     if (KIND == LOSS_BCE) return only_probabilities(y, d / max(y * (1.0 - y), 1e-12));
     if (KIND == LOSS_LOGITS) return (1.0 - t) * sigmoid(y) - weight * t * sigmoid(-y);
     return KIND == LOSS_KL_LOG ? -exp_of_log(t) : -t;

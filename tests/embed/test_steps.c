@@ -223,10 +223,8 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
             assert_int_equal(progress.completed, progress.slice == 0 && progress.submitted_ns > 0);
             s += progress.completed;
         } while (progress.completed && s < steps);
-        if (drain)
-            assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
-        else
-            nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL); /* the rest of a frame */
+        if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
+        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* a frame of something else */
     }
     return n;
 }

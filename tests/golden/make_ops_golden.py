@@ -66,6 +66,45 @@ POOL1D = {
 }
 
 
+def grids(a, dims):
+    """Of each level of a hash grid: cells along an axis, entries, whether corners are hashed. The formulas of the paper, by numpy."""
+    most, levels = 2 ** a["log2_table_size"], []
+    for level in range(a["levels"]):
+        cells = int(a["base_resolution"] * a["per_level_scale"] ** level + 1e-9)
+        corners = (cells + 1) ** dims
+        levels.append((cells, min(most, -(-corners // 8) * 8), corners > most))
+    return levels
+
+
+def hash_grid(x, table, a):
+    """Mueller et al. 2022, section 3. x is bound to [0,1]; the cell is a constant, so the gradient is that of its interpolation."""
+    dims, first, features = x.shape[1], 0, []
+    for cells, entries, hashed in grids(a, dims):
+        p = x.clamp(0, 1) * cells
+        cell = p.detach().floor().clamp(max=cells - 1)
+        y = 0
+        for k in range(2 ** dims):
+            bits = torch.tensor([k >> d & 1 for d in range(dims)])
+            corner = (cell + bits).long()
+            if hashed:
+                index = torch.zeros_like(corner[:, 0])
+                for d, prime in zip(range(dims), (1, 2654435761, 805459861)):
+                    index ^= corner[:, d] * prime % 2 ** 32
+            else:
+                index = (corner * torch.tensor([(cells + 1) ** d for d in range(dims)])).sum(1)
+            weight = torch.where(bits == 1, p - cell, 1 - (p - cell)).prod(1, keepdim=True)
+            y = y + weight * table[first + index % entries]
+        features.append(y)
+        first += entries
+    return torch.cat(features, 1)
+
+
+def frequency(x, frequencies):
+    """Mildenhall et al. 2020, equation 4."""
+    angles = x[:, :, None] * np.pi * 2.0 ** torch.arange(frequencies)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
 def table():
     """name -> (op, attributes, input shapes; None: the input is absent)"""
     t = {}
@@ -178,6 +217,16 @@ def table():
     t["attention_scaled"] = ("attention", dict(factor=0.75), (3, 5, 2), (3, 9, 2), (3, 9, 6))
     t["attention_causal"] = ("attention", dict(causal=True), (2, 2, 7, 4), (2, 2, 7, 4), (2, 2, 7, 5))
     t["attention_causal_wide"] = ("attention", dict(causal=True), (3, 5, 8), (3, 11, 8), (3, 11, 4))
+    for name, points, a in (("planes", (13, 2), dict(levels=5, features=2, log2_table_size=6, base_resolution=3, per_level_scale=1.5)),
+                            ("space", (9, 3), dict(levels=3, features=4, log2_table_size=7, base_resolution=2, per_level_scale=2.25)),
+                            ("one", (1, 3), dict(levels=1, features=1, log2_table_size=3, base_resolution=1, per_level_scale=1)),
+                            ("many", (7, 2), dict(levels=4, features=8, log2_table_size=4, base_resolution=1, per_level_scale=6.3))):
+        t["hash_grid_" + name] = ("hash_grid", a, points, (sum(n for _, n, _ in grids(a, points[1])), a["features"]))
+    t["frequency"] = ("frequency", dict(frequencies=7), (5, 3))
+    t["relative_l2_loss"] = ("relative_l2_loss", dict(rows=5), (6, 3, 4), (6, 3, 4))
+    t["relative_l2_loss_sum"] = ("relative_l2_loss", dict(rows=4, epsilon=0.25, reduction="sum"), (5, 7), (5, 7))
+    t["attention_even"] = ("attention", {}, (2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8))
+    t["attention_packed"] = ("attention_packed", dict(heads=3, causal=True), (2, 7, 36))
     return t
 
 
@@ -194,12 +243,15 @@ ACTIVATIONS = {
 
 LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "nll_loss")
 EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # the target has a gradient
-LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
+LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "relative_l2_loss")
 
 
 def loss(op, options, x):
     if op == "binary_cross_entropy_with_logits":
         return F.binary_cross_entropy_with_logits(x[0], x[1], pos_weight=x[2], **options)
+    if op == "relative_l2_loss":  # tiny-cuda-nn's: the divisor is a constant to the gradient
+        each = (x[0] - x[1]) ** 2 / (x[0].detach() ** 2 + options.get("epsilon", float(np.float32(0.01))))
+        return each.sum() if options.get("reduction") == "sum" else each.mean()
     if op not in LABELS:
         return getattr(F, op)(*x, **options)
     z, t = x[0], x[1].long()
@@ -239,6 +291,9 @@ def evaluate(op, a, x):
     if op == "softmax_of_scores":
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
+    if op == "attention_packed":
+        parts = x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)
+        return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
     if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
         scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
@@ -246,6 +301,10 @@ def evaluate(op, a, x):
     if op == "embedding":
         y = F.embedding(x[0].long(), x[1], a.get("padding"))
         return y.movedim(-1, 1) if a.get("channels") else y
+    if op == "hash_grid":
+        return hash_grid(x[0], x[1], a)
+    if op == "frequency":
+        return frequency(x[0], a["frequencies"])
     if op == "index_select":
         return torch.index_select(x[1], 0, x[0].long())
     if op == "softmax_cross_entropy":
@@ -298,6 +357,8 @@ def draw(rng, op, attr, k, shape, first_shape):
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)
     if "bound" in attr and k == 0:
         return rng.integers(0, attr["bound"], shape).astype(np.float32)
+    if op == "hash_grid" and k == 0:
+        return rng.uniform(-0.1, 1.1, shape).astype(np.float32)
     x = np.asarray(rng.standard_normal(shape) * attr.get("scale", 1)).astype(np.float32)
     if is_mask(op, k):
         x = (x > 0).astype(np.float32)

@@ -39,6 +39,8 @@ static void opens_and_closes(void **state)
     assert_true(limits.max_allocation_bytes >= 1u << 30 && limits.timestamp_ns >= 0);
     assert_int_equal(limits.transfer_queue, ctx->has_transfer_queue);
     assert_int_equal(limits.memory_budget, ctx->has_memory_budget);
+    assert_true(ctx->has_coop || limits.matrix[0] == 0);
+    assert_int_equal(limits.matrix[2], ctx->limits.coop.k);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     vkt_ctx_destroy(&ctx);
     assert_null(ctx);
@@ -302,6 +304,29 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
+/* As a host that lends its device has chained them: in the struct of a version, or in structs of their own. */
+static void cooperative_matrices_want_three_features(void **state)
+{
+    (void)state;
+    vkt_coop_features own;
+    const void *all = vkt_features_with_coop(&own);
+    for (uint32_t i = 0; i < vkt_feature_count(); i++) assert_true(vkt_feature_is_on(all, i));
+    assert_true(vkt_features_have_coop(all));
+    assert_false(vkt_features_have_coop(vkt_vk_get_needs()->features));
+    assert_false(vkt_features_have_coop(NULL));
+    VkPhysicalDeviceShaderFloat16Int8Features f16 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, .pNext = &own.coop
+    };
+    VkPhysicalDeviceVulkanMemoryModelFeatures model = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, .pNext = &f16
+    };
+    VkBool32 *const needs[] = { &f16.shaderFloat16, &model.vulkanMemoryModel, &own.coop.cooperativeMatrix };
+    for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
+        for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
+        assert_int_equal(vkt_features_have_coop(&model), off == VKT_COUNT(needs));
+    }
+}
+
 static void fast_paths_are_switched_off_by_name(void **state)
 {
     (void)state;
@@ -381,6 +406,7 @@ int main(void)
         TEST(survives_every_failed_vulkan_call),
         TEST(contexts_do_not_meet),
         TEST(validation_messages_reach_the_log),
+        TEST(cooperative_matrices_want_three_features),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

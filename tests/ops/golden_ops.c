@@ -289,6 +289,11 @@ static vkt_tensor huber_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a
     return vkt_huber_loss(g, in[0], in[1], (float)golden_number(a, "delta", 1), reduction(a));
 }
 
+static vkt_tensor relative_l2_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_relative_l2_loss(g, in[0], in[1], (float)golden_number(a, "epsilon", 0), reduction(a));
+}
+
 static vkt_tensor binary_cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     return vkt_binary_cross_entropy(g, in[0], in[1], reduction(a));
@@ -408,6 +413,27 @@ static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
     return vkt_attention(g, in[0], in[1], in[2], &p);
 }
 
+static vkt_tensor attention_packed(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_attention_params p = { .causal = golden_flag(a, "causal") };
+    return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0), &p);
+}
+
+static vkt_tensor hash_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    const vkt_hash_grid_params p = { .levels = (uint32_t)golden_number(a, "levels", 0),
+                                     .features = (uint32_t)golden_number(a, "features", 0),
+                                     .log2_table_size = (uint32_t)golden_number(a, "log2_table_size", 0),
+                                     .base_resolution = (uint32_t)golden_number(a, "base_resolution", 0),
+                                     .per_level_scale = golden_number(a, "per_level_scale", 0) };
+    return vkt_hash_grid(g, in[0], in[1], &p);
+}
+
+static vkt_tensor frequency(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_frequency(g, in[0], (uint32_t)golden_number(a, "frequencies", 0));
+}
+
 static const golden_op ops[] = {
     { "conv2d", conv2d, 3, .pictures = true },
     { "max_pool2d", max_pool2d, 1, .pictures = true },
@@ -447,6 +473,7 @@ static const golden_op ops[] = {
     { "l1_loss", l1_loss, 2 },
     { "smooth_l1_loss", smooth_l1_loss, 2 },
     { "huber_loss", huber_loss, 2 },
+    { "relative_l2_loss", relative_l2_loss, 2 },
     { "binary_cross_entropy", binary_cross_entropy, 2 },
     { "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits, 3, .several = true },
     { "kl_div", kl_div, 2 },
@@ -482,6 +509,9 @@ static const golden_op ops[] = {
     { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
     { "linear_rows", linear, 3, .several = true },
     { "attention", attention, 3, .several = true },
+    { "attention_packed", attention_packed, 1 },
+    { "hash_grid", hash_grid, 2, .pictures = true },
+    { "frequency", frequency, 1, .pictures = true },
 };
 
 const golden_op *golden_op_of(const json_t *attr)

@@ -442,12 +442,24 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Makes the inputs what their storage makes of them, and the reference what follows. */
+/* Whether weights, which are stored as f32, are rounded to f16 before they are multiplied. */
+static bool multiplies_f16(const rig *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->p->lowered.n; i++)
+        any |= (vkt_kernel_get((vkt_kernel_id)r->p->lowered.list[i].kernel)->flags & VKT_KF_COOP) != 0;
+    return any;
+}
+
+/* Makes the inputs what their storage, or a product of f16, makes of them, and the reference what follows. */
 static void round_inputs(rig *r)
 {
+    const bool f16 = multiplies_f16(r);
+    r->report->coops += f16;
     for (size_t i = 0; i < VKT_COUNT(r->in); i++) {
         side *v = input_at(r->s, i);
-        const vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
+        vkt_precision storage = v->t.id ? value_of(r, v->t)->storage : VKT_PRECISION_F32;
+        if (f16 && v->t.id && value_of(r, v->t)->dtype == VKT_F32) storage = VKT_PRECISION_F16;
         if (storage == VKT_PRECISION_F32) continue;
         float *data = v->data;
         for (size_t k = 0; k < side_count(v); k++) {
@@ -511,7 +523,11 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
         const harness_view other = { vkt_variant_name(v), as_it_is, .force = (uint64_t)1 << v };
         check_view(ctx, s, &other, &first, report);
     }
-    if (report->faults == before) check_view(ctx, s, &harness_half_views[s->seed % 4], &first, report);
+    if (report->faults == before) {
+        harness_view half = harness_half_views[s->seed % 4];
+        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* which no CPU takes */
+        check_view(ctx, s, &half, &first, report);
+    }
     result_free(&first);
 }
 

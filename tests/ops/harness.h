@@ -36,14 +36,17 @@ typedef struct harness_view {
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
 /* With what can be stored in 16 bits stored so, on the device as it is and with small bindings. A value that is may be
- * off by half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored. */
+ * off by half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored,
+ * and where products are made of f16 all inputs are such: those sum in f32, and products of two f16 are exact there, so
+ * no tolerance changes. */
 extern const harness_view harness_half_views[4];
 
 /* What is wrong, one entry per fault, each with a line that reproduces it. */
 typedef struct harness_report {
     char text[4000]; /* "" at first; cut at its end */
     unsigned faults;
-    unsigned halves; /* subjects of which something was stored in 16 bits */
+    unsigned halves; /* programs of which something was stored in 16 bits */
+    unsigned coops;  /* programs that multiplied cooperative matrices */
 } harness_report;
 
 /* Runs the subject in view 0 and, if that was right, in one of the others, where ops had a choice by a variant that

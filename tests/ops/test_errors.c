@@ -209,6 +209,9 @@ static void touch(vkt_graph *g, const char *order)
     X(cross_entropy_tokens, VKT_E_SHAPE, "(2,3,4), got (2,4)", vkt_cross_entropy(g, F(3, 2, 3, 4), U(2, 2, 4), NULL)) \
     X(nll_smoothing, VKT_E_ARG, "0 to 0", vkt_nll_loss(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 0.1f))) \
     X(huber_delta, VKT_E_ARG, "positive", vkt_huber_loss(g, F(2, 3, 4), F(2, 3, 4), 0, VKT_LOSS_MEAN)) \
+    X(relative_epsilon, VKT_E_ARG, "positive", vkt_relative_l2_loss(g, F(2, 3, 4), F(2, 3, 4), -1, VKT_LOSS_MEAN)) \
+    X(relative_target, VKT_E_UNSUPPORTED, "a parameter leads to t", vkt_backward(g, vkt_relative_l2_loss(g, \
+      vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "t", S(2, 3, 4)), 0, VKT_LOSS_MEAN))) \
     X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)3)) \
     X(pos_weight, VKT_E_SHAPE, "expand", \
       vkt_binary_cross_entropy_with_logits(g, F(2, 3, 4), F(2, 3, 4), F(1, 3), VKT_LOSS_MEAN)) \
@@ -240,6 +243,15 @@ static void touch(vkt_graph *g, const char *order)
     X(embedding_channels, VKT_E_SHAPE, "channels", vkt_embedding_channels(g, U(2, 4, 3), F(3, 9, 2, 3), 0)) \
     X(embedding_layout, VKT_E_ARG, "by rows", vkt_embedding(g, vkt_input(g, "u", VKT_U32, VKT_BATCH_LAST, S(2, 4, 3)), F(2, 9, 2), 0)) \
     X(embedding_ids, VKT_E_UNSUPPORTED, "at most", vkt_embedding(g, U(2, 2048, 1025), F(2, 9, 2), 0)) \
+    X(hash_grid_points, VKT_E_SHAPE, "(B,2) or (B,3)", vkt_hash_grid(g, F(2, 5, 4), F(2, 8, 2), NULL)) \
+    X(hash_grid_table, VKT_E_SHAPE, "want a table (16,4) by rows, got (8,4)", \
+      vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 4), &(vkt_hash_grid_params){ 2, 4, 3, 1, 1.5 })) \
+    X(hash_grid_features, VKT_E_ARG, "of 3 features", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 3), &(vkt_hash_grid_params){ 2, 3, 3, 1, 1 })) \
+    X(hash_grid_levels, VKT_E_ARG, "33 levels", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 33, 2, 3, 1, 1 })) \
+    X(hash_grid_scale, VKT_E_ARG, "scale nan", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 2, 2, 3, 1, NAN })) \
+    X(hash_grid_fine, VKT_E_ARG, "resolutions up to", vkt_hash_grid(g, F(2, 5, 2), F(2, 8, 2), &(vkt_hash_grid_params){ 32, 2, 3, 2, 2 })) \
+    X(frequency_points, VKT_E_SHAPE, "(B,D)", vkt_frequency(g, F(3, 5, 2, 2), 1)) \
+    X(frequency_count, VKT_E_ARG, "33", vkt_frequency(g, F(2, 5, 2), 33)) \
     X(index_select_rank, VKT_E_SHAPE, "index_select", vkt_index_select(g, F(2, 9, 2), U(2, 4, 3))) \
     X(ids_table, VKT_E_SHAPE, "(rows,3)", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 5, true)) \
     X(ids_length, VKT_E_SHAPE, "0 numbers", vkt_gather_ids(g, U(2, 9, 5), U(1, 9), 2, 0, false)) \

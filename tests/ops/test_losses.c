@@ -180,6 +180,11 @@ static vkt_tensor kl_log(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_kl_div(g, y, t, true, VKT_LOSS_SUM);
 }
 
+static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
+{
+    return vkt_relative_l2_loss(g, y, t, 0, VKT_LOSS_SUM);
+}
+
 /* Numbers of PyTorch 1.13, exact or to the last digits; NaN equals NaN. PyTorch differs for infinite logits, where its
  * loss is NaN, and for l1 of NaN, whose slope it has as 0. */
 static void special_values_are_pytorchs(void **state)
@@ -217,6 +222,11 @@ static void special_values_are_pytorchs(void **state)
         { kl, 0, -1, NAN, 1 },
         { kl_log, -1, -200, 0, 0 },
         { kl_log, -1, 0, 1, -1 },
+        { relative, 0, 0.5f, 25, -100 },
+        { relative, 1, 0.5f, 0.24752475f, 0.99009901f }, /* the derivative is 0.49995 */
+        { relative, -3, -3, 0, 0 },
+        { relative, 1, INFINITY, INFINITY, -INFINITY },
+        { relative, INFINITY, 1, NAN, NAN },
     };
     for (size_t i = 0; i < VKT_COUNT(pairs); i++) {
         float slope;
@@ -235,7 +245,7 @@ static void nan_stays_nan(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    static const pair_fn fns[] = { vkt_mse, l1, smooth_l1, huber, bce, logits, kl, kl_log };
+    static const pair_fn fns[] = { vkt_mse, l1, smooth_l1, huber, bce, logits, kl, kl_log, relative };
     for (size_t i = 0; i < VKT_COUNT(fns); i++) {
         float slope;
         assert_true(isnan(pair(fns[i], NAN, 0.5f, &slope)));

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/half.h"
 #include "ops/blocks.h"
 #include "ops/harness.h"
 #include "support/host.h"
@@ -86,7 +87,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* `half`: once more with pictures in 16 bits. */
+/* `half`: once more with pictures in 16 bits, and with those by cooperative matrices. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
@@ -100,6 +101,12 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half)
         in_half.force = force;
         harness_check_in(harness_ctx, s, &in_half, &report);
         assert_int_equal(report.halves, 1);
+    }
+    if (half && !report.faults && harness_ctx->limits.coop.m) {
+        harness_view coop = harness_half_views[1];
+        coop.force = VKT_V(COOP);
+        harness_check_in(harness_ctx, s, &coop, &report);
+        assert_int_equal(report.coops, 1);
     }
     if (report.faults) fail_msg("%s", report.text);
 }
@@ -180,6 +187,81 @@ static void every_tile_convolves(void **state)
     for (size_t i = first; i < VKT_COUNT(cases); i++) check_conv(&cases[i], i);
 }
 
+/* ---- cooperative matrices ---- */
+
+static void matrices_must_divide_the_tile(void **state)
+{
+    (void)state;
+    static const struct {
+        vkt_coop coop;
+        uint32_t subgroup, bm; /* 0: they do not */
+    } cases[] = {
+        { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
+        { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },
+        { { 16, 16, 16 }, 4, 0 },    { { 0, 0, 0 }, 32, 0 },     { { 16, 16, 16 }, 128, 128 },
+        { { 16, 16, 32 }, 32, 0 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_limits lim = gpu;
+        vkt_blocks b;
+        lim.coop = cases[i].coop;
+        lim.subgroup_size = cases[i].subgroup;
+        const bool cut = vkt_blocks_cut(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b);
+        assert_int_equal(cut ? b.spec[BLOCKS_SPEC_BM] : 0, cases[i].bm);
+        const bool small = vkt_blocks_cut(&lim, &(vkt_blocks_job){ 30, 30, 100, 1, true }, 1, &b);
+        assert_int_equal(small, cut && cases[i].subgroup <= 64);
+        lim.shared_bytes = 32768;
+        assert_int_equal(vkt_blocks_cut(&lim, &(vkt_blocks_job){ 4096, 4096, 4096, 1, true }, 1, &b), small);
+        if (small) assert_int_equal(b.spec[BLOCKS_SPEC_BM], 64);
+    }
+}
+
+/* The kth weight: ties to even and what lies beside them, the largest f16, subnormal ones. */
+static float odd_weight(uint32_t k)
+{
+    static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
+                                  0x1.9abp-5f, -0x1.357p-16f, 0x1.8p-25f,    0x1p-25f,      -0x1.4p9f,    0 };
+    return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
+}
+
+/* The product with unit vectors is each weight as it was multiplied: rounded to nearest, ties to even. */
+static void weights_are_rounded_to_f16(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    assert_true(harness_ctx->limits.coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* set by tests/run.sh */
+    if (!harness_ctx->limits.coop.m) return;
+    enum { B = 44, O = 37 };
+    static float x[B * B], w[O * B], y[B * O];
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    vkt_program *p = NULL;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    const vkt_tensor tx = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(B, B));
+    const vkt_tensor tw = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape2(O, B));
+    const vkt_tensor ty = vkt_linear(g, tx, tw, (vkt_tensor){ 0 });
+    vkt_keep(g, ty);
+    for (uint32_t i = 0; i < B; i++) x[i * B + i] = 1;
+    for (uint32_t k = 0; k < O * B; k++) w[k] = odd_weight(k);
+    for (int off = 0; off < 2; off++) {
+        harness_ctx->limits.choices.force = VKT_V(COOP);
+        harness_ctx->limits.choices.off = off ? VKT_V(COOP) : 0;
+        assert_int_equal(
+            vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = VKT_PRECISION_F16 }, &p),
+            VKT_OK);
+        harness_ctx->limits.choices.force = harness_ctx->limits.choices.off = 0;
+        assert_int_equal(p->lowered.picked[0].variant == VKT_V_COOP, !off);
+        assert_int_equal(vkt_program_write(p, tx, x, sizeof x), VKT_OK);
+        assert_int_equal(vkt_program_write(p, tw, w, sizeof w), VKT_OK);
+        assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
+        assert_int_equal(vkt_program_read(p, ty, y, sizeof y), VKT_OK);
+        for (uint32_t i = 0; i < B * O; i++)
+            assert_true(y[i] == vkt_f32_from_half(vkt_half_from_f32(w[i % O * B + i / O])));
+        vkt_program_destroy(&p);
+    }
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +270,8 @@ int main(void)
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(slices_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),
+        cmocka_unit_test(matrices_must_divide_the_tile),
+        cmocka_unit_test(weights_are_rounded_to_f16),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

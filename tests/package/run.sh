@@ -43,6 +43,8 @@ mv "$work/static" "$work/moved" # a package may be put elsewhere
 use_package static "$work/moved"
 use_pkg_config static "$work/moved" --static
 [ ! -x "$build/samples/vkt-info" ] || step "vkt-info" "$work/moved/bin/vkt-info" --help
+[ -z "$(command -v glslangValidator)" ] || step "vktrain.glsl" glslangValidator -V --quiet -I"$work/moved/include" -o "$work/inline.spv" \
+    -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"
 
 # The shared one, as a subdirectory of an application: what it exports begins with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \

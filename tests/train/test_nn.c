@@ -123,6 +123,47 @@ static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
+static void a_hash_grid_starts_close_to_zero(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
+    static float w[4 * 1024];
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    /* 5^2 corners, 7^2, 10^2 of 64 entries: rounded up to eights, or hashed */
+    const vkt_nn_hash_grid_params p = {
+        { .levels = 3, .log2_table_size = 6, .base_resolution = 4, .per_level_scale = 1.5 }
+    };
+    const vkt_shape table = vkt_hash_grid_table(&p.grid, 2, level);
+    assert_true(vkt_shape_equal(table, vkt_shape2(32 + 56 + 64, 2)));
+    for (uint32_t l = 0; l < 3; l++) {
+        static const vkt_hash_grid_level want[] = { { 4, 0, 0, 32 }, { 6, 0, 32, 56 }, { 9, 63, 88, 64 } };
+        assert_memory_equal(&level[l], &want[l], sizeof want[l]);
+    }
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(11, 2));
+    const vkt_tensor y = vkt_nn_hash_grid(b, "grid", x, &p);
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, y), vkt_shape2(11, 6)));
+    assert_string_equal(vkt_tensor_name(g, (vkt_tensor){ g->params[0] }), "grid.table");
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, vkt_nn_frequency(b, x, 0)), vkt_shape2(11, 40)));
+    vkt_builder_draw(b, 0, 1, w);
+    float most = 0;
+    for (uint32_t i = 0; i < vkt_shape_elements(table); i++) most = fmaxf(most, fabsf(w[i]));
+    assert_true(most <= 1e-4f && most > 0.97e-4f);
+    assert_int_equal(vkt_hash_grid_table(NULL, 3, NULL).dim[1], 2);
+    assert_int_equal(vkt_hash_grid_table(NULL, 4, NULL).rank, 0);
+    vkt_test_expect_errors(true);
+    vkt_nn_hash_grid(b, "wrong", y, NULL);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+    vkt_test_error_says("wrong: want points");
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
 /* A store whose parameter of that name is larger, or which has none. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
@@ -268,6 +309,7 @@ int main(void)
         cmocka_unit_test(attention_has_gpt2s_names_and_shapes),
         cmocka_unit_test(attention_wants_operands_that_fit),
         cmocka_unit_test(an_embedding_starts_normal_with_a_row_of_zeros),
+        cmocka_unit_test(a_hash_grid_starts_close_to_zero),
         rig_test(initial_values_want_a_store_of_the_same_shapes),
         rig_test(a_trace_is_json_whatever_the_model_is_called),
     };

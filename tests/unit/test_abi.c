@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/coop.abi.h"
+#include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
 #include "base/base.h"
 #include "kernel/kernel.h"
@@ -76,6 +78,7 @@ typedef struct module {
     thing *things;
     uint32_t bound;
     uint32_t capability; /* one that no device need have; NONE: there is none such */
+    bool coop;           /* may want what gpu/coop.c asks a device for */
 } module;
 
 static void decorate(thing *t, const uint32_t *w)
@@ -107,11 +110,17 @@ static bool every_device_has(uint32_t capability)
     return capability == 1 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
+/* Float16, VulkanMemoryModel, CooperativeMatrixKHR. */
+static bool is_for_coop(uint32_t capability)
+{
+    return capability == 9 || capability == 5345 || capability == 6022;
+}
+
 static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
 {
     switch (op) {
     case OP_CAPABILITY:
-        if (!every_device_has(w[1])) m->capability = w[1];
+        if (!every_device_has(w[1]) && !(m->coop && is_for_coop(w[1]))) m->capability = w[1];
         break;
     case OP_NAME: m->things[w[1]].name = (const char *)&w[2]; break;
     case OP_MEMBER_NAME:
@@ -134,10 +143,10 @@ static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
     }
 }
 
-static module parse(const uint32_t *words, size_t bytes)
+static module parse(const uint32_t *words, size_t bytes, bool coop)
 {
     assert_true(bytes >= 20 && words[0] == 0x07230203);
-    module m = { .bound = words[3], .capability = NONE };
+    module m = { .bound = words[3], .capability = NONE, .coop = coop };
     m.things = calloc(m.bound, sizeof *m.things);
     assert_non_null(m.things);
     for (uint32_t i = 0; i < m.bound; i++) m.things[i].binding = m.things[i].set = m.things[i].spec = NONE;
@@ -206,15 +215,18 @@ static void check_binding(const module *m, const thing *v, const vkt_kernel_row 
 
 static void check(const vkt_kernel_row *row, bool texel, const item *table, reason why)
 {
-    const module m = parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes);
+    const bool coop = (row->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
+    if (coop && row->spv_bytes == sizeof row->spv[0]) return; /* built without: cmake/Shaders.cmake */
+    const module m = parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes, coop);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
-        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && t->spec != STORAGE_SPEC && t->spec != SUBGROUPS_SPEC)
-            snprintf(why, WHY, "specialisation id %u", t->spec);
+        const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
+        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* by kernel.c */
+        if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
         if (t->words[3] == UNIFORM_CONSTANT || t->words[3] == STORAGE_BUFFER) check_binding(&m, t, row, texel, why);

@@ -1,0 +1,61 @@
+/* gpu/coop.c - see coop.h. */
+#include "gpu/internal.h"
+
+bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
+{
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR
+    };
+    VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                             .pNext = &coop };
+    VkPhysicalDeviceFeatures2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+    ctx->vk.GetPhysicalDeviceFeatures2(phys, &core);
+    return vkt_features_have_coop(&core);
+}
+
+/* Matrices are as wide as the driver likes its subgroups, which it does not tell: those whose subgroups may have 8
+ * lanes and 32 (Intel) multiply by 8 or 16 of them. Where all sizes are 32 or more, each will do. */
+static bool fits_subgroups(vkt_ctx *ctx)
+{
+    VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR
+    };
+    VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES,
+                                               .pNext = &coop };
+    VkPhysicalDeviceProperties2 core = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
+    ctx->vk.GetPhysicalDeviceProperties2(ctx->phys, &core);
+    return (coop.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+           (v13.minSubgroupSize == v13.maxSubgroupSize || v13.minSubgroupSize >= 32);
+}
+
+static bool is_ours(const VkCooperativeMatrixPropertiesKHR *p)
+{
+    const uint32_t sizes[] = { p->MSize, p->NSize, p->KSize };
+    for (size_t i = 0; i < VKT_COUNT(sizes); i++)
+        if (sizes[i] < 8 || sizes[i] > 16 || (sizes[i] & (sizes[i] - 1))) return false;
+    return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+           p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           !p->saturatingAccumulation && p->scope == VK_SCOPE_SUBGROUP_KHR;
+}
+
+vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
+{
+    static const char *const what = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR";
+    const PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR get =
+        (PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)ctx->vk.GetInstanceProcAddr(ctx->instance, what);
+    uint32_t n = 0;
+    *out = (vkt_coop){ 0 };
+    if (!get || !fits_subgroups(ctx)) return VKT_OK;
+    VKT_TRY(vkt_vk_check(ctx, get(ctx->phys, &n, NULL), what));
+    VkCooperativeMatrixPropertiesKHR *list = vkt_alloc_array(&ctx->host, n, sizeof *list);
+    if (!list) return vkt_fail_nomem(&ctx->host, "the list of cooperative matrices", n * sizeof *list);
+    for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    const VkResult r = get(ctx->phys, &n, list);
+    for (uint32_t i = 0; i < n && r >= 0; i++) { /* the largest: it reads an element the fewest times */
+        const VkCooperativeMatrixPropertiesKHR *p = &list[i];
+        if (is_ours(p) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
+            *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };
+    }
+    vkt_free(&ctx->host, list);
+    return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
+}

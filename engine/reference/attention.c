@@ -1,0 +1,121 @@
+/* reference/attention.c - softmax(scale q k^T) v by heads: q (..,T,D), k and v (..,S,D), or all in one (B,T,3 H D). */
+#include "reference/families.h"
+
+#include <math.h>
+
+/* Where element d of row t of one head's q, k or v is: first + t step + d. */
+typedef struct operand {
+    size_t input, first, step;
+} operand;
+
+typedef struct head {
+    size_t queries, keys, width, y, y_step; /* element d of row t of the result: y + t y_step + d */
+    operand q, k, v;
+} head;
+
+static size_t count_heads(const vkt_ref_call *c)
+{
+    const vkt_attention_attr *a = c->attr;
+    const vkt_shape s = c->in[0].shape;
+    return vkt_ref_count(s) / s.dim[s.rank - 1] / s.dim[s.rank - 2] * a->heads;
+}
+
+static head head_of(const vkt_ref_call *c, size_t i)
+{
+    const vkt_attention_attr *a = c->attr;
+    const vkt_shape s = c->in[0].shape;
+    const size_t T = s.dim[s.rank - 2], row = s.dim[s.rank - 1];
+    if (c->n_in > 1 && c->in[1].f) {
+        const size_t S = c->in[1].shape.dim[s.rank - 2];
+        return (head){
+            T, S, row, i * T * row, row, { 0, i * T * row, row }, { 1, i * S * row, row }, { 2, i * S * row, row }
+        };
+    }
+    const size_t D = row / 3, width = D / a->heads, b = i / a->heads, h = i % a->heads, at = b * T * row + h * width;
+    return (head){ T, T, width, b * T * D + h * width, D, { 0, at, row }, { 0, at + D, row }, { 0, at + 2 * D, row } };
+}
+
+static const double *row_of(const vkt_ref_call *c, const operand *o, size_t t)
+{
+    return c->in[o->input].f + o->first + t * o->step;
+}
+
+static double *gradient_of(const vkt_ref_call *c, const operand *o, size_t t)
+{
+    return c->din[o->input] ? c->din[o->input] + o->first + t * o->step : NULL;
+}
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+/* y += x a */
+static void add(double *y, double x, const double *a, size_t n)
+{
+    for (size_t i = 0; y && i < n; i++) y[i] += x * a[i];
+}
+
+static size_t seen_by(const vkt_ref_call *c, const head *h, size_t t)
+{
+    const vkt_attention_attr *a = c->attr;
+    return a->causal && t + 1 < h->keys ? t + 1 : h->keys;
+}
+
+static double score(const vkt_ref_call *c, const head *h, size_t t, size_t s)
+{
+    const vkt_attention_attr *a = c->attr;
+    return (double)a->scale * dot(row_of(c, &h->q, t), row_of(c, &h->k, s), h->width);
+}
+
+/* log sum exp of the scores that query t has. */
+static double log_sum(const vkt_ref_call *c, const head *h, size_t t)
+{
+    double m = -INFINITY, sum = 0;
+    for (size_t s = 0; s < seen_by(c, h, t); s++) m = fmax(m, score(c, h, t, s));
+    for (size_t s = 0; s < seen_by(c, h, t); s++) sum += exp(score(c, h, t, s) - m);
+    return m + log(sum);
+}
+
+static void forward(const vkt_ref_call *c)
+{
+    for (size_t i = 0; i < count_heads(c); i++) {
+        const head h = head_of(c, i);
+        for (size_t t = 0; t < h.queries; t++) {
+            const double all = log_sum(c, &h, t);
+            double *y = c->out[0].f + h.y + t * h.y_step;
+            memset(y, 0, h.width * sizeof *y);
+            for (size_t s = 0; s < seen_by(c, &h, t); s++)
+                add(y, exp(score(c, &h, t, s) - all), row_of(c, &h.v, s), h.width);
+        }
+    }
+}
+
+/* The gradient of a weight p is dy v; of a score p times what that is above its mean by the weights of the row. */
+static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
+{
+    const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);
+    double mean = 0;
+    for (size_t s = 0; s < seen_by(c, h, t); s++)
+        mean += exp(score(c, h, t, s) - all) * dot(dy, row_of(c, &h->v, s), h->width);
+    for (size_t s = 0; s < seen_by(c, h, t); s++) {
+        const double p = exp(score(c, h, t, s) - all);
+        const double ds = p * (dot(dy, row_of(c, &h->v, s), h->width) - mean);
+        const double scale = (double)((const vkt_attention_attr *)c->attr)->scale;
+        add(gradient_of(c, &h->q, t), scale * ds, row_of(c, &h->k, s), h->width);
+        add(gradient_of(c, &h->k, s), scale * ds, row_of(c, &h->q, t), h->width);
+        add(gradient_of(c, &h->v, s), p, dy, h->width);
+    }
+}
+
+static void backward(const vkt_ref_call *c)
+{
+    for (size_t i = 0; i < count_heads(c); i++) {
+        const head h = head_of(c, i);
+        for (size_t t = 0; t < h.queries; t++) backward_of_query(c, &h, t);
+    }
+}
+
+const vkt_ref_op vkt_ref_attention = { "attention", 1, forward, backward };

@@ -1,0 +1,78 @@
+// attention.comp - y = softmax(scale q k^T) v of a tile of queries, and the logarithm of each row's sum for the gradient
+// Tiles of keys come one after the other; with the running maximum of a row grows what its sums are divided by: they are scaled
+// down to the new one. No more than a tile of scores exists at a time.
+// grid: x over tiles of all heads with a stride, one subgroup each. Deterministic: columns add up in the same order whatever the
+// grid.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/attention.abi.h"
+#include "lib/attention.glsl"
+layout(binding = ATTENTION_Y, std430) writeonly buffer Y { vec4 y[]; };
+layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
+
+// One tile of keys: scores become weights, with the largest score so far, of which exp is 1, in `top`.
+void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_HELD], out float shrink[MOST_HELD])
+{
+    const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;
+    float high[MOST_HELD];
+    [[unroll]] for (uint j = 0; j < HELD; j++) high[j] = top[j];
+    [[unroll]] for (uint m = 0; m < ROWS; m++) {
+        const uint seen = pc.causal != 0 ? min(row + m + 1, pc.others) : pc.others;
+        s[m] = mix(vec4(LOWEST), pc.scale * s[m], lessThan(key + uvec4(0, 1, 2, 3), uvec4(seen)));
+        float t = max(max(s[m].x, s[m].y), max(s[m].z, s[m].w));
+        [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
+            if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
+        high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
+    }
+    float zero_at[MOST_HELD]; // where all scores are -infinity, so are their differences from 0
+    [[unroll]] for (uint j = 0; j < HELD; j++) {
+        zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
+        shrink[j] = exp_1ulp(top[j] - zero_at[j]);
+        top[j] = high[j];
+    }
+    [[unroll]] for (uint m = 0; m < ROWS; m++) s[m] = exp_1ulp(s[m] - of_row(zero_at, m));
+}
+
+void attend(uint pair, uint row)
+{
+    const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.rows);
+    const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
+    const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
+    vec4 sum[MOST_SUMS];
+    float total[MOST_ROWS], top[MOST_HELD];
+    [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum[i] = vec4(0.0);
+    [[unroll]] for (uint m = 0; m < ROWS; m++) total[m] = 0.0;
+    [[unroll]] for (uint j = 0; j < HELD; j++) top[j] = LOWEST;
+    [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
+        vec4 s[MOST_ROWS];
+        float shrink[MOST_HELD];
+        scores(q, row, k, c, s);
+        weigh(row, c, s, top, shrink);
+        [[unroll]] for (uint m = 0; m < ROWS; m++) {
+            const float down = of_row(shrink, m);
+            total[m] = total[m] * down + ((s[m].x + s[m].y) + (s[m].z + s[m].w));
+            [[unroll]] for (uint n = 0; n < PARTS; n++) sum[m * PARTS + n] *= down;
+        }
+        add_product(sum, s, v, c);
+    }
+    [[unroll]] for (uint m = 0; m < ROWS; m++) {
+        [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
+            if (1u << i < SG) total[m] += subgroupShuffleXor(total[m], 1u << i);
+        const uint to = pc.y0 + (pair / pc.heads * pc.rows + row + m) * pc.heads * pc.d4 + pair % pc.heads * pc.d4 + lane;
+        [[unroll]] for (uint n = 0; n < PARTS; n++) {
+            const vec4 all = whole(sum[m * PARTS + n]) / total[m];
+            if (row + m < pc.rows && writes(n)) y[to + n * pc.spread] = all;
+        }
+        if (row + m < pc.rows && lane == m % SG)
+            lse[pc.lse0 + pair * pc.rows + row + m] = top[m / SG] + log_1ulp(total[m]);
+    }
+}
+
+void main()
+{
+    const uint tiles = (pc.rows + ROWS - 1) / ROWS;
+    for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) attend(u / tiles, tile_of(u % tiles, tiles) * ROWS);
+}

@@ -1,0 +1,59 @@
+// attention_dkv.comp - dk and dv of a tile of keys:  dk = scale ds^T q,  dv = p^T dy,  with p and ds as in attention_dq.comp
+// The scores lie with keys as rows, so that those of one key meet all queries here and nothing has to be added up elsewhere.
+// grid: x over tiles of all heads with a stride, one subgroup each. Deterministic, as attention.comp is.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#define GRADIENT
+#include "abi/abi.h"
+#include "abi/attention.abi.h"
+#include "lib/attention.glsl"
+layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
+layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
+layout(binding = ATTENTION_DK, std430) writeonly buffer Dk { vec4 dk[]; };
+layout(binding = ATTENTION_DV, std430) writeonly buffer Dv { vec4 dv[]; };
+
+void attend(uint pair, uint row)
+{
+    const matrix k = matrix_of(OF_K, pc.k0, pair, pc.rows), v = matrix_of(OF_V, pc.v0, pair, pc.rows);
+    const matrix q = matrix_of(OF_Q, pc.q0, pair, pc.others), dy = matrix_of(OF_DY, pc.dy0, pair, pc.others);
+    const uint lane = gl_SubgroupInvocationID, first = pc.causal != 0 ? row / COLUMNS * COLUMNS : 0u;
+    vec4 sum_k[MOST_SUMS], sum_v[MOST_SUMS];
+    [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum_k[i] = sum_v[i] = vec4(0.0);
+    [[dont_unroll]] for (uint c = first; c < pc.others; c += COLUMNS) {
+        const uvec4 query = c + 4 * lane + uvec4(0, 1, 2, 3);
+        vec4 s[MOST_ROWS], t[MOST_ROWS], lse_of, delta_of;
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            const uint at = pair * pc.others + min(query[i], pc.others - 1);
+            lse_of[i] = lse[pc.lse0 + at];
+            delta_of[i] = delta[pc.delta0 + at];
+        }
+        scores(k, row, q, c, s);
+        scores(v, row, dy, c, t);
+        [[unroll]] for (uint m = 0; m < ROWS; m++) {
+            const vec4 p = exp_1ulp(pc.scale * s[m] - lse_of);
+            const uvec4 from = uvec4(pc.causal != 0 ? min(row + m, pc.others) : 0u);
+            const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps round
+            s[m] = mix(vec4(0.0), p, seen);
+            t[m] = mix(vec4(0.0), p * (t[m] - delta_of), seen);
+        }
+        add_product(sum_v, s, dy, c);
+        add_product(sum_k, t, q, c);
+    }
+    [[unroll]] for (uint m = 0; m < ROWS; m++) {
+        const uint to = (row + m) * pc.ld + lane;
+        [[unroll]] for (uint n = 0; n < PARTS; n++) {
+            const vec4 all_k = pc.scale * whole(sum_k[m * PARTS + n]), all_v = whole(sum_v[m * PARTS + n]);
+            if (row + m >= pc.rows || !writes(n)) continue;
+            dk[k.at - pc.k0 + pc.dk0 + to + n * pc.spread] = all_k;
+            dv[v.at - pc.v0 + pc.dv0 + to + n * pc.spread] = all_v;
+        }
+    }
+}
+
+void main()
+{
+    const uint tiles = (pc.rows + ROWS - 1) / ROWS;
+    for (uint u = gl_WorkGroupID.x; u < pc.units; u += gl_NumWorkGroups.x) attend(u / tiles, tile_of(u % tiles, tiles) * ROWS);
+}

@@ -1,0 +1,297 @@
+/* vktrain/vktrain.glsl: a shader of the application's own evaluates a network inline, from the store's buffer in place,
+ * as the library's program does. */
+#include <math.h>
+#include <string.h>
+
+#include "embed/app.h"
+#include "inline2.spv.h"
+#include "inline3.spv.h"
+
+#define DO(call) assert_int_equal((call), VKT_OK)
+#define VK(call) assert_int_equal((call), VK_SUCCESS)
+#define STORAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+
+enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
+
+/* Sums of 8, 24, 16 and 16 products, which another driver may add up in another order or fuse: 64 roundings of 2^-24 of
+ * terms some times the largest result. (Lavapipe gives equal bits.) */
+#define CLOSE 1e-5f
+
+/* ---- the network ---- */
+
+typedef struct network {
+    uint32_t dims, frequencies;
+    vkt_hash_grid_params grid;
+    vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
+    vkt_graph *g;
+    vkt_store *store;
+    vkt_program *p;
+    float x[POINTS * 3], y[POINTS * 3]; /* what the program makes of the points */
+} network;
+
+/* Any numbers from -1 to 1. */
+static float number(uint32_t i)
+{
+    return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
+}
+
+/* Inside, with edges and corners, and a few outside. */
+static void place_points(network *n)
+{
+    for (uint32_t i = 0; i < POINTS * n->dims; i++) {
+        const uint32_t point = i / n->dims;
+        n->x[i] = point < 8 ? (float)(point >> i % n->dims & 1) : 0.55f * number(i) + 0.5f;
+    }
+}
+
+static void fill(network *n)
+{
+    static float w[MOST];
+    for (uint32_t i = 0; i < vkt_store_count(n->store); i++) {
+        const vkt_shape s = vkt_store_shape(n->store, i);
+        const uint32_t elements = s.dim[0] * (s.rank > 1 ? s.dim[1] : 1);
+        assert_true(elements <= MOST);
+        for (uint32_t k = 0; k < elements; k++) w[k] = 0.4f * number(k + 7919 * i);
+        DO(vkt_store_write(n->store, i, VKT_PART_VALUE, w));
+    }
+}
+
+/* Parameters in this order: the table, w1, b1, w2, b2, w3. */
+static void make(network *n, vkt_ctx *ctx)
+{
+    const vkt_host host = vkt_ctx_host(ctx);
+    DO(vkt_graph_create(&host, &n->g));
+    vkt_graph *g = n->g;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(POINTS, n->dims));
+    const vkt_tensor table = vkt_param(g, "table", vkt_hash_grid_table(&n->grid, n->dims, n->level));
+    const vkt_tensor both[] = { vkt_hash_grid(g, x, table, &n->grid), vkt_frequency(g, x, n->frequencies) };
+    const vkt_tensor e = vkt_concat(g, both, 2, 1);
+    const vkt_mlp_layer layers[] = {
+        { vkt_param(g, "w1", vkt_shape2(HIDDEN, vkt_tensor_shape(g, e).dim[1])),
+          vkt_param(g, "b1", vkt_shape1(HIDDEN)) },
+        { vkt_param(g, "w2", vkt_shape2(HIDDEN, HIDDEN)), vkt_param(g, "b2", vkt_shape1(HIDDEN)) },
+        { .weight = vkt_param(g, "w3", vkt_shape2(3, HIDDEN)) },
+    };
+    const vkt_tensor y = vkt_mlp(g, e, layers, 3);
+    vkt_keep(g, y);
+    DO(vkt_store_create(ctx, g, &n->store));
+    fill(n);
+    place_points(n);
+    DO(vkt_program_create(ctx, g, n->store, NULL, &n->p));
+    DO(vkt_program_write(n->p, x, n->x, POINTS * n->dims * sizeof n->x[0]));
+    DO(vkt_program_run(n->p, NULL, NULL));
+    DO(vkt_program_read(n->p, y, n->y, sizeof n->y));
+}
+
+/* ---- the application's pipeline ---- */
+
+/* clang-format off */
+#define PIPELINE_FUNCTIONS(X)                                                                                        \
+    X(CreateShaderModule) X(DestroyShaderModule) X(CreateDescriptorSetLayout) X(DestroyDescriptorSetLayout)          \
+    X(CreatePipelineLayout) X(DestroyPipelineLayout) X(CreateComputePipelines) X(DestroyPipeline)                    \
+    X(CreateDescriptorPool) X(DestroyDescriptorPool) X(AllocateDescriptorSets) X(UpdateDescriptorSets)               \
+    X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch)
+/* clang-format on */
+
+typedef struct shader {
+    app *a;
+#define MEMBER(name) PFN_vk##name name;
+    PIPELINE_FUNCTIONS(MEMBER)
+#undef MEMBER
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout layout;
+    VkPipeline pipeline;
+    VkDescriptorPool pool;
+    VkDescriptorSet set;
+} shader;
+
+typedef struct push {
+    uint32_t points, parameter[6];
+} push;
+
+static void make_pipeline(shader *s, const uint32_t *words, size_t bytes)
+{
+    VkShaderModule module;
+    const VkDevice device = s->a->device;
+    VK(s->CreateShaderModule(device,
+                             &(VkShaderModuleCreateInfo){ .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                                          .codeSize = bytes,
+                                                          .pCode = words },
+                             NULL, &module));
+    const VkComputePipelineCreateInfo info = { .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                               .stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                          .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                                                          .module = module,
+                                                          .pName = "main" },
+                                               .layout = s->layout };
+    VK(s->CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, NULL, &s->pipeline));
+    s->DestroyShaderModule(device, module, NULL);
+}
+
+static void make_layouts(shader *s)
+{
+    VkDescriptorSetLayoutBinding binding[BINDINGS];
+    const VkDevice device = s->a->device;
+    for (uint32_t i = 0; i < BINDINGS; i++)
+        binding[i] = (VkDescriptorSetLayoutBinding){ .binding = i,
+                                                     .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                     .descriptorCount = 1,
+                                                     .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT };
+    const VkDescriptorSetLayoutCreateInfo set = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                                  .bindingCount = BINDINGS,
+                                                  .pBindings = binding };
+    VK(s->CreateDescriptorSetLayout(device, &set, NULL, &s->set_layout));
+    const VkPushConstantRange range = { .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sizeof(push) };
+    const VkPipelineLayoutCreateInfo layout = { .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                                .setLayoutCount = 1,
+                                                .pSetLayouts = &s->set_layout,
+                                                .pushConstantRangeCount = 1,
+                                                .pPushConstantRanges = &range };
+    VK(s->CreatePipelineLayout(device, &layout, NULL, &s->layout));
+    const VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, BINDINGS };
+    const VkDescriptorPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 1, .pPoolSizes = &size
+    };
+    VK(s->CreateDescriptorPool(device, &pool, NULL, &s->pool));
+    const VkDescriptorSetAllocateInfo one = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                              .descriptorPool = s->pool,
+                                              .descriptorSetCount = 1,
+                                              .pSetLayouts = &s->set_layout };
+    VK(s->AllocateDescriptorSets(device, &one, &s->set));
+}
+
+static void open_shader(shader *s, app *a, const uint32_t *words, size_t bytes)
+{
+    *s = (shader){ .a = a };
+#define FIND(name)                                                \
+    s->name = (PFN_vk##name)a->get_proc(a->instance, "vk" #name); \
+    assert_non_null(s->name);
+    PIPELINE_FUNCTIONS(FIND)
+#undef FIND
+    make_layouts(s);
+    make_pipeline(s, words, bytes);
+}
+
+static void close_shader(shader *s)
+{
+    s->DestroyDescriptorPool(s->a->device, s->pool, NULL);
+    s->DestroyPipeline(s->a->device, s->pipeline, NULL);
+    s->DestroyPipelineLayout(s->a->device, s->layout, NULL);
+    s->DestroyDescriptorSetLayout(s->a->device, s->set_layout, NULL);
+}
+
+static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t offset, uint64_t bytes)
+{
+    const VkDescriptorBufferInfo info = { buffer, offset, bytes };
+    const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                         .dstSet = s->set,
+                                         .dstBinding = binding,
+                                         .descriptorCount = 1,
+                                         .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                         .pBufferInfo = &info };
+    s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
+}
+
+/* All parameters, from the first one's start to the last one's end: where each lies, in floats. */
+static void bind_store(const shader *s, const vkt_store *store, push *pc)
+{
+    const vkt_vk_buffer first = vkt_store_buffer(store, 0, VKT_PART_VALUE);
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < vkt_store_count(store); i++) {
+        const vkt_vk_buffer at = vkt_store_buffer(store, i, VKT_PART_VALUE);
+        assert_true(at.buffer == first.buffer && at.offset_bytes >= first.offset_bytes);
+        pc->parameter[i] = (uint32_t)((at.offset_bytes - first.offset_bytes) / 4);
+        end = at.offset_bytes + at.bytes;
+    }
+    bind(s, 0, first.buffer, first.offset_bytes, end - first.offset_bytes);
+}
+
+static void dispatch(shader *s, const push *pc)
+{
+    app *a = s->a;
+    VkCommandBuffer cmd = app_begin(a, false);
+    s->CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->pipeline);
+    s->CmdBindDescriptorSets(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, s->layout, 0, 1, &s->set, 0, NULL);
+    s->CmdPushConstants(cmd, s->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof *pc, pc);
+    s->CmdDispatch(cmd, (pc->points + LANES - 1) / LANES, 1, 1);
+    app_barrier(a, cmd);
+    app_end(a, cmd);
+    app_submit(a, cmd, NULL, 0);
+    app_wait(a);
+}
+
+/* ---- both ---- */
+
+static void compare(network *n, const uint32_t *words, size_t bytes)
+{
+    app a;
+    shader s;
+    push pc = { .points = POINTS };
+    app_open(&a, NULL);
+    vkt_ctx *ctx = app_adopt(&a);
+    make(n, ctx);
+    open_shader(&s, &a, words, bytes);
+    app_buffer grid = app_buffer_make(&a, sizeof n->level, STORAGE), x = app_buffer_make(&a, sizeof n->x, STORAGE),
+               y = app_buffer_make(&a, sizeof n->y, STORAGE);
+    memcpy(grid.mapped, n->level, sizeof n->level);
+    memcpy(x.mapped, n->x, sizeof n->x);
+    bind_store(&s, n->store, &pc);
+    bind(&s, 1, grid.handle, 0, grid.bytes);
+    bind(&s, 2, x.handle, 0, x.bytes);
+    bind(&s, 3, y.handle, 0, y.bytes);
+    dispatch(&s, &pc);
+    float most = 0;
+    for (uint32_t i = 0; i < POINTS * 3; i++) most = fmaxf(most, fabsf(n->y[i]));
+    assert_true(most > 0.1f);
+    for (uint32_t i = 0; i < POINTS * 3; i++) {
+        const float got = ((const float *)y.mapped)[i];
+        if (!(fabsf(got - n->y[i]) <= CLOSE * most))
+            fail_msg("point %u: %.9g inline, %.9g by the program", i / 3, (double)got, (double)n->y[i]);
+    }
+    close_shader(&s);
+    vkt_program_destroy(&n->p);
+    vkt_store_destroy(&n->store);
+    vkt_graph_destroy(&n->g);
+    vkt_ctx_destroy(&ctx);
+    app_buffer_free(&a, &grid);
+    app_buffer_free(&a, &x);
+    app_buffer_free(&a, &y);
+    app_close(&a);
+}
+
+/* A grid whose levels are dense at first, then hashed, over a plane, and one in space with other features. The sizes
+ * are those that the shaders were compiled with. */
+static void a_plane_is_as_the_program_has_it(void **state)
+{
+    (void)state;
+    static network n = {
+        .dims = 2,
+        .frequencies = 3,
+        .grid = { .levels = 6, .features = 2, .log2_table_size = 9, .base_resolution = 5, .per_level_scale = 1.7 }
+    };
+    compare(&n, inline2_spv, sizeof inline2_spv);
+    assert_true(n.level[0].mask == 0 && n.level[5].mask == 511);
+}
+
+static void space_is_as_the_program_has_it(void **state)
+{
+    (void)state;
+    static network n = {
+        .dims = 3,
+        .frequencies = 2,
+        .grid = { .levels = 4, .features = 4, .log2_table_size = 8, .base_resolution = 3, .per_level_scale = 2 }
+    };
+    compare(&n, inline3_spv, sizeof inline3_spv);
+    assert_true(n.level[0].mask == 0 && n.level[3].mask == 255);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_plane_is_as_the_program_has_it),
+        TEST(space_is_as_the_program_has_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

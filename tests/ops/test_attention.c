@@ -1,0 +1,196 @@
+/* Attention beyond its random cases (test_ops.c): wide and long heads, other paths than the kernels, what is infinite,
+ * memory, and loops that would be too long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/philox.h"
+#include "ops/harness.h"
+#include "ops/ops.h"
+#include "reference/reference.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+static vkt_graph *new_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    OK(vkt_graph_create(&h, &g));
+    return g;
+}
+
+/* ---- larger than the random cases ---- */
+
+/* Lanes with several vec4s of a row, tiles of more rows, more queries than keys and fewer. */
+static void wide_and_long_heads_agree_with_the_reference(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const struct {
+        uint32_t queries, keys, width;
+        bool causal;
+    } cases[] = { { 9, 37, 128, true }, { 101, 70, 8, true }, { 67, 80, 12, false } };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        harness_report report = { .faults = 0 };
+        const vkt_shape q = vkt_shape3(2, cases[i].queries, cases[i].width);
+        const vkt_shape k = vkt_shape3(2, cases[i].keys, cases[i].width);
+        subject s;
+        subject_begin(&s, i);
+        for (int n = 0; n < 3; n++) subject_input(&s, &(vkt_case_input){ .shape = n ? k : q, .lo = -2, .hi = 2 }, NULL);
+        const vkt_attention_params p = { .causal = cases[i].causal };
+        subject_take(&s, vkt_attention(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &p));
+        assert_string_equal(s.op->name, "attention");
+        subject_forward(&s);
+        subject_backward(&s);
+        harness_check_in(harness_ctx, &s, &harness_views[0], &report);
+        subject_free(&s);
+        if (report.faults) fail_msg("%s", report.text);
+    }
+}
+
+/* Heads of 6 numbers, which no kernel takes: y of qkv (B,T,3D), against the same reference. */
+static void packed_heads_of_any_width_are_split_and_put_together(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { B = 2, T = 5, HEADS = 3, WIDTH = 6, D = HEADS * WIDTH, N = B * T * 3 * D };
+    float x[N], y[N / 3];
+    double in[N], want[N / 3];
+    vkt_rng r = vkt_rng_make(3, VKT_STREAM_TEST, 0, 0);
+    for (int i = 0; i < N; i++) in[i] = (double)(x[i] = vkt_rng_uniform(&r, -2, 2));
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(B, T, 3 * D));
+    const vkt_tensor out =
+        vkt_attention_packed(g, qkv, HEADS, &(vkt_attention_params){ .causal = true, .scale = 0.5f });
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, out), vkt_shape3(B, T, D)));
+    vkt_keep(g, out);
+    OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, qkv, x, sizeof x));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_program_read(p, out, y, sizeof y));
+    const vkt_attention_attr a = { .heads = HEADS, .causal = 1, .scale = 0.5f };
+    const vkt_ref_tensor ref_in = { .shape = vkt_tensor_shape(g, qkv), .f = in };
+    vkt_ref_tensor ref_out = { .shape = vkt_tensor_shape(g, out), .f = want };
+    vkt_ref_find("attention")
+        ->forward(&(vkt_ref_call){ .attr = &a, .n_in = 1, .n_out = 1, .in = &ref_in, .out = &ref_out });
+    assert_true(harness_close("packed", y, want, N / 3, 1e-5, 1e-6));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- what is infinite ---- */
+
+/* A score of -infinity weighs nothing, wherever it comes; +infinity, NaN, or nothing but -infinity make a row NaN, as
+ * softmax and torch have it. Queries are (1,0,0,0), so scores are the keys' first numbers. */
+static void scores_may_be_infinite(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { CASES = 5, S = 70, D = 4 };
+    static float q[CASES * D], k[CASES * S * D], v[CASES * S * D], y[CASES * D];
+    for (int c = 0; c < CASES; c++) q[c * D] = 1;
+    for (int i = 0; i < CASES * S * D; i++) v[i] = (float)(i / D % S);
+    for (int s = 0; s < S; s++) {
+        k[(0 * S + s) * D] = s < 66 ? -INFINITY : 0; /* tiles of nothing, then four keys */
+        k[(1 * S + s) * D] = s >= 4 ? -INFINITY : 0; /* four keys, then tiles of nothing */
+        k[(2 * S + s) * D] = -INFINITY;
+    }
+    k[(3 * S + 50) * D] = INFINITY;
+    k[(4 * S + 50) * D] = NAN;
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape3(CASES, 1, D)),
+                              vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape3(CASES, S, D)),
+                              vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape3(CASES, S, D)) };
+    const vkt_tensor out = vkt_attention(g, in[0], in[1], in[2], NULL);
+    vkt_keep(g, out);
+    OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+    OK(vkt_program_write(p, in[0], q, sizeof q));
+    OK(vkt_program_write(p, in[1], k, sizeof k));
+    OK(vkt_program_write(p, in[2], v, sizeof v));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_program_read(p, out, y, sizeof y));
+    for (int d = 0; d < D; d++) {
+        assert_true(y[0 * D + d] == 67.5f);
+        assert_true(y[1 * D + d] == 1.5f);
+        for (int c = 2; c < CASES; c++) assert_true(isnan(y[c * D + d]));
+    }
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- memory and loops ---- */
+
+/* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
+static uint64_t plan_bytes(uint32_t T)
+{
+    vkt_graph *g = new_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 96));
+    const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 32));
+    const vkt_tensor y = vkt_attention_packed(g, qkv, 4, &(vkt_attention_params){ .causal = true });
+    vkt_tensor dx;
+    vkt_plan_info plan;
+    OK(vkt_gradients(g, &y, &dy, 1, &qkv, 1, &dx));
+    vkt_keep(g, dx);
+    OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
+    vkt_program_plan(p, &plan);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    return plan.total_bytes;
+}
+
+static void memory_grows_with_the_sequence_not_with_its_square(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    /* y (32 T), log sums and sums of dy y (4 T each), gradient (96 T) */
+    assert_int_equal(plan_bytes(4096), 4ull * 4096 * (32 + 4 + 4 + 96));
+    assert_int_equal(plan_bytes(8192), 2 * plan_bytes(4096));
+}
+
+/* Mesa 22.3 ends loops silently after 65,535 turns. */
+static void loops_that_would_be_too_long_are_refused(void **state)
+{
+    (void)state;
+    const vkt_limits lim = { .subgroup_size = 8,
+                             .max_workgroup_lanes = 128,
+                             .max_groups = 65535,
+                             .shared_bytes = 16384,
+                             .max_storage_range_bytes = 1u << 30,
+                             .cpu = true };
+    static const uint32_t keys[] = { 60000, 200000 };
+    for (int i = 0; i < 2; i++) {
+        vkt_graph *g = new_graph();
+        vkt_emit e;
+        const vkt_tensor q = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(1, 64));
+        const vkt_tensor k = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(keys[i], 64));
+        vkt_keep(g, vkt_attention(g, q, k, k, NULL));
+        vkt_test_expect_errors(i == 1);
+        assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), i ? VKT_E_UNSUPPORTED : VKT_OK);
+        vkt_test_expect_errors(false);
+        if (i)
+            vkt_test_error_says("1 rows against 200000 in 1 heads of 64 numbers");
+        else
+            vkt_lower_free(&e);
+        vkt_graph_destroy(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_and_long_heads_agree_with_the_reference),
+        cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
+        cmocka_unit_test(scores_may_be_infinite),
+        cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
+        cmocka_unit_test(loops_that_would_be_too_long_are_refused),
+    };
+    return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
+}
