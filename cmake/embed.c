@@ -48,8 +48,7 @@ int main(int argc, char **argv)
         perror(argc > 1 ? argv[1] : "usage: embed OUT.h A.spv ...");
         return 1;
     }
-    fputs("/* Written by cmake/embed.c from shaders/; included by engine/kernel/kernel.c. */\n#include <stdint.h>\n",
-          out);
+    fputs("/* Written by cmake/embed.c. */\n#include <stdint.h>\n", out);
     int bad = 0;
     for (int i = 2; i < argc; i++) bad |= embed(out, argv[i]);
     return fclose(out) != 0 || bad;

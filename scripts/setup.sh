@@ -3,8 +3,8 @@
 # how a sample is built.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
-    mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev curl ca-certificates"
-VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format doxygen"
+    mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
+VKT_TEST_PACKAGES="libcmocka-dev vulkan-validationlayers clang clang-format doxygen xvfb"
 
 say() { echo "vktrain: $*" >&2; }
 

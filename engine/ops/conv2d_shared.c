@@ -17,8 +17,7 @@ static bool in_f16(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->storage == VKT_PRECISION_F16;
 }
 
-/* A COOP product of pictures that are f16 rounds what it multiplies them by, as mixed precision does everywhere:
- * nothing else is. `columns`: the fewest that pay. */
+/* `f16`: the pictures are stored so. Whoever asked for that gets his weights rounded too; nobody else does. */
 static vkt_conv2d_cuts cuts_of(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, bool f16)
 {
     vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };

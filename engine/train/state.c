@@ -20,7 +20,7 @@
 #include "io/checkpoint.h"
 #include "train/trainer.h"
 
-enum { HISTORY_COLUMNS = 6, NAME_ROOM = 96, TEXT_ROOM = 1024 };
+enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
 /* Where the parts of a state lie in a file, and in `t` or in memory of our own. */
 typedef struct state {
@@ -28,7 +28,7 @@ typedef struct state {
     uint32_t n; /* parameters */
     vkt_blob *blobs;
     size_t n_blobs;
-    char (*names)[NAME_ROOM];
+    char (*names)[VKT_WEIGHT_NAME_ROOM];
     float *part[VKT_ARENAS]; /* by vkt_store_part; [1], the gradient, is no state */
     double *history;
     uint32_t n_history;
@@ -69,7 +69,7 @@ static void add_blob(state *s, const char *prefix, const char *name, vkt_st_dtyp
                      const void *data)
 {
     vkt_blob *b = &s->blobs[s->n_blobs];
-    snprintf(s->names[s->n_blobs], NAME_ROOM, "%s%s", prefix, name);
+    snprintf(s->names[s->n_blobs], VKT_WEIGHT_NAME_ROOM, "%s%s", prefix, name);
     *b = (vkt_blob){ .name = s->names[s->n_blobs], .dtype = dtype, .rank = shape.rank, .data = data };
     for (uint32_t i = 0; i < shape.rank; i++) b->dims[i] = shape.dim[i];
     s->n_blobs++;
@@ -267,27 +267,12 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
 
 /* ---- reading ---- */
 
-/* The entry for parameter i under `prefix`, if its shape fits. */
-static vkt_result find(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix,
-                       uint32_t i, const vkt_st_entry **out)
-{
-    char name[NAME_ROOM], want[80];
-    snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(t->store, i));
-    const vkt_shape s = vkt_store_shape(t->store, i);
-    *out = vkt_safetensors_find(st, name);
-    bool fits = *out && (*out)->rank == s.rank;
-    for (uint32_t d = 0; fits && d < s.rank; d++) fits = (*out)->dims[d] == s.dim[d];
-    if (fits) return VKT_OK;
-    return vkt_fail(&t->host, *out ? VKT_E_SHAPE : VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file %s",
-                    path, name, vkt_shape_text(s, want), *out ? "has another shape" : "has none of that name");
-}
-
 static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *prefix,
                            float *out)
 {
     for (uint32_t i = 0; i < vkt_store_count(t->store); i++) {
         const vkt_st_entry *e;
-        VKT_TRY(find(t, st, path, prefix, i, &e));
+        VKT_TRY(vkt_weights_find(&t->host, t->store, st, path, prefix, i, &e));
         VKT_TRY(vkt_safetensors_read_f32(st, e, out, e->elements));
         out += e->elements;
     }
@@ -416,7 +401,7 @@ static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st,
         const uint64_t n = vkt_shape_elements(vkt_store_shape(t->store, i));
         if (vkt_name_matches(pattern, vkt_store_name(t->store, i))) {
             const vkt_st_entry *e;
-            VKT_TRY(find(t, st, path, "", i, &e));
+            VKT_TRY(vkt_weights_find(&t->host, t->store, st, path, "", i, &e));
             VKT_TRY(vkt_safetensors_read_f32(st, e, weights, n));
             found++;
         }

@@ -104,4 +104,9 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
+/* The entry of a file for parameter i, under `prefix`, if its shape fits; VKT_E_NOT_FOUND, VKT_E_SHAPE. */
+enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* of a name with its prefix */
+vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
+                            const char *prefix, uint32_t i, const vkt_st_entry **out);
+
 #endif

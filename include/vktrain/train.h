@@ -150,6 +150,12 @@ VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
  * under another last layer. The others stay as they are. VKT_E_NOT_FOUND if no name matches. */
 VKT_API vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern);
 
+/* The same without a trainer: every parameter and state of a store, `part` of it, under its name; loading writes
+ * VKT_PART_VALUE alone (moments and clock are the caller's), and nothing where anything is missing. host may be NULL.
+ */
+VKT_API vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path);
+VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path);
+
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
  * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.
  * The same name again replaces it. A resumed trainer goes on with those of its checkpoint that it has not

@@ -13,7 +13,7 @@
 // rows of a block go to columns turned by its k (`place`), without which the stores of four lanes with one m would meet in
 // one bank. Work groups that run together make neighbouring tiles, of up to BAND rows of tiles, so that both operands' lines
 // are still in the cache when the next tile wants them. No subgroup operations: any subgroup size. k ascends in every element:
-// deterministic.
+// deterministic. Where COOP is defined, the tile is of f16 and subgroups multiply it: blocks_coop.glsl.
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)

@@ -1,0 +1,411 @@
+/* view/app.c - see app.h. */
+#include "view/app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "view/draw.h"
+#include "view/learn.h"
+#include "view/panel.h"
+#include "view/upload.h"
+#include "view/window.h"
+
+enum { SHOWN_EVERY = 50 };
+
+static const double least_budget_ms = 0.25, most_budget_ms = 128;
+
+/* What the keys want done between two steps. */
+typedef enum wish { WISH_NONE, WISH_RESET, WISH_SAVE, WISH_LOAD } wish;
+
+typedef struct app {
+    session *s;
+    const view_options *o;
+    picture target;
+    picture_image texture; /* the target on the device: it is drawn, and learned from */
+    device d;
+    bool has_screen;
+    window w;
+    picture_image sheet; /* drawn on where there is no window */
+    frames f;
+    artist a;
+    learner l;
+    bool paused, quit;
+    double budget_ms;
+    wish wish;
+    times frame_times, training_times, host_times;
+    uint64_t frame_start_ns;
+} app;
+
+/* ---- from start to end ---- */
+
+static vkt_result open_device(app *a)
+{
+    const train_options *t = &a->s->o;
+    device_params p = { .name = t->device };
+    if (!a->o->headless) {
+        a->has_screen = true;
+        if (!window_system_begin(&p.surface_extensions, &p.n_surface_extensions)) return VKT_E_NO_DEVICE;
+        p.can_present = window_can_present;
+    }
+    TRY(device_open(&a->s->host, &p, &a->d));
+    if (!t->quiet) printf("device  %u: %s, %s\n", a->d.info.index, a->d.info.name, a->d.info.driver);
+    return device_adopt(&a->d, &a->s->host, t->memory_limit_bytes, &a->s->ctx);
+}
+
+static vkt_result open_learner(app *a)
+{
+    const learn_params p = { .width = a->target.width,
+                             .height = a->target.height,
+                             .image = a->texture.handle,
+                             .seed = a->s->o.seed,
+                             .batch = a->o->batch,
+                             .lr = a->o->lr,
+                             .recorded = a->o->recorded };
+    TRY(learn_create(a->s->ctx, &p, &a->l));
+    return a->o->load ? learn_load(&a->l, a->o->load) : VKT_OK;
+}
+
+static vkt_result open_artist(app *a)
+{
+    const VkExtent2D size = natural_frame(&a->target);
+    artist_params p = { .d = &a->d, .target = &a->target, .texture = &a->texture, .format = VK_FORMAT_R8G8B8A8_UNORM };
+    TRY(learn_shown(&a->l, p.levels, p.parameters));
+    if (a->has_screen) {
+        TRY(window_open(&a->d, size.width, size.height, &a->w));
+        p.format = a->w.format.format;
+    } else
+        TRY(image_create(&a->d, size, p.format, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT,
+                         &a->sheet));
+    TRY(artist_create(&p, &a->a));
+    return artist_set_width(&a->a, a->has_screen ? a->w.extent.width : size.width);
+}
+
+static vkt_result open_app(app *a)
+{
+    TRY(a->o->image ? picture_read(a->o->image, a->o->side, &a->target) : picture_draw(a->o->side, &a->target));
+    TRY(open_device(a));
+    TRY(frames_create(&a->d, &a->f));
+    TRY(upload_picture(&a->d, &a->f, &a->target, &a->texture));
+    TRY(open_learner(a));
+    return open_artist(a);
+}
+
+static void close_app(app *a)
+{
+    if (a->d.handle) a->d.vk.DeviceWaitIdle(a->d.handle);
+    artist_destroy(&a->a);
+    learn_destroy(&a->l);
+    vkt_ctx_destroy(&a->s->ctx);
+    frames_destroy(&a->f);
+    if (a->d.handle) {
+        image_destroy(&a->d, &a->sheet);
+        image_destroy(&a->d, &a->texture);
+    }
+    window_close(&a->w);
+    device_close(&a->d);
+    if (a->has_screen) window_system_end();
+    picture_free(&a->target);
+}
+
+/* ---- what a frame is made of ---- */
+
+static vkt_result grant_wish(app *a)
+{
+    const wish w = a->wish;
+    if (a->l.under_way) return VKT_OK;
+    a->wish = WISH_NONE;
+    switch (w) {
+    case WISH_RESET: return learn_reset(&a->l);
+    case WISH_SAVE: return learn_save(&a->l, a->o->save ? a->o->save : "vkt-view.safetensors");
+    case WISH_LOAD: return learn_load(&a->l, a->o->load ? a->o->load : "vkt-view.safetensors");
+    default: return VKT_OK;
+    }
+}
+
+/* Steps of this frame that are submitted; recorded ones are left to record_training. */
+static vkt_result train(app *a, const frame *now)
+{
+    uint64_t used_ns = 0;
+    TRY(learn_collect(&a->l, now->slot));
+    TRY(grant_wish(a));
+    if (!a->o->recorded && (!a->paused || a->wish))
+        TRY(learn_slices(&a->l, (uint64_t)(a->budget_ms * 1e6), a->wish != WISH_NONE, &used_ns));
+    times_add(&a->training_times, used_ns);
+    return VKT_OK;
+}
+
+static vkt_result record_training(app *a, const frame *now)
+{
+    return a->o->recorded && !a->paused ? learn_record(&a->l, now) : VKT_OK;
+}
+
+/* What we drew and trained comes before what will be trained: parameters are read, and written after that. */
+static void record_hand_over(const app *a, const frame *now)
+{
+    VkMemoryBarrier2 before, after;
+    learn_barriers(&a->l, &before, &after);
+    before.srcStageMask = after.srcStageMask | VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT;
+    before.srcAccessMask = after.srcAccessMask;
+    memory_barrier(&a->d, now->cmd, &before);
+}
+
+/* A recorded step comes before what shows its parameters. */
+static void record_results(const app *a, const frame *now)
+{
+    VkMemoryBarrier2 before, after;
+    learn_barriers(&a->l, &before, &after);
+    after.dstStageMask = VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT;
+    after.dstAccessMask = VK_ACCESS_2_SHADER_READ_BIT;
+    memory_barrier(&a->d, now->cmd, &after);
+}
+
+static vkt_result record_drawing(app *a, const frame *now, const canvas *to, const buffer *copy)
+{
+    const panel_state s = { .device = a->d.info.name,
+                            .steps = learn_steps(&a->l),
+                            .loss = &a->l.loss,
+                            .psnr = learn_recent_psnr(&a->l),
+                            .frames = &a->frame_times,
+                            .training = &a->training_times,
+                            .host = &a->host_times,
+                            .budget_ms = a->o->recorded || a->o->headless ? 0 : a->budget_ms,
+                            .paused = a->paused };
+    TRY(panel_draw(&s, to->extent.width, a->a.upload[now->slot].map));
+    record_results(a, now);
+    artist_record(&a->a, now, to);
+    artist_record_end(&a->a, now, to, copy);
+    record_hand_over(a, now);
+    return VKT_OK;
+}
+
+static void end_frame_time(app *a)
+{
+    const uint64_t now = session_now_ns();
+    if (a->frame_start_ns) times_add(&a->frame_times, now - a->frame_start_ns);
+    a->frame_start_ns = now;
+}
+
+/* ---- screenshots ---- */
+
+static vkt_result begin_screenshot(const app *a, VkExtent2D e, buffer *copy)
+{
+    if (a->has_screen && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
+        fprintf(stderr, "%s: pictures of this window cannot be copied\n", a->o->screenshot);
+        return VKT_E_UNSUPPORTED;
+    }
+    return buffer_create(&a->d, 4 * (VkDeviceSize)e.width * e.height, VK_BUFFER_USAGE_TRANSFER_DST_BIT, copy);
+}
+
+static vkt_result write_screenshot(const app *a, VkExtent2D e, const buffer *copy)
+{
+    const VkFormat f = a->has_screen ? a->w.format.format : VK_FORMAT_R8G8B8A8_UNORM;
+    const bool swapped = f == VK_FORMAT_B8G8R8A8_UNORM || f == VK_FORMAT_B8G8R8A8_SRGB;
+    picture p = { e.width, e.height, copy->map };
+    TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
+    for (size_t i = 0; swapped && i < (size_t)e.width * e.height; i++) {
+        const uint8_t blue = p.rgba[4 * i];
+        p.rgba[4 * i] = p.rgba[4 * i + 2];
+        p.rgba[4 * i + 2] = blue;
+    }
+    return picture_write(&p, a->o->screenshot);
+}
+
+/* ---- without a screen ---- */
+
+static vkt_result record_alone(app *a)
+{
+    frame *now;
+    TRY(frames_begin(&a->f, &now));
+    TRY(learn_collect(&a->l, now->slot));
+    TRY(record_training(a, now));
+    record_hand_over(a, now);
+    return frames_submit(&a->f, now, VK_NULL_HANDLE, VK_NULL_HANDLE);
+}
+
+static vkt_result train_whole(app *a)
+{
+    TRY(learn_step(&a->l));
+    return learn_collect(&a->l, 0);
+}
+
+static vkt_result draw_sheet(app *a)
+{
+    const canvas sheet = { a->sheet.handle, a->sheet.view, a->sheet.extent, false };
+    frame *now;
+    buffer copy = { 0 };
+    vkt_result r = begin_screenshot(a, sheet.extent, &copy);
+    if (r == VKT_OK) r = frames_begin(&a->f, &now);
+    if (r == VKT_OK) r = record_drawing(a, now, &sheet, &copy);
+    if (r == VKT_OK) r = frames_submit(&a->f, now, VK_NULL_HANDLE, VK_NULL_HANDLE);
+    if (r == VKT_OK) r = write_screenshot(a, sheet.extent, &copy);
+    a->d.vk.DeviceWaitIdle(a->d.handle);
+    buffer_destroy(&a->d, &copy);
+    return r;
+}
+
+static vkt_result run_headless(app *a)
+{
+    for (uint32_t i = 1; i <= a->o->headless && !session_interrupted(); i++) {
+        const uint64_t start = session_now_ns();
+        TRY(a->o->recorded ? record_alone(a) : train_whole(a));
+        times_add(&a->host_times, session_now_ns() - start);
+        end_frame_time(a);
+        if (i % SHOWN_EVERY == 0 && !a->s->o.quiet) printf("step %-6u %.2f dB\n", i, learn_recent_psnr(&a->l));
+    }
+    TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
+    return a->o->screenshot ? draw_sheet(a) : VKT_OK;
+}
+
+/* ---- in a window ---- */
+
+static void on_key(app *a, char key)
+{
+    switch (key) {
+    case ' ': a->paused = !a->paused; break;
+    case 'r': a->wish = WISH_RESET; break;
+    case 's': a->wish = WISH_SAVE; break;
+    case 'l': a->wish = WISH_LOAD; break;
+    case '+':
+        if (a->budget_ms < most_budget_ms) a->budget_ms *= 2;
+        break;
+    case '-':
+        if (a->budget_ms > least_budget_ms) a->budget_ms /= 2;
+        break;
+    case 'q': a->quit = true; break;
+    default: break;
+    }
+}
+
+static void take_keys(app *a, uint64_t frame_number)
+{
+    char keys[WINDOW_MOST_KEYS];
+    const uint32_t n = window_keys(&a->w, keys);
+    for (uint32_t i = 0; i < n; i++) on_key(a, keys[i]);
+    if (a->o->keys && frame_number < strlen(a->o->keys)) on_key(a, a->o->keys[frame_number]);
+}
+
+static vkt_result renew(app *a)
+{
+    TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
+    TRY(window_renew(&a->w));
+    return a->w.extent.width == a->a.panel.extent.width ? VKT_OK : artist_set_width(&a->a, a->w.extent.width);
+}
+
+/* *copy: NULL, or where this frame is wanted as well. */
+static vkt_result one_frame(app *a, const buffer *copy)
+{
+    frame *now;
+    uint32_t image;
+    TRY(frames_begin(&a->f, &now));
+    const uint64_t start = session_now_ns();
+    TRY(train(a, now));
+    uint64_t host_ns = session_now_ns() - start;
+    TRY(window_acquire(&a->w, now->acquired, &image));
+    if (image == UINT32_MAX) return VKT_OK; /* what was recorded is dropped */
+    const uint64_t again = session_now_ns();
+    TRY(record_training(a, now));
+    host_ns += session_now_ns() - again;
+    times_add(&a->host_times, host_ns);
+    const window_image *shown = &a->w.images[image];
+    const canvas to = { shown->handle, shown->view, a->w.extent, true };
+    TRY(record_drawing(a, now, &to, copy));
+    TRY(frames_submit(&a->f, now, now->acquired, shown->drawn));
+    TRY(window_present(&a->w, image));
+    end_frame_time(a);
+    return VKT_OK;
+}
+
+static vkt_result last_frame(app *a)
+{
+    buffer copy = { 0 };
+    const uint64_t before = a->f.n;
+    vkt_result r = a->w.stale ? renew(a) : VKT_OK;
+    const VkExtent2D e = a->w.extent;
+    if (r == VKT_OK) r = begin_screenshot(a, e, &copy);
+    if (r == VKT_OK) r = one_frame(a, &copy);
+    if (r == VKT_OK && a->f.n > before) r = write_screenshot(a, e, &copy);
+    a->d.vk.DeviceWaitIdle(a->d.handle);
+    buffer_destroy(&a->d, &copy);
+    return r;
+}
+
+static vkt_result run_window(app *a)
+{
+    const uint64_t first = a->f.n, wanted = a->o->frames ? first + a->o->frames : UINT64_MAX;
+    while (!a->quit && a->f.n < wanted && window_poll(&a->w) && !session_interrupted()) {
+        take_keys(a, a->f.n - first);
+        if (window_is_minimised(&a->w)) {
+            window_sleep();
+            continue;
+        }
+        if (a->w.stale) TRY(renew(a));
+        if (a->o->screenshot && a->f.n + 1 == wanted)
+            TRY(last_frame(a));
+        else
+            TRY(one_frame(a, NULL));
+    }
+    TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
+    return VKT_OK;
+}
+
+/* ---- results ---- */
+
+static json_t *json_times(const times *t)
+{
+    return json_pack("{s:f, s:f, s:f}", "mean", times_mean(t), "median", times_quantile(t, 0.5), "p99",
+                     times_quantile(t, 0.99));
+}
+
+static json_t *json_rect(rect r)
+{
+    return json_pack("[i,i,i,i]", (int)r.x, (int)r.y, (int)r.width, (int)r.height);
+}
+
+static vkt_result tell(app *a, double psnr)
+{
+    const train_options *t = &a->s->o;
+    if (!t->quiet) {
+        printf("result  %.2f dB after %llu steps, over all %u pixels\n", psnr, (unsigned long long)learn_steps(&a->l),
+               a->l.pixels);
+        printf("frames  %.2f ms, 99 %% below %.2f ms; training takes %.3f ms of the host, 99 %% below %.3f ms\n",
+               times_mean(&a->frame_times), times_quantile(&a->frame_times, 0.99), times_mean(&a->host_times),
+               times_quantile(&a->host_times, 0.99));
+        session_print_memory(a->s);
+    }
+    if (!t->json) return VKT_OK;
+    const arrangement at = arrange(a->has_screen ? a->w.extent : a->sheet.extent, &a->target);
+    json_t *o =
+        json_pack("{s:I, s:I, s:o, s:f, s:o, s:o, s:o, s:o, s:o}", "steps", (json_int_t)learn_steps(&a->l), "frames",
+                  (json_int_t)a->frame_times.n, "psnr", real_or_null(psnr), "budget_ms", a->budget_ms, "frame_ms",
+                  json_times(&a->frame_times), "training_ms", json_times(&a->training_times), "host_ms",
+                  json_times(&a->host_times), "target", json_rect(at.target), "network", json_rect(at.network));
+    return write_results(t->json, a->s->ctx, o) ? VKT_OK : VKT_E_IO;
+}
+
+static vkt_result run(app *a)
+{
+    double psnr;
+    TRY(open_app(a));
+    if (!a->s->o.quiet)
+        printf("image   %u x %u, %u pixels a step, %llu parameters\n\n", a->target.width, a->target.height,
+               a->l.p.batch, (unsigned long long)vkt_store_elements(a->l.store));
+    TRY(a->o->headless ? run_headless(a) : run_window(a));
+    TRY(learn_psnr(&a->l, &psnr));
+    if (a->o->save) TRY(learn_save(&a->l, a->o->save));
+    return tell(a, psnr);
+}
+
+vkt_result view_run(session *s, const view_options *o)
+{
+    app *a = calloc(1, sizeof *a);
+    if (!a) return VKT_E_NOMEM;
+    a->s = s;
+    a->o = o;
+    a->budget_ms = o->budget_ms;
+    const vkt_result r = run(a);
+    close_app(a);
+    free(a);
+    return r;
+}

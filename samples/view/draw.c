@@ -1,0 +1,241 @@
+/* view/draw.c - see draw.h. */
+#include "view/draw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "view/panel.h"
+#include "view/upload.h"
+
+enum { GAP = 8, LEAST_WIDTH = 720 };
+
+/* ---- where things are ---- */
+
+static rect fit(rect room, const picture *p)
+{
+    rect r = room;
+    if ((uint64_t)p->width * room.height > (uint64_t)p->height * room.width)
+        r.height = (uint32_t)((uint64_t)room.width * p->height / p->width);
+    else
+        r.width = (uint32_t)((uint64_t)room.height * p->width / p->height);
+    if (r.width == 0) r.width = 1;
+    if (r.height == 0) r.height = 1;
+    r.x += (room.width - r.width) / 2;
+    r.y += (room.height - r.height) / 2;
+    return r;
+}
+
+arrangement arrange(VkExtent2D e, const picture *p)
+{
+    const uint32_t panel = e.height > PANEL_HEIGHT ? PANEL_HEIGHT : e.height;
+    const uint32_t height = e.height - panel > 2 * GAP ? e.height - panel - 2 * GAP : 1;
+    const uint32_t width = e.width > 3 * GAP + 2 ? (e.width - 3 * GAP) / 2 : 1;
+    const uint32_t top = e.height - panel > 2 * GAP ? GAP : 0;
+    return (arrangement){ .target = fit((rect){ GAP, top, width, height }, p),
+                          .network = fit((rect){ 2 * GAP + width, top, width, height }, p),
+                          .panel = { 0, e.height - panel, e.width, panel } };
+}
+
+VkExtent2D natural_frame(const picture *p)
+{
+    const uint32_t width = 2 * p->width + 3 * GAP;
+    return (VkExtent2D){ width < LEAST_WIDTH ? LEAST_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
+}
+
+/* ---- the artist's things ---- */
+
+static vkt_result make_sampler(artist *a)
+{
+    const VkSamplerCreateInfo info = { .sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
+                                       .magFilter = VK_FILTER_LINEAR,
+                                       .minFilter = VK_FILTER_LINEAR,
+                                       .addressModeU = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE,
+                                       .addressModeV = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE,
+                                       .addressModeW = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE };
+    TRY_VK(&a->d->vk, CreateSampler, a->d->handle, &info, NULL, &a->sampler);
+    return VKT_OK;
+}
+
+/* One set for all: both pictures, the levels, the parameters. */
+static vkt_result make_set(artist *a)
+{
+    const vk_table *vk = &a->d->vk;
+    VkDescriptorSetLayoutBinding bindings[VIEW_PARAMETERS + VIEW_N_PARAMETERS] = {
+        [VIEW_PICTURES] = { .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, .descriptorCount = 2 },
+        [VIEW_LEVEL_TABLE] = { .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, .descriptorCount = 1 }
+    };
+    for (uint32_t i = 0; i < VIEW_PARAMETERS + VIEW_N_PARAMETERS; i++) {
+        bindings[i].binding = i;
+        bindings[i].stageFlags = VK_SHADER_STAGE_FRAGMENT_BIT;
+        if (i < VIEW_PARAMETERS) continue;
+        bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+        bindings[i].descriptorCount = 1;
+    }
+    const VkDescriptorSetLayoutCreateInfo layout = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                                     .bindingCount = VIEW_PARAMETERS + VIEW_N_PARAMETERS,
+                                                     .pBindings = bindings };
+    TRY_VK(vk, CreateDescriptorSetLayout, a->d->handle, &layout, NULL, &a->set_layout);
+    const VkDescriptorPoolSize sizes[] = { { VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 2 },
+                                           { VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1 },
+                                           { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, VIEW_N_PARAMETERS } };
+    const VkDescriptorPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1, .poolSizeCount = 3, .pPoolSizes = sizes
+    };
+    TRY_VK(vk, CreateDescriptorPool, a->d->handle, &pool, NULL, &a->pool);
+    const VkDescriptorSetAllocateInfo set = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                              .descriptorPool = a->pool,
+                                              .descriptorSetCount = 1,
+                                              .pSetLayouts = &a->set_layout };
+    TRY_VK(vk, AllocateDescriptorSets, a->d->handle, &set, &a->set);
+    const VkPipelineLayoutCreateInfo pipelines = { .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                                   .setLayoutCount = 1,
+                                                   .pSetLayouts = &a->set_layout };
+    TRY_VK(vk, CreatePipelineLayout, a->d->handle, &pipelines, NULL, &a->layout);
+    return VKT_OK;
+}
+
+static void put_picture(const artist *a, uint32_t which, VkImageView view)
+{
+    const VkDescriptorImageInfo image = { a->sampler, view, VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL };
+    const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                         .dstSet = a->set,
+                                         .dstBinding = VIEW_PICTURES,
+                                         .dstArrayElement = which,
+                                         .descriptorCount = 1,
+                                         .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
+                                         .pImageInfo = &image };
+    a->d->vk.UpdateDescriptorSets(a->d->handle, 1, &write, 0, NULL);
+}
+
+static vkt_result put_network(artist *a, const artist_params *p)
+{
+    VkDescriptorBufferInfo buffers[1 + VIEW_N_PARAMETERS];
+    TRY(buffer_create(a->d, sizeof p->levels, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT, &a->levels));
+    memcpy(a->levels.map, p->levels, sizeof p->levels);
+    buffers[0] = (VkDescriptorBufferInfo){ a->levels.handle, 0, sizeof p->levels };
+    for (uint32_t i = 0; i < VIEW_N_PARAMETERS; i++)
+        buffers[1 + i] =
+            (VkDescriptorBufferInfo){ p->parameters[i].buffer, p->parameters[i].offset_bytes, p->parameters[i].bytes };
+    const VkWriteDescriptorSet writes[] = { { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                              .dstSet = a->set,
+                                              .dstBinding = VIEW_LEVEL_TABLE,
+                                              .descriptorCount = 1,
+                                              .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER,
+                                              .pBufferInfo = buffers },
+                                            { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                              .dstSet = a->set,
+                                              .dstBinding = VIEW_PARAMETERS,
+                                              .descriptorCount = VIEW_N_PARAMETERS,
+                                              .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                              .pBufferInfo = buffers + 1 } };
+    a->d->vk.UpdateDescriptorSets(a->d->handle, 2, writes, 0, NULL);
+    return VKT_OK;
+}
+
+/* ---- the panel ---- */
+
+static void forget_panel(artist *a)
+{
+    image_destroy(a->d, &a->panel);
+    for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++) buffer_destroy(a->d, &a->upload[i]);
+}
+
+vkt_result artist_set_width(artist *a, uint32_t width)
+{
+    forget_panel(a);
+    for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++)
+        TRY(buffer_create(a->d, 4 * (VkDeviceSize)width * PANEL_HEIGHT, VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
+                          &a->upload[i]));
+    TRY(image_create(a->d, (VkExtent2D){ width, PANEL_HEIGHT }, VK_FORMAT_B8G8R8A8_UNORM, UPLOAD_USAGE, &a->panel));
+    put_picture(a, 1, a->panel.view);
+    return VKT_OK;
+}
+
+vkt_result artist_create(const artist_params *p, artist *a)
+{
+    *a = (artist){ .d = p->d, .p = p->target };
+    TRY(make_sampler(a));
+    TRY(make_set(a));
+    put_picture(a, 0, p->texture->view);
+    TRY(put_network(a, p));
+    return artist_make_pipelines(a, p->format);
+}
+
+void artist_destroy(artist *a)
+{
+    if (!a->d) return;
+    const vk_table *vk = &a->d->vk;
+    const VkPipeline pipelines[] = { a->draws_target, a->draws_panel, a->draws_network };
+    for (int i = 0; i < 3; i++)
+        if (pipelines[i]) vk->DestroyPipeline(a->d->handle, pipelines[i], NULL);
+    if (a->layout) vk->DestroyPipelineLayout(a->d->handle, a->layout, NULL);
+    if (a->pool) vk->DestroyDescriptorPool(a->d->handle, a->pool, NULL);
+    if (a->set_layout) vk->DestroyDescriptorSetLayout(a->d->handle, a->set_layout, NULL);
+    if (a->sampler) vk->DestroySampler(a->d->handle, a->sampler, NULL);
+    forget_panel(a);
+    buffer_destroy(a->d, &a->levels);
+    a->d = NULL;
+}
+
+/* ---- a frame ---- */
+
+static const stage_access drawn = { VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT,
+                                    VK_ACCESS_2_COLOR_ATTACHMENT_WRITE_BIT, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL },
+                          copied_from = { VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_READ_BIT,
+                                          VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL },
+                          presented = { VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, VK_ACCESS_2_NONE,
+                                        VK_IMAGE_LAYOUT_PRESENT_SRC_KHR };
+
+static void draw(const artist *a, VkCommandBuffer cmd, VkPipeline pipeline, rect r)
+{
+    const VkViewport viewport = { (float)r.x, (float)r.y, (float)r.width, (float)r.height, 0, 1 };
+    const VkRect2D scissor = { { (int32_t)r.x, (int32_t)r.y }, { r.width, r.height } };
+    a->d->vk.CmdSetViewport(cmd, 0, 1, &viewport);
+    a->d->vk.CmdSetScissor(cmd, 0, 1, &scissor);
+    a->d->vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, pipeline);
+    a->d->vk.CmdDraw(cmd, 3, 1, 0, 0);
+}
+
+void artist_record(artist *a, const frame *f, const canvas *to)
+{
+    const arrangement at = arrange(to->extent, a->p);
+    const vk_table *vk = &a->d->vk;
+    const stage_access before = { drawn.stage, VK_ACCESS_2_NONE, VK_IMAGE_LAYOUT_UNDEFINED };
+    const VkRenderingAttachmentInfo colour = { .sType = VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,
+                                               .imageView = to->view,
+                                               .imageLayout = drawn.layout,
+                                               .loadOp = VK_ATTACHMENT_LOAD_OP_CLEAR,
+                                               .storeOp = VK_ATTACHMENT_STORE_OP_STORE,
+                                               .clearValue.color.float32 = { 0.16f, 0.16f, 0.16f, 1 } };
+    const VkRenderingInfo rendering = { .sType = VK_STRUCTURE_TYPE_RENDERING_INFO,
+                                        .renderArea.extent = to->extent,
+                                        .layerCount = 1,
+                                        .colorAttachmentCount = 1,
+                                        .pColorAttachments = &colour };
+    upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
+    image_barrier(a->d, f->cmd, to->image, before, drawn); /* the same stage as the semaphore of an image of a window */
+    vk->CmdBeginRendering(f->cmd, &rendering);
+    vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
+    draw(a, f->cmd, a->draws_target, at.target);
+    draw(a, f->cmd, a->draws_network, at.network);
+    draw(a, f->cmd, a->draws_panel, at.panel);
+    vk->CmdEndRendering(f->cmd);
+}
+
+void artist_record_end(artist *a, const frame *f, const canvas *c, const buffer *copy)
+{
+    stage_access now = drawn;
+    if (copy) {
+        const VkBufferImageCopy region = whole_image(c->extent);
+        image_barrier(a->d, f->cmd, c->image, drawn, copied_from);
+        a->d->vk.CmdCopyImageToBuffer(f->cmd, c->image, copied_from.layout, copy->handle, 1, &region);
+        const VkMemoryBarrier2 host = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+                                        .srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT,
+                                        .srcAccessMask = VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                                        .dstStageMask = VK_PIPELINE_STAGE_2_HOST_BIT,
+                                        .dstAccessMask = VK_ACCESS_2_HOST_READ_BIT };
+        memory_barrier(a->d, f->cmd, &host);
+        now = copied_from;
+    }
+    if (c->window) image_barrier(a->d, f->cmd, c->image, now, presented);
+}

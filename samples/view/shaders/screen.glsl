@@ -1,0 +1,9 @@
+// screen.glsl - the numbers of a picture's file are encoded for a screen (sRGB). A target whose format encodes once
+// more gets them decoded.
+layout(constant_id = 0) const bool ENCODES = false;
+
+vec4 to_screen(vec3 c)
+{
+    const vec3 linear = mix(c / 12.92, pow((c + 0.055) / 1.055, vec3(2.4)), greaterThan(c, vec3(0.04045)));
+    return vec4(ENCODES ? linear : c, 1);
+}
