@@ -1,4 +1,5 @@
 // loss_dx.comp - dy = dloss/n d term(y, target) / dy in the real rows, else 0; n: loss.abi.h
+//   EACH: dloss is a tensor like y.  TERM: term(y, target) itself, a loss that is not reduced.
 //   A window of n elements from vec4 begin4 on, of tensors of one layout.
 // grid: x over vec4s in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
 // one by one: what lies behind the tensor is somebody else's.
@@ -12,17 +13,21 @@
 #include "lib/loss.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = LOSS_SPEC_EACH) const bool EACH = false;
+layout(constant_id = LOSS_SPEC_TERM) const bool TERM = false;
 VKT_IN4(LOSS_Y, y4);
 VKT_IN4(LOSS_TARGET, target4);
 VKT_OUT4(LOSS_DY, dy4);
 layout(binding = LOSS_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = LOSS_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
+VKT_IN4(LOSS_DLOSS, dloss4);
 layout(binding = LOSS_DY, std430) writeonly buffer Dy1 { float dy[]; };
 
-vec4 gradient(uint i, uint column, float scale, uint limit)
+vec4 element(uint i, uint column, float scale, uint limit)
 {
     const bvec4 real = lessThan(4 * column + uvec4(0, 1, 2, 3), uvec4(limit));
-    return mix(vec4(0.0), scale * slope_of(LOAD4(y4, i), LOAD4(target4, i), weights_at(pc.begin4 + i)), real);
+    const vec4 y = LOAD4(y4, i), t = LOAD4(target4, i), w = weights_at(pc.begin4 + i);
+    if (TERM) return mix(vec4(0.0), term_of(y, t, w), real);
+    return mix(vec4(0.0), (EACH ? LOAD4(dloss4, i) : vec4(scale)) * slope_of(y, t, w), real);
 }
 
 void main()
@@ -30,15 +35,15 @@ void main()
     const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
     const uint whole = pc.n / 4, hop = gl_WorkGroupSize.x % pc.period4;
     const uvec2 share = share_of(whole);
-    const float scale = dloss[0] / ((pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements));
+    const float n = (pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements), scale = EACH || TERM ? 1.0 : LOAD4(dloss4, 0).x / n;
     uint column = (pc.begin4 + share.x + gl_LocalInvocationID.x) % pc.period4;
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        STORE4(dy4, i, gradient(i, column, scale, limit));
+        STORE4(dy4, i, element(i, column, scale, limit));
         column += hop;
         column -= column >= pc.period4 ? pc.period4 : 0u;
     }
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
-        const vec4 tail = gradient(whole, (pc.begin4 + whole) % pc.period4, scale, limit);
+        const vec4 tail = element(whole, (pc.begin4 + whole) % pc.period4, scale, limit);
         for (uint k = 0; k < pc.n % 4; k++) dy[4 * whole + k] = tail[k];
     }
 }

@@ -70,11 +70,14 @@ static vkt_result loss_infer(vkt_infer *f)
 {
     const vkt_pair_loss_attr *a = f->n->attr;
     VKT_TRY(check_pair(f));
-    VKT_REQUIRE(f, a->reduction <= VKT_LOSS_BATCHMEAN, VKT_E_ARG, "%s: want a vkt_loss_reduction, got %u",
-                f->n->op->name, a->reduction);
+    VKT_REQUIRE(f, a->reduction <= VKT_LOSS_NONE, VKT_E_ARG, "%s: want a vkt_loss_reduction, got %u", f->n->op->name,
+                a->reduction);
     VKT_REQUIRE(f, a->beta > 0, VKT_E_ARG, "%s: want a positive beta, delta or epsilon, got %g", f->n->op->name,
                 (double)a->beta);
-    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
+    if (a->reduction == VKT_LOSS_NONE)
+        vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
+    else
+        vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
     return VKT_OK;
 }
 
@@ -86,7 +89,7 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
     return (vkt_loss_push){ .batch = batch,
                             .per_row = rows ? features : 1,
                             .period4 = rows ? (uint32_t)((y->bytes / 4 + 3) / 4) : vkt_div_up(batch, 4),
-                            .by_rows = a->reduction != VKT_LOSS_SUM,
+                            .by_rows = a->reduction == VKT_LOSS_MEAN || a->reduction == VKT_LOSS_BATCHMEAN,
                             .elements = a->reduction == VKT_LOSS_MEAN ? features : 1,
                             .beta = a->beta };
 }
@@ -96,10 +99,38 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
+/* A number for each element: of the gradient by dloss, or the terms themselves; then dloss is anything to bind. */
+static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
+{
+    const vkt_value *y = vkt_node_in(n, 0);
+    const vkt_pair_loss_attr *a = n->attr;
+    const bool each = !terms && a->reduction == VKT_LOSS_NONE;
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t spec[] = { lanes, [LOSS_SPEC_KIND] = kind, [LOSS_SPEC_EACH] = each, [LOSS_SPEC_TERM] = terms };
+    const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
+    const vkt_tensor weight = weight_of(n);
+    vkt_loss_push pc = push_of(y, a);
+    for (uint64_t at = 0; at < total; at += window) {
+        pc.begin4 = (uint32_t)(at / 4);
+        pc.n = (uint32_t)VKT_MIN(total - at, window);
+        const vkt_bind bind[] = {
+            WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = each ? vkt_part(e, dloss, at, pc.n) : VKT_WHOLE(dloss),
+            [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n)
+        };
+        vkt_dispatch_add(e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc,
+                         spec, VKT_COUNT(spec),
+                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
+    }
+}
+
 static void loss_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *y = vkt_node_in(n, 0);
     const vkt_pair_loss_attr *a = n->attr;
+    if (a->reduction == VKT_LOSS_NONE) {
+        emit_elements(n, e, kind_of(n->op, a), n->in[n->op->max_in], true);
+        return;
+    }
     const vkt_tensor weight = weight_of(n);
     const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
@@ -151,29 +182,19 @@ static vkt_result dx_infer(vkt_infer *f)
 {
     const vkt_value y = *vkt_in(f, 0), dloss = *vkt_in(f, 2);
     VKT_TRY(check_pair(f));
-    VKT_REQUIRE(f, dloss.dtype == VKT_F32 && vkt_shape_elements(dloss.shape) == 1, VKT_E_SHAPE,
-                "pair_loss_dx: want a scalar gradient");
+    const bool each = ((const vkt_pair_loss_attr *)f->n->attr)->reduction == VKT_LOSS_NONE;
+    VKT_REQUIRE(f,
+                dloss.dtype == VKT_F32 && (each ? vkt_shape_equal(dloss.shape, y.shape) && dloss.layout == y.layout
+                                                : vkt_shape_elements(dloss.shape) == 1),
+                VKT_E_SHAPE, "pair_loss_dx: want a gradient like y where there is no reduction, else a scalar");
     vkt_out(f, VKT_F32, y.layout, y.shape);
     return VKT_OK;
 }
 
 static void dx_emit(const vkt_node *n, vkt_emit *e)
 {
-    const vkt_value *y = vkt_node_in(n, 0);
     const vkt_pair_loss_attr *a = n->attr;
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes, [LOSS_SPEC_KIND] = a->kind };
-    const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
-    const vkt_tensor weight = weight_of(n);
-    vkt_loss_push pc = push_of(y, a);
-    for (uint64_t at = 0; at < total; at += window) {
-        pc.begin4 = (uint32_t)(at / 4);
-        pc.n = (uint32_t)VKT_MIN(total - at, window);
-        const vkt_bind bind[] = { WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = VKT_WHOLE(n->in[2]),
-                                  [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n) };
-        vkt_dispatch_add(e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc,
-                         spec, VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
-    }
+    emit_elements(n, e, a->kind, n->in[2], false);
 }
 
 static double dx_flops(const vkt_node *n)
@@ -188,7 +209,7 @@ const vkt_op vkt_op_pair_loss_dx = { .name = "pair_loss_dx",
                                      .attr_bytes = sizeof(vkt_pair_loss_attr),
                                      .infer = dx_infer,
                                      .emit = dx_emit,
-                                     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                                     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
                                      .tested_by = "mse",
                                      .flops = dx_flops,
                                      .formula = "dy = dloss d term(y, target) / dy / n, 0 past the real rows" };
@@ -204,7 +225,7 @@ static void sample_of(vkt_rng *r, vkt_case *c, vkt_pair_loss_attr a, float y_lo,
     vkt_case_f32(c, layout, s, y_lo, y_hi);
     vkt_case_f32(c, layout, s, t_lo, t_hi);
     c->rows = vkt_rng_range(r, 0, s.dim[0]);
-    a.reduction = vkt_rng_range(r, VKT_LOSS_MEAN, VKT_LOSS_BATCHMEAN);
+    a.reduction = vkt_rng_range(r, VKT_LOSS_MEAN, VKT_LOSS_NONE);
     vkt_case_attr(c, &a, sizeof a);
 }
 
@@ -264,28 +285,30 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_pair_loss_attr, reduction, U32
 
 const vkt_op vkt_op_mse = { PAIR_LOSS("mse", 2, 3), .fuse = mse_fuse, .sample = sample_numbers,
                             .tol_why = ROUNDS_LIKE_A_SUM,
-                            .formula = "loss = mean of (y - target)^2 over the real rows, or their sum" };
+                            .formula = "loss = mean of (y - target)^2 over the real rows, their sum, or each" };
 const vkt_op vkt_op_l1 = { PAIR_LOSS("l1", 2, 3), .sample = sample_numbers, .tol_why = ROUNDS_LIKE_A_SUM,
-                           .formula = "loss = mean of |y - target| over the real rows, or their sum" };
+                           .formula = "loss = mean of |y - target| over the real rows, their sum, or each" };
 const vkt_op vkt_op_smooth_l1 = { PAIR_LOSS("smooth_l1", 2, 3), .sample = sample_numbers, .tol_why = ROUNDS_LIKE_A_SUM,
                                   .formula = "loss = mean of |d| < beta ? d^2 / (2 beta) : |d| - beta/2, d = y - "
-                                             "target, over the real rows, or their sum" };
+                                             "target, over the real rows, their sum, or each" };
 const vkt_op vkt_op_huber = { PAIR_LOSS("huber", 2, 3), .sample = sample_numbers, .tol_why = ROUNDS_LIKE_A_SUM,
                               .formula = "loss = mean of |d| < beta ? d^2 / 2 : beta (|d| - beta/2), d = y - target, "
-                                         "over the real rows, or their sum" };
+                                         "over the real rows, their sum, or each" };
 const vkt_op vkt_op_bce = { PAIR_LOSS("bce", 2, 1), .sample = sample_probabilities, .tol_why = ROUNDS_LIKE_A_LOG,
-                            .formula = "loss = mean of -t log y - (1-t) log(1-y) over the real rows, or their sum" };
+                            .formula =
+                                "loss = mean of -t log y - (1-t) log(1-y) over the real rows, their sum, or each" };
 const vkt_op vkt_op_bce_logits = { PAIR_LOSS("bce_logits", 3, 1), .sample = sample_logits, .tol_why = ROUNDS_LIKE_A_LOG,
                                    .formula = "loss = mean of w t softplus(-y) + (1-t) softplus(y) over the real rows, "
-                                              "or their sum" };
+                                              "their sum, or each" };
 const vkt_op vkt_op_kl_div = { PAIR_LOSS("kl_div", 2, 1), .sample = sample_divergence, .tol_why = ROUNDS_LIKE_A_LOG,
-                               .formula = "loss = mean of t (log t - y) over the real rows, or their sum, by elements "
-                                          "or by rows" };
+                               .formula =
+                                   "loss = mean of t (log t - y) over the real rows, their sum, or each, by elements "
+                                   "or by rows" };
 
 const vkt_op vkt_op_relative_l2 = {
     PAIR_LOSS("relative_l2", 2, 1), .sample = sample_radiances,
     .tol_why = ROUNDS_LIKE_A_SUM "; a division of 3 ulp (Vulkan spec)",
-    .formula = "loss = mean of (y - target)^2 / (y^2 + beta) over the real rows, or their sum; "
+    .formula = "loss = mean of (y - target)^2 / (y^2 + beta) over the real rows, their sum, or each; "
                "to the gradient y^2 + beta is a constant"
 };
 

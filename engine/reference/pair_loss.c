@@ -74,12 +74,18 @@ static term relative_l2(const vkt_pair_loss_attr *a, pair p)
 
 typedef term (*term_fn)(const vkt_pair_loss_attr *a, pair p);
 
+static bool is_each(const vkt_ref_call *c)
+{
+    return ((const vkt_pair_loss_attr *)c->attr)->reduction == VKT_LOSS_NONE;
+}
+
 /* What the sum is divided by. */
 static double divisor(const vkt_ref_call *c)
 {
     const vkt_pair_loss_attr *a = c->attr;
     const size_t elements = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0];
-    return a->reduction == VKT_LOSS_SUM ? 1 : a->reduction == VKT_LOSS_MEAN ? (double)(c->rows * elements) : c->rows;
+    if (a->reduction == VKT_LOSS_SUM || a->reduction == VKT_LOSS_NONE) return 1;
+    return a->reduction == VKT_LOSS_MEAN ? (double)(c->rows * elements) : c->rows;
 }
 
 static term term_at(const vkt_ref_call *c, term_fn fn, size_t i)
@@ -95,16 +101,19 @@ static term term_at(const vkt_ref_call *c, term_fn fn, size_t i)
 static void forward(const vkt_ref_call *c, term_fn fn)
 {
     const size_t n = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0] * c->rows;
+    const bool each = is_each(c);
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += term_at(c, fn, i).value;
-    c->out[0].f[0] = sum / divisor(c);
+    for (size_t i = 0; each && i < vkt_ref_count(c->in[0].shape); i++)
+        c->out[0].f[i] = i < n ? term_at(c, fn, i).value : 0;
+    for (size_t i = 0; !each && i < n; i++) sum += term_at(c, fn, i).value;
+    if (!each) c->out[0].f[0] = sum / divisor(c);
 }
 
 static void backward(const vkt_ref_call *c, term_fn fn)
 {
     const size_t n = vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[0] * c->rows;
     for (size_t i = 0; i < n; i++) {
-        const double d = c->dout[0][0] * term_at(c, fn, i).slope / divisor(c);
+        const double d = c->dout[0][is_each(c) ? i : 0] * term_at(c, fn, i).slope / divisor(c);
         if (c->din[0]) c->din[0][i] += d;
         if (c->din[1]) c->din[1][i] -= d; /* asked for only where a term depends on y - t */
     }

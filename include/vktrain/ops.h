@@ -378,12 +378,14 @@ VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, c
  * Good to an ulp or two for every x: 2^k x is brought into one period exactly. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
-/* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0); rows past them have no
- * part in a loss, and a gradient of 0. Names and defaults are those of torch.nn.functional. */
+/* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0), unless they are not
+ * reduced; rows past them have no part in a loss, and a gradient of 0. Names and defaults are those of
+ * torch.nn.functional. */
 typedef enum vkt_loss_reduction {
-    VKT_LOSS_MEAN = 0, /* over the elements that count */
-    VKT_LOSS_SUM,      /* not divided */
-    VKT_LOSS_BATCHMEAN /* the sum divided by the real rows */
+    VKT_LOSS_MEAN = 0,  /* over the elements that count */
+    VKT_LOSS_SUM,       /* not divided */
+    VKT_LOSS_BATCHMEAN, /* the sum divided by the real rows */
+    VKT_LOSS_NONE       /* of losses element by element: not reduced, of y's shape and layout; 0 past the real rows */
 } vkt_loss_reduction;
 
 /* Mean cross-entropy, in nats, of integer labels:

@@ -227,6 +227,8 @@ def table():
     t["relative_l2_loss_sum"] = ("relative_l2_loss", dict(rows=4, epsilon=0.25, reduction="sum"), (5, 7), (5, 7))
     t["attention_even"] = ("attention", {}, (2, 3, 5, 8), (2, 3, 6, 8), (2, 3, 6, 8))
     t["attention_packed"] = ("attention_packed", dict(heads=3, causal=True), (2, 7, 36))
+    t["huber_loss_none"] = ("huber_loss", dict(delta=0.75, reduction="none"), (5, 3, 2), (5, 3, 2))
+    t[logits + "_none"] = (logits, dict(reduction="none"), (6, 3), (6, 3), (3,))
     return t
 
 
@@ -332,7 +334,8 @@ def evaluate(op, a, x):
     if op == "mse":
         return F.mse_loss(x[0][:a["rows"]], x[1][:a["rows"]])
     if op in LOSSES:
-        return loss(op, {k: v for k, v in a.items() if k != "rows"}, [v if k == 2 else v[:a["rows"]] for k, v in enumerate(x)])
+        return loss(op, {k: v for k, v in a.items() if k != "rows"},
+                    [v if k == 2 else v[:a.get("rows")] for k, v in enumerate(x)])
     if op in ACTIVATIONS:
         return ACTIVATIONS[op](x[0], a)
     if op == "where":

@@ -241,9 +241,9 @@ static vkt_tensor mse(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 
 static vkt_loss_reduction reduction(const json_t *a)
 {
-    static const char *const names[] = { "mean", "sum", "batchmean" };
+    static const char *const names[] = { "mean", "sum", "batchmean", "none" };
     const char *text = json_string_value(json_object_get(a, "reduction"));
-    for (int i = 0; text && i < 3; i++)
+    for (int i = 0; text && i < 4; i++)
         if (strcmp(text, names[i]) == 0) return (vkt_loss_reduction)i;
     return VKT_LOSS_MEAN;
 }

@@ -212,7 +212,7 @@ static void touch(vkt_graph *g, const char *order)
     X(relative_epsilon, VKT_E_ARG, "positive", vkt_relative_l2_loss(g, F(2, 3, 4), F(2, 3, 4), -1, VKT_LOSS_MEAN)) \
     X(relative_target, VKT_E_UNSUPPORTED, "a parameter leads to t", vkt_backward(g, vkt_relative_l2_loss(g, \
       vkt_param(g, "y", S(2, 3, 4)), vkt_param(g, "t", S(2, 3, 4)), 0, VKT_LOSS_MEAN))) \
-    X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)3)) \
+    X(loss_reduction, VKT_E_ARG, "vkt_loss_reduction", vkt_l1_loss(g, F(2, 3, 4), F(2, 3, 4), (vkt_loss_reduction)4)) \
     X(pos_weight, VKT_E_SHAPE, "expand", \
       vkt_binary_cross_entropy_with_logits(g, F(2, 3, 4), F(2, 3, 4), F(1, 3), VKT_LOSS_MEAN)) \
     X(loss_of_target, VKT_E_UNSUPPORTED, "a parameter leads to p", vkt_backward(g, \
