@@ -125,7 +125,7 @@ static void draw_text(cairo_t *c, double x, const panel_state *s)
     text(c, x, y += 17, "frame %.1f ms, training %.1f ms", last(s->frames), last(s->training));
     if (s->budget_ms > 0)
         text(c, x, y += 17, "budget %g ms, on the host %.2f ms", s->budget_ms, last(s->host));
-    else
+    else if (s->host->n)
         text(c, x, y += 17, "a step a frame, on the host %.2f ms", last(s->host));
     text(c, x, y += 17, "%.40s", s->device);
     grey(c, 0.5);
