@@ -86,7 +86,8 @@ typedef struct vkt_sync {
 } vkt_sync;
 #define VKT_SYNC_MAX 8 /* most semaphores on either side of a submission */
 
-/* vkt_program_run between semaphores. */
+/* vkt_program_run between semaphores. With VKT_DEBUG from 2 on it returns when the run is done: what it waits for must
+ * be under way by then. */
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
                                           uint64_t *run_index);
 /* The context's own timeline semaphore, and the value that it reaches when all that was submitted so far is done: for
