@@ -95,8 +95,8 @@ int main(void)
     /* What a frame draws with: here the network's answers alone, recorded once. */
     VkMemoryBarrier2 before, after;
     vkt_program_barriers(ask, &before, &after);
-    after.dstStageMask = VK_PIPELINE_STAGE_2_HOST_BIT; /* who looks at the answers: else a shader of yours */
-    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;
+    after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* the next training, and who looks at */
+    after.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;                         /* the answers: else a shader of yours */
     VK(vkBeginCommandBuffer(frame, &(VkCommandBufferBeginInfo){ TYPE(COMMAND_BUFFER_BEGIN_INFO) }));
     VKT(vkt_program_record(ask, frame, NULL));
     vkCmdPipelineBarrier2(frame, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), NULL, 0, 1, &after });

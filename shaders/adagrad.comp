@@ -19,6 +19,8 @@ void main()
 {
     if (update_waits()) return;
     const float lr = step_float(STEP_LR) / (1.0 + float(step[STEP_T] - 1u) * pc.lr_decay);
+    const float eps = pc.eps;
+    const bool keras = pc.keras != 0u;
     const uvec2 share = share_of(pc.n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const Rule rule = rule_of(i);
@@ -26,6 +28,6 @@ void main()
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
         const vec4 s = LOAD4(square, i) + g * g;
         square_out[i] = s;
-        param_out[i] = decayed(p, rule) - lr * rule.factor * g / (pc.keras != 0u ? sqrt(s + pc.eps) : sqrt(s) + pc.eps);
+        param_out[i] = decayed(p, rule) - lr * rule.factor * g / (keras ? sqrt(s + eps) : sqrt(s) + eps);
     }
 }

@@ -30,17 +30,19 @@ void main()
     const float scale = pc.keras != 0u ? 1.0 : root; // of sqrt(v); dividing by 1 changes no bit
     const float size = NADAM ? lr * step_float(STEP_U_NEXT) / step_float(STEP_C_NEXT) : pc.keras != 0u ? lr * root / c1 : lr / c1;
     const float ahead = NADAM ? lr * step_float(STEP_U_REST) / c1 : 0.0;
+    const float beta1 = pc.beta1, beta2 = pc.beta2, one_minus_beta1 = pc.one_minus_beta1, one_minus_beta2 = pc.one_minus_beta2;
+    const float eps = pc.eps;
     const uvec2 share = share_of(pc.n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const Rule rule = rule_of(i);
         if (rule.frozen) continue;
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
-        const vec4 m = pc.beta1 * LOAD4(moment1, i) + pc.one_minus_beta1 * g;
-        const vec4 v = pc.beta2 * LOAD4(moment2, i) + pc.one_minus_beta2 * g * g;
+        const vec4 m = beta1 * LOAD4(moment1, i) + one_minus_beta1 * g;
+        const vec4 v = beta2 * LOAD4(moment2, i) + one_minus_beta2 * g * g;
         moment1_out[i] = m;
         moment2_out[i] = v;
         vec4 way = rule.factor * size * m;
         if (NADAM) way += rule.factor * ahead * g;
-        param_out[i] = decayed(p, rule) - way / (sqrt(v) / scale + pc.eps);
+        param_out[i] = decayed(p, rule) - way / (sqrt(v) / scale + eps);
     }
 }

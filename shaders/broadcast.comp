@@ -41,35 +41,40 @@ layout(binding = BROADCAST_B, std430) readonly buffer BlockB { float b[]; };
 layout(binding = BROADCAST_C, std430) readonly buffer BlockC { float c[]; };
 #endif
 layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
-#define A(at, i) vec4(a[(at) + (i) * pc.a5])
-#define B(at, i) vec4(b[(at) + (i) * pc.b5])
-#define C(at, i) vec4(c[(at) + (i) * pc.c5])
+#define A(at, i) vec4(a[(at) + (i) * hop5.x])
+#define B(at, i) vec4(b[(at) + (i) * hop5.y])
+#define C(at, i) vec4(c[(at) + (i) * hop5.z])
 #endif
 #if OPERANDS > 1
 #include "lib/binary.glsl"
 #endif
+
+// Push constants, read once: in a loop each read costs lavapipe a loop over lanes.
+uint d1 = pc.d1, d2 = pc.d2, d3 = pc.d3, d4 = pc.d4, run = pc.run, pitch = pc.pitch, rows = pc.rows;
+uvec3 hop0 = uvec3(pc.a0, pc.b0, pc.c0), hop1 = uvec3(pc.a1, pc.b1, pc.c1), hop2 = uvec3(pc.a2, pc.b2, pc.c2);
+uvec3 hop3 = uvec3(pc.a3, pc.b3, pc.c3), hop4 = uvec3(pc.a4, pc.b4, pc.c4), hop5 = uvec3(pc.a5, pc.b5, pc.c5);
 
 // Where row r begins in a, b and c.
 uvec3 row_of(uint r)
 {
     uvec3 at = uvec3(0);
     if (DIMS > 4) {
-        at += r % pc.d4 * uvec3(pc.a4, pc.b4, pc.c4);
-        r /= pc.d4;
+        at += r % d4 * hop4;
+        r /= d4;
     }
     if (DIMS > 3) {
-        at += r % pc.d3 * uvec3(pc.a3, pc.b3, pc.c3);
-        r /= pc.d3;
+        at += r % d3 * hop3;
+        r /= d3;
     }
     if (DIMS > 2) {
-        at += r % pc.d2 * uvec3(pc.a2, pc.b2, pc.c2);
-        r /= pc.d2;
+        at += r % d2 * hop2;
+        r /= d2;
     }
     if (DIMS > 1) {
-        at += r % pc.d1 * uvec3(pc.a1, pc.b1, pc.c1);
-        r /= pc.d1;
+        at += r % d1 * hop1;
+        r /= d1;
     }
-    return DIMS > 0 ? at + r * uvec3(pc.a0, pc.b0, pc.c0) : at;
+    return DIMS > 0 ? at + r * hop0 : at;
 }
 
 // Elements i .. i + WIDTH - 1 of a row. (Of a single one the compiler leaves one lane of the four.)
@@ -78,7 +83,7 @@ NUMBER f(uvec3 at, uint i)
 #if WIDTH == 4
     const uint k = i;
 #else
-    const uint k = min(i, pc.run - 1);
+    const uint k = min(i, run - 1);
 #endif
 #if OPERANDS == 1
     const vec4 v = A(at.x, k);
@@ -88,25 +93,25 @@ NUMBER f(uvec3 at, uint i)
     const vec4 v = ternary(A(at.x, k), B(at.y, k), C(at.z, k));
 #endif
 #if WIDTH == 4
-    return mix(vec4(0.0), v, lessThan(i + uvec4(0, 1, 2, 3), uvec4(pc.run)));
+    return mix(vec4(0.0), v, lessThan(i + uvec4(0, 1, 2, 3), uvec4(run)));
 #else
-    return i < pc.run ? v.x : 0.0;
+    return i < run ? v.x : 0.0;
 #endif
 }
 
 void main()
 {
     if (TURNS != 0) {
-        const uint piece = TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pc.pitch + piece - 1) / piece;
-        for (uint u = gl_WorkGroupID.x; u < pc.rows * pieces; u += gl_NumWorkGroups.x) {
-            const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pc.pitch);
+        const uint piece = TURNS * WIDTH * gl_WorkGroupSize.x, pieces = (pitch + piece - 1) / piece;
+        for (uint u = gl_WorkGroupID.x; u < rows * pieces; u += gl_NumWorkGroups.x) {
+            const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pitch);
             const uvec3 at = row_of(row);
             for (uint i = first + WIDTH * gl_LocalInvocationID.x; i < end; i += WIDTH * gl_WorkGroupSize.x)
-                y[(row * pc.pitch + i) / WIDTH] = f(at, i);
+                y[(row * pitch + i) / WIDTH] = f(at, i);
         }
     } else {
-        const uint units = pc.pitch / WIDTH;
-        const uvec2 share = share_of(pc.rows * units);
+        const uint units = pitch / WIDTH;
+        const uvec2 share = share_of(rows * units);
         for (uint u = share.x + gl_LocalInvocationID.x; u < share.y; u += gl_WorkGroupSize.x)
             y[u] = f(row_of(u / units), WIDTH * (u % units));
     }

@@ -23,7 +23,7 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
+    const uint columns = pc.columns, pitch = pc.pitch, plane = pc.plane;
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
@@ -38,7 +38,7 @@ void main()
         fft(re, im);
         // Both kinds of column by the same stores, for a branch would cost a CPU driver both: the packed pair has two more
         const bool pair = u == 0;
-        uint to = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        uint to = channel * pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
         [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

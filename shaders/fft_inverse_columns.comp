@@ -1,4 +1,4 @@
-// fft_inverse_columns.comp - the way back of fft_columns.comp: src[c][f][re, im][column] -> dst[c][row][slot][column],
+// fft_inverse_columns.comp - the way back of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
 // for the COUNT rows that are wanted.
 // grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
 #version 460
@@ -21,14 +21,14 @@ layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
 void main()
 {
     const uvec2 share = share_of(pc.items);
-    const uint columns = pc.columns, plane = 2 * columns; // vec4s of a frequency
+    const uint columns = pc.columns, pitch = pc.pitch, plane = pc.plane;
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
         vec4 re[T], im[T];
         const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B
-        const uint from = channel * pc.pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
+        const uint from = channel * pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
         vec4 in_re[T + 2], in_im[T + 2];
         [[unroll]] for (uint i = 0; i < T + 2; i++) {
             const uint at = from + (i < T || pair ? i * plane : 0);

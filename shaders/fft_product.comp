@@ -2,6 +2,7 @@
 // A subgroup makes MB rows x LANES vec4s of columns. Per step of four k a lane loads its vec4s of B, and its share of A, which
 // subgroupShuffle hands round. Where k runs along the columns of an operand, a vec4 is four k of one row: lanes of a CPU
 // driver keep a vec4 as four registers, so that turning it costs nothing.
+// What a frequency gets lies together: stores that miss the cache wait for each other, unless the last ones were near by.
 // grid: x over tiles, all tiles of a frequency in a row (stride loop).
 // Deterministic: one lane makes an element, in the order of k.
 // `zero` and loops that end with their test: see conv2d_tile.comp.
@@ -117,9 +118,10 @@ void main()
             multiply(zero);
         } while (--step != 0);
         if (column < pc.columns) {
-            uint to = row * pc.pitch + 2 * f * pc.columns + column;
-            [[unroll]] for (uint m = 0; m < MB; m++, to += pc.pitch)
-                if (row + m < pc.rows) dst[to] = acc_re[m], dst[to + pc.columns] = acc_im[m];
+            const uint columns = pc.columns;
+            uint to = f * pc.plane + 2 * row * columns + column;
+            [[unroll]] for (uint m = 0; m < MB; m++, to += 2 * columns)
+                if (row + m < pc.rows) dst[to] = acc_re[m], dst[to + columns] = acc_im[m];
         }
         tile += gl_NumWorkGroups.x;
     } while (tile < pc.tiles);

@@ -26,10 +26,11 @@ void main()
     const uint s[6] = uint[](pc.s0, pc.s1, pc.s2, pc.s3, pc.s4, pc.s5);
     const uint xs[6] = uint[](pc.x0, pc.x1, pc.x2, pc.x3, pc.x4, pc.x5);
     const uint ys[6] = uint[](pc.y0, pc.y1, pc.y2, pc.y3, pc.y4, pc.y5);
+    const uint x_first = pc.x, y_first = pc.y; // read once: in the loop that is a loop over lanes on lavapipe
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = place_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
-        uint from = pc.x, to = pc.y;
+        uint from = x_first, to = y_first;
         [[unroll]] for (uint k = FIRST; k < 6; k++) {
             from += c[k] * xs[k];
             to += c[k] * ys[k];

@@ -29,6 +29,7 @@ void main()
     const uint before[6] = uint[](pc.b0, pc.b1, pc.b2, pc.b3, pc.b4, pc.b5);
     const uint n[6] = uint[](pc.n0, pc.n1, pc.n2, pc.n3, pc.n4, pc.n5);
     const uint gap[6] = uint[](pc.g0, pc.g1, pc.g2, pc.g3, pc.g4, pc.g5);
+    const uint x_first = pc.x, y_first = pc.y; // read once: in the loop that is a loop over lanes on lavapipe
     const uvec2 share = share_of(pc.n);
     uint u = share.x + gl_LocalInvocationID.x;
     for (uint c[6] = place_of(u, d); u < share.y; u += gl_WorkGroupSize.x) {
@@ -39,7 +40,7 @@ void main()
             inside = inside && i < n[k] && (GAPS == 0 || i * gap[k] == away);
             from = from * n[k] + i;
         }
-        COPY(pc.y + u, inside ? pc.x + from : 0, inside);
+        COPY(y_first + u, inside ? x_first + from : 0, inside);
         next_place(c, d, s);
     }
 }

@@ -23,31 +23,31 @@ layout(binding = POOL_INDEX, std430) writeonly buffer Index { uvec4 index[]; };
 
 void main()
 {
-    const uint lanes = gl_WorkGroupSize.x, row_items = pc.Q * N4;
-    for (uint row = gl_WorkGroupID.x; row < pc.channels * pc.P; row += gl_NumWorkGroups.x) {
-        const uint c = row / pc.P;
-        const Window v = window(row % pc.P, pc.stride_h, pc.pad_h, R, pc.H, pc.P);
+    const uint lanes = gl_WorkGroupSize.x, row_items = Q * N4;
+    for (uint row = gl_WorkGroupID.x; row < channels * P; row += gl_NumWorkGroups.x) {
+        const uint c = row / P;
+        const Window v = window(row % P, stride_h, pad_h, R, H, P);
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
             const uint n = i % N4;
-            const Window u = window(i / N4, pc.stride_w, pc.pad_w, S, pc.W, pc.Q);
-            const uint corner = ((c * pc.H + v.begin) * pc.W + u.begin) * N4 + n;
+            const Window u = window(i / N4, stride_w, pad_w, S, W, Q);
+            const uint corner = ((c * H + v.begin) * W + u.begin) * N4 + n;
 #ifdef AVERAGE
             vec4 sum = vec4(0.0);
             for (uint r = 0; r < v.count; r++)
-                for (uint s = 0; s < u.count; s++) sum += LOAD4(x, corner + (r * pc.W + s) * N4);
+                for (uint s = 0; s < u.count; s++) sum += LOAD4(x, corner + (r * W + s) * N4);
             STORE4(y, row * row_items + i, sum / divisor(v, u));
 #else
-            const uint at = v.begin * pc.W + u.begin;
+            const uint at = v.begin * W + u.begin;
             vec4 best = vec4(uintBitsToFloat(0xff800000u)); // -inf: a window of nothing else names its first element
             uvec4 where = uvec4(at);
             for (uint r = 0; r < v.count; r++)
                 for (uint s = 0; s < u.count; s++) {
-                    const vec4 e = LOAD4(x, corner + (r * pc.W + s) * N4);
+                    const vec4 e = LOAD4(x, corner + (r * W + s) * N4);
                     const uvec4 magnitude = floatBitsToUint(e) & 0x7fffffffu; // isnan() may be folded away
                     const bvec4 win = bvec4(uvec4(greaterThan(e, best)) |
                                             uvec4(greaterThan(magnitude, uvec4(0x7f800000u))));
                     best = mix(best, e, win);
-                    where = mix(where, uvec4(at + r * pc.W + s), win);
+                    where = mix(where, uvec4(at + r * W + s), win);
                 }
             STORE4(y, row * row_items + i, best);
             index[row * row_items + i] = where + POOL_INDEX_BIAS;

@@ -26,24 +26,24 @@ vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winne
 #ifdef CELL
 void cell(uint c, uint p, uint q, uint n)
 {
-    const uint i = ((c * pc.P + p) * pc.Q + q) * N4 + n;
-    const bool real = INSIDE != 0u || (p < pc.P && q < pc.Q);
+    const uint i = ((c * P + p) * Q + q) * N4 + n;
+    const bool real = INSIDE != 0u || (p < P && q < Q);
     vec4 g = real ? LOAD4(dy, i) : vec4(0.0);
 #ifdef AVERAGE
-    g /= divisor(window(p, R, 0u, R, pc.H, pc.P), window(q, S, 0u, S, pc.W, pc.Q));
+    g /= divisor(window(p, R, 0u, R, H, P), window(q, S, 0u, S, W, Q));
 #else
     const uvec4 winner = real ? floatBitsToUint(LOAD4(index, i)) : uvec4(0u);
 #endif
     for (uint r = 0; r < R; r++)
         for (uint s = 0; s < S; s++) {
             const uint h = p * R + r, w = q * S + s;
-            if (INSIDE == 0u && (h >= pc.H || w >= pc.W)) continue;
+            if (INSIDE == 0u && (h >= H || w >= W)) continue;
 #ifdef AVERAGE
             const vec4 e = g;
 #else
-            const vec4 e = where(winner, h * pc.W + w, g);
+            const vec4 e = where(winner, h * W + w, g);
 #endif
-            STORE4(dx, ((c * pc.H + h) * pc.W + w) * N4 + n, e);
+            STORE4(dx, ((c * H + h) * W + w) * N4 + n, e);
         }
 }
 #else
@@ -58,17 +58,17 @@ ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 
 vec4 gather(uint c, uint h, uint w, uint n)
 {
-    const ivec2 ps = holders(h, pc.stride_h, pc.pad_h, R, pc.H, pc.P), qs = holders(w, pc.stride_w, pc.pad_w, S, pc.W, pc.Q);
+    const ivec2 ps = holders(h, stride_h, pad_h, R, H, P), qs = holders(w, stride_w, pad_w, S, W, Q);
     vec4 sum = vec4(0.0);
     for (int p = ps.x; p <= ps.y; p++)
         for (int q = qs.x; q <= qs.y; q++) {
-            const uint i = ((c * pc.P + uint(p)) * pc.Q + uint(q)) * N4 + n;
+            const uint i = ((c * P + uint(p)) * Q + uint(q)) * N4 + n;
             const vec4 g = LOAD4(dy, i);
 #ifdef AVERAGE
-            sum += g / divisor(window(uint(p), pc.stride_h, pc.pad_h, R, pc.H, pc.P),
-                               window(uint(q), pc.stride_w, pc.pad_w, S, pc.W, pc.Q));
+            sum += g / divisor(window(uint(p), stride_h, pad_h, R, H, P),
+                               window(uint(q), stride_w, pad_w, S, W, Q));
 #else
-            sum += where(floatBitsToUint(LOAD4(index, i)), h * pc.W + w, g);
+            sum += where(floatBitsToUint(LOAD4(index, i)), h * W + w, g);
 #endif
         }
     return sum;
@@ -78,12 +78,12 @@ vec4 gather(uint c, uint h, uint w, uint n)
 void main()
 {
 #ifdef CELL
-    const uint rows = (pc.H + R - 1u) / R, columns = (pc.W + S - 1u) / S;
+    const uint rows = (H + R - 1u) / R, columns = (W + S - 1u) / S;
 #else
-    const uint rows = pc.H, columns = pc.W;
+    const uint rows = H, columns = W;
 #endif
     const uint lanes = gl_WorkGroupSize.x, row_items = columns * N4;
-    for (uint row = gl_WorkGroupID.x; row < pc.channels * rows; row += gl_NumWorkGroups.x) {
+    for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
         const uint c = row / rows, h = row % rows;
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
 #ifdef CELL

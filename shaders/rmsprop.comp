@@ -29,23 +29,25 @@ void main()
 {
     if (update_waits()) return;
     const float lr = step_float(STEP_LR);
+    const float alpha = pc.alpha, one_minus_alpha = pc.one_minus_alpha, momentum = pc.momentum, eps = pc.eps;
+    const bool keras = pc.keras != 0u;
     const uvec2 share = share_of(pc.n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const Rule rule = rule_of(i);
         if (rule.frozen) continue;
-        const float rate = lr * rule.factor, inside = pc.keras != 0u ? rate : 1.0, outside = pc.keras != 0u ? 1.0 : rate;
+        const float rate = lr * rule.factor, inside = keras ? rate : 1.0, outside = keras ? 1.0 : rate;
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
-        const vec4 v = pc.alpha * LOAD4(square, i) + pc.one_minus_alpha * g * g;
+        const vec4 v = alpha * LOAD4(square, i) + one_minus_alpha * g * g;
         vec4 spread = v;
         square_out[i] = v;
 #ifdef CENTERED
-        const vec4 a = pc.alpha * LOAD4(mean, i) + pc.one_minus_alpha * g;
+        const vec4 a = alpha * LOAD4(mean, i) + one_minus_alpha * g;
         mean_out[i] = a;
         spread -= a * a;
 #endif
-        vec4 d = inside * g / (pc.keras != 0u ? sqrt(spread + pc.eps) : sqrt(spread) + pc.eps);
+        vec4 d = inside * g / (keras ? sqrt(spread + eps) : sqrt(spread) + eps);
 #ifdef MOMENTUM
-        d += pc.momentum * LOAD4(moment, i);
+        d += momentum * LOAD4(moment, i);
         buf_out[i] = d;
 #endif
         param_out[i] = decayed(p, rule) - outside * d;

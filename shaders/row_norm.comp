@@ -8,6 +8,7 @@
 // and the subgroup size alone.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "abi/abi.h"
 #include "abi/row_norm.abi.h"
@@ -47,66 +48,84 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 #define STEP (WIDTH * gl_WorkGroupSize.x)
 // A row is walked through along one channel after the other, or at once where a channel is one element (inner == 1).
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-#define WALK(c, k) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) for (uint k = FIRST; k < length(); k += STEP)
+// body for each k of this lane below n, by fours as long as there are as many: a turn of a loop costs as much as several loads.
+const uint TURNS = 4;
+#define EACH(k, n, body)                                                         \
+    {                                                                            \
+        uint k##0 = FIRST;                                                       \
+        for (; k##0 + (TURNS - 1) * STEP < (n); k##0 += TURNS * STEP)            \
+            [[unroll]] for (uint k##1 = 0; k##1 < TURNS; k##1++) {               \
+                const uint k = k##0 + k##1 * STEP;                               \
+                body                                                             \
+            }                                                                    \
+        for (; k##0 < (n); k##0 += STEP) {                                       \
+            const uint k = k##0;                                                 \
+            body                                                                 \
+        }                                                                        \
+    }
+#define WALK(c, k, body) for (uint c = 0; c < (SPLIT != 0 ? pc.channels : 1u); c++) EACH(k, length(), body)
 
 uint length()
 {
     return SPLIT != 0 ? pc.inner : pc.run;
 }
 
-NUMBER gamma_of(uint row, uint c, uint k)
+// Of the element k of channel c, in a group whose first channel is `channel`.
+NUMBER gamma_of(uint channel, uint c, uint k)
 {
-    return GAMMA != 0 ? OF_CHANNELS(gamma, row % pc.groups * pc.channels + (SPLIT != 0 ? c : k)) : NUMBER(1.0);
+    return GAMMA != 0 ? OF_CHANNELS(gamma, channel + (SPLIT != 0 ? c : k)) : NUMBER(1.0);
 }
 
 #ifdef DX
 void normalise(uint u)
 {
     const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, dy_at = pc.dy0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const uint channel = row % pc.groups * pc.channels;
     const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row], n = float(pc.run);
     NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
-    WALK(c, k) {
+    WALK(c, k, {
         const uint i = c * length() + k;
-        const NUMBER d = DY(dy_at + i) * gamma_of(row, c, k);
+        const NUMBER d = DY(dy_at + i) * gamma_of(channel, c, k);
         a += d;
         b += d * (X(x_at + i) - mean);
-    }
+    })
     const float m0 = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     const float m1 = sum_of_lanes(across(b)) / n * (scale * scale);
-    WALK(c, k) {
+    WALK(c, k, {
         const uint i = c * length() + k;
-        PUT(y_at + i, scale * (DY(dy_at + i) * gamma_of(row, c, k) - m0 - (X(x_at + i) - mean) * m1));
-    }
+        PUT(y_at + i, scale * (DY(dy_at + i) * gamma_of(channel, c, k) - m0 - (X(x_at + i) - mean) * m1));
+    })
 }
 #else
-NUMBER beta_of(uint row, uint c, uint k)
+NUMBER beta_of(uint channel, uint c, uint k)
 {
-    return BETA != 0 ? OF_CHANNELS(beta, row % pc.groups * pc.channels + (SPLIT != 0 ? c : k)) : NUMBER(0.0);
+    return BETA != 0 ? OF_CHANNELS(beta, channel + (SPLIT != 0 ? c : k)) : NUMBER(0.0);
 }
 
 void normalise(uint u)
 {
     const uint row = pc.first + u, x_at = pc.x0 + u * pc.run, y_at = pc.y0 + u * pc.run;
+    const uint channel = row % pc.groups * pc.channels;
     const float n = float(pc.run);
     NUMBER a = NUMBER(0.0), b = NUMBER(0.0);
     float mean = 0.0;
     if (RMS == 0) {
-        for (uint k = FIRST; k < pc.run; k += STEP) a += X(x_at + k);
+        EACH(k, pc.run, a += X(x_at + k);)
         mean = sum_of_lanes(across(a)) / n;
         a = NUMBER(0.0);
     }
-    for (uint k = FIRST; k < pc.run; k += STEP) {
+    EACH(k, pc.run, {
         const NUMBER d = X(x_at + k) - mean;
         a += d;
         b += d * d;
-    }
+    })
     const float left = RMS != 0 ? 0.0 : sum_of_lanes(across(a)) / n;
     mean += left;
     const float scale = 1.0 / sqrt(max(sum_of_lanes(across(b)) / n - left * left, 0.0) + pc.eps);
-    WALK(c, k) {
+    WALK(c, k, {
         const uint i = c * length() + k;
-        PUT(y_at + i, (X(x_at + i) - mean) * scale * gamma_of(row, c, k) + beta_of(row, c, k));
-    }
+        PUT(y_at + i, (X(x_at + i) - mean) * scale * gamma_of(channel, c, k) + beta_of(channel, c, k));
+    })
     if (gl_LocalInvocationID.x == 0) {
         if (RMS == 0) mean_of[row] = mean;
         scale_of[row] = scale;

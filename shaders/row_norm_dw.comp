@@ -23,6 +23,41 @@ layout(binding = ROW_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; 
 layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[]; };
 layout(binding = ROW_NORM_PART, std430) writeonly buffer Part { float part[]; };
 
+#ifdef ALONG
+// One channel of a slice: along `inner` elements of each sample.
+void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
+{
+    for (uint s = first; s < end; s++) {
+        const uint at = (s * (pc.groups * pc.channels) + c) * pc.inner, row = pc.first + s * pc.groups + group;
+        const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row];
+        for (uint k = WIDTH * gl_LocalInvocationID.x; k < pc.inner; k += WIDTH * gl_WorkGroupSize.x) {
+            const NUMBER d = DY(pc.dy0 + at + k);
+            dgamma += d * ((X(pc.x0 + at + k) - mean) * scale);
+            dbeta += d;
+        }
+    }
+}
+#else
+// Neighbouring channels of a slice. Where all lanes want the same row's mean and scale, each looks up those of another sample, and
+// they go round by shuffles: a load that all lanes repeat would cost more than all else (on llvmpipe).
+void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
+{
+    const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;
+    for (uint s0 = first; s0 < end; s0 += lanes) {
+        const uint own = pc.first + min(s0 + gl_SubgroupInvocationID, end - 1);
+        const float means = RMS != 0 || GROUPED != 0 ? 0.0 : mean_of[own], scales = GROUPED != 0 ? 0.0 : scale_of[own];
+        for (uint s = s0; s < min(s0 + lanes, end); s++) {
+            const uint row = pc.first + s * pc.groups + group, at = s * all + c;
+            const float mean = RMS != 0 ? 0.0 : GROUPED != 0 ? mean_of[row] : subgroupShuffle(means, s - s0);
+            const float scale = GROUPED != 0 ? scale_of[row] : subgroupShuffle(scales, s - s0);
+            const NUMBER d = DY(pc.dy0 + at);
+            dgamma += d * ((X(pc.x0 + at) - mean) * scale);
+            dbeta += d;
+        }
+    }
+}
+#endif
+
 void main()
 {
     const uint all = pc.groups * pc.channels, samples = pc.rows / pc.groups;
@@ -31,26 +66,11 @@ void main()
 #ifdef ALONG
         const uint c = c0;
 #else
-        const uint c = c0 + WIDTH * gl_LocalInvocationID.x;
-        if (c >= all) continue;
+        const uint own = c0 + WIDTH * gl_LocalInvocationID.x, c = min(own, all - WIDTH); // all lanes stay, for shuffles
 #endif
-        const uint group = GROUPED != 0 ? c / pc.channels : 0u, end = min((slice + 1) * pc.slice_samples, samples);
+        const uint first = slice * pc.slice_samples, end = min(first + pc.slice_samples, samples);
         NUMBER dgamma = NUMBER(0.0), dbeta = NUMBER(0.0);
-        for (uint s = slice * pc.slice_samples; s < end; s++) {
-            const uint at = (s * all + c) * pc.inner, row = pc.first + s * pc.groups + group;
-            const float mean = RMS != 0 ? 0.0 : mean_of[row], scale = scale_of[row];
-#ifdef ALONG
-            for (uint k = WIDTH * gl_LocalInvocationID.x; k < pc.inner; k += WIDTH * gl_WorkGroupSize.x) {
-                const NUMBER d = DY(pc.dy0 + at + k);
-                dgamma += d * ((X(pc.x0 + at + k) - mean) * scale);
-                dbeta += d;
-            }
-#else
-            const NUMBER d = DY(pc.dy0 + at);
-            dgamma += d * ((X(pc.x0 + at) - mean) * scale);
-            dbeta += d;
-#endif
-        }
+        add(c, GROUPED != 0 ? c / pc.channels : 0u, first, end, dgamma, dbeta);
         const uint to = (pc.first_slice + slice) * 2 * all + c;
 #ifdef ALONG
         const float sum0 = sum_of_lanes(across(dgamma)), sum1 = sum_of_lanes(across(dbeta));
@@ -59,13 +79,16 @@ void main()
             part[to + all] = sum1;
         }
 #elif WIDTH == 4
-        for (uint i = 0; i < 4; i++) {
-            part[to + i] = dgamma[i];
-            part[to + all + i] = dbeta[i];
-        }
+        if (own < all)
+            for (uint i = 0; i < 4; i++) {
+                part[to + i] = dgamma[i];
+                part[to + all + i] = dbeta[i];
+            }
 #else
-        part[to] = dgamma;
-        part[to + all] = dbeta;
+        if (own < all) {
+            part[to] = dgamma;
+            part[to + all] = dbeta;
+        }
 #endif
     }
 }

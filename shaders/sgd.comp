@@ -22,18 +22,22 @@ void main()
 {
     if (update_waits()) return;
     const float lr = step_float(STEP_LR);
-    const bool first = pc.keras == 0u && step[STEP_T] <= 1u;
+    const bool keras = pc.keras != 0u, first = !keras && step[STEP_T] <= 1u;
+#ifdef MOMENTUM
+    const float momentum = pc.momentum, keep = pc.keep;
+    const bool nesterov = pc.nesterov != 0u;
+#endif
     const uvec2 share = share_of(pc.n4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const Rule rule = rule_of(i);
         if (rule.frozen) continue;
-        const float rate = lr * rule.factor, inside = pc.keras != 0u ? rate : 1.0, outside = pc.keras != 0u ? 1.0 : rate;
+        const float rate = lr * rule.factor, inside = keras ? rate : 1.0, outside = keras ? 1.0 : rate;
         const vec4 p = LOAD4(param, i);
         vec4 g = inside * gradient(i, p, rule.decay);
 #ifdef MOMENTUM
-        const vec4 b = first ? g : pc.momentum * LOAD4(moment, i) + pc.keep * g;
+        const vec4 b = first ? g : momentum * LOAD4(moment, i) + keep * g;
         buf_out[i] = b;
-        g = pc.nesterov != 0u ? g + pc.momentum * b : b;
+        g = nesterov ? g + momentum * b : b;
 #endif
         param_out[i] = decayed(p, rule) - outside * g;
     }

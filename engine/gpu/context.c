@@ -258,7 +258,7 @@ static void device_close(vkt_ctx *ctx)
     vkt_memory_destroy(ctx);
     if (ctx->has_transfer_queue) vkt_queue_destroy(ctx, &ctx->transfer);
     vkt_queue_destroy(ctx, &ctx->compute);
-    if (ctx->owns_device) ctx->vk.DestroyDevice(ctx->device, ctx->allocation);
+    if (ctx->owns_device) ctx->vk.DestroyDevice(ctx->device, NULL);
 }
 
 void vkt_ctx_destroy(vkt_ctx **handle)

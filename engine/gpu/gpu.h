@@ -95,6 +95,8 @@ void vkt_cache_make_directories(char *path);
 
 /* VkResult -> vkt_result, with a log line "<what>: <VkResult name>". Lost devices become sticky here. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
+/* VKT_OK, or the sticky VKT_E_DEVICE_LOST, logged with what was wanted. */
+vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------
  * A buffer is a VkBuffer bound into a memory block: usable as storage buffer, storage texel buffer and both ends of
@@ -140,7 +142,8 @@ vkt_result vkt_submit_synced(vkt_ctx *ctx, VkCommandBuffer cmd, const vkt_sync *
                              uint64_t *value);
 /* Blocks until the compute timeline reaches `value`. */
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value);
-/* Whether `value` is reached; never blocks. A lost device counts as reached (the status tells). */
+/* Whether `value` is reached; never blocks. A lost device counts as reached (the status tells), one that does
+ * not answer as not. */
 bool vkt_reached(vkt_ctx *ctx, uint64_t value);
 
 vkt_result vkt_commands_create(vkt_ctx *ctx, const char *name, vkt_commands *out);

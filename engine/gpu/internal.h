@@ -57,8 +57,6 @@ vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, con
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
 vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out);
-/* VKT_OK, or the sticky VKT_E_DEVICE_LOST, logged with what was wanted. */
-vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- memory.c ---- */
 vkt_result vkt_memory_create(vkt_ctx *ctx, uint64_t cap_bytes);

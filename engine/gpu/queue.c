@@ -338,7 +338,8 @@ vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
     if (ctx->compute.done >= value || ctx->lost != VKT_OK) return true;
-    return poll(ctx, &ctx->compute) != VKT_OK || ctx->compute.done >= value;
+    const vkt_result r = poll(ctx, &ctx->compute);
+    return r == VKT_OK ? ctx->compute.done >= value : ctx->lost != VKT_OK;
 }
 
 void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out)

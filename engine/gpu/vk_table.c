@@ -5,8 +5,11 @@
 
 static vkt_result missing(const vkt_host *h, const char *name)
 {
-    return vkt_fail(h, VKT_E_DRIVER, "Vulkan: function vk%s is missing: the loader or driver is older than Vulkan 1.3",
-                    name);
+    return vkt_fail(
+        h, VKT_E_DRIVER,
+        "Vulkan: function vk%s is missing: loader, driver or instance (VkApplicationInfo.apiVersion) are older than "
+        "Vulkan 1.3",
+        name);
 }
 
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library)

@@ -80,14 +80,16 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* vec4s of a spectrum from channel to channel. Columns are mostly powers of two: PITCH_GAP spreads the channels of a
- * frequency over the sets of a cache. */
+/* vec4s between channels of an operand's spectrum, or frequencies of a product. Columns are mostly powers of two:
+ * PITCH_GAP spreads what is read together over the sets of a cache. */
 #define PITCH_GAP 16u
 
-/* Bytes of a spectrum, or of transformed rows, whichever are more. */
+/* Bytes of a spectrum of either kind, or of transformed rows, whichever are most. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
-    return 16 * channels * VKT_MAX(2ull * j->frequencies * columns + PITCH_GAP, (uint64_t)j->t * j->t * columns);
+    const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
+    const uint64_t product = j->frequencies * (2 * channels * columns + PITCH_GAP);
+    return 16 * VKT_MAX(VKT_MAX(spectrum, product), channels * j->t * j->t * columns);
 }
 
 static bool fits(const vkt_emit *e, const fft_job *j)
@@ -140,13 +142,20 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
+/* vec4s of an operand from channel to channel. */
 static uint32_t pitch_of(const fft_job *j, const operand *o)
 {
     return 2 * j->frequencies * o->columns + PITCH_GAP;
 }
 
-static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint16_t kernel, bool along_rows,
-                          const vkt_bind *bind, uint32_t n_bind, bool bias, float scale)
+/* vec4s of a product from frequency to frequency. */
+static uint32_t plane_of(const operand *o)
+{
+    return 2 * o->channels * o->columns + PITCH_GAP;
+}
+
+static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint16_t kernel, bool along_rows, bool back,
+                          const vkt_bind *bind, uint32_t n_bind, bool bias)
 {
     const axis *a = &o->axis[along_rows ? 1 : 0];
     const uint32_t lanes = e->lim->subgroup_size, rows = o->axis[0].count;
@@ -154,7 +163,8 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
     const vkt_fft_push push = { .items = o->channels * lines * o->columns,
                                 .channels = o->channels,
                                 .columns = o->columns,
-                                .pitch = pitch_of(j, o),
+                                .pitch = back ? 2 * o->columns : pitch_of(j, o),
+                                .plane = back ? plane_of(o) : 2 * o->columns,
                                 .rows = rows,
                                 .n4 = j->z->n4,
                                 .tiles_w = j->cut[1].tiles,
@@ -168,7 +178,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
                                 .w_lane = o->w_lane,
                                 .sum_columns = j->columns,
                                 .sum_pitch = 2 * j->frequencies * j->columns + PITCH_GAP,
-                                .scale = scale };
+                                .scale = 1 / ((float)j->t * (float)j->t) };
     const uint32_t spec[FFT_SPECS] = {
         [FFT_SPEC_LANES] = lanes,  [FFT_SPEC_T] = j->t,         [FFT_SPEC_FIRST] = a->first,
         [FFT_SPEC_STEP] = a->step, [FFT_SPEC_COUNT] = a->count, [FFT_SPEC_CLIP] = j->cut[0].tiles * j->cut[1].tiles > 1,
@@ -183,9 +193,9 @@ static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "rows", 16ull * o->channels * o->axis[0].count * j->t * o->columns);
 }
 
-static vkt_tensor new_spectrum(vkt_emit *e, const fft_job *j, const operand *o)
+static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
 {
-    return vkt_scratch(e, "spectrum", 16ull * o->channels * pitch_of(j, o));
+    return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
 /* Another product of the same convolution may have left the same spectrum: x is needed for y and dw, dy for dx and dw,
@@ -201,11 +211,12 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
     };
     const vkt_tensor known = vkt_recall(e, &key, sizeof key);
     if (known.id) return known;
-    const vkt_tensor lines = lines_of(e, j, o), spectrum = new_spectrum(e, j, o);
+    const vkt_tensor lines = lines_of(e, j, o);
+    const vkt_tensor spectrum = vkt_scratch(e, "spectrum", 16ull * o->channels * pitch_of(j, o));
     const vkt_bind along_rows[] = { [FFT_IN] = VKT_WHOLE(o->t), [FFT_OUT] = VKT_WHOLE(lines) };
     const vkt_bind along_columns[] = { [FFT_IN] = VKT_WHOLE(lines), [FFT_OUT] = VKT_WHOLE(spectrum) };
-    add_transform(e, j, o, o->weights ? VKT_K_FFT_ROWS_WEIGHTS : VKT_K_FFT_ROWS, true, along_rows, 2, false, 1);
-    add_transform(e, j, o, VKT_K_FFT_COLUMNS, false, along_columns, 2, false, 1);
+    add_transform(e, j, o, o->weights ? VKT_K_FFT_ROWS_WEIGHTS : VKT_K_FFT_ROWS, true, false, along_rows, 2, false);
+    add_transform(e, j, o, VKT_K_FFT_COLUMNS, false, false, along_columns, 2, false);
     vkt_remember(e, &key, sizeof key, spectrum);
     return spectrum;
 }
@@ -222,9 +233,9 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
                                                            : o->weights ? o->t
                                                                         : lines), /* not used without */
                                     [FFT_SUM] = VKT_WHOLE(summed) };
-    add_transform(e, j, o, VKT_K_FFT_INVERSE_COLUMNS, false, along_columns, 2, false, 1);
-    add_transform(e, j, o, o->weights ? VKT_K_FFT_INVERSE_ROWS_WEIGHTS : VKT_K_FFT_INVERSE_ROWS, true, along_rows,
-                  o->weights ? 4 : 3, bias.id != 0, 1 / ((float)j->t * (float)j->t));
+    add_transform(e, j, o, VKT_K_FFT_INVERSE_COLUMNS, false, true, along_columns, 2, false);
+    add_transform(e, j, o, o->weights ? VKT_K_FFT_INVERSE_ROWS_WEIGHTS : VKT_K_FFT_INVERSE_ROWS, true, true, along_rows,
+                  o->weights ? 4 : 3, bias.id != 0);
 }
 
 /* ---- the products ---- */
@@ -242,7 +253,7 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                                         .tiles = j->frequencies * row_tiles * col_tiles,
                                         .a_columns = a->columns,
                                         .b_columns = b->columns,
-                                        .pitch = pitch_of(j, dst),
+                                        .plane = plane_of(dst),
                                         .a_pitch = pitch_of(j, a),
                                         .b_pitch = pitch_of(j, b),
                                         .steps = m_major ? a->columns : a->channels / 4 };
@@ -269,7 +280,7 @@ void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, b
                               transposed ? q->a : q->dst);
     const operand kernel = weights(&j, w, false, h->b, q->b), *in = transposed ? &y : &x, *out = transposed ? &x : &y;
     const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, in);
-    const vkt_tensor outputs = new_spectrum(e, &j, out);
+    const vkt_tensor outputs = new_product(e, &j, out);
     multiply(e, &j, &kernel, kernels, transposed, in, inputs, false, out, outputs);
     transform_back(e, &j, out, outputs, bias, (vkt_tensor){ 0 });
 }
@@ -282,7 +293,7 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
     const operand in = picture(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
     const operand kernel = weights(&j, dw, true, j.cut[0].dst, j.cut[1].dst);
     const vkt_tensor outputs = transform(e, &j, &out), inputs = transform(e, &j, &in);
-    const vkt_tensor kernels = new_spectrum(e, &j, &kernel);
+    const vkt_tensor kernels = new_product(e, &j, &kernel);
     multiply(e, &j, &out, outputs, true, &in, inputs, true, &kernel, kernels);
     transform_back(e, &j, &kernel, kernels, db, outputs);
 }

@@ -254,9 +254,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint16_t kernels[2][2] = { { VKT_K_ROW_NORM_DW, VKT_K_ROW_NORM_DW4 },
                                      { VKT_K_ROW_NORM_DW_ALONG, VKT_K_ROW_NORM_DW_ALONG4 } };
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
-    const uint32_t lanes = along         ? vkt_lanes_for_walks(e, a->inner / width, 1)
-                           : e->lim->cpu ? e->lim->subgroup_size
-                                         : 64;
+    const uint32_t lanes = along ? vkt_lanes_for_walks(e, a->inner / width, 1) : e->lim->subgroup_size;
     const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
     const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;

@@ -8,6 +8,12 @@
  * that. */
 enum { GRAINS = 4, LEAST_GRAIN_NS = 100000 };
 
+/* What a slice takes at least, whatever coarse timestamps say: a loop over a budget ends. */
+enum { LEAST_SLICE_NS = 1000 };
+
+/* As good as no limit, and a few of them can be added. */
+#define MOST_BUDGET_NS (UINT64_MAX / 8)
+
 static uint64_t grain_of(uint64_t budget_ns)
 {
     return VKT_MAX(budget_ns / GRAINS, LEAST_GRAIN_NS);
@@ -24,8 +30,10 @@ void vkt_budget_free(vkt_program *p)
 /* What each takes, by the kernels' times. */
 static void expect(vkt_program *p, const uint32_t *ends, uint32_t n)
 {
-    for (uint32_t i = 0, d = 0; i < n; i++)
+    for (uint32_t i = 0, d = 0; i < n; i++) {
         for (p->budget.ns[i] = 0; d < ends[i]; d++) p->budget.ns[i] += p->ns[d];
+        p->budget.ns[i] = VKT_MAX(p->budget.ns[i], LEAST_SLICE_NS);
+    }
 }
 
 static vkt_result record(vkt_program *p, const uint32_t *ends, uint32_t n)
@@ -70,7 +78,7 @@ static vkt_result learn(vkt_program *p)
     if (!p->budget.has_times) return VKT_OK;
     p->budget.has_times = false;
     VKT_TRY(vkt_timer_read(p->ctx, &p->budget.timer, marks));
-    for (uint32_t i = 0; i < n; i++) ns[i] = marks[2 * i + 1] - marks[2 * i];
+    for (uint32_t i = 0; i < n; i++) ns[i] = VKT_MAX(marks[2 * i + 1] - marks[2 * i], LEAST_SLICE_NS);
     return VKT_OK;
 }
 
@@ -127,9 +135,8 @@ static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_n
         return end + 1;
     }
     while (end < s->n && p->budget.ns[end] <= budget_ns - *cost_ns) *cost_ns += p->budget.ns[end++];
-    if (end > p->budget.next || !idle(p)) return end;
-    *cost_ns = budget_ns;
-    return end + 1;
+    if (end == p->budget.next && idle(p)) *cost_ns = p->budget.ns[end++]; /* more than the budget */
+    return end;
 }
 
 static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t cost_ns, const vkt_sync *sync,
@@ -137,7 +144,7 @@ static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t c
 {
     uint64_t value;
     VKT_TRY(vkt_series_submit(p->ctx, s, p->budget.next, end, sync, p->name, &value));
-    p->budget.now = (vkt_pending){ value, p->budget.now.ns + VKT_MAX(cost_ns, 1) };
+    p->budget.now = (vkt_pending){ value, p->budget.now.ns + cost_ns };
     *out = (vkt_step_progress){
         .run_index = p->runs, .slice = end % s->n, .slices = s->n, .submitted_ns = cost_ns, .completed = end == s->n
     };
@@ -160,9 +167,11 @@ vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *s
                            vkt_step_progress *out)
 {
     *out = (vkt_step_progress){ .run_index = p->runs, .slice = p->budget.next };
-    if (!p->timer.pool)
+    VKT_TRY(vkt_lost_check(p->ctx, p->name));
+    if (!p->timer.pool || (p->parts.n && !p->ns))
         return vkt_fail(&p->ctx->host, VKT_E_UNSUPPORTED,
                         "%s: a budget wants a queue with timestamps, and a context with a max_submission_ns", p->name);
+    *budget_ns = VKT_MIN(*budget_ns, MOST_BUDGET_NS);
     bool ready = has_room(p, *budget_ns);
     if (ready && p->budget.next == 0) VKT_TRY(begin(p, run, *budget_ns, &ready));
     vkt_series *s = p->parts.n ? &p->budget.slices : &p->pieces;

@@ -30,6 +30,7 @@ vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run
 {
     vkt_ctx *ctx = p->ctx;
     uint32_t words[RING_WORDS];
+    VKT_TRY(vkt_lost_check(ctx, p->name));
     if (!cmd) return vkt_fail(&ctx->host, VKT_E_ARG, "%s: want a command buffer", p->name);
     VKT_TRY(vkt_run_words(p, run, words));
     words[RING_RECORDED] = 1;
@@ -120,7 +121,11 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
         VKT_TRY(vkt_wait(a->ctx, h->value)); /* its commands are about to be recorded anew */
-        VKT_TRY(record_handover(a, acquire, other, &h->commands));
+        const vkt_result r = record_handover(a, acquire, other, &h->commands);
+        if (r != VKT_OK) {
+            vkt_commands_destroy(a->ctx, &h->commands);
+            return r;
+        }
         h->family = other;
     }
     return vkt_submit_synced(a->ctx, h->commands.cmd, sync, acquire ? "acquire" : "release", &h->value);

@@ -156,6 +156,14 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
+/* As bound, to whole vectors. Two arrays may be parts of one buffer of the application's. */
+static bool share_memory(const vkt_array *a, const vkt_array *b)
+{
+    const uint64_t from_a = a->buffer->base_bytes, from_b = b->buffer->base_bytes;
+    return a->buffer->handle == b->buffer->handle && from_a < from_b + vkt_round_up(b->bytes, 16) &&
+           from_b < from_a + vkt_round_up(a->bytes, 16);
+}
+
 /* What is written is no other value's memory: see vkt_write. */
 static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
 {
@@ -163,9 +171,9 @@ static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_par
         for (uint32_t k = 0; k < params->n_arrays; k++) {
             const vkt_value *v = &p->g->values[params->arrays[i].tensor.id],
                             *other = &p->g->values[params->arrays[k].tensor.id];
-            if (v != other && v->written && params->arrays[i].array == params->arrays[k].array)
+            if (v != other && v->written && share_memory(params->arrays[i].array, params->arrays[k].array))
                 return vkt_fail(&p->ctx->host, VKT_E_STATE,
-                                "program: one array is bound to '%s', which is written, and to '%s'", v->name,
+                                "program: one piece of memory is bound to '%s', which is written, and to '%s'", v->name,
                                 other->name);
         }
     return VKT_OK;

@@ -42,11 +42,18 @@ void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index)
     p->runs++;
 }
 
+/* Half a run is vkt_step_budget's to go on with. */
+static vkt_result check_idle(const vkt_program *p)
+{
+    VKT_TRY(vkt_lost_check(p->ctx, p->name));
+    if (!p->budget.next) return VKT_OK;
+    return vkt_fail(&p->ctx->host, VKT_E_STATE, "%s: a run that vkt_step_budget began is under way", p->name);
+}
+
 vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sync, bool profiled, uint64_t *run_index)
 {
     uint64_t value;
-    if (p->budget.next)
-        return vkt_fail(&p->ctx->host, VKT_E_STATE, "%s: a run that vkt_step_budget began is under way", p->name);
+    VKT_TRY(check_idle(p));
     VKT_TRY(vkt_run_begin(p, run));
     vkt_series *s = !p->parts.n ? &p->pieces : profiled ? &p->profiled : &p->parts;
     VKT_TRY(vkt_series_submit(p->ctx, s, 0, s->n, sync, p->name, &value));
@@ -105,6 +112,7 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
 vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out)
 {
     *out = (vkt_metrics){ 0 };
+    VKT_TRY(vkt_lost_check(p->ctx, p->name));
     VKT_TRY(check_metrics(p, p->recorded));
     take_metrics(p, RING_SLOTS, out);
     return VKT_OK;
@@ -174,6 +182,7 @@ static bool is_plain(const vkt_value *v)
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)
 {
     VKT_TRY(check_value(p, t, bytes, true));
+    VKT_TRY(check_idle(p));
     const vkt_value *v = &p->lowered.values[t.id];
     const vkt_range at = vkt_range_of_value(p, t);
     vkt_buffer *buffer = p->inputs[vkt_root(p->g, t)];

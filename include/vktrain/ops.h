@@ -480,7 +480,8 @@ VKT_API void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct);
  * type. Every run of a program does so, whether anything reads x or not; the array has it when the run is done, for
  * whatever is submitted afterwards. No gradient. What is written is written once and read nowhere in the graph, so that
  * no op's result hangs on whether it ran before or after: another op that has `external` is VKT_E_STATE, and so is a
- * program that binds one array to it and to something else. VKT_E_ARG: it is no vkt_external. */
+ * program that binds one array, or memory that overlaps, to it and to something else. VKT_E_ARG: it is no vkt_external.
+ */
 VKT_API void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external);
 
 #ifdef __cplusplus

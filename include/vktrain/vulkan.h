@@ -6,9 +6,9 @@
  * yourself), and the only one that vktrain.h leaves out.
  *
  * Order. Each submission of a context ends with a full memory barrier: what it wrote is visible to whatever the
- * application submits to the same queue afterwards. It does not begin with one: what the application wrote, our work
- * must be told of, by a semaphore (vkt_sync) or by a barrier that ends the application's own commands
- * (vkt_program_barriers says which). */
+ * application submits to the same queue afterwards. It does not begin with one: what the application wrote, or still
+ * reads where our work writes, our work must be told of, by a semaphore (vkt_sync) or by a barrier that ends the
+ * application's own commands (vkt_program_barriers says which). */
 #ifndef VKTRAIN_VULKAN_H
 #define VKTRAIN_VULKAN_H
 
@@ -76,7 +76,8 @@ VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_pa
 /* ---- stepping, 1: submitted by the library ----------------------------------------------------------------------- */
 
 /* Semaphores of the application, binary or timeline: its own structs, as for VkSubmitInfo2, read before the call
- * returns. What is waited for must be submitted already, or be a timeline's value. NULL or zeroed: none. */
+ * returns. What is waited for must be submitted already, or be a timeline's value: one that is signalled later must not
+ * hang on a call that waits for earlier runs (vkt_program_run says which do). NULL or zeroed: none. */
 typedef struct vkt_sync {
     const VkSemaphoreSubmitInfo *waits;   /* before the first command */
     uint32_t n_waits;                     /* at most VKT_SYNC_MAX */
@@ -85,7 +86,8 @@ typedef struct vkt_sync {
 } vkt_sync;
 #define VKT_SYNC_MAX 8 /* most semaphores on either side of a submission */
 
-/* vkt_program_run between semaphores. */
+/* vkt_program_run between semaphores. With VKT_DEBUG from 2 on it returns when the run is done: what it waits for must
+ * be under way by then. */
 VKT_API vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync,
                                           uint64_t *run_index);
 /* The context's own timeline semaphore, and the value that it reaches when all that was submitted so far is done: for
@@ -115,7 +117,7 @@ VKT_API vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out
 typedef struct vkt_step_progress {
     uint64_t run_index;     /* of the run that is under way, or was completed by this call */
     uint32_t slice, slices; /* next slice of it, and how many there are; slice 0: none is under way */
-    uint64_t submitted_ns;  /* what this call submitted is expected to take, as measured */
+    uint64_t submitted_ns; /* what this call submitted is expected to take, as measured; not yet measured: the budget */
     bool completed; /* the last slice of a run was submitted by this call: another run may begin in the same frame */
 } vkt_step_progress;
 /* Submits as many slices of a run as fit into *budget_ns by measured times, and takes what they are expected to take
@@ -124,8 +126,12 @@ typedef struct vkt_step_progress {
  * NULL, &left_ns, &progress); while (r == VKT_OK && progress.completed); Never waits: where what was submitted before
  * is still more than a budget's worth of work, it submits nothing. Slices are cut where barriers stand; a single kernel
  * that takes longer than a whole budget is submitted in a frame of its own. The first two runs go kernel by kernel, one
- * a call, and are measured. VKT_E_UNSUPPORTED without timestamps. While a run is under way vkt_program_run and others
- * of this program are VKT_E_STATE. */
+ * a call, and are measured. UINT64_MAX is no limit: in a loop until `completed` it ends the run that is under way.
+ * VKT_E_UNSUPPORTED without timestamps, or where vkt_ctx_params.max_submission_ns is UINT64_MAX.
+ *
+ * While a run is under way, vkt_program_run, vkt_program_profile and vkt_program_write of this program are VKT_E_STATE.
+ * What the run still reads is the caller's to leave alone: its arrays, and in its store the gradients, so that no other
+ * program that trains the store may run. */
 VKT_API vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
                                    vkt_step_progress *out);
 

@@ -63,6 +63,13 @@ static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
     return linear(b, "fc3", x, 3);
 }
 
+/* A picture as a function of place, x in [-1,1]. */
+static vkt_tensor picture(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const vkt_nn_hash_grid_params p = { .grid = { .log2_table_size = 14, .per_level_scale = 1.5 } };
+    return mlp(b, vkt_nn_hash_grid(b, "grid", vkt_scale(vkt_builder_graph(b), x, 0.5f, 0.5f), &p), user);
+}
+
 /* A block of GPT-2: x += attention(norm(x)), x += perceptron(norm(x)); x (B,256,768). */
 static vkt_tensor transformer(vkt_builder *b, vkt_tensor x, void *user)
 {
@@ -127,6 +134,15 @@ const bench_net bench_nets[] = {
       .optimizer = { .kind = VKT_ADAM },
       .lr = 0.001f,
       .forward = mlp },
+    { .name = "grid-b16384",
+      .what = "hash grid of 16 levels, 2^14 entries, then 32-64-64-3 ReLU, batch 16384, MSE, Adam",
+      .batch = 16384,
+      .sample = { 1, { 2 } },
+      .targets = 3,
+      .range = 1,
+      .optimizer = { .kind = VKT_ADAM, .eps = 1e-15f },
+      .lr = 0.01f,
+      .forward = picture },
     { .name = "transformer-b4",
       .what = "a block of 768 features and 12 heads, 256 tokens, batch 4, MSE, AdamW",
       .batch = 4,

@@ -10,9 +10,10 @@
 
 enum {
     COLOURS = 3,
-    CHECKED = 16384, /* pixels of a run of `check` */
-    AHEAD = 3,       /* runs that are submitted whole, before the loss of an earlier one is waited for */
-    WALKS = 8        /* through all pixels, in an order of its own each; then they are the same again */
+    CHECKED = 16384,    /* pixels of a run of `check` */
+    AHEAD = 3,          /* runs that are submitted whole, before the loss of an earlier one is waited for */
+    MOST_WALKS = 8,     /* through all pixels, in an order of its own each; then they are the same again */
+    MOST_ROWS = 1 << 24 /* of all walks; a single one may have more */
 };
 
 /* ---- the data: a row for each pixel ---- */
@@ -58,12 +59,12 @@ static vkt_result make_colours(learner *l)
 
 static vkt_result make_orders(learner *l)
 {
-    uint32_t *rows = malloc(WALKS * (size_t)l->pixels * sizeof *rows);
+    uint32_t *rows = malloc((size_t)l->walks * l->pixels * sizeof *rows);
     if (!rows) return VKT_E_NOMEM;
     vkt_order_identity(rows, l->pixels);
     vkt_result r = make_array(l, "all", VKT_U32, vkt_shape1(l->pixels), rows, &l->all);
-    for (uint32_t i = 0; i < WALKS; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
-    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(WALKS * l->pixels), rows, &l->order);
+    for (uint32_t i = 0; i < l->walks; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
+    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(l->walks * l->pixels), rows, &l->order);
     free(rows);
     return r;
 }
@@ -146,7 +147,7 @@ static vkt_result make_step(learner *l)
 {
     const vkt_optimizer adam = { .kind = VKT_ADAM, .beta2 = 0.99, .eps = 1e-15f };
     vkt_tensor loss;
-    TRY(begin_graph(l, l->p.batch, WALKS * l->pixels, &l->train, &loss));
+    TRY(begin_graph(l, l->p.batch, l->walks * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
     TRY(vkt_publish(l->train.g, 0)); /* what is drawn is of a whole step, wherever the next one was cut */
@@ -169,6 +170,9 @@ vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l)
 {
     *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->width * p->height };
     if (l->p.batch > l->pixels) l->p.batch = l->pixels;
+    l->walks = MOST_ROWS / l->pixels;
+    if (l->walks > MOST_WALKS) l->walks = MOST_WALKS;
+    if (l->walks == 0) l->walks = 1;
     TRY(make_data(l));
     TRY(make_step(l));
     TRY(make_check(l));
@@ -239,7 +243,7 @@ static vkt_result take_run(learner *l)
 /* Batches follow each other through the walks. */
 static vkt_run run_of(const learner *l)
 {
-    const uint64_t batches = WALKS * (uint64_t)l->pixels / l->p.batch;
+    const uint64_t batches = (uint64_t)l->walks * l->pixels / l->p.batch;
     return (vkt_run){ .lr = l->p.lr, .first = (uint32_t)(l->steps % batches * l->p.batch) };
 }
 

@@ -48,13 +48,13 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     view_options *o = state->input;
     switch (key) {
     case OPT_IMAGE: o->image = text; break;
-    case OPT_SIDE: o->side = (uint32_t)option_integer(state, "side", text, 16, 4096); break;
+    case OPT_SIDE: o->side = (uint32_t)option_integer(state, "side", text, 16, 2048); break;
     case OPT_BATCH: o->batch = (uint32_t)option_integer(state, "batch", text, 64, 1 << 20); break;
     case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
     case OPT_BUDGET: o->budget_ms = option_number(state, "budget", text, 0.1, 1000); break;
     case OPT_RECORDED: o->recorded = true; break;
-    case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, UINT32_MAX); break;
-    case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, UINT32_MAX); break;
+    case OPT_HEADLESS: o->headless = (uint32_t)option_integer(state, "headless", text, 1, 1000000000); break;
+    case OPT_FRAMES: o->frames = (uint32_t)option_integer(state, "frames", text, 1, 1000000000); break;
     case OPT_SCREENSHOT: o->screenshot = text; break;
     case OPT_SAVE: o->save = text; break;
     case OPT_LOAD: o->load = text; break;

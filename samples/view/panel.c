@@ -77,17 +77,17 @@ static void draw_scale(cairo_t *c, box b, double low, double high, double step)
 static void draw_psnr(cairo_t *c, box b, const panel_state *s)
 {
     frame(c, b, "PSNR, dB");
-    draw_scale(c, b, 8, 42, 10);
+    draw_scale(c, b, 8, 48, 10);
     cairo_set_source_rgb(c, 0.45, 0.8, 1);
-    draw_curve(c, b, s->loss, decibels, 8, 42);
+    draw_curve(c, b, s->loss, decibels, 8, 48);
 }
 
 static void draw_loss(cairo_t *c, box b, const panel_state *s)
 {
     frame(c, b, "squared error, log10");
-    draw_scale(c, b, -4.2, -0.8, 1);
+    draw_scale(c, b, -4.8, -0.8, 1);
     cairo_set_source_rgb(c, 1, 0.7, 0.35);
-    draw_curve(c, b, s->loss, logarithm, -4.2, -0.8);
+    draw_curve(c, b, s->loss, logarithm, -4.8, -0.8);
 }
 
 /* ---- times of the last frames: a bar each, newest on the right, 0 to 50 ms ---- */
@@ -125,7 +125,7 @@ static void draw_text(cairo_t *c, double x, const panel_state *s)
     text(c, x, y += 17, "frame %.1f ms, training %.1f ms", last(s->frames), last(s->training));
     if (s->budget_ms > 0)
         text(c, x, y += 17, "budget %g ms, on the host %.2f ms", s->budget_ms, last(s->host));
-    else
+    else if (s->host->n)
         text(c, x, y += 17, "a step a frame, on the host %.2f ms", last(s->host));
     text(c, x, y += 17, "%.40s", s->device);
     grey(c, 0.5);

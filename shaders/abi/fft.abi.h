@@ -4,7 +4,7 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(items)    /* invocations: channels * pairs or half transforms * columns */
          VKT_U32(channels)
          VKT_U32(columns)  /* vec4s of a channel: tiles * n4 */
-         VKT_U32(pitch)    /* vec4s of a spectrum from channel to channel */
+         VKT_U32(pitch) VKT_U32(plane) /* vec4s of a spectrum from channel to channel, frequency to frequency */
          VKT_U32(rows)     /* rows of a tile that are stored */
          VKT_U32(n4)       /* vec4s of a pixel */
          VKT_U32(tiles_w)  /* tiles side by side */

@@ -1,9 +1,11 @@
-/* fft_product.abi.h - see fft_product.comp. A spectrum is [row][f][re, im][column], columns counted in vec4s. */
+/* fft_product.abi.h - see fft_product.comp. An operand's spectrum is [row][f][re, im][column], a product [f][row][re, im][column],
+ * columns counted in vec4s. */
 VKT_PUSH(vkt_fft_product_push,
          VKT_U32(rows) VKT_U32(columns)     /* of dst: m, and n / 4 */
          VKT_U32(row_tiles) VKT_U32(tiles)  /* of a frequency; of all of them */
          VKT_U32(a_columns) VKT_U32(b_columns)
-         VKT_U32(pitch) VKT_U32(a_pitch) VKT_U32(b_pitch) /* vec4s from row to row */
+         VKT_U32(plane)                     /* vec4s of the product from f to f */
+         VKT_U32(a_pitch) VKT_U32(b_pitch)  /* vec4s from row to row */
          VKT_U32(steps)                     /* k / 4 */
          VKT_U32(zero))                     /* 0 */
 #define PRODUCT_A   0

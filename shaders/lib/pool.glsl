@@ -1,4 +1,8 @@
 // pool.glsl - the windows of a pooling along one axis. Needs pool2d's push block and INSIDE.
+// Push constants, read once: in a loop each read costs lavapipe a loop over lanes.
+uint channels = pc.channels, H = pc.H, W = pc.W, P = pc.P, Q = pc.Q, stride_h = pc.stride_h, stride_w = pc.stride_w;
+uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad;
+
 struct Window {
     uint begin, count; // elements inside the picture
     uint padded;       // elements before clipping to it, after clipping to the padded picture
@@ -20,5 +24,5 @@ Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
 // What an average over window (v, u) divides by.
 float divisor(Window v, Window u)
 {
-    return float(pc.exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);
+    return float(exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);
 }

@@ -12,6 +12,11 @@ VKT_IN4(UPDATE_GRAD, grad);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = UPDATE_PARAM_OUT, std430) writeonly buffer ParamOut { vec4 param_out[]; };
 
+// Read once: in a loop each read of a push constant costs lavapipe a loop over lanes, as one of the step state does.
+float all_decay = pc.weight_decay, clip = pc.clip, decay_rate = uintBitsToFloat(step[STEP_LR]);
+float unscale = FACTOR ? uintBitsToFloat(step[STEP_FACTOR]) : 1.0;
+bool decoupled = pc.decoupled != 0u;
+
 struct Rule {
     bool frozen;
     float factor; // of the learning rate
@@ -30,7 +35,7 @@ float step_float(uint word)
 
 Rule rule_of(uint i)
 {
-    if (!GROUPS) return Rule(false, 1.0, pc.weight_decay);
+    if (!GROUPS) return Rule(false, 1.0, all_decay);
     const vec2 group = group_of(i);
     return Rule(group.x < 0.0, group.x, group.y);
 }
@@ -38,15 +43,15 @@ Rule rule_of(uint i)
 vec4 gradient(uint i, vec4 p, float decay)
 {
     vec4 g = LOAD4(grad, i);
-    if (FACTOR) g *= step_float(STEP_FACTOR);
+    if (FACTOR) g *= unscale;
     if (CLIP) { // a NaN stays one
-        g = mix(g, vec4(pc.clip), greaterThan(g, vec4(pc.clip)));
-        g = mix(g, vec4(-pc.clip), lessThan(g, vec4(-pc.clip)));
+        g = mix(g, vec4(clip), greaterThan(g, vec4(clip)));
+        g = mix(g, vec4(-clip), lessThan(g, vec4(-clip)));
     }
-    return pc.decoupled != 0u ? g : g + decay * p;
+    return decoupled ? g : g + decay * p;
 }
 
 vec4 decayed(vec4 p, Rule rule)
 {
-    return pc.decoupled != 0u ? p - step_float(STEP_LR) * rule.factor * rule.decay * p : p;
+    return decoupled ? p - decay_rate * rule.factor * rule.decay * p : p;
 }

@@ -246,6 +246,12 @@ VkSemaphore app_timeline_make(app *a)
     return s;
 }
 
+void app_timeline_free(app *a, VkSemaphore s)
+{
+    DO(a->DeviceWaitIdle(a->device));
+    a->DestroySemaphore(a->device, s, NULL);
+}
+
 void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits, uint32_t n_waits)
 {
     const VkCommandBufferSubmitInfo c = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = cmd };

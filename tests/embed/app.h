@@ -113,6 +113,8 @@ void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits,
 void app_wait(app *a); /* for its own submissions */
 VkSemaphoreSubmitInfo app_semaphore(VkSemaphore s, uint64_t value);
 VkSemaphore app_timeline_make(app *a);
+/* When the device is idle: Mesa's submit thread (22.3) still uses a semaphore when those who waited for it go on. */
+void app_timeline_free(app *a, VkSemaphore s);
 /* A barrier of all that came before it to all that follows. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 

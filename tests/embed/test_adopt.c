@@ -212,6 +212,7 @@ static PFN_vkQueueSubmit2 real_submit;
 static PFN_vkGetDeviceProcAddr real_device_proc;
 static PFN_vkGetInstanceProcAddr real_proc;
 static unsigned submits;
+static bool hides_submit;
 static VkResult submit_answer;
 
 static VKAPI_ATTR VkResult VKAPI_CALL watched_submit(VkQueue q, uint32_t n, const VkSubmitInfo2 *infos, VkFence f)
@@ -226,7 +227,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_device_proc(VkDevice dev
     const PFN_vkVoidFunction found = real_device_proc(device, name);
     if (strcmp(name, "vkQueueSubmit2") != 0) return found;
     real_submit = (PFN_vkQueueSubmit2)found;
-    return (PFN_vkVoidFunction)watched_submit;
+    return hides_submit ? NULL : (PFN_vkVoidFunction)watched_submit;
 }
 
 /* What an application hands over as its get_proc_addr. */
@@ -251,6 +252,27 @@ static void give(void *user)
     lock *l = user;
     l->broken |= !l->held;
     l->held = false;
+}
+
+/* As of an instance that was made for less than Vulkan 1.3, which nobody can ask it. */
+static void a_device_without_a_function_is_refused(void **state)
+{
+    (void)state;
+    app a;
+    vkt_ctx *ctx = NULL;
+    app_open(&a, NULL);
+    vkt_adopt_params offer = app_offer(&a);
+    real_proc = a.get_proc;
+    offer.get_proc_addr = watched_proc;
+    hides_submit = true;
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_E_DRIVER);
+    vkt_test_error_says("vkQueueSubmit2 is missing");
+    vkt_test_error_says("VkApplicationInfo.apiVersion");
+    vkt_test_expect_errors(false);
+    hides_submit = false;
+    assert_null(ctx);
+    app_close(&a);
 }
 
 static vkt_ctx *adopt_watched(app *a)
@@ -293,13 +315,24 @@ static void a_lost_device_is_a_status_and_the_application_goes_on(void **state)
     vkt_ctx *ctx = adopt_watched(&a);
     net_make(&n, ctx, NULL, NULL);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_OK);
+    uint64_t left_ns = 1; /* lost in the middle of a run */
+    vkt_step_progress progress;
+    assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_OK);
+    assert_int_equal(progress.slice, 1);
     assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK);
     submit_answer = VK_ERROR_DEVICE_LOST;
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_E_DEVICE_LOST);
+    left_ns = 1;
+    assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_E_DEVICE_LOST);
+    assert_true(!progress.completed && progress.submitted_ns == 0);
     assert_false(the_lock.held);
     submit_answer = VK_SUCCESS;
+    left_ns = 0;
+    vkt_metrics metrics;
+    assert_int_equal(vkt_step_budget(n.p, NULL, NULL, &left_ns, &progress), VKT_E_DEVICE_LOST);
     assert_int_equal(vkt_program_run(n.p, NULL, NULL), VKT_E_DEVICE_LOST);
+    assert_int_equal(vkt_program_record(n.p, VK_NULL_HANDLE, NULL), VKT_E_DEVICE_LOST);
+    assert_int_equal(vkt_program_recorded_metrics(n.p, &metrics), VKT_E_DEVICE_LOST);
     vkt_test_error_says("lost");
     net_free(&n);
     vkt_ctx_destroy(&ctx);
@@ -321,6 +354,7 @@ int main(void)
         TEST(arguments_are_checked),
         TEST(features_are_added_to_any_chain),
         TEST(its_callbacks_allocate),
+        TEST(a_device_without_a_function_is_refused),
         TEST(each_submission_is_under_its_lock),
         TEST(a_lost_device_is_a_status_and_the_application_goes_on),
     };

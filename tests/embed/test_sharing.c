@@ -131,7 +131,42 @@ static void wrong_buffers_are_refused(void **state)
     app_close(&a);
 }
 
-/* There is one family here, so that nothing changes hands; but the barriers are there and in order. */
+/* Parts of one buffer may stand side by side, but not overlap where one is written. */
+static void what_is_written_is_nobody_elses(void **state)
+{
+    (void)state;
+    app a;
+    vkt_graph *g;
+    vkt_program *p;
+    app_open(&a, NULL);
+    vkt_ctx *ctx = app_adopt(&a);
+    app_buffer b = app_buffer_make(&a, 4096, STORAGE);
+    vkt_array *in = adopt(ctx, &b, 0, STORAGE, 1, 65), *beside = adopt(ctx, &b, 512, STORAGE, 1, 65),
+              *within = adopt(ctx, &b, 256, STORAGE, 1, 65);
+    DO(vkt_graph_create(&a.host, &g));
+    const vkt_tensor x = vkt_external(g, "x", VKT_F32, vkt_shape2(1, 65));
+    const vkt_tensor y = vkt_external(g, "y", VKT_F32, vkt_shape2(1, 65));
+    vkt_write(g, vkt_scale(g, x, 2, 1), y);
+    vkt_binding arrays[] = { { x, in }, { y, within } };
+    const vkt_program_params params = { .arrays = arrays, .n_arrays = 2 };
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_create(ctx, g, NULL, &params, &p), VKT_E_STATE);
+    vkt_test_error_says("'y', which is written, and to 'x'");
+    vkt_test_expect_errors(false);
+    arrays[1].array = beside;
+    DO(vkt_program_create(ctx, g, NULL, &params, &p));
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+    vkt_array_destroy(&in);
+    vkt_array_destroy(&beside);
+    vkt_array_destroy(&within);
+    vkt_ctx_destroy(&ctx);
+    app_buffer_free(&a, &b);
+    app_close(&a);
+}
+
+/* There is one family here, so that nothing changes hands but with users outside of Vulkan, whose transfers are others
+ * to record; the barriers are there and in order. */
 static void ownership_is_handed_over_and_back(void **state)
 {
     (void)state;
@@ -143,16 +178,17 @@ static void ownership_is_handed_over_and_back(void **state)
     VkSemaphore done = app_timeline_make(&a);
     for (uint64_t i = 1; i <= 3; i++) {
         const VkSemaphoreSubmitInfo signal = app_semaphore(done, i);
-        DO(vkt_array_acquire(array, a.family, NULL));
+        DO(vkt_array_acquire(array, i == 2 ? VK_QUEUE_FAMILY_EXTERNAL : a.family, NULL));
         DO(vkt_array_write(array, 0, &(uint32_t){ (uint32_t)i }, 4));
-        DO(vkt_array_release(array, a.family, &(vkt_sync){ .signals = &signal, .n_signals = 1 }));
+        DO(vkt_array_release(array, i == 2 ? VK_QUEUE_FAMILY_EXTERNAL : a.family,
+                             &(vkt_sync){ .signals = &signal, .n_signals = 1 }));
         app_submit(&a, VK_NULL_HANDLE, &signal, 1);
         app_wait(&a);
         assert_int_equal(*(uint32_t *)b.mapped, i);
     }
     vkt_array_destroy(&array);
     vkt_ctx_destroy(&ctx);
-    a.DestroySemaphore(a.device, done, NULL);
+    app_timeline_free(&a, done);
     app_buffer_free(&a, &b);
     app_close(&a);
 }
@@ -461,6 +497,7 @@ int main(void)
         TEST(buffers_are_inputs_targets_and_outputs),
         TEST(an_output_is_the_applications_to_read),
         TEST(wrong_buffers_are_refused),
+        TEST(what_is_written_is_nobody_elses),
         TEST(ownership_is_handed_over_and_back),
         TEST(our_buffers_are_visible_to_its_commands),
         TEST(pictures_are_read),

@@ -369,6 +369,32 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
+/* Without trainers: the same file, and the same refusals. */
+static void stores_have_the_same_files(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "w"), *again = vkt_temp_dir_file(&r->dir, "again");
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *a = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_save(a, path), VKT_OK);
+    p.seed++;
+    vkt_trainer *b = rig_trainer(r, &p);
+    assert_int_equal(vkt_store_load(&r->h, b->store, path), VKT_OK);
+    rig_same(a, b, VKT_PART_VALUE);
+    assert_int_equal(vkt_store_save(&r->h, b->store, VKT_PART_VALUE, again), VKT_OK);
+    rig_same_file(path, again);
+
+    p.model.forward = forward_other;
+    assert_int_equal(vkt_trainer_save(rig_trainer(r, &p), again), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_store_load(&r->h, b->store, again), VKT_E_SHAPE);
+    vkt_test_error_says("'conv.weight' of shape (8,1,3,3)");
+    assert_int_equal(vkt_store_load(&r->h, b->store, vkt_temp_dir_file(&r->dir, "none")), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_store_save(&r->h, b->store, VKT_PART_PUBLISHED, again), VKT_E_STATE);
+    vkt_test_expect_errors(false);
+    rig_same(a, b, VKT_PART_VALUE);
+}
+
 static void a_part_of_the_weights_is_loaded_by_name(void **state)
 {
     rig *r = rig_of(state);
@@ -409,6 +435,7 @@ int main(int argc, char **argv)
         rig_test(saved_weights_come_back),
         rig_test(attached_texts_are_in_every_file),
         rig_test(weights_of_another_network_are_refused),
+        rig_test(stores_have_the_same_files),
         rig_test(a_part_of_the_weights_is_loaded_by_name),
     };
     return cmocka_run_group_tests_name("trainer state", tests, NULL, NULL);
