@@ -5,8 +5,9 @@
 
 #include "base/philox.h"
 #include "ir/ir.h"
+#include "vktrain/models.h"
 
-enum { TABLE_ROWS = 1024, WORDS = 30982, SEED = 1 };
+enum { TABLE_ROWS = 1024, TABLE_BYTES = 16 << 20, WORDS = 30982, SEED = 1 };
 
 static vkt_tensor linear(vkt_builder *b, const char *name, vkt_tensor x, uint32_t out)
 {
@@ -81,6 +82,12 @@ static vkt_tensor transformer(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_add(g, x, linear(b, "mlp.c_proj", vkt_nn_gelu(b, wide), 768));
 }
 
+static vkt_tensor resnet50(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 50 });
+}
+
 const bench_net bench_nets[] = {
     { .name = "linreg-1e6",
       .what = "w x + b over 1,000,000 rows of 2, full batch, MSE, Adam",
@@ -152,6 +159,15 @@ const bench_net bench_nets[] = {
       .lr = 0.001f,
       .forward = transformer,
       .large = true },
+    { .name = "resnet50-b8",
+      .what = "ResNet-50, 224x224, 1000 classes, batch 8, SGD 0.9",
+      .batch = 8,
+      .sample = { 3, { 3, 224, 224 } },
+      .classes = 1000,
+      .optimizer = { .kind = VKT_SGD, .momentum = 0.9f },
+      .lr = 0.001f,
+      .forward = resnet50,
+      .large = true },
     { .name = NULL },
 };
 
@@ -184,10 +200,11 @@ static vkt_result gathered(vkt_ctx *ctx, const bench_net *net, bench_step *s, vk
     static const double scale[3] = { 1 / 128.0, 1 / 128.0, 1 / 128.0 }, shift[3] = { -1, -1, -1 };
     const vkt_dtype dtype = net->words ? VKT_U32 : VKT_U8;
     const uint32_t elements = (uint32_t)vkt_shape_elements(net->sample);
-    const vkt_shape table = vkt_shape2(TABLE_ROWS, elements), rows = vkt_shape1(TABLE_ROWS);
+    const uint32_t n = VKT_MIN(TABLE_ROWS, TABLE_BYTES / elements);
+    const vkt_shape table = vkt_shape2(n, elements), rows = vkt_shape1(n);
     VKT_TRY(make_array(ctx, dtype, table, net->words ? net->words : 256, "features", &s->arrays[0]));
     VKT_TRY(make_array(ctx, VKT_U32, rows, net->classes, "labels", &s->arrays[1]));
-    VKT_TRY(make_array(ctx, VKT_U32, rows, TABLE_ROWS, "order", &s->arrays[2]));
+    VKT_TRY(make_array(ctx, VKT_U32, rows, n, "order", &s->arrays[2]));
     const vkt_tensor features = vkt_external(s->g, "features", dtype, table);
     const vkt_tensor labels = vkt_external(s->g, "labels", VKT_U32, rows);
     const vkt_tensor order = vkt_external(s->g, "order", VKT_U32, rows);

@@ -173,6 +173,32 @@ def transformer(device, best):
     return train_step(model, nn.MSELoss(), optimizer_of(torch.optim.AdamW, model.parameters(), 0.001, best), best, x, t)
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.body = nn.Sequential(nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+                                  nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+                                  nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
+        self.shortcut = nn.Identity() if inputs == outputs else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return torch.relu_(self.body(x) + self.shortcut(x))
+
+
+def resnet50(device, best):
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width = 64 << stage
+        for k in range(blocks):
+            layers.append(Bottleneck(inputs, width, 2 if stage and k == 0 else 1))
+            inputs = 4 * width
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+    return classifier(model, device, best, 8, (3, 224, 224), 1000, torch.optim.SGD, 0.001, momentum=0.9)
+
+
 def gemm(n):
     def make(device, best):
         a, b = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
@@ -189,6 +215,7 @@ CASES = [
     ("MLP 32-64-64-3, batch 16384, Adam", mlp(16384), "step mlp-b16384 train", "net"),
     ("MLP 32-64-64-3, batch 65536, Adam", mlp(65536), "step mlp-b65536 train", "net"),
     ("transformer block, 768 features, 12 heads, 4 x 256, AdamW", transformer, "step transformer-b4 train", "large"),
+    ("ResNet-50, 224 x 224, batch 8, SGD", resnet50, "step resnet50-b8 train", "large"),
     ("GEMM 512", gemm(512), "matmul forward (512,512) (512,512)", "large"),
     ("GEMM 1024", gemm(1024), "matmul forward (1024,1024) (1024,1024)", "large"),
     ("GEMM 2048", gemm(2048), "matmul forward (2048,2048) (2048,2048)", "large"),
