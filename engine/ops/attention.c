@@ -72,7 +72,7 @@ static vkt_result check_packed(const vkt_infer *f)
     const vkt_attention_attr *a = f->n->attr;
     const vkt_shape s = vkt_in(f, 0)->shape;
     char text[80];
-    VKT_REQUIRE(f, s.rank == 3 && a->heads && s.dim[2] % (3 * a->heads) == 0, VKT_E_SHAPE,
+    VKT_REQUIRE(f, s.rank == 3 && a->heads && s.dim[2] % (3ull * a->heads) == 0, VKT_E_SHAPE,
                 "%s: want (B,T,3 D) and heads that divide D, got %s and %u", f->n->op->name, vkt_shape_text(s, text),
                 a->heads);
     return VKT_OK;

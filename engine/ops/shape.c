@@ -249,6 +249,12 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     }
 }
 
+/* y is not read. */
+static double write_bytes(const vkt_node *n)
+{
+    return (double)(vkt_node_in(n, 0)->bytes + vkt_node_in(n, 1)->bytes);
+}
+
 const vkt_op vkt_op_write = { .name = "write",
                               .min_in = 2,
                               .max_in = 2,
@@ -259,6 +265,7 @@ const vkt_op vkt_op_write = { .name = "write",
                               .sample = write_sample,
                               .tol_why = "exact: a copy",
                               .flops = vkt_flops_none,
+                              .bytes = write_bytes,
                               .formula = "x into an array, by rows" };
 
 static vkt_result check_written(const vkt_graph *g, vkt_tensor external)

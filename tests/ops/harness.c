@@ -33,6 +33,19 @@ bool harness_open(vkt_ctx **ctx)
     return true;
 }
 
+vkt_graph *harness_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g = NULL;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    return g;
+}
+
+void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out)
+{
+    assert_int_equal(vkt_program_read(p, t, out, vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof *out), VKT_OK);
+}
+
 vkt_ctx *harness_ctx;
 
 int harness_setup(void **state)

@@ -24,6 +24,11 @@ int harness_teardown(void **state);
         if (!(ctx)) skip(); \
     } while (0)
 
+/* A new graph of vkt_test_host(). */
+vkt_graph *harness_graph(void);
+/* vkt_program_read of all of a f32 tensor. */
+void harness_read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out);
+
 /* The device as it is, and pretended others: what ops choose by must not matter. */
 typedef struct harness_view {
     const char *name;

@@ -16,14 +16,6 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 /* ---- larger than the random cases ---- */
 
 /* Lanes with several vec4s of a row, tiles of more rows, more queries than keys and fewer. */
@@ -63,7 +55,7 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
     double in[N], want[N / 3];
     vkt_rng r = vkt_rng_make(3, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < N; i++) in[i] = (double)(x[i] = vkt_rng_uniform(&r, -2, 2));
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(B, T, 3 * D));
     const vkt_tensor out =
@@ -103,7 +95,7 @@ static void scores_may_be_infinite(void **state)
     }
     k[(3 * S + 50) * D] = INFINITY;
     k[(4 * S + 50) * D] = NAN;
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape3(CASES, 1, D)),
                               vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape3(CASES, S, D)),
@@ -130,7 +122,7 @@ static void scores_may_be_infinite(void **state)
 /* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
 static uint64_t plan_bytes(uint32_t T)
 {
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor qkv = vkt_input(g, "qkv", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 96));
     const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(1, T, 32));
@@ -167,7 +159,7 @@ static void loops_that_would_be_too_long_are_refused(void **state)
                              .cpu = true };
     static const uint32_t keys[] = { 60000, 200000 };
     for (int i = 0; i < 2; i++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         vkt_emit e;
         const vkt_tensor q = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(1, 64));
         const vkt_tensor k = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(keys[i], 64));

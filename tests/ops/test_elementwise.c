@@ -16,14 +16,6 @@
 
 /* ---- rigs ---- */
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 enum { MOST = 32 };
 
 /* Runs y of the inputs x and reads y, and, where dx[i] is given, the gradient for input i with dy = 1. */
@@ -181,7 +173,7 @@ static void a_function_of_one_number_is_as_in_torch(void **state)
         for (end = first; end < VKT_COUNT(ones) && ones[end].build == ones[first].build; end++)
             x[0][end - first] = (float)ones[end].x;
         const uint32_t n = (uint32_t)(end - first);
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         const vkt_tensor in = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(n, 1));
         run(g, ones[first].build(g, in), &in, x, 1, n, y, dx);
         for (uint32_t i = 0; i < n; i++) {
@@ -248,7 +240,7 @@ static void check_pairs(const char *name, vkt_tensor (*build)(vkt_graph *g, vkt_
         in[0][i] = (float)cases[i].a;
         in[1][i] = (float)cases[i].b;
     }
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     const vkt_tensor x[] = { vkt_input(g, "a", VKT_F32, VKT_ROWS, vkt_shape1(n)),
                              vkt_input(g, "b", VKT_F32, VKT_ROWS, vkt_shape1(n)) };
     run(g, build(g, x[0], x[1]), x, in, 2, n, y, dx);
@@ -282,7 +274,7 @@ static void what_is_not_chosen_does_not_matter(void **state)
     enum { N = 6 };
     static const uint32_t mask[N] = { 0, 1, 30982, 0, 0x80000000u, 0x7fc00000u };
     static const float x[N] = { NAN, 2, 3, INF, 5, 6 }, dy[N] = { INF, 1, NAN, 2, 3, 4 };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor m = vkt_input(g, "m", VKT_U32, VKT_BATCH_LAST, vkt_shape2(N, 1));
     const vkt_tensor v = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(N, 1));

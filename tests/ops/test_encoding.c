@@ -14,19 +14,6 @@ static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
-static void read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out)
-{
-    OK(vkt_program_read(p, t, out, vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof *out));
-}
-
 /* Points of NaN, at the edges and outside, in a dense level of 3 x 3 corners and a hashed one: NaN is handed on, the
  * rest is as at the nearest point inside, where features are single entries, and has no gradient along axes it is
  * outside of. */
@@ -43,7 +30,7 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     float table[E], y[N][2], dx[N][2], dy[N][2];
     for (uint32_t i = 0; i < E; i++) table[i] = (float)(i * i % 37);
     for (uint32_t n = 0; n < N; n++) dy[n][0] = dy[n][1] = 1;
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor at = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(N, 2));
     const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_hash_grid_table(&grid, 2, NULL));
@@ -58,8 +45,8 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     OK(vkt_program_write(p, t, table, sizeof table));
     OK(vkt_program_write(p, seed, dy, sizeof dy));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, out, y[0]);
-    read_f32(p, g, d, dx[0]);
+    harness_read_f32(p, g, out, y[0]);
+    harness_read_f32(p, g, d, dx[0]);
 #define DENSE(i, j) table[(i) + 3 * (j)]
 #define HASHED(i, j) table[16 + (((i) ^ (j)*2654435761u) & 15u)]
     static const uint32_t corner[][2] = { { 0, 0 }, { 1, 1 }, { 1, 0 }, { 1, 0 }, { 0, 1 } };
@@ -86,7 +73,7 @@ static void frequencies_of_whole_halves_are_exact(void **state)
     static const float want[][2] = { { 1, 0 }, { 0, -1 }, { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, -1 }, { 0, 1 } };
     enum { N = VKT_COUNT(x), FINITE = VKT_COUNT(want) };
     float y[N][2];
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor at = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(N, 1));
     const vkt_tensor out = vkt_frequency(g, at, 1);
@@ -94,7 +81,7 @@ static void frequencies_of_whole_halves_are_exact(void **state)
     OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
     OK(vkt_program_write(p, at, x, sizeof x));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, out, y[0]);
+    harness_read_f32(p, g, out, y[0]);
     for (uint32_t n = 0; n < FINITE; n++) assert_true(y[n][0] == want[n][0] && y[n][1] == want[n][1]);
     for (uint32_t n = FINITE; n < N; n++) assert_true(isnan(y[n][0]) && isnan(y[n][1]));
     vkt_program_destroy(&p);

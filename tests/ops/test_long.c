@@ -32,14 +32,6 @@ static float *random_floats(size_t n, float lo, float hi)
     return f;
 }
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
 {
     const size_t bytes = vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof(float);
@@ -53,7 +45,7 @@ static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
 /* x (R,K,S) -> (K,1) by sum_to; K == 1 by sum. */
 static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
 {
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const size_t n = (size_t)R * K * S;
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, vkt_shape3(R, K, S));
@@ -96,7 +88,7 @@ static void long_mean_squares(void **state)
     harness_needs(harness_ctx);
     enum { B = 1000003, F = 3 };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
         const vkt_tensor y = vkt_input(g, "y", VKT_F32, (vkt_layout)layout, vkt_shape2(B, F));
         const vkt_tensor target = vkt_input(g, "target", VKT_F32, VKT_ROWS, vkt_shape2(B, F));
@@ -125,7 +117,7 @@ static void long_mean_squares(void **state)
 static void check_norm(uint32_t N, uint32_t C, uint32_t L)
 {
     enum { X = 0, GAMMA, BETA, WRT };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const size_t run = (size_t)C * L, n = N * run;
     vkt_tensor in[WRT], grad[WRT];
@@ -205,7 +197,7 @@ typedef struct scores {
 
 static void scores_begin(scores *s, vkt_layout layout, uint32_t B, uint32_t K)
 {
-    *s = (scores){ .g = new_graph(), .B = B, .K = K };
+    *s = (scores){ .g = harness_graph(), .B = B, .K = K };
     const vkt_tensor one = vkt_graph_const(s->g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
     s->z = vkt_input(s->g, "z", VKT_F32, layout, vkt_shape2(B, K));
     s->t = vkt_input(s->g, "t", VKT_U32, VKT_ROWS, vkt_shape1(B));
@@ -327,7 +319,7 @@ static void too_many_classes_are_refused(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     vkt_keep(g, vkt_argmax(g, vkt_input(g, "z", VKT_F32, VKT_ROWS, vkt_shape2(2, 100001))));
     vkt_test_expect_errors(true);

@@ -14,14 +14,6 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 #define NONE ((vkt_tensor){ 0 })
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 static vkt_tensor one(vkt_graph *g)
 {
     return vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
@@ -46,7 +38,7 @@ static void draw_scores(scores *s)
 /* Loss and gradient by vkt_cross_entropy without options, or by the form that has none (`plain`). */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     vkt_tensor dz;
     const vkt_tensor z = vkt_input(g, "z", VKT_F32, layout, vkt_shape2(B, K)), seed = one(g);
@@ -124,7 +116,7 @@ typedef vkt_tensor (*pair_fn)(vkt_graph *g, vkt_tensor y, vkt_tensor t);
 /* The loss of one pair, and its slope. */
 static float pair(pair_fn fn, float y, float t, float *slope)
 {
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     vkt_tensor dy;
     float loss;
@@ -261,7 +253,7 @@ static void a_target_with_parameters_has_its_gradient(void **state)
     (void)state;
     harness_needs(harness_ctx);
     enum { N = 6 };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     vkt_store *store = NULL;
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(N, 2));

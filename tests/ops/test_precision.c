@@ -16,14 +16,6 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { PATTERNS = 65536 };
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 static float widened(vkt_precision p, uint16_t h)
 {
     return p == VKT_PRECISION_F16 ? vkt_f32_from_half(h) : vkt_f32_from_bf16(h);
@@ -46,7 +38,7 @@ typedef struct copier {
 
 static copier copier_make(vkt_precision precision, uint32_t n, bool narrow)
 {
-    copier c = { .g = new_graph() };
+    copier c = { .g = harness_graph() };
     c.x = vkt_input(c.g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(n, 1));
     c.y = vkt_where(c.g, vkt_input(c.g, "any", VKT_U32, VKT_BATCH_LAST, vkt_shape2(n, 1)), c.x, c.x);
     vkt_keep(c.g, c.y);
@@ -125,7 +117,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     float x[B * I], w[O * I], y[B * O], a[B * O], rounded[B * I];
     for (int i = 0; i < B * I; i++) x[i] = 1 + (float)i * 0x1p-13f;
     for (int i = 0; i < O * I; i++) w[i] = (float)(i % 3) - 1;
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     const vkt_tensor tx = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(B, I));
     const vkt_tensor tw = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape2(O, I));
     const vkt_tensor lin = vkt_linear(g, tx, tw, (vkt_tensor){ 0 }),
@@ -188,7 +180,7 @@ typedef struct trainer {
 
 static trainer trainer_make(vkt_optimizer o, vkt_precision precision)
 {
-    trainer t = { .g = new_graph() };
+    trainer t = { .g = harness_graph() };
     t.x = vkt_input(t.g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
     const vkt_tensor loss = vkt_sum(t.g, vkt_mul(t.g, vkt_param(t.g, "p", vkt_shape1(N)), t.x));
     OK(vkt_backward(t.g, loss));

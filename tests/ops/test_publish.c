@@ -22,17 +22,9 @@ typedef struct rig {
     vkt_tensor x, z;
 } rig;
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 static vkt_tensor declare(rig *r)
 {
-    r->g = new_graph();
+    r->g = harness_graph();
     r->x = vkt_input(r->g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
     r->z = vkt_input(r->g, "z", VKT_F32, VKT_BATCH_LAST, vkt_shape2(B, C));
     const vkt_tensor a = vkt_param(r->g, "a", vkt_shape1(N)), b = vkt_param(r->g, "b", vkt_shape1(N));
@@ -151,7 +143,7 @@ static void a_program_reads_the_part_that_it_was_made_for(void **state)
     harness_needs(harness_ctx);
     const vkt_optimizer o = { .kind = VKT_SGD };
     rig r = rig_make(&o, 0.5, VKT_PRECISION_F32);
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     const vkt_tensor y = vkt_scale(g, vkt_param(g, "b", vkt_shape1(N)), 2, 0);
     vkt_keep(g, y);
     vkt_program *p[2];
@@ -182,7 +174,7 @@ static void published_parameters_are_only_read(void **state)
     rig r = rig_make(&(vkt_optimizer){ .kind = VKT_SGD }, 0.5, VKT_PRECISION_F32), statistics = { NULL };
     const vkt_tensor loss = declare(&statistics);
     vkt_keep(statistics.g, loss);
-    vkt_graph *updates = new_graph(), *plain = new_graph();
+    vkt_graph *updates = harness_graph(), *plain = harness_graph();
     OK(vkt_backward(updates, vkt_sum(updates, vkt_param(updates, "a", vkt_shape1(N)))));
     OK(vkt_update(updates, &(vkt_optimizer){ .kind = VKT_SGD }));
     OK(vkt_publish(updates, 0));
@@ -231,7 +223,7 @@ static void wrong_calls_are_refused(void **state)
                   { true, false, (double)NAN, VKT_E_ARG, "[0,1), got" } };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         OK(vkt_backward(g, vkt_sum(g, vkt_param(g, "a", vkt_shape1(N)))));
         if (cases[i].update) OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }));
         if (cases[i].twice) OK(vkt_publish(g, 0));

@@ -15,14 +15,6 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { MOST = 4096 };
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 /* Runs the graph with x = `in`, any words, and reads y; destroys the graph. */
 static void run(vkt_graph *g, vkt_tensor x, vkt_tensor y, const uint32_t *in, uint32_t *out)
 {
@@ -67,7 +59,7 @@ static void slices_follow_pythons_rules(void **state)
     for (size_t k = 0; k < VKT_COUNT(slices); k++)
         for (int32_t axis = -3; axis < 3; axis++) {
             const vkt_layout layout = k % 2 ? VKT_BATCH_LAST : VKT_ROWS;
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, vkt_shape3(7, 7, 7));
             const vkt_tensor y = vkt_slice(g, x, axis, slices[k].start, slices[k].stop, slices[k].step);
             vkt_shape want = vkt_shape3(7, 7, 7);
@@ -95,7 +87,7 @@ static void what_is_split_and_joined_is_the_same(void **state)
     for (int32_t axis = 0; axis < 3; axis++)
         for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
             static const uint32_t sizes[3][3] = { { 1, 3, 1 }, { 2, 3, 4 }, { 2, 1, 1 } };
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             const vkt_tensor x = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape3(5, 9, 4));
             vkt_tensor parts[3];
             OK(vkt_split_sizes(g, x, axis, sizes[axis], 3, parts));
@@ -117,7 +109,7 @@ static void a_batch_that_moves_comes_back_by_rows(void **state)
     static float in[N * C * H], out[N * C * H];
     count_up(in, VKT_COUNT(in));
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         const vkt_tensor x = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape3(N, C, H));
         const vkt_tensor y = vkt_transpose(g, vkt_flip(g, x, 0), 0, -1); /* (H,C,N) */
         assert_int_equal(vkt_value_of(g, y)->layout, VKT_ROWS);
@@ -138,7 +130,7 @@ static void padding_with_infinity(void **state)
     count_up(in, VKT_COUNT(in));
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++)
         for (uint32_t batch = 0; batch < 2; batch++) {
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             const vkt_tensor x = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape3(5, 2, 3));
             const vkt_tensor y = vkt_pad(g, x, (uint32_t[]){ batch, 1, 0 }, (uint32_t[]){ 0, 1, 0 }, -INFINITY);
             assert_int_equal(vkt_value_of(g, y)->layout, layout);
@@ -166,7 +158,7 @@ static void bits_stay_as_they_are(void **state)
     for (uint32_t odd_size = 0; odd_size < 2; odd_size++)
         for (vkt_dtype type = VKT_F32; type <= VKT_U32; type++) {
             const uint32_t a = 8 - odd_size, b = 12 + odd_size, ab = a * b;
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             const vkt_tensor x = vkt_input(g, "x", type, VKT_ROWS, vkt_shape3(3, a, b));
             const vkt_tensor turned = vkt_transpose(g, x, 1, 2);
             const vkt_tensor framed = vkt_pad(g, turned, (uint32_t[]){ 1, 0, 0 }, (uint32_t[]){ 0, 0, 0 }, 5);
@@ -186,7 +178,7 @@ static void bits_stay_as_they_are(void **state)
 static void squeezing_moves_nothing(void **state)
 {
     (void)state;
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape3(5, 3, 4));
     static const struct {
         int32_t axis;
@@ -262,7 +254,7 @@ static void whole_vectors_move_where_memory_has_them(void **state)
     (void)state;
     harness_needs(harness_ctx);
     for (size_t i = 0; i < VKT_COUNT(kernels); i++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
         vkt_keep(g, kernels[i].build(g, vkt_input(g, "x", VKT_F32, kernels[i].layout, kernels[i].x)));
         OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));

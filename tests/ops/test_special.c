@@ -16,19 +16,6 @@ static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
-static void read_f32(vkt_program *p, const vkt_graph *g, vkt_tensor t, float *out)
-{
-    OK(vkt_program_read(p, t, out, vkt_shape_elements(vkt_tensor_shape(g, t)) * sizeof *out));
-}
-
 /* ---- ties and NaN ---- */
 
 /* Row b of K logits has its maximum at positions b, b + 1, b + 5 and the last: the first must win, whatever lane it is
@@ -46,7 +33,7 @@ static void the_first_maximum_wins(void **state)
             for (uint32_t k = 0; k < K; k++) z[b * K + k] = k == b || k == b + 1 || k == b + 5 || k == K - 1 ? 3 : 1;
             labels[b] = b % 2 ? b : b + 1; /* right in odd rows, the second maximum in the others */
         }
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
         const vkt_tensor in = vkt_input(g, "z", VKT_F32, (vkt_layout)layout, vkt_shape2(B, K));
         const vkt_tensor t = vkt_input(g, "t", VKT_U32, VKT_ROWS, vkt_shape1(B));
@@ -58,7 +45,7 @@ static void the_first_maximum_wins(void **state)
         OK(vkt_program_write(p, t, labels, sizeof labels));
         OK(vkt_program_run(p, NULL, NULL));
         OK(vkt_program_read(p, index, got, sizeof got));
-        read_f32(p, g, count, &correct);
+        harness_read_f32(p, g, count, &correct);
         for (uint32_t b = 0; b < B; b++) assert_int_equal(got[b], b);
         assert_true(correct == B / 2); /* floor: rows 1, 3, .. */
         vkt_program_destroy(&p);
@@ -72,7 +59,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     (void)state;
     harness_needs(ctx);
     enum { N = 3, H = 6, W = 8, P = 3, Q = 4 };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_pool2d_params two = { .kernel = { 2, 2 } };
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(N, 1, H, W));
@@ -89,7 +76,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_program_write(p, x, in, sizeof in));
     OK(vkt_program_write(p, dy, seed, sizeof seed));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, dx, grad);
+    harness_read_f32(p, g, dx, grad);
     for (uint32_t i = 0; i < N * H * W; i++) {
         const uint32_t n = i / (H * W), h = i / W % H, w = i % W;
         const float want = h % 2 || w % 2 ? 0 : seed[(n * P + h / 2) * Q + w / 2];
@@ -98,9 +85,9 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     in[(1 * H + 3) * W + 5] = NAN;
     OK(vkt_program_write(p, x, in, sizeof in));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, y, out);
+    harness_read_f32(p, g, y, out);
     for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
-    read_f32(p, g, dx, grad); /* the gradient passes relu at NaN, and pooling hands it to the NaN */
+    harness_read_f32(p, g, dx, grad); /* the gradient passes relu at NaN, and pooling hands it to the NaN */
     assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
     assert_true(grad[(1 * H + 2) * W + 4] == 0);
     vkt_program_destroy(&p);
@@ -116,7 +103,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
     (void)state;
     harness_needs(ctx);
     enum { N = 77 };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
     const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape1(N));
@@ -137,7 +124,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
     OK(vkt_program_write(p, x, in, sizeof in));
     OK(vkt_program_write(p, dy, seed, sizeof seed));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, dx[0], got);
+    harness_read_f32(p, g, dx[0], got);
     assert_true(harness_close("2 x + 1", got, want, N, 1e-6, 1e-6));
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
@@ -157,7 +144,7 @@ typedef struct drop {
 
 static void drop_make(drop *d, float prob, bool planes)
 {
-    d->g = new_graph();
+    d->g = harness_graph();
     vkt_param(d->g, "clock's", vkt_shape1(1));
     d->x = vkt_input(d->g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(DROP_N, DROP_C, 7, 7));
     for (int i = 0; i < 2; i++) {
@@ -175,8 +162,8 @@ static void drop_run(drop *d, uint64_t t, uint64_t seed, float *a, float *b)
 {
     OK(vkt_store_set_clock(d->store, t, seed));
     OK(vkt_program_run(d->p, NULL, NULL));
-    read_f32(d->p, d->g, d->y[0], a);
-    if (b) read_f32(d->p, d->g, d->y[1], b);
+    harness_read_f32(d->p, d->g, d->y[0], a);
+    if (b) harness_read_f32(d->p, d->g, d->y[1], b);
 }
 
 static void drop_free(drop *d)
@@ -260,7 +247,7 @@ static void dropout_of_all_or_nothing(void **state)
     drop_run(&d, 1, 1, y, NULL);
     assert_int_equal(count_kept(y), 0);
     drop_free(&d);
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(5));
     assert_int_equal(vkt_dropout(g, x, 0).id, x.id);
     vkt_graph_destroy(&g);
@@ -288,7 +275,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     vkt_array *array[3] = { NULL };
     for (int i = 0; i < 3; i++) OK(vkt_array_create(ctx, &params[i], &array[i]));
     const double scale[] = { 0.5, 1, 2 }, shift[] = { 0, -1, 10 };
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor rows = vkt_external(g, "rows", VKT_U8, params[0].shape);
     const vkt_tensor turn = vkt_external(g, "order", VKT_U32, params[1].shape);
@@ -305,7 +292,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
         float got[BATCH * F];
         uint32_t got_labels[BATCH];
         OK(vkt_program_run(p, &run, NULL));
-        read_f32(p, g, x, got);
+        harness_read_f32(p, g, x, got);
         OK(vkt_program_read(p, t, got_labels, sizeof got_labels));
         for (uint32_t b = 0; b < BATCH; b++) {
             const uint32_t row = b < run.rows ? order[first + b] : 0;
@@ -330,7 +317,7 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     float table[ROWS * F], got[BATCH * F];
     const uint32_t order[BATCH] = { 4, 5, 0xffffffffu, 0 };
     for (uint32_t i = 0; i < ROWS * F; i++) table[i] = (float)i + 1;
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor rows = vkt_input(g, "rows", VKT_F32, VKT_ROWS, vkt_shape2(ROWS, F));
     const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));
@@ -340,7 +327,7 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
     OK(vkt_program_write(p, rows, table, sizeof table));
     OK(vkt_program_write(p, turn, order, sizeof order));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, x, got);
+    harness_read_f32(p, g, x, got);
     for (uint32_t k = 0; k < F; k++) {
         assert_true(got[k] == table[4 * F + k] && got[3 * F + k] == table[k]);
         assert_true(got[F + k] == 0 && got[2 * F + k] == 0);
@@ -363,7 +350,7 @@ static void reductions_over_every_set_of_axes(void **state)
         const vkt_layout layout = axes % 3 ? VKT_ROWS : VKT_BATCH_LAST;
         const uint32_t correction = axes % 2;
         const bool keepdim = axes & 2;
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         vkt_program *p = NULL;
         const vkt_tensor in = vkt_input(g, "x", VKT_F32, layout, s);
         const vkt_tensor y[] = { vkt_sum_over(g, in, axes, keepdim), vkt_mean_over(g, in, axes, keepdim),
@@ -398,8 +385,8 @@ static void reductions_over_every_set_of_axes(void **state)
         for (uint32_t i = 0; i < N; i++) squares[at[i]] += pow((double)x[i] - mean[at[i]], 2) / (n - correction);
         for (uint32_t i = 0; i < N; i++) dvar[i] = 2 * ((double)x[i] - mean[at[i]]) / (n - correction);
         for (int k = 0; k < 3; k++) {
-            read_f32(p, g, y[k], got[k]);
-            read_f32(p, g, grad[k], dx[k]);
+            harness_read_f32(p, g, y[k], got[k]);
+            harness_read_f32(p, g, grad[k], dx[k]);
         }
         /* A mean near 1000 is rounded to 2^-15 at most, beside deviations of 0.5: 2^-14 of a difference x - mean. */
         assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
@@ -428,7 +415,7 @@ static void softmax_of_infinities(void **state)
             x[0 * K + 4] = -INFINITY;
             x[1 * K + 5] = INFINITY;
             x[2 * K + 3] = NAN;
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             vkt_program *p = NULL;
             const vkt_tensor in = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape2(B, K));
             const vkt_tensor out = vkt_softmax(g, in, -1), log = vkt_log_softmax(g, in, -1);
@@ -437,8 +424,8 @@ static void softmax_of_infinities(void **state)
             OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
             OK(vkt_program_write(p, in, x, B * K * sizeof *x));
             OK(vkt_program_run(p, NULL, NULL));
-            read_f32(p, g, out, y);
-            read_f32(p, g, log, logs);
+            harness_read_f32(p, g, out, y);
+            harness_read_f32(p, g, log, logs);
             for (uint32_t i = 0; i < B * K; i++) {
                 const bool nan = i / K >= 1 && i / K <= 3;
                 const float n = (float)(i / K == 0 ? K - 1 : K), want = i == 4 ? 0 : 1 / n;
@@ -469,7 +456,7 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
             if (ids[i] < V && ids[i] != PADDING) want[ids[i] * D + d] += dy[i * D + d];
         }
     }
-    vkt_graph *g = new_graph();
+    vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_shape2(V, D));
     const vkt_tensor at = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(B, L));
@@ -484,8 +471,8 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
     OK(vkt_program_write(p, at, ids, sizeof ids));
     OK(vkt_program_write(p, seed, dy, sizeof dy));
     OK(vkt_program_run(p, NULL, NULL));
-    read_f32(p, g, out, y);
-    read_f32(p, g, dt, got);
+    harness_read_f32(p, g, out, y);
+    harness_read_f32(p, g, dt, got);
     for (uint32_t i = 0; i < N * D; i++) assert_true(y[i] == (ids[i / D] < V ? table[ids[i / D] * D + i % D] : 0));
     for (uint32_t i = 0; i < V * D; i++) assert_true(got[i] == want[i]);
     vkt_program_destroy(&p);
@@ -504,7 +491,7 @@ static void ids_outside_the_table_are_zeros(void **state)
             uint32_t table[ROWS * 4], got[BATCH * 4];
             const uint32_t words = packed ? 2 : length;
             for (uint32_t i = 0; i < ROWS * words; i++) table[i] = 0xabcd0001u + i * 0x10001u;
-            vkt_graph *g = new_graph();
+            vkt_graph *g = harness_graph();
             vkt_program *p = NULL;
             const vkt_tensor rows = vkt_input(g, "rows", VKT_U32, VKT_ROWS, vkt_shape2(ROWS, words));
             const vkt_tensor turn = vkt_input(g, "order", VKT_U32, VKT_ROWS, vkt_shape1(BATCH));

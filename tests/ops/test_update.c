@@ -24,17 +24,9 @@ typedef struct rig {
     vkt_metrics m; /* of the last run */
 } rig;
 
-static vkt_graph *new_graph(void)
-{
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    OK(vkt_graph_create(&h, &g));
-    return g;
-}
-
 static vkt_tensor declare(rig *r)
 {
-    r->g = new_graph();
+    r->g = harness_graph();
     r->x = vkt_input(r->g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
     const vkt_tensor a = vkt_param(r->g, "net.a", vkt_shape1(N)), b = vkt_param(r->g, "net.b", vkt_shape1(N));
     vkt_param(r->g, "spare.c", vkt_shape1(N));
@@ -119,7 +111,7 @@ static void nothing_is_worked_out_for_frozen_parameters(void **state)
     (void)state;
     size_t nodes[2];
     for (int frozen = 0; frozen < 2; frozen++) {
-        vkt_graph *g = new_graph();
+        vkt_graph *g = harness_graph();
         const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(3, 4));
         vkt_tensor h = vkt_linear(g, x, vkt_param(g, "first", vkt_shape2(5, 4)), (vkt_tensor){ 0 });
         h = vkt_linear(g, vkt_relu(g, h), vkt_param(g, "second", vkt_shape2(2, 5)), (vkt_tensor){ 0 });
