@@ -80,15 +80,16 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* vec4s between channels of an operand's spectrum, or frequencies of a product. Columns are mostly powers of two:
- * PITCH_GAP spreads what is read together over the sets of a cache. */
+/* vec4s between channels of an operand's spectrum, and between frequencies of a product. Columns are mostly powers of
+ * two: gaps spread what is read together over the sets of a cache. */
 #define PITCH_GAP 16u
+#define PLANE_GAP 4u
 
 /* Bytes of a spectrum of either kind, or of transformed rows, whichever are most. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
     const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
-    const uint64_t product = j->frequencies * (2 * channels * columns + PITCH_GAP);
+    const uint64_t product = j->frequencies * (2 * channels * columns + PLANE_GAP);
     return 16 * VKT_MAX(VKT_MAX(spectrum, product), channels * j->t * j->t * columns);
 }
 
@@ -151,7 +152,7 @@ static uint32_t pitch_of(const fft_job *j, const operand *o)
 /* vec4s of a product from frequency to frequency. */
 static uint32_t plane_of(const operand *o)
 {
-    return 2 * o->channels * o->columns + PITCH_GAP;
+    return 2 * o->channels * o->columns + PLANE_GAP;
 }
 
 static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint16_t kernel, bool along_rows, bool back,
