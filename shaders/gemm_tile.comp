@@ -1,11 +1,12 @@
-// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows by 4 SG NV columns
-// A lane holds four neighbouring columns of B, NV times, and four neighbouring rows of A: the rows of `lane`. Those of the
+// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows by 4 SG columns
+// A lane holds four neighbouring columns of B and four neighbouring rows of A: the rows of `lane`. Those of the
 // other lanes come by shuffles with lane ^ r, r < R, so a lane's accumulators belong to other rows in each lane. Such shuffles are
 // known to the compiler: on llvmpipe most stay inside 128 bits, half as dear as handing one element to all lanes. Four k
-// a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared; one vec4
-// of columns after the other, so that B's part of the turn stays in registers. Loads cost llvmpipe as much as 21 products:
-// NV = 2 has three for 2048 products a k and not four.
+// a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared.
+// Tiles twice as wide save a load in four and 5 % of the time where nothing else runs, but a turn is then 30 KB of code and its
+// stack as much: beside a busy hyperthread, which has half of the first-level caches, they took up to three times as long.
 // No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
+// Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42).
 // Push constants are read before the loop, which ends with its test: see conv2d_tile.comp.
 // grid: x one per tile of columns, y one per tile of rows, z one per batch.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffles in place of shared memory are our own measurement.
@@ -19,7 +20,6 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = GEMM_SPEC_R) const uint R = 8;
-layout(constant_id = GEMM_SPEC_NV) const uint NV = 2;
 layout(constant_id = GEMM_SPEC_VECTORS) const uint VECTORS = 1;
 layout(constant_id = GEMM_SPEC_ACCUMULATE) const uint ACCUMULATE = 0;
 layout(constant_id = GEMM_SPEC_BIAS) const uint BIAS = 0;
@@ -41,8 +41,9 @@ void store(uint at, uint columns, vec4 v)
     }
 }
 
-vec4 from_bias(uint n, uint columns)
+vec4 from_bias(uint n)
 {
+    const uint columns = min(pc.N - min(n, pc.N), 4u);
     vec4 add = vec4(0.0);
     if (BIAS != 0u)
         [[unroll]] for (uint i = 0; i < 4; i++)
@@ -53,47 +54,41 @@ vec4 from_bias(uint n, uint columns)
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = gl_WorkGroupID.y * 4u * R;
-    uint a_at[4], b_at[4 * NV]; // this lane's vec4s of the first turn
+    const uint column = gl_WorkGroupID.x * SG, n = (column + lane) * 4u; // first of this tile in fours; this lane's own
+    uint a_at[4], b_at[4]; // this lane's vec4s of the first turn
     [[unroll]] for (uint i = 0; i < 4; i++)
         a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + gl_WorkGroupID.y * pc.a_panel +
                   (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step
                           : min(group, pc.a_last - row / 4u) + i * pc.a_step);
-    [[unroll]] for (uint v = 0; v < NV; v++)
-        [[unroll]] for (uint i = 0; i < 4; i++) {
-            const uint first = gl_WorkGroupID.x * SG * NV, x4 = v * SG + lane;
-            b_at[4 * v + i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
-                              (B_ROWS ? min(4u * x4 + i, pc.b_last - 4u * first) * pc.b_step
-                                      : min(x4, pc.b_last - first) + i * pc.b_step);
-        }
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        b_at[i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
+                  (B_ROWS ? min(4u * lane + i, pc.b_last - 4u * column) * pc.b_step
+                          : min(lane, pc.b_last - column) + i * pc.b_step);
     const uint a_turn = pc.a_turn, b_turn = pc.b_turn;
-    vec4 sum[NV * R * 4];
-    [[unroll]] for (uint m = 0; m < NV * R * 4; m++) sum[m] = vec4(0.0);
+    const vec4 first = from_bias(n);
+    vec4 sum[R * 4];
+    [[unroll]] for (uint m = 0; m < R * 4; m++) sum[m] = first;
     uint turn = pc.k4, ia = 0, ib = 0;
     do {
-        vec4 a[4], b[4 * NV];
+        vec4 a[4], b[4];
         [[unroll]] for (uint i = 0; i < 4; i++) a[i] = LOAD4(a4, a_at[i] + ia);
-        [[unroll]] for (uint i = 0; i < 4 * NV; i++) b[i] = LOAD4(b4, b_at[i] + ib);
-        [[unroll]] for (uint v = 0; v < NV; v++)
-            [[unroll]] for (uint m = 0; m < R * 4; m++) {
-                vec4 s = sum[v * R * 4 + m];
-                [[unroll]] for (uint k = 0; k < 4; k++) {
-                    const float from = A_ROWS ? a[m % 4][k] : a[k][m % 4];
-                    const vec4 to = B_ROWS ? vec4(b[4 * v][k], b[4 * v + 1][k], b[4 * v + 2][k], b[4 * v + 3][k])
-                                           : b[4 * v + k];
-                    s += (m < 4 ? from : subgroupShuffleXor(from, m / 4)) * to;
-                }
-                sum[v * R * 4 + m] = s;
+        [[unroll]] for (uint i = 0; i < 4; i++) b[i] = LOAD4(b4, b_at[i] + ib);
+        [[unroll]] for (uint m = 0; m < R * 4; m++) {
+            vec4 s = sum[m];
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                const float from = A_ROWS ? a[m % 4][k] : a[k][m % 4];
+                const vec4 to = B_ROWS ? vec4(b[0][k], b[1][k], b[2][k], b[3][k]) : b[k];
+                s += (m < 4 ? from : subgroupShuffleXor(from, m / 4)) * to;
             }
+            sum[m] = s;
+        }
         ia += a_turn;
         ib += b_turn;
     } while (--turn != 0u);
-    [[unroll]] for (uint v = 0; v < NV; v++) {
-        const uint n = ((gl_WorkGroupID.x * NV + v) * SG + lane) * 4u, columns = min(pc.N - min(n, pc.N), 4u);
-        const vec4 add = from_bias(n, columns);
-        [[unroll]] for (uint i = 0; i < R * 4; i++) {
-            const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
-            if (m < pc.M && columns > 0u)
-                store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + m * pc.ldc + n, columns, sum[v * R * 4 + i] + add);
-        }
+    const uint columns = min(pc.N - min(n, pc.N), 4u);
+    [[unroll]] for (uint i = 0; i < R * 4; i++) {
+        const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
+        if (m < pc.M && columns > 0u)
+            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + m * pc.ldc + n, columns, sum[i]);
     }
 }

@@ -13,12 +13,9 @@
  * on lavapipe, 256 bits: both packed 120 GFLOP/s, one of them 96 to 113, none 87; at 512^3 there is no difference). */
 #define PACK_READS 512u
 
-/* From so many tiles of 4 sg columns on they go in pairs, though half of the last pair be empty. */
-#define WIDE_TILES 8u
-
 /* How a product is cut into dispatches. */
 typedef struct blocks {
-    uint32_t sg, mb, nb;       /* tile: mb rows, nb columns, one or two times 4 sg */
+    uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
     uint32_t batches, rows, k; /* of one block: several batches only if rows and k are whole */
 } blocks;
 
@@ -68,8 +65,7 @@ static bool cut(const vkt_emit *e, const vkt_gemm *g, blocks *o)
 {
     const uint64_t n = room(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
-    const uint32_t tiles = vkt_div_up(g->n, 4 * o->sg);
-    o->nb = 4 * o->sg * (o->sg <= 8 && (tiles % 2 == 0 || tiles > WIDE_TILES) ? 2 : 1);
+    o->nb = 4 * o->sg;
     o->mb = VKT_MIN(4 * o->sg, e->lim->cpu && o->sg == 16 ? 64u : 32u);
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
@@ -230,14 +226,13 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     const vkt_bind c = vkt_window(e, g->c.t, first, span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
-    const bool last = rows->k0 + rows->kn == g->k, bias = g->bias.id && last;
+    const bool bias = g->bias.id && rows->k0 == 0;
     const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
     const vkt_bind bind[] = {
         [GEMM_A] = a->bind, [GEMM_B] = b->bind, [GEMM_C] = c, [GEMM_BIAS] = bias ? VKT_WHOLE(g->bias) : a->bind
     };
     const uint32_t spec[] = { o->sg,
                               [GEMM_SPEC_R] = o->mb / 4,
-                              [GEMM_SPEC_NV] = o->nb / (4 * o->sg),
                               [GEMM_SPEC_VECTORS] = vectors,
                               [GEMM_SPEC_ACCUMULATE] = rows->k0 > 0,
                               [GEMM_SPEC_BIAS] = bias,

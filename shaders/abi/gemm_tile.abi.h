@@ -8,13 +8,12 @@ VKT_PUSH(vkt_gemm_tile_push, VKT_U32(k4) /* steps of four k, at least 1 */
          VKT_U32(M) VKT_U32(N) VKT_U32(ldc) VKT_U32(c_base) VKT_U32(c_batch) /* C in elements */
          VKT_U32(a_base) VKT_U32(a_step) VKT_U32(a_turn) VKT_U32(a_panel) VKT_U32(a_batch) VKT_U32(a_last) /* in vec4s */
          VKT_U32(b_base) VKT_U32(b_step) VKT_U32(b_turn) VKT_U32(b_panel) VKT_U32(b_batch) VKT_U32(b_last))
-#define GEMM_SPEC_R          1 /* a tile has 4 R rows: a power of two, at most the subgroup size */
-#define GEMM_SPEC_NV         2 /* and 4 NV columns a lane */
-#define GEMM_SPEC_VECTORS    3 /* 1: c_base, c_batch, ldc and N are multiples of 4 */
-#define GEMM_SPEC_ACCUMULATE 4 /* 1: add to what C holds */
-#define GEMM_SPEC_BIAS       5 /* 1: add bias[n] */
-#define GEMM_SPEC_A_ROWS     6
-#define GEMM_SPEC_B_ROWS     7
+#define GEMM_SPEC_R          1 /* a tile has 4 R rows: a power of two, at most the subgroup size; and 4 columns a lane */
+#define GEMM_SPEC_VECTORS    2 /* 1: c_base, c_batch, ldc and N are multiples of 4 */
+#define GEMM_SPEC_ACCUMULATE 3 /* 1: add to what C holds */
+#define GEMM_SPEC_BIAS       4 /* 1: sums begin with bias[n] */
+#define GEMM_SPEC_A_ROWS     5
+#define GEMM_SPEC_B_ROWS     6
 #define GEMM_A    0
 #define GEMM_B    1
 #define GEMM_C    2
