@@ -3,6 +3,7 @@
 #
 # A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
+set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT_GLSLANG_COOP, has its spirv_modules.h: taken as it is")
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
@@ -59,6 +60,11 @@ function(vkt_compile_shader compiler validator file id defines out)
 endfunction()
 
 function(vkt_embed_shaders target)
+  add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
+  if(VKT_SPIRV)
+    target_include_directories(${target} PRIVATE ${VKT_SPIRV})
+    return()
+  endif()
   set(def ${PROJECT_SOURCE_DIR}/shaders/kernels.def)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv)
@@ -92,7 +98,6 @@ function(vkt_embed_shaders target)
       list(APPEND absent ${id}.texel=)
     endif()
   endforeach()
-  add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
   set(out ${PROJECT_BINARY_DIR}/spirv/spirv_modules.h)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spirv)
   add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${out} ${modules} ${absent} DEPENDS vkt_embed ${modules} VERBATIM)

@@ -48,7 +48,7 @@ use_pkg_config static "$work/moved" --static
 
 # The shared one, as a subdirectory of an application: what it exports begins with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
-    -DVKT_INSTALL=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release
+    -DVKT_INSTALL=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # compiles in a third of the time
 step "subdirectory: build" cmake --build "$work/sub"
 step "subdirectory: run" "$work/sub/app_cpp"
 foreign=$(nm -D --defined-only "$work/sub/vktrain/libvktrain.so" | awk '$3 !~ /^vkt_/')
