@@ -92,6 +92,15 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     return raw;
 }
 
+/* Views of a case: all; of small ones, which repeat on another driver what is known of one, the first and another in
+ * turn. */
+static bool is_due(size_t view)
+{
+    static size_t turn;
+    if (view == 0) turn++;
+    return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + turn % (harness_n_views - 1);
+}
+
 /* Returns whether the output did lie in the input. */
 static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed)
 {
@@ -99,6 +108,7 @@ static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed
     bool ever = false;
     for (size_t v = 0; v < harness_n_views; v++) {
         bool apart, moved;
+        if (!is_due(v)) continue;
         void *want = run(&a, &harness_views[v], false, c->n_in, seed, &apart);
         void *got = run(&a, &harness_views[v], true, c->n_in, seed, &moved);
         assert_int_equal(!want, !got);
