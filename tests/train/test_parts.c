@@ -38,8 +38,8 @@ static void cuts_do_not_change_bits(void **state)
     }
 }
 
-/* The parts are those of vkt_cut (unit/test_plan.c has its rules) for what this program itself measured, however busy the
- * machine was meanwhile. */
+/* The parts are those of vkt_cut (unit/test_plan.c has its rules) for what this program itself measured, however busy
+ * the machine was meanwhile. */
 static void parts_are_cut_where_the_limit_asks(void **state)
 {
     rig *r = rig_of(state);
