@@ -13,6 +13,7 @@
 /* X(ID, "name", "what it is"): VKT_V_<ID> in C; the name serves VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant
  * and tuning files. */
 #define VKT_VARIANTS(X)                                                                             \
+    X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")        \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
     X(FFT14, "fft14", "the same, of 14 x 14 points")                                                \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \

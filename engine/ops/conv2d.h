@@ -34,11 +34,20 @@ typedef enum vkt_conv2d_which { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt
 uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
                                  vkt_variant *preferred);
 bool vkt_conv2d_is_fft(vkt_variant v);
+/* Of one of them that can compute it: its time, in products of the tiled kernels. */
+double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
 /* y of x, or `transposed` dx of dy. */
 void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
                          vkt_tensor w, vkt_tensor bias, vkt_tensor to);
 void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
                             vkt_tensor dw, vkt_tensor db);
+
+/* The same, but for dw, by Winograd's F(2x2,3x3) (conv2d_winograd.c). */
+bool vkt_conv2d_can_winograd(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed);
+/* If it can: whether it is expected to win on this device over `other`, the best of all others, and over tiles. */
+bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_variant other);
+void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_tensor from, vkt_tensor w,
+                              vkt_tensor bias, vkt_tensor to);
 
 /* The gradients as nodes: dx (N,C,H,W) for `in` = {H, W}; dw (O,C/G,R,S) for `kernel` = {R, S}, and, with `bias`, db.
  */

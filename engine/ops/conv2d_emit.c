@@ -414,7 +414,15 @@ static void emit_product(vkt_emit *e, tile_job *j)
     vkt_variant v = shallow ? VKT_V_DIRECT : cuts.pays ? cuts.preferred : VKT_V_TILE;
     uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0) | cuts.usable;
     usable |= vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);
+    if (vkt_conv2d_can_winograd(e, j->z, j->transposed)) {
+        usable |= VKT_V(WINOGRAD);
+        if (vkt_conv2d_winograd_pays(e, j->z, j->transposed, v)) v = VKT_V_WINOGRAD;
+    }
     v = vkt_pick(e, usable, v);
+    if (v == VKT_V_WINOGRAD) {
+        vkt_emit_conv2d_winograd(e, j->z, j->transposed, j->from, j->w, j->bias, j->to);
+        return;
+    }
     if (vkt_conv2d_is_fft(v)) {
         vkt_emit_conv2d_fft(e, j->z, v, j->transposed, j->from, j->w, j->bias, j->to);
         return;

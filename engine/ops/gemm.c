@@ -212,6 +212,7 @@ static void emit_tiles(vkt_emit *e, const vkt_gemm *g, const blocks *o, const pa
                                 .N = g->n,
                                 .ldc = g->c.ld,
                                 .c_batch = (uint32_t)g->c.batch,
+                                .c_panel = o->nb,
                                 .a_base = a->base,
                                 .a_step = a->step,
                                 .a_turn = a->turn,

@@ -1,0 +1,13 @@
+/* winograd_weights.abi.h - see winograd_weights.comp. */
+VKT_PUSH(vkt_winograd_weights_push,
+         VKT_U32(out_channels)
+         VKT_U32(c4)     /* input channels / 4 */
+         VKT_U32(panel)  /* vec4s of one of the 16 matrices from MB rows to the next */
+         VKT_U32(point)) /* ... and of a whole one */
+#define WINOGRAD_W 0
+#define WINOGRAD_A 1
+
+#define WINOGRAD_WEIGHTS_SPEC_LANES 0
+#define WINOGRAD_WEIGHTS_SPEC_MB    1 /* rows of a tile of the product; a power of two */
+#define WINOGRAD_WEIGHTS_SPEC_BACK  2 /* bool: for dx */
+#define WINOGRAD_WEIGHTS_SPECS      3

@@ -1,0 +1,52 @@
+// winograd_input.comp - V = B^T d B of the 4 x 4 pixels d that each tile of 2 x 2 of the destination reads, beyond the picture 0:
+//   dst[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of V;  column = first + panel LANES + lane = (tile, n)
+// so that a panel is what a tile of gemm_tile.comp reads. Columns behind the last repeat it.
+// grid: x one per panel, y one per `depth` channels, along which stores follow each other.  Deterministic.
+// source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/winograd.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = WINOGRAD_SPEC_LANES) in;
+layout(constant_id = WINOGRAD_SPEC_LANES) const uint LANES = 8;
+
+VKT_IN4(WINOGRAD_IN, picture);
+layout(binding = WINOGRAD_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+
+void main()
+{
+    const uint lane = gl_LocalInvocationID.x, column = min(pc.first + gl_WorkGroupID.x * LANES + lane, pc.columns - 1);
+    const uint tile = column / pc.n4, n = column - tile * pc.n4, tile_h = tile / pc.tiles_w, tile_w = tile - tile_h * pc.tiles_w;
+    const uint channel = gl_WorkGroupID.y * pc.depth, plane = pc.height * pc.width * pc.n4, point = pc.point;
+    uint row[4], col[4]; // of the picture, in vec4s
+    bool has_row[4], has_col[4];
+    [[unroll]] for (int i = 0; i < 4; i++) {
+        const int h = int(2 * tile_h) + pc.origin_h + i, w = int(2 * tile_w) + pc.origin_w + i;
+        has_row[i] = uint(h) < pc.height, has_col[i] = uint(w) < pc.width;
+        row[i] = has_row[i] ? uint(h) * pc.width * pc.n4 : 0;
+        col[i] = n + (has_col[i] ? uint(w) * pc.n4 : 0);
+    }
+    uint from = channel * plane, to = (gl_WorkGroupID.x * pc.channels + channel) * LANES + lane;
+    uint left = min(pc.depth, pc.channels - channel);
+    do {
+        vec4 v[4][4];
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            vec4 d[4];
+            [[unroll]] for (uint i = 0; i < 4; i++) {
+                d[i] = LOAD4(picture, from + row[i] + col[j]);
+                d[i] = has_row[i] && has_col[j] ? d[i] : vec4(0);
+            }
+            v[0][j] = d[0] - d[2], v[1][j] = d[1] + d[2], v[2][j] = d[2] - d[1], v[3][j] = d[1] - d[3];
+        }
+        uint at = to;
+        [[unroll]] for (uint i = 0; i < 4; i++) {
+            dst[at] = v[i][0] - v[i][2], at += point;
+            dst[at] = v[i][1] + v[i][2], at += point;
+            dst[at] = v[i][2] - v[i][1], at += point;
+            dst[at] = v[i][1] - v[i][3], at += point;
+        }
+        from += plane, to += LANES;
+    } while (--left != 0);
+}
