@@ -15,7 +15,7 @@ layout(local_size_x_id = 0) in;
 VKT_IN4(ACCUMULATE_SUM, sum);
 VKT_IN4(UPDATE_GRAD, grad);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = ACCUMULATE_SUM_OUT, std430) writeonly buffer SumOut { vec4 sum_out[]; };
+VKT_F32_OUT4(ACCUMULATE_SUM_OUT, sum_out);
 
 void main()
 {
@@ -25,6 +25,6 @@ void main()
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         if (is_frozen(i)) continue;
         const vec4 g = weight * LOAD4(grad, i);
-        sum_out[i] = first ? g : LOAD4(sum, i) + g; // what a sum held that was given up, a NaN perhaps, is gone
+        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // what a sum held that was given up, a NaN perhaps, is gone
     }
 }

@@ -13,7 +13,7 @@
 #include "lib/update.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(UPDATE_MOMENT1, square);
-layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer SquareOut { vec4 square_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT1_OUT, square_out);
 
 void main()
 {
@@ -27,7 +27,7 @@ void main()
         if (rule.frozen) continue;
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
         const vec4 s = LOAD4(square, i) + g * g;
-        square_out[i] = s;
-        param_out[i] = decayed(p, rule) - lr * rule.factor * g / (keras ? sqrt(s + eps) : sqrt(s) + eps);
+        STORE4(square_out, i, s);
+        STORE4(param_out, i, decayed(p, rule) - lr * rule.factor * g / (keras ? sqrt(s + eps) : sqrt(s) + eps));
     }
 }

@@ -20,8 +20,8 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = ADAM_SPEC_NADAM) const bool NADAM = false;
 VKT_IN4(UPDATE_MOMENT1, moment1);
 VKT_IN4(UPDATE_MOMENT2, moment2);
-layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer Moment1Out { vec4 moment1_out[]; };
-layout(binding = UPDATE_MOMENT2_OUT, std430) writeonly buffer Moment2Out { vec4 moment2_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT1_OUT, moment1_out);
+VKT_F32_OUT4(UPDATE_MOMENT2_OUT, moment2_out);
 
 void main()
 {
@@ -39,10 +39,10 @@ void main()
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
         const vec4 m = beta1 * LOAD4(moment1, i) + one_minus_beta1 * g;
         const vec4 v = beta2 * LOAD4(moment2, i) + one_minus_beta2 * g * g;
-        moment1_out[i] = m;
-        moment2_out[i] = v;
+        STORE4(moment1_out, i, m);
+        STORE4(moment2_out, i, v);
         vec4 way = rule.factor * size * m;
         if (NADAM) way += rule.factor * ahead * g;
-        param_out[i] = decayed(p, rule) - way / (sqrt(v) / scale + eps);
+        STORE4(param_out, i, decayed(p, rule) - way / (sqrt(v) / scale + eps));
     }
 }

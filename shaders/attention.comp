@@ -10,7 +10,7 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 #include "lib/attention.glsl"
-layout(binding = ATTENTION_Y, std430) writeonly buffer Y { vec4 y[]; };
+VKT_F32_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
 // One tile of keys: scores become weights, with the largest score so far, of which exp is 1, in `top`.
@@ -64,7 +64,7 @@ void attend(uint pair, uint row)
         const uint to = pc.y0 + (pair / pc.heads * pc.rows + row + m) * pc.heads * pc.d4 + pair % pc.heads * pc.d4 + lane;
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 all = whole(sum[m * PARTS + n]) / total[m];
-            if (row + m < pc.rows && writes(n)) y[to + n * pc.spread] = all;
+            if (row + m < pc.rows && writes(n)) STORE4(y, to + n * pc.spread, all);
         }
         if (row + m < pc.rows && lane == m % SG)
             lse[pc.lse0 + pair * pc.rows + row + m] = top[m / SG] + log_1ulp(total[m]);

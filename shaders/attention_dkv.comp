@@ -11,8 +11,8 @@
 #include "lib/attention.glsl"
 layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
-layout(binding = ATTENTION_DK, std430) writeonly buffer Dk { vec4 dk[]; };
-layout(binding = ATTENTION_DV, std430) writeonly buffer Dv { vec4 dv[]; };
+VKT_F32_OUT4(ATTENTION_DK, dk);
+VKT_F32_OUT4(ATTENTION_DV, dv);
 
 void attend(uint pair, uint row)
 {
@@ -46,8 +46,8 @@ void attend(uint pair, uint row)
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 all_k = pc.scale * whole(sum_k[m * PARTS + n]), all_v = whole(sum_v[m * PARTS + n]);
             if (row + m >= pc.rows || !writes(n)) continue;
-            dk[k.at - pc.k0 + pc.dk0 + to + n * pc.spread] = all_k;
-            dv[v.at - pc.v0 + pc.dv0 + to + n * pc.spread] = all_v;
+            STORE4(dk, k.at - pc.k0 + pc.dk0 + to + n * pc.spread, all_k);
+            STORE4(dv, v.at - pc.v0 + pc.dv0 + to + n * pc.spread, all_v);
         }
     }
 }

@@ -13,7 +13,7 @@
 VKT_IN4(ATTENTION_Y, y4);
 layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) writeonly buffer Delta { float delta[]; };
-layout(binding = ATTENTION_DQ, std430) writeonly buffer Dq { vec4 dq[]; };
+VKT_F32_OUT4(ATTENTION_DQ, dq);
 
 float along(uint dy_at, uint y_at)
 {
@@ -51,7 +51,7 @@ void attend(uint pair, uint row)
         const uint to = q.at - pc.q0 + pc.dq0 + (row + m) * pc.ld + lane;
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 all = pc.scale * whole(sum[m * PARTS + n]);
-            if (row + m < pc.rows && writes(n)) dq[to + n * pc.spread] = all;
+            if (row + m < pc.rows && writes(n)) STORE4(dq, to + n * pc.spread, all);
         }
     }
 }

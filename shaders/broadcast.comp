@@ -27,7 +27,8 @@ VKT_IN4(BROADCAST_B, b4);
 #if OPERANDS > 2
 VKT_IN4(BROADCAST_C, c4);
 #endif
-layout(binding = BROADCAST_Y, std430) writeonly buffer Y { vec4 y[]; };
+VKT_F32_OUT4(BROADCAST_Y, y);
+#define STORE(i, v) STORE4(y, i, v)
 #define A(at, i) (A_STEP == 0 ? vec4(LOAD4(a4, (at) / 4)[(at) % 4]) : LOAD4(a4, ((at) + (i)) / 4))
 #define B(at, i) (B_STEP == 0 ? vec4(LOAD4(b4, (at) / 4)[(at) % 4]) : LOAD4(b4, ((at) + (i)) / 4))
 #define C(at, i) (C_STEP == 0 ? vec4(LOAD4(c4, (at) / 4)[(at) % 4]) : LOAD4(c4, ((at) + (i)) / 4))
@@ -41,6 +42,7 @@ layout(binding = BROADCAST_B, std430) readonly buffer BlockB { float b[]; };
 layout(binding = BROADCAST_C, std430) readonly buffer BlockC { float c[]; };
 #endif
 layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
+#define STORE(i, v) y[i] = v
 #define A(at, i) vec4(a[(at) + (i) * hop5.x])
 #define B(at, i) vec4(b[(at) + (i) * hop5.y])
 #define C(at, i) vec4(c[(at) + (i) * hop5.z])
@@ -107,12 +109,12 @@ void main()
             const uint row = u / pieces, first = u % pieces * piece, end = min(first + piece, pitch);
             const uvec3 at = row_of(row);
             for (uint i = first + WIDTH * gl_LocalInvocationID.x; i < end; i += WIDTH * gl_WorkGroupSize.x)
-                y[(row * pitch + i) / WIDTH] = f(at, i);
+                STORE((row * pitch + i) / WIDTH, f(at, i));
         }
     } else {
         const uint units = pitch / WIDTH;
         const uvec2 share = share_of(rows * units);
         for (uint u = share.x + gl_LocalInvocationID.x; u < share.y; u += gl_WorkGroupSize.x)
-            y[u] = f(row_of(u / units), WIDTH * (u % units));
+            STORE(u, f(row_of(u / units), WIDTH * (u % units)));
     }
 }

@@ -18,7 +18,7 @@ layout(constant_id = FFT_SPEC_COUNT) const uint COUNT = 16;
 #include "lib/fft.glsl"
 
 VKT_IN4(FFT_IN, lines);
-layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+VKT_F32_OUT4(FFT_OUT, dst);
 
 void main()
 {
@@ -45,9 +45,9 @@ void main()
             const vec4 real = 0.5 * (of_b ? im[v] + im[w] : re[v] + re[w]);
             const vec4 imaginary = 0.5 * (of_b ? re[w] - re[v] : im[v] - im[w]);
             if (i < T) {
-                dst[to] = pair ? real : re[i % T], dst[to + columns] = pair ? imaginary : im[i % T];
+                STORE4(dst, to, pair ? real : re[i % T]), STORE4(dst, to + columns, pair ? imaginary : im[i % T]);
             } else if (pair) {
-                dst[to] = real, dst[to + columns] = imaginary;
+                STORE4(dst, to, real), STORE4(dst, to + columns, imaginary);
             }
         }
         item += gl_WorkGroupSize.x;

@@ -16,7 +16,7 @@ layout(constant_id = FFT_SPEC_COUNT) const uint COUNT = 16;
 #include "lib/fft.glsl"
 
 VKT_IN4(FFT_IN, spectrum);
-layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+VKT_F32_OUT4(FFT_OUT, dst);
 
 void main()
 {
@@ -45,7 +45,7 @@ void main()
         fft(im, re);
         uint to = (channel * COUNT * T + 2 * u) * columns + column;
         [[unroll]] for (uint i = 0; i < COUNT; i++, to += T * columns)
-            dst[to] = re[FIRST + i * STEP], dst[to + columns] = im[FIRST + i * STEP];
+            STORE4(dst, to, re[FIRST + i * STEP]), STORE4(dst, to + columns, im[FIRST + i * STEP]);
         item += gl_WorkGroupSize.x;
     }
 }

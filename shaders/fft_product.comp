@@ -24,7 +24,7 @@ layout(constant_id = PRODUCT_SPEC_CONJ) const bool CONJ = true;
 
 VKT_IN4(PRODUCT_A, a_in);
 VKT_IN4(PRODUCT_B, b_in);
-layout(binding = PRODUCT_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+VKT_F32_OUT4(PRODUCT_DST, dst);
 
 const uint SHARES = (2 * MB + LANES - 1) / LANES; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
@@ -121,7 +121,7 @@ void main()
             const uint columns = pc.columns;
             uint to = f * pc.plane + 2 * row * columns + column;
             [[unroll]] for (uint m = 0; m < MB; m++, to += 2 * columns)
-                if (row + m < pc.rows) dst[to] = acc_re[m], dst[to + columns] = acc_im[m];
+                if (row + m < pc.rows) STORE4(dst, to, acc_re[m]), STORE4(dst, to + columns, acc_im[m]);
         }
         tile += gl_NumWorkGroups.x;
     } while (tile < pc.tiles);

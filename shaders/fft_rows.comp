@@ -23,7 +23,7 @@ layout(binding = FFT_IN, std430) readonly buffer In { float w[]; };
 #else
 VKT_IN4(FFT_IN, picture);
 #endif
-layout(binding = FFT_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+VKT_F32_OUT4(FFT_OUT, dst);
 
 // One row of a tile. w: (lane, channel, R, S) in any order of lane and channel; row < rows.
 void load_row(uint channel, uint row, uint column, out vec4 line[T])
@@ -61,17 +61,17 @@ void main()
         if (row + 1 < pc.rows) load_row(channel, row + 1, column, im);
         fft(re, im);
         uint to = (channel * pc.rows + row) * T * columns + column;
-        dst[to] = re[0], dst[to + columns] = re[FFT_HALF];
+        STORE4(dst, to, re[0]), STORE4(dst, to + columns, re[FFT_HALF]);
         [[unroll]] for (uint u = 1; u < FFT_HALF; u++) {
-            dst[to + 2 * u * columns] = 0.5 * (re[u] + re[T - u]);
-            dst[to + (2 * u + 1) * columns] = 0.5 * (im[u] - im[T - u]);
+            STORE4(dst, to + 2 * u * columns, 0.5 * (re[u] + re[T - u]));
+            STORE4(dst, to + (2 * u + 1) * columns, 0.5 * (im[u] - im[T - u]));
         }
         to += T * columns;
         if (row + 1 < pc.rows) {
-            dst[to] = im[0], dst[to + columns] = im[FFT_HALF];
+            STORE4(dst, to, im[0]), STORE4(dst, to + columns, im[FFT_HALF]);
             [[unroll]] for (uint u = 1; u < FFT_HALF; u++) {
-                dst[to + 2 * u * columns] = 0.5 * (im[u] + im[T - u]);
-                dst[to + (2 * u + 1) * columns] = 0.5 * (re[T - u] - re[u]);
+                STORE4(dst, to + 2 * u * columns, 0.5 * (im[u] + im[T - u]));
+                STORE4(dst, to + (2 * u + 1) * columns, 0.5 * (re[T - u] - re[u]));
             }
         }
         item += gl_WorkGroupSize.x;

@@ -14,7 +14,7 @@ layout(constant_id = PACK_SPEC_X_OUTER) const bool X_OUTER = false;
 layout(constant_id = PACK_SPEC_VECTORS) const bool VECTORS = true;
 VKT_IN4(PACK_SRC4, src4);
 layout(binding = PACK_SRC, std430) readonly buffer Src { float src[]; };
-layout(binding = PACK_DST, std430) writeonly buffer Dst { vec4 dst[]; };
+VKT_F32_OUT4(PACK_DST, dst);
 
 const uint ACROSS = X_OUTER ? WIDTH : WIDTH / 4u; // vec4s of a tile between one k, or four of them, and the next
 
@@ -43,6 +43,6 @@ void main()
             v[j] = X_OUTER ? load(base, tile * WIDTH + x, pc.xn, (k + j) * 4u, pc.kn)
                            : load(base, k + j, pc.kn, tile * WIDTH + 4u * x, pc.xn);
         [[unroll]] for (uint j = 0; j < 4; j++)
-            if (k + j < end) dst[out_base + (k + j) * ACROSS + x] = v[j];
+            if (k + j < end) STORE4(dst, out_base + (k + j) * ACROSS + x, v[j]);
     }
 }

@@ -27,14 +27,14 @@ layout(constant_id = GEMM_SPEC_A_ROWS) const bool A_ROWS = false;
 layout(constant_id = GEMM_SPEC_B_ROWS) const bool B_ROWS = false;
 VKT_IN4(GEMM_A, a4);
 VKT_IN4(GEMM_B, b4);
-layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
+VKT_F32_INOUT4(GEMM_C, c4);
 layout(binding = GEMM_C, std430) buffer C { float c[]; };
 layout(binding = GEMM_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 void store(uint at, uint columns, vec4 v)
 {
     if (VECTORS != 0u) {
-        c4[at / 4u] = ACCUMULATE != 0u ? c4[at / 4u] + v : v;
+        STORE4(c4, at / 4u, ACCUMULATE != 0u ? c4[at / 4u] + v : v);
     } else {
         [[unroll]] for (uint i = 0; i < 4; i++)
             if (i < columns) c[at + i] = ACCUMULATE != 0u ? c[at + i] + v[i] : v[i];

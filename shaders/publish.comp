@@ -16,7 +16,7 @@ layout(constant_id = PUBLISH_SPEC_AVERAGE) const bool AVERAGE = false;
 VKT_IN4(PUBLISH_PARAM, param);
 VKT_IN4(PUBLISH_OLD, old);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = PUBLISH_NEW, std430) writeonly buffer New { vec4 published[]; };
+VKT_F32_OUT4(PUBLISH_NEW, published);
 
 void main()
 {
@@ -29,6 +29,6 @@ void main()
             const vec4 o = LOAD4(old, i);
             v = pc.decay > 0.5 ? o + pc.rest * (v - o) : v - pc.decay * (v - o);
         }
-        published[i] = v;
+        STORE4(published, i, v);
     }
 }

@@ -39,7 +39,7 @@ layout(binding = REDUCE_X, std430) readonly buffer X { float x[]; };
 #define ELEMENTS 1
 #endif
 #if WIDTH == 4 && !defined(ALONG)
-layout(binding = REDUCE_Y, std430) writeonly buffer Y { vec4 y4[]; };
+VKT_F32_OUT4(REDUCE_Y, y4);
 #else
 layout(binding = REDUCE_Y, std430) writeonly buffer Y { float y[]; };
 #endif
@@ -133,7 +133,7 @@ void main()
         const uint stride = WIDTH * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
         for (uint o = WIDTH * gl_GlobalInvocationID.x; o < pc.outputs; o += stride)
 #if WIDTH == 4
-            y4[(to + o) / 4] = split_result(o, split);
+            STORE4(y4, (to + o) / 4, split_result(o, split));
 #else
             y[to + o] = split_result(o, split);
 #endif

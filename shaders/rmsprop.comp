@@ -15,14 +15,14 @@
 #include "lib/update.glsl"
 layout(local_size_x_id = 0) in;
 VKT_IN4(UPDATE_MOMENT1, square);
-layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer SquareOut { vec4 square_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT1_OUT, square_out);
 #ifdef MOMENTUM
 VKT_IN4(UPDATE_MOMENT2, moment);
-layout(binding = UPDATE_MOMENT2_OUT, std430) writeonly buffer BufOut { vec4 buf_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT2_OUT, buf_out);
 #endif
 #ifdef CENTERED
 VKT_IN4(UPDATE_MOMENT3, mean);
-layout(binding = UPDATE_MOMENT3_OUT, std430) writeonly buffer MeanOut { vec4 mean_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT3_OUT, mean_out);
 #endif
 
 void main()
@@ -39,17 +39,17 @@ void main()
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
         const vec4 v = alpha * LOAD4(square, i) + one_minus_alpha * g * g;
         vec4 spread = v;
-        square_out[i] = v;
+        STORE4(square_out, i, v);
 #ifdef CENTERED
         const vec4 a = alpha * LOAD4(mean, i) + one_minus_alpha * g;
-        mean_out[i] = a;
+        STORE4(mean_out, i, a);
         spread -= a * a;
 #endif
         vec4 d = inside * g / (keras ? sqrt(spread + eps) : sqrt(spread) + eps);
 #ifdef MOMENTUM
         d += momentum * LOAD4(moment, i);
-        buf_out[i] = d;
+        STORE4(buf_out, i, d);
 #endif
-        param_out[i] = decayed(p, rule) - outside * d;
+        STORE4(param_out, i, decayed(p, rule) - outside * d);
     }
 }

@@ -15,7 +15,7 @@
 layout(local_size_x_id = 0) in;
 #ifdef MOMENTUM
 VKT_IN4(UPDATE_MOMENT1, moment);
-layout(binding = UPDATE_MOMENT1_OUT, std430) writeonly buffer BufOut { vec4 buf_out[]; };
+VKT_F32_OUT4(UPDATE_MOMENT1_OUT, buf_out);
 #endif
 
 void main()
@@ -36,9 +36,9 @@ void main()
         vec4 g = inside * gradient(i, p, rule.decay);
 #ifdef MOMENTUM
         const vec4 b = first ? g : momentum * LOAD4(moment, i) + keep * g;
-        buf_out[i] = b;
+        STORE4(buf_out, i, b);
         g = nesterov ? g + momentum * b : b;
 #endif
-        param_out[i] = decayed(p, rule) - outside * g;
+        STORE4(param_out, i, decayed(p, rule) - outside * g);
     }
 }

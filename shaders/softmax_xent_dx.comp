@@ -57,7 +57,7 @@ void gradients(uint rows, float scale, uint first, uint end)
 #else
 VKT_IN4(XENT_DX_Z, z4);
 layout(binding = XENT_DX_STAT, std430) readonly buffer Stat { vec4 stat4[]; };
-layout(binding = XENT_DX_DZ, std430) writeonly buffer Dz { vec4 dz4[]; };
+VKT_F32_OUT4(XENT_DX_DZ, dz4);
 
 void gradients(uint rows, float scale, uint first, uint end)
 {
@@ -75,7 +75,7 @@ void gradients(uint rows, float scale, uint first, uint end)
         for (uint k = first; k < end; k++) {
             const uint i = k * pc.pitch4 + column;
             const vec4 onehot = mix(vec4(0.0), hit, equal(label, uvec4(k))), p = exp_1ulp(LOAD4(z4, i) - m) * inv;
-            dz4[i] = mix(vec4(0.0), scale * (factor * p - onehot - rest_of(k)), real);
+            STORE4(dz4, i, mix(vec4(0.0), scale * (factor * p - onehot - rest_of(k)), real));
         }
     }
 }

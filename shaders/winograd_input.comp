@@ -13,7 +13,7 @@ layout(local_size_x_id = WINOGRAD_SPEC_LANES) in;
 layout(constant_id = WINOGRAD_SPEC_LANES) const uint LANES = 8;
 
 VKT_IN4(WINOGRAD_IN, picture);
-layout(binding = WINOGRAD_OUT, std430) writeonly buffer Out { vec4 dst[]; };
+VKT_F32_OUT4(WINOGRAD_OUT, dst);
 
 void main()
 {
@@ -42,10 +42,10 @@ void main()
         }
         uint at = to;
         [[unroll]] for (uint i = 0; i < 4; i++) {
-            dst[at] = v[i][0] - v[i][2], at += point;
-            dst[at] = v[i][1] + v[i][2], at += point;
-            dst[at] = v[i][2] - v[i][1], at += point;
-            dst[at] = v[i][1] - v[i][3], at += point;
+            STORE4(dst, at, v[i][0] - v[i][2]), at += point;
+            STORE4(dst, at, v[i][1] + v[i][2]), at += point;
+            STORE4(dst, at, v[i][2] - v[i][1]), at += point;
+            STORE4(dst, at, v[i][1] - v[i][3]), at += point;
         }
         from += plane, to += LANES;
     } while (--left != 0);

@@ -17,7 +17,7 @@ layout(constant_id = WINOGRAD_WEIGHTS_SPEC_MB) const uint MB = 32;
 layout(constant_id = WINOGRAD_WEIGHTS_SPEC_BACK) const bool BACK = false;
 
 VKT_IN4(WINOGRAD_W, w4);
-layout(binding = WINOGRAD_A, std430) writeonly buffer A { vec4 dst[]; };
+VKT_F32_OUT4(WINOGRAD_A, dst);
 
 // G x
 void spread(vec4 x[3], out vec4 y[4])
@@ -47,7 +47,7 @@ void main()
         [[unroll]] for (uint s = 0; s < 3; s++) spread(vec4[](w[s], w[s + 3], w[s + 6]), half_way[s]);
         [[unroll]] for (uint i = 0; i < 4; i++) {
             spread(vec4[](half_way[0][i], half_way[1][i], half_way[2][i]), u);
-            [[unroll]] for (uint j = 0; j < 4; j++) dst[to + (4 * mirrored(i) + mirrored(j)) * point] = u[j];
+            [[unroll]] for (uint j = 0; j < 4; j++) STORE4(dst, to + (4 * mirrored(i) + mirrored(j)) * point, u[j]);
         }
         to += gl_WorkGroupSize.x;
     } while (to < share.y);

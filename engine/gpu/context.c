@@ -45,11 +45,13 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     if (c->has_memory_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (ctx->has_coop) extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     vkt_coop_features with_coop;
+    const VkPhysicalDeviceFeatures core = { .shaderInt64 = ctx->has_int64 };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = ctx->has_coop ? vkt_features_with_coop(&with_coop) : vkt_vk_get_needs()->features,
         .queueCreateInfoCount = ctx->has_transfer_queue ? 2 : 1,
         .pQueueCreateInfos = queues,
+        .pEnabledFeatures = &core,
         .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
@@ -73,6 +75,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *wish)
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
         ctx->has_memory_budget = c->has_memory_budget;
         ctx->has_coop = VKT_COOP_MODULES && c->has_coop && vkt_coop_offered(ctx, c->phys);
+        ctx->has_int64 = c->has_int64;
         r = device_create(ctx, c);
     }
     vkt_free(&ctx->host, list);
@@ -152,6 +155,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
             ctx->has_memory_budget = true;
         else if (strcmp(a->extensions[i], VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) == 0)
             ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
+    ctx->has_int64 = vkt_features_have_int64(a->features);
     ctx->info = c.info;
     ctx->device = a->device;
     ctx->allocation = a->allocation;

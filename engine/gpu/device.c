@@ -71,13 +71,14 @@ static void lacks(shortage *s, const char *kind, const char *name)
     s->len = VKT_MIN(s->len + (size_t)VKT_MAX(n, 0), s->cap - 1);
 }
 
-static void check_features(vkt_ctx *ctx, VkPhysicalDevice phys, const properties *p, shortage *s)
+static void check_features(vkt_ctx *ctx, vkt_candidate *c, const properties *p, shortage *s)
 {
     VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
     VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                              .pNext = &v13 };
     VkPhysicalDeviceFeatures2 has = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
-    ctx->vk.GetPhysicalDeviceFeatures2(phys, &has);
+    ctx->vk.GetPhysicalDeviceFeatures2(c->phys, &has);
+    c->has_int64 = vkt_features_have_int64(&has);
     for (uint32_t i = 0; i < vkt_feature_count(); i++)
         if (!vkt_feature_is_on(&has, i)) lacks(s, "", vkt_feature_name(i));
 #define CHECK(bit, name) \
@@ -193,7 +194,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
     snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
     info->subgroup_size = pick_subgroup_size(&p);
     if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", NEED_QUEUE);
-    check_features(ctx, c->phys, &p, &s);
+    check_features(ctx, c, &p, &s);
     info->usable = s.len == 0;
     if (info->usable) snprintf(info->reason, sizeof info->reason, "%s", kinds[type].reason);
     return VKT_OK;
@@ -286,7 +287,7 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 /* ---- what the chosen one can do ---- */
 
 /* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on for tests of those kernels elsewhere.
- */
+ * What loads texels stores words of 64 bits. */
 static bool wants_texel(bool cpu)
 {
     return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
@@ -320,7 +321,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .max_push_bytes = l->maxPushConstantsSize,
         .shared_bytes = l->maxComputeSharedMemorySize,
         .max_storage_range_bytes = l->maxStorageBufferRange,
-        .max_texel_elements = wants_texel(cpu) ? l->maxTexelBufferElements : 0,
+        .max_texel_elements = ctx->has_int64 && wants_texel(cpu) ? l->maxTexelBufferElements : 0,
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
         .cpu = cpu,
         .choices.off = vkt_variants_off(),

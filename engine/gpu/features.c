@@ -60,6 +60,13 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
 static const feature coop_features[] = { OF12(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8) OF12(
     vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
+/* What texel variants ask for. */
+#define CORE                                                                                                    \
+    {                                                                                                           \
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, offsetof(VkPhysicalDeviceFeatures2, features.shaderInt64) \
+    }
+static const feature int64_feature = { "feature shaderInt64", { CORE, CORE } };
+#undef CORE
 #undef OF12
 #undef OF13
 
@@ -109,6 +116,12 @@ bool vkt_features_have_coop(const void *chain)
         all = all && is_on && *is_on;
     }
     return all;
+}
+
+bool vkt_features_have_int64(const void *chain)
+{
+    const VkBool32 *is_on = find(chain, &int64_feature);
+    return is_on && *is_on;
 }
 
 vkt_result vkt_vk_add_features(const vkt_host *host, void *chain)

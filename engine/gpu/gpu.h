@@ -64,7 +64,8 @@ struct vkt_ctx {
     vkt_queue transfer; /* the same handle, family and timeline as compute where there is no other queue */
     bool has_transfer_queue;
     bool has_memory_budget;
-    bool has_coop; /* VK_KHR_cooperative_matrix and its features are enabled */
+    bool has_coop;  /* VK_KHR_cooperative_matrix and its features are enabled */
+    bool has_int64; /* shaderInt64 is enabled */
     bool has_debug_utils;
     bool subgroup_size_varies;  /* pipelines must ask for limits.subgroup_size: the device has more than one */
     uint64_t uploads_awaited;   /* the transfer timeline's value that compute submissions already wait for */

@@ -28,6 +28,8 @@ typedef struct vkt_coop_features {
 /* The required features with those: a chain, in part in *own, for VkDeviceCreateInfo. */
 const void *vkt_features_with_coop(vkt_coop_features *own);
 bool vkt_features_have_coop(const void *chain);
+/* shaderInt64, which texel variants store with. */
+bool vkt_features_have_int64(const void *chain);
 
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
@@ -38,6 +40,7 @@ typedef struct vkt_candidate {
     vkt_device_info info;
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
     bool has_memory_budget, has_coop;         /* extensions */
+    bool has_int64;                           /* a feature */
 } vkt_candidate;
 /* All devices of ctx->instance, in the loader's order; *list is the caller's (vkt_free), NULL where there is none. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);

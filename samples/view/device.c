@@ -169,6 +169,9 @@ static vkt_result make_device(const vkt_host *host, device *d)
                                                         .pNext = &d->features12 };
     d->features =
         (VkPhysicalDeviceFeatures2){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &d->features11 };
+    VkPhysicalDeviceFeatures offered;
+    d->vk.GetPhysicalDeviceFeatures(d->physical, &offered);
+    d->features.features.shaderInt64 = offered.shaderInt64; /* recommended on CPU devices */
     TRY(vkt_vk_add_features(host, &d->features));
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                             .queueFamilyIndex = d->family,

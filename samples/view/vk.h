@@ -14,8 +14,8 @@
 #define VIEW_VK_GLOBAL(X) X(CreateInstance) X(EnumerateInstanceExtensionProperties)
 #define VIEW_VK_INSTANCE(X)                                                                                            \
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)                               \
-    X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice)                     \
-    X(GetDeviceProcAddr)
+    X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceQueueFamilyProperties)        \
+    X(CreateDevice) X(GetDeviceProcAddr)
 /* NULL where the instance has not their extension. */
 #define VIEW_VK_INSTANCE_EXTENSIONS(X)                                                                                 \
     X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)                                                   \

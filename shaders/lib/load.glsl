@@ -7,7 +7,18 @@
 //                              differs between the two.
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
 //   VKT_INOUT4(binding, name)  both
+//   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
+//   VKT_F32_INOUT4(binding, name) STORE4, and name[i] reads what is there
+// A texel variant stores a vec4 as two words of 64 bits: llvmpipe stores word by word and lane by lane.
 #include "abi/storage.abi.h"
+#ifdef VKT_TEXEL
+#extension GL_ARB_gpu_shader_int64 : require
+#define STORED4     u64vec2
+#define TO_STORED(v) u64vec2(packUint2x32(floatBitsToUint((v).xy)), packUint2x32(floatBitsToUint((v).zw)))
+#else
+#define STORED4     vec4
+#define TO_STORED(v) v
+#endif
 layout(constant_id = STORAGE_SPEC) const uint STORAGE = 0;
 #define STORED_AS(slot) (STORAGE >> (2 * (slot)) & 3u)
 
@@ -54,18 +65,28 @@ uvec2 narrow(vec4 v, uint kind)
 #endif
 #define LOAD4(name, i) name##_load(i)
 
+#define VKT_F32_OUT4(slot, name)                                                    \
+    layout(binding = slot, std430) writeonly buffer name##_block { STORED4 name##_stored[]; }; \
+    void name##_store(uint i, vec4 v) { name##_stored[i] = TO_STORED(v); }
+
+#define VKT_F32_INOUT4(slot, name)                                                  \
+    layout(binding = slot, std430) buffer name##_block { vec4 name[]; };            \
+    layout(binding = slot, std430) buffer name##_block1 { STORED4 name##_stored[]; }; \
+    void name##_store(uint i, vec4 v) { name##_stored[i] = TO_STORED(v); }
+
 #define VKT_OUT4(slot, name)                                                        \
-    layout(binding = slot, std430) writeonly buffer name##_block { vec4 name[]; };  \
+    layout(binding = slot, std430) writeonly buffer name##_block { STORED4 name##_stored[]; }; \
     layout(binding = slot, std430) writeonly buffer name##_block2 { uvec2 name##_half[]; }; \
     void name##_store(uint i, vec4 v)                                               \
     {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) name[i] = v;                            \
+        if (STORED_AS(slot) == STORAGE_F32) name##_stored[i] = TO_STORED(v);        \
         else name##_half[i] = narrow(v, STORED_AS(slot));                           \
     }
 #define STORE4(name, i, v) name##_store(i, v)
 
 #define VKT_INOUT4(slot, name)                                                      \
     layout(binding = slot, std430) buffer name##_block { vec4 name[]; };            \
+    layout(binding = slot, std430) buffer name##_block1 { STORED4 name##_stored[]; }; \
     layout(binding = slot, std430) buffer name##_block2 { uvec2 name##_half[]; };   \
     vec4 name##_load(uint i)                                                        \
     {                                                                               \
@@ -74,6 +95,6 @@ uvec2 narrow(vec4 v, uint kind)
     }                                                                               \
     void name##_store(uint i, vec4 v)                                               \
     {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) name[i] = v;                            \
+        if (STORED_AS(slot) == STORAGE_F32) name##_stored[i] = TO_STORED(v);        \
         else name##_half[i] = narrow(v, STORED_AS(slot));                           \
     }

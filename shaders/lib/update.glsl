@@ -10,7 +10,7 @@ layout(constant_id = UPDATE_SPEC_CLIP) const bool CLIP = false;
 VKT_IN4(UPDATE_PARAM, param);
 VKT_IN4(UPDATE_GRAD, grad);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
-layout(binding = UPDATE_PARAM_OUT, std430) writeonly buffer ParamOut { vec4 param_out[]; };
+VKT_F32_OUT4(UPDATE_PARAM_OUT, param_out);
 
 // Read once: in a loop each read of a push constant costs lavapipe a loop over lanes, as one of the step state does.
 float all_decay = pc.weight_decay, clip = pc.clip, decay_rate = uintBitsToFloat(step[STEP_LR]);

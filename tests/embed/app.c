@@ -65,14 +65,19 @@ static void make_device(app *a, const char *without)
     a->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
     a->v12 = (VkPhysicalDeviceVulkan12Features){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                                  .pNext = &a->v13 };
-    assert_int_equal(vkt_vk_add_features(&a->host, &a->v12), VKT_OK);
+    a->features =
+        (VkPhysicalDeviceFeatures2){ .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &a->v12 };
+    VkPhysicalDeviceFeatures offered;
+    a->GetPhysicalDeviceFeatures(a->phys, &offered);
+    a->features.features.shaderInt64 = offered.shaderInt64;
+    assert_int_equal(vkt_vk_add_features(&a->host, &a->features), VKT_OK);
     if (without) switch_off(a, without);
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                             .queueFamilyIndex = a->family,
                                             .queueCount = 1,
                                             .pQueuePriorities = &priority };
     const VkDeviceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                      .pNext = &a->v12,
+                                      .pNext = &a->features,
                                       .queueCreateInfoCount = 1,
                                       .pQueueCreateInfos = &queue };
     DO(a->CreateDevice(a->phys, &info, NULL, &a->device));
@@ -130,7 +135,7 @@ vkt_adopt_params app_offer(const app *a)
     return (vkt_adopt_params){ .instance = a->instance,
                                .physical_device = a->phys,
                                .device = a->device,
-                               .features = &a->v12,
+                               .features = &a->features,
                                .queue = a->queue,
                                .queue_family = a->family,
                                .get_proc_addr = a->get_proc };

@@ -22,6 +22,7 @@
     X(DestroyInstance)                        \
     X(EnumeratePhysicalDevices)               \
     X(GetPhysicalDeviceProperties)            \
+    X(GetPhysicalDeviceFeatures)              \
     X(GetPhysicalDeviceMemoryProperties)      \
     X(GetPhysicalDeviceQueueFamilyProperties) \
     X(CreateDevice)                           \
@@ -69,6 +70,7 @@ typedef struct app {
     uint32_t family;
     VkPhysicalDeviceVulkan13Features v13; /* the chain that the device was made with */
     VkPhysicalDeviceVulkan12Features v12;
+    VkPhysicalDeviceFeatures2 features;
     VkCommandPool pool;
     VkSemaphore timeline; /* app_submit counts it up */
     uint64_t submitted;

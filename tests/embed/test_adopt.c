@@ -52,6 +52,28 @@ static void contexts_do_not_meet(void **state)
     app_close(&a);
 }
 
+/* Kernels that load texels store words of 64 bits; without them the others do. */
+static void texels_want_int64(void **state)
+{
+    (void)state;
+    app a;
+    app_open(&a, NULL);
+    for (int with = 0; with < 2; with++) {
+        vkt_adopt_params offer = app_offer(&a);
+        if (!with) offer.features = &a.v12;
+        vkt_ctx *ctx;
+        assert_int_equal(vkt_ctx_adopt(&offer, NULL, &a.host, &ctx), VKT_OK);
+        vkt_device_limits limits;
+        vkt_ctx_limits(ctx, &limits);
+        VkPhysicalDeviceProperties is;
+        a.GetPhysicalDeviceProperties(a.phys, &is);
+        const bool wanted = with && a.features.features.shaderInt64 && is.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+        assert_int_equal(limits.max_texel_elements > 0, wanted);
+        vkt_ctx_destroy(&ctx);
+    }
+    app_close(&a);
+}
+
 static void a_device_without_a_feature_is_refused(void **state)
 {
     (void)state;
@@ -349,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_library_works_on_it_and_leaves_it_alone),
         TEST(contexts_do_not_meet),
+        TEST(texels_want_int64),
         TEST(a_device_without_a_feature_is_refused),
         TEST(a_device_made_without_a_feature_is_refused),
         TEST(arguments_are_checked),

@@ -79,6 +79,7 @@ typedef struct module {
     uint32_t bound;
     uint32_t capability; /* one that no device need have; NONE: there is none such */
     bool coop;           /* may want what gpu/coop.c asks a device for */
+    bool texel;          /* runs where shaderInt64 is enabled alone: gpu/device.c */
 } module;
 
 static void decorate(thing *t, const uint32_t *w)
@@ -116,11 +117,14 @@ static bool is_for_coop(uint32_t capability)
     return capability == 9 || capability == 5345 || capability == 6022;
 }
 
+enum { INT64 = 11 };
+
 static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
 {
     switch (op) {
     case OP_CAPABILITY:
-        if (!every_device_has(w[1]) && !(m->coop && is_for_coop(w[1]))) m->capability = w[1];
+        if (!every_device_has(w[1]) && !(m->coop && is_for_coop(w[1])) && !(m->texel && w[1] == INT64))
+            m->capability = w[1];
         break;
     case OP_NAME: m->things[w[1]].name = (const char *)&w[2]; break;
     case OP_MEMBER_NAME:
@@ -143,10 +147,10 @@ static void take(module *m, const uint32_t *w, uint32_t op, uint32_t n)
     }
 }
 
-static module parse(const uint32_t *words, size_t bytes, bool coop)
+static module parse(const uint32_t *words, size_t bytes, bool coop, bool texel)
 {
     assert_true(bytes >= 20 && words[0] == 0x07230203);
-    module m = { .bound = words[3], .capability = NONE, .coop = coop };
+    module m = { .bound = words[3], .capability = NONE, .coop = coop, .texel = texel };
     m.things = calloc(m.bound, sizeof *m.things);
     assert_non_null(m.things);
     for (uint32_t i = 0; i < m.bound; i++) m.things[i].binding = m.things[i].set = m.things[i].spec = NONE;
@@ -219,7 +223,8 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
     bool lanes = false;
     why[0] = 0;
     if (coop && row->spv_bytes == sizeof row->spv[0]) return; /* built without: cmake/Shaders.cmake */
-    const module m = parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes, coop);
+    const module m =
+        parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes, coop, texel);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
     for (uint32_t i = 0; i < m.bound && !why[0]; i++) {
         const thing *t = &m.things[i];
