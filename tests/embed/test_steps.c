@@ -212,7 +212,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
     for (; s < steps; n++) {
-        assert_in_range(n, 0, 100000);
+        assert_in_range(n, 0, 1000000); /* also on a machine that is busy with something else */
         uint64_t left_ns = budget_ns;
         vkt_step_progress progress;
         do {
@@ -417,7 +417,7 @@ static void a_frame_never_waits(void **state)
     assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
     const VkSemaphoreSubmitInfo wait = app_semaphore(gate, 1), signal = app_semaphore(told, 1);
     const vkt_run run = net_run(3);
-    uint64_t left_ns = 2000000000, reached = 0;
+    uint64_t left_ns = 10000000000, reached = 0;
     vkt_step_progress progress;
     const vkt_sync closed = { .waits = &wait, .n_waits = 1 };
     assert_int_equal(vkt_step_budget(r.n.p, &run, &closed, &left_ns, &progress), VKT_OK);

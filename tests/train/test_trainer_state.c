@@ -168,7 +168,7 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     run_to(r, WORKER_EPOCHS, 0, whole);
     vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* other moments each time */
     int killed = 0, status;
-    for (int round = 0; killed < 3 && round < 20; round++) /* one that came to its end begins anew */
+    for (int round = 0; killed < 3 && round < (killed ? 20 : 200); round++) /* one that came to its end begins anew */
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
     const pid_t last = start_worker(part, true);

@@ -211,16 +211,20 @@ static void a_window_may_change_its_size(void **state)
     const char *const env[] = { server.display, "WAYLAND_DISPLAY", NULL };
     const char *const args[] = { SMALL,      "--recorded", "--frames", "120", "--screenshot",
                                  "shot.png", "--json",     "report",   NULL };
-    const pid_t child = program_start(r, VKT_VIEW_PROGRAM, env, args);
-    const bool resized = screen_resize(&server, 500, 420);
-    run done = program_finish(r, child);
-    assert_int_equal(done.status, 0);
-    run_forget(r, &done);
-    assert_true(resized);
-    cairo_surface_t *shot = cairo_image_surface_create_from_png(vkt_temp_dir_file(&r->dir, "shot.png"));
-    assert_int_equal(cairo_image_surface_get_width(shot), 500);
-    assert_int_equal(cairo_image_surface_get_height(shot), 420);
-    cairo_surface_destroy(shot);
+    int width = 0, height = 0;
+    for (int i = 0; i < 5 && width != 500; i++) { /* once, unless this process stood still until its frames were over */
+        const pid_t child = program_start(r, VKT_VIEW_PROGRAM, env, args);
+        (void)screen_resize(&server, 500, 420);
+        run done = program_finish(r, child);
+        assert_int_equal(done.status, 0);
+        run_forget(r, &done);
+        cairo_surface_t *shot = cairo_image_surface_create_from_png(vkt_temp_dir_file(&r->dir, "shot.png"));
+        width = cairo_image_surface_get_width(shot);
+        height = cairo_image_surface_get_height(shot);
+        cairo_surface_destroy(shot);
+    }
+    assert_int_equal(width, 500);
+    assert_int_equal(height, 420);
     assert_true(psnr_of(r, "shot.png", "report") > 20);
 }
 
