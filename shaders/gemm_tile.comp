@@ -6,7 +6,8 @@
 // Tiles twice as wide save a load in four and 5 % of the time where nothing else runs, but a turn is then 30 KB of code and its
 // stack as much: beside a busy hyperthread, which has half of the first-level caches, they took up to three times as long.
 // No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
-// Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42).
+// Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42). So do
+// stores of 64 bits (lib/load.glsl) in place of vec4s: 28 ms for 20.
 // Push constants are read before the loop, which ends with its test: see conv2d_tile.comp.
 // grid: x one per tile of columns, y one per tile of rows, z one per batch.
 // source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffles in place of shared memory are our own measurement.
@@ -27,14 +28,14 @@ layout(constant_id = GEMM_SPEC_A_ROWS) const bool A_ROWS = false;
 layout(constant_id = GEMM_SPEC_B_ROWS) const bool B_ROWS = false;
 VKT_IN4(GEMM_A, a4);
 VKT_IN4(GEMM_B, b4);
-VKT_F32_INOUT4(GEMM_C, c4);
+layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
 layout(binding = GEMM_C, std430) buffer C { float c[]; };
 layout(binding = GEMM_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 void store(uint at, uint columns, vec4 v)
 {
     if (VECTORS != 0u) {
-        STORE4(c4, at / 4u, ACCUMULATE != 0u ? c4[at / 4u] + v : v);
+        c4[at / 4u] = ACCUMULATE != 0u ? c4[at / 4u] + v : v;
     } else {
         [[unroll]] for (uint i = 0; i < 4; i++)
             if (i < columns) c[at + i] = ACCUMULATE != 0u ? c[at + i] + v[i] : v[i];

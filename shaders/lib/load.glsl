@@ -8,7 +8,6 @@
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
 //   VKT_INOUT4(binding, name)  both
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_F32_INOUT4(binding, name) STORE4, and name[i] reads what is there
 // A texel variant stores a vec4 as two words of 64 bits: llvmpipe stores word by word and lane by lane.
 #include "abi/storage.abi.h"
 #ifdef VKT_TEXEL
@@ -67,11 +66,6 @@ uvec2 narrow(vec4 v, uint kind)
 
 #define VKT_F32_OUT4(slot, name)                                                    \
     layout(binding = slot, std430) writeonly buffer name##_block { STORED4 name##_stored[]; }; \
-    void name##_store(uint i, vec4 v) { name##_stored[i] = TO_STORED(v); }
-
-#define VKT_F32_INOUT4(slot, name)                                                  \
-    layout(binding = slot, std430) buffer name##_block { vec4 name[]; };            \
-    layout(binding = slot, std430) buffer name##_block1 { STORED4 name##_stored[]; }; \
     void name##_store(uint i, vec4 v) { name##_stored[i] = TO_STORED(v); }
 
 #define VKT_OUT4(slot, name)                                                        \
