@@ -4,7 +4,7 @@
 // known to the compiler: on llvmpipe most stay inside 128 bits, half as dear as handing one element to all lanes. Four k
 // a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared.
 // Tiles twice as wide save a load in four and 5 % of the time where nothing else runs, but a turn is then 30 KB of code and its
-// stack as much: beside a busy hyperthread, which has half of the first-level caches, they took up to three times as long.
+// stack as much: beside busy neighbours, who leave less of the first-level caches, they took up to three times as long.
 // No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
 // Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42). So do
 // stores of 64 bits (lib/load.glsl) in place of vec4s: 28 ms for 20.

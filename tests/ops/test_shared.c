@@ -134,7 +134,7 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* ragged, then whole vec4s (small: by turns); in each orientation of A and B at least once */
+        /* ragged, then whole vec4s, in each orientation of A and B at least once; small: by turns, in three of four */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),
