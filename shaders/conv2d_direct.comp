@@ -34,7 +34,8 @@ const uint SHARES = (ROWS * K + LANES - 1) / LANES, BIASES = (ROWS + LANES - 1) 
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS;
-    const uint zero = pc.zero, columns = pc.columns, dst_plane = pc.dst_plane, dst_row = pc.dst_row, dst_col = pc.dst_col;
+    const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns;
+    const uint dst_plane = pc.dst_plane, dst_row = pc.dst_row, dst_col = pc.dst_col;
     float w[SHARES], bias[BIASES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         const uint mk = i * LANES + lane, m = mk / K, k = mk - m * K, tap = k % TAPS;

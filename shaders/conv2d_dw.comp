@@ -1,7 +1,8 @@
 // conv2d_dw.comp - gradient of a convolution with respect to weights and bias:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
 // A subgroup makes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels; per step it loads four samples
-// of each, and of its share of the columns, which subgroupShuffle hands round.
+// of each, and of its share of the columns, which shuffles hand round: with lane ^ j, so that a lane's sums belong to other columns
+// in each lane, as in gemm_tile.comp. Where that wins nothing (8 lanes), and of columns too few for all lanes, one lane's goes to all.
 // grid: x tiles of each slice of the plane (stride loop), z groups. conv2d_dw_sum adds the slices where there are several.
 // Deterministic: one lane makes an element of a slice, in the order of (p,q,n).
 // Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
@@ -51,10 +52,16 @@ void start(uint row, uint col)
     }
 }
 
+// Whether column j goes round with lane ^ j.
+bool is_turned(uint j)
+{
+    return LANES != 8 && j / LANES < COLS / LANES;
+}
+
 // vec4s n .. n+count of one pixel.
 void add_samples(uint pixel, uint n, uint count)
 {
-    const uint p = pixel / pc.width, q = pixel - p * pc.width, zero = pc.zero;
+    const uint p = pixel / pc.width, q = pixel - p * pc.width, zero = LANES == 8 ? pc.zero : 0;
     const int h = int(p * pc.stride_h), w = int(q * pc.stride_w), at = (h * int(pc.src_width) + w) * int(pc.n4) + int(n);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
@@ -76,7 +83,10 @@ void add_samples(uint pixel, uint n, uint count)
         }
         [[unroll]] for (uint j = 0; j < COLS; j++) {
             vec4 v;
-            [[unroll]] for (uint k = 0; k < 4; k++) v[k] = subgroupShuffle(a[j / LANES][k], j % LANES + zero);
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                const float x = a[j / LANES][k];
+                v[k] = is_turned(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
+            }
             [[unroll]] for (uint t = 0; t < ROWS; t++) {
                 float sum = acc[j * ROWS + t];
                 [[unroll]] for (uint k = 0; k < 4; k++) sum += v[k] * b[t][k];
@@ -105,10 +115,12 @@ void main()
         } while (k < end);
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
             const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.dy_group + m;
-            const uint to = pc.w_base + slice * pc.part + o * pc.pitch + col;
+            const uint to = pc.w_base + slice * pc.part + o * pc.pitch;
             const vec4 b = bias_acc[t];
-            [[unroll]] for (uint j = 0; j < COLS; j++)
-                if (m < pc.rows && col + j < cols) dw[to + j] = acc[j * ROWS + t];
+            [[unroll]] for (uint j = 0; j < COLS; j++) {
+                const uint column = col + (is_turned(j) ? j ^ lane : j);
+                if (m < pc.rows && column < cols) dw[to + column] = acc[j * ROWS + t];
+            }
             if (BIAS && m < pc.rows && col == 0) db[pc.b_base + slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);
         }
         work += gl_NumWorkGroups.x;

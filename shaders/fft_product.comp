@@ -1,5 +1,6 @@
 // fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n),  or conj(A)
-// A subgroup makes MB rows x LANES vec4s of columns. Per step of four k a lane loads its vec4s of B, and its share of A, which
+// ACROSS lanes make MB rows x ACROSS vec4s of columns; where the columns are fewer than lanes, the subgroup has several such
+// blocks, one below the other. Per step of four k a lane loads its vec4s of B, and its share of its block's A, which
 // subgroupShuffle hands round. Where k runs along the columns of an operand, a vec4 is four k of one row: lanes of a CPU
 // driver keep a vec4 as four registers, so that turning it costs nothing.
 // What a frequency gets lies together: stores that miss the cache wait for each other, unless the last ones were near by.
@@ -21,38 +22,40 @@ layout(constant_id = PRODUCT_SPEC_MB) const uint MB = 16;
 layout(constant_id = PRODUCT_SPEC_M_MAJOR) const bool M_MAJOR = false;
 layout(constant_id = PRODUCT_SPEC_N_MAJOR) const bool N_MAJOR = false;
 layout(constant_id = PRODUCT_SPEC_CONJ) const bool CONJ = true;
+layout(constant_id = PRODUCT_SPEC_ACROSS) const uint ACROSS = 8;
 
 VKT_IN4(PRODUCT_A, a_in);
 VKT_IN4(PRODUCT_B, b_in);
 VKT_F32_OUT4(PRODUCT_DST, dst);
 
-const uint SHARES = (2 * MB + LANES - 1) / LANES; // M_MAJOR: vec4s of A that a lane loads, real parts first
+const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
-vec4 a[4];      // k-major: by k; lanes 0 .. MB/4 - 1 hold the real parts, the next as many the imaginary ones
+vec4 a[4];      // k-major: by k; a block's first MB/4 lanes hold the real parts, the next as many the imaginary ones
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // by k
 uint a_at[SHARES], b_at[4];
 uint a_pitch, b_pitch, b_columns; // push constants, read once: each read costs lavapipe a loop over lanes
 
-float a_re(uint m, uint k, uint zero)
+// What lane i of this lane's block holds.
+float from(float held, uint i, uint zero)
 {
-    return M_MAJOR ? subgroupShuffle(share[m / LANES][k], m % LANES + zero) : subgroupShuffle(a[k][m & 3u], (m >> 2) + zero);
+    const uint block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;
+    return subgroupShuffle(held, block + i + zero);
 }
 
-float a_im(uint m, uint k, uint zero)
+float a_part(uint i, uint k, uint zero) // row i of the block; from MB on the imaginary parts
 {
-    const uint i = MB + m;
-    return M_MAJOR ? subgroupShuffle(share[i / LANES][k], i % LANES + zero) : subgroupShuffle(a[k][m & 3u], (i >> 2) + zero);
+    return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }
 
 // Where the operands of this lane start, at k = 0.
 void start(uint f, uint row, uint column)
 {
-    const uint lane = gl_SubgroupInvocationID;
+    const uint lane = gl_SubgroupInvocationID % ACROSS;
     const uint a_first = 2 * f * pc.a_columns, b_first = 2 * f * pc.b_columns;
     if (M_MAJOR)
         [[unroll]] for (uint i = 0; i < SHARES; i++) {
-            const uint at = i * LANES + lane, part = at < MB ? 0 : 1, m = min(row + at - part * MB, pc.rows - 1);
+            const uint at = i * ACROSS + lane, part = at < MB ? 0 : 1, m = min(row + at - part * MB, pc.rows - 1);
             a_at[i] = a_first + m * a_pitch + part * pc.a_columns;
         }
     else {
@@ -92,7 +95,7 @@ void multiply(uint zero)
     [[unroll]] for (uint m = 0; m < MB; m++) {
         vec4 re = acc_re[m], im = acc_im[m];
         [[unroll]] for (uint k = 0; k < 4; k++) {
-            const float ar = a_re(m, k, zero), ai = a_im(m, k, zero);
+            const float ar = a_part(m, k, zero), ai = a_part(MB + m, k, zero);
             re += ar * b_re[k];
             im += ar * b_im[k];
             if (CONJ) re += ai * b_im[k], im -= ai * b_re[k];
@@ -104,13 +107,14 @@ void multiply(uint zero)
 
 void main()
 {
-    const uint col_tiles = (pc.columns + LANES - 1) / LANES, per_f = col_tiles * pc.row_tiles;
-    const uint zero = pc.zero;
+    const uint col_tiles = (pc.columns + ACROSS - 1) / ACROSS, per_f = col_tiles * pc.row_tiles;
+    const uint zero = LANES == 8 ? pc.zero : 0;
     a_pitch = pc.a_pitch, b_pitch = pc.b_pitch, b_columns = pc.b_columns;
     uint tile = gl_WorkGroupID.x;
     do {
         const uint f = tile / per_f, in_f = tile - f * per_f, row_tile = in_f / col_tiles;
-        const uint row = row_tile * MB, column = (in_f - row_tile * col_tiles) * LANES + gl_SubgroupInvocationID;
+        const uint lane = gl_SubgroupInvocationID, row = (row_tile * (LANES / ACROSS) + lane / ACROSS) * MB;
+        const uint column = (in_f - row_tile * col_tiles) * ACROSS + lane % ACROSS;
         start(f, row, min(column, pc.columns - 1));
         uint step = pc.steps;
         do {

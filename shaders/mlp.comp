@@ -142,7 +142,7 @@ void forward(const uint l, uint tile)
 
 void main()
 {
-    zero = pc.zero, lane = gl_SubgroupInvocationID;
+    zero = LANES == 8 ? pc.zero : 0, lane = gl_SubgroupInvocationID;
     block = gl_WorkGroupID.x * pc.per_group;
     const uint end = min(block + pc.per_group, pc.blocks);
     uint rows = pc.batch;

@@ -81,17 +81,19 @@ static void close_walk(walk *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets the node of the loss become one with those before it, now that all gradients that are wanted are known. */
+/* Lets nodes become one with those before them: all gradients that are wanted are known, and none is of an activation.
+ */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     walk w;
-    const uint32_t producer = g->values[loss.id].producer;
-    vkt_node *n = producer ? g->nodes[producer - 1] : NULL;
-    if (!n || !n->op->fuse || n->out[0].id != loss.id) return VKT_OK;
-    const vkt_result r = open_walk(&w, g, wrt, n_wrt);
-    if (r == VKT_OK) n->op->fuse(g, n, seed);
+    vkt_result r = open_walk(&w, g, wrt, n_wrt);
+    for (size_t i = 0; r == VKT_OK && i < w.n_nodes; i++) {
+        vkt_node *n = g->nodes[i];
+        if (n->op->fuse) n->op->fuse(g, n, n->out[0].id == loss.id ? seed : (vkt_tensor){ 0 });
+        r = g->status;
+    }
     close_walk(&w);
-    return r == VKT_OK ? g->status : r;
+    return r;
 }
 
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,

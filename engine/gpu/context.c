@@ -60,16 +60,18 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     return vkt_vk_check(ctx, r, "vkCreateDevice");
 }
 
-static vkt_result device_open(vkt_ctx *ctx, const char *wish)
+/* Without a device, and VKT_OK, where `unless` says so. */
+static vkt_result device_open(vkt_ctx *ctx, const char *wish, vkt_unless_fn unless)
 {
     vkt_candidate *list;
     const vkt_candidate *c;
     uint32_t n;
     VKT_TRY(vkt_candidates(ctx, &list, &n));
     vkt_result r = vkt_candidate_choose(ctx, list, n, wish, &c);
-    if (r == VKT_OK) {
+    if (r == VKT_OK && !(unless && unless(&c->info, c->driver))) {
         ctx->phys = c->phys;
         ctx->info = c->info;
+        ctx->driver = c->driver;
         ctx->compute.family = c->compute_family;
         ctx->transfer.family = c->transfer_family;
         ctx->has_transfer_queue = c->transfer_family != VKT_NO_FAMILY && !vkt_env_disabled("transfer_queue");
@@ -157,6 +159,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
             ctx->has_coop = VKT_COOP_MODULES && vkt_features_have_coop(a->features);
     ctx->has_int64 = vkt_features_have_int64(a->features);
     ctx->info = c.info;
+    ctx->driver = c.driver;
     ctx->device = a->device;
     ctx->allocation = a->allocation;
     ctx->lock.take = a->lock_queue;
@@ -214,7 +217,8 @@ static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *para
     return r;
 }
 
-vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out)
+vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
+                               vkt_unless_fn unless, vkt_ctx **out)
 {
     if (!params) params = &defaults;
     *out = NULL;
@@ -222,8 +226,15 @@ vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, cons
     if (!ctx) return VKT_E_NOMEM;
     vkt_result r = vkt_instance_open(ctx, params, loader);
     if (r == VKT_E_NO_DEVICE) r = vkt_candidate_choose(ctx, NULL, 0, params->device, NULL);
-    if (r == VKT_OK) r = device_open(ctx, params->device);
-    return deliver(ctx, r, params, out);
+    if (r == VKT_OK) r = device_open(ctx, params->device, unless);
+    if (r != VKT_OK || ctx->device) return deliver(ctx, r, params, out);
+    vkt_ctx_destroy(&ctx);
+    return VKT_OK;
+}
+
+vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out)
+{
+    return vkt_ctx_open_unless(params, host, loader, NULL, out);
 }
 
 vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,

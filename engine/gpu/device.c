@@ -193,6 +193,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
     properties_get(ctx, c->phys, &p);
     snprintf(info->driver, sizeof info->driver, "%.120s %.190s", p.v12.driverName, p.v12.driverInfo);
     info->subgroup_size = pick_subgroup_size(&p);
+    c->driver = p.v12.driverID;
     if (c->compute_family == VKT_NO_FAMILY) lacks(&s, "", NEED_QUEUE);
     check_features(ctx, c, &p, &s);
     info->usable = s.len == 0;

@@ -46,6 +46,7 @@ struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* what the application gave */
     vkt_device_info info;
+    VkDriverId driver;
     vkt_limits limits;
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
     void *loader; /* dlopen handle; NULL when the host brought get_proc_addr */
@@ -88,8 +89,16 @@ struct vkt_ctx {
     void (*kernels_destroy)(vkt_ctx *ctx);
 };
 
-/* "$XDG_CACHE_HOME/vktrain/<device and driver><suffix>" (else ~/.cache/...); *path, the caller's, is NULL where there
- * is no home. */
+/* vkt_ctx_create with another Vulkan below it (NULL: the installed one). */
+vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out);
+/* The same, but that `unless` is asked about the device that was chosen: where it says true, nothing is made of it, the
+ * instance is gone, and *out is NULL with VKT_OK. */
+typedef bool (*vkt_unless_fn)(const vkt_device_info *info, VkDriverId driver);
+vkt_result vkt_ctx_open_unless(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
+                               vkt_unless_fn unless, vkt_ctx **out);
+
+/* "$XDG_CACHE_HOME/vktrain/<device, driver and subgroup size><suffix>" (else ~/.cache/...); *path, the caller's, is
+ * NULL where there is no home. */
 vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path);
 /* Makes every directory above `path`, as mkdir -p does; what cannot be made shows when the file is written. */
 void vkt_cache_make_directories(char *path);

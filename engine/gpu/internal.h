@@ -5,8 +5,7 @@
 #include "gpu/coop.h"
 #include "gpu/gpu.h"
 
-/* vkt_ctx_create and vkt_list_devices with another Vulkan below them (NULL: the installed one). */
-vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader, vkt_ctx **out);
+/* vkt_list_devices with another Vulkan below it (NULL: the installed one). */
 vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, vkt_device_info *infos,
                                uint32_t capacity, uint32_t *count);
 
@@ -38,6 +37,7 @@ bool vkt_features_have_int64(const void *chain);
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
+    VkDriverId driver;                        /* 0: not asked of a device below Vulkan 1.3 */
     uint32_t compute_family, transfer_family; /* VKT_NO_FAMILY: none; transfer: one that can do nothing else */
     bool has_memory_budget, has_coop;         /* extensions */
     bool has_int64;                           /* a feature */

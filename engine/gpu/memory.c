@@ -327,9 +327,10 @@ static vkt_result place_buffer(vkt_ctx *ctx, vkt_memory_place place, const VkMem
                     vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
 }
 
+/* UNIFORM_TEXEL_BUFFER: kernel/self_test.c. */
 #define USAGE                                                                        \
     (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
-     VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+     VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
 static vkt_result make_handle(vkt_ctx *ctx, uint64_t bytes, VkBuffer *out)
 {

@@ -1,7 +1,8 @@
 /* gpu/pipeline_cache.c - compiled pipelines, kept on disk between runs.
  *
- * One file per device and driver in $XDG_CACHE_HOME/vktrain or ~/.cache/vktrain: a header of ours, then what the driver
- * gave. A file that is truncated, damaged or another driver's is as good as none. */
+ * One file per device, driver and subgroup size (the width of a CPU driver's vectors) in $XDG_CACHE_HOME/vktrain or
+ * ~/.cache/vktrain: a header of ours, then what the driver gave. A file that is truncated, damaged or another driver's
+ * is as good as none. */
 #include "gpu/internal.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
     vkt_text_add(&t, "%s%s/vktrain/%08x-%08x-%08x-", has_xdg ? xdg : home, has_xdg ? "" : "/.cache", p.vendorID,
                  p.deviceID, p.driverVersion);
     for (size_t i = 0; i < VK_UUID_SIZE; i++) vkt_text_add(&t, "%02x", p.pipelineCacheUUID[i]);
-    vkt_text_add(&t, "%s", suffix);
+    vkt_text_add(&t, "-%u%s", ctx->limits.subgroup_size, suffix);
     if (t.failed) {
         vkt_text_free(&t);
         return vkt_fail_nomem(&ctx->host, "the name of a cache file", 0);

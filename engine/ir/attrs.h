@@ -22,6 +22,7 @@ typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
     bool ceil_mode, exclude_pad;
+    bool relu;       /* maximum: of max(x, 0) */
     uint32_t out[2]; /* P, Q: given if adaptive, else worked out by infer's caller */
 } vkt_pool2d_attr;
 

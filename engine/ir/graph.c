@@ -347,3 +347,18 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
         vkt_graph_error(g, r);
     }
 }
+
+uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
+{
+    uint32_t readers = 0;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++) readers += g->nodes[i]->in[k].id == t.id;
+    return readers;
+}
+
+const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)
+{
+    const vkt_value *v = vkt_value_of(g, t);
+    if (!v->producer || v->keep) return NULL;
+    return vkt_readers(g, t) == 1 ? g->nodes[v->producer - 1] : NULL;
+}

@@ -142,9 +142,8 @@ struct vkt_op {
     /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
      * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
-    /* Called by vkt_backward for the node whose output 0 is the loss, before the walk and with what is wanted known:
-     * may make it, with the chain that leads to it, one node (vkt_node_become). `dloss` is what the walk will start
-     * from. */
+    /* Called by vkt_backward before the walk and with what is wanted known: may make n, with the chain that leads to
+     * it, one node (vkt_node_become). `dloss` is what the walk will start from where output 0 is the loss, else {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Draws a legal random case; NULL: the op is tested through the one that it is the gradient of (tested_by). */
     void (*sample)(vkt_rng *r, vkt_case *c);
@@ -220,6 +219,10 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
  * must be the first that the new op states; further ones are added. On an error n is as it was, and the status set. */
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
+/* The node that makes t, if t is not kept and has one reader, which may then take over that node's work; else NULL. */
+const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
+/* How often nodes have t as an input. */
+uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
                          const vkt_value *proto); /* {0}: no memory, overflow, finished; sets the status */
 /* A constant of the graph; bytes are copied. */

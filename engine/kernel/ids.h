@@ -16,8 +16,9 @@ typedef enum vkt_kernel_id {
 #define VKT_KF_SUBGROUPS 2u
 /* Cooperative matrices: for devices of which vkt_limits.coop says that they have some. */
 #define VKT_KF_COOP 16u
-/* Binding 0 is no buffer but a sampled image, or a storage image. */
+/* Binding 0 is no storage buffer but a sampled image, a storage image, or a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
+#define VKT_KF_FETCHED 32u
 
 #endif

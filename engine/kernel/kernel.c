@@ -117,6 +117,7 @@ static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t 
 {
     if (binding == 0 && row->flags & VKT_KF_SAMPLED) return VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
     if (binding == 0 && row->flags & VKT_KF_IMAGE) return VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+    if (binding == 0 && row->flags & VKT_KF_FETCHED) return VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
     return texel && row->texels >> binding & 1 ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
                                                : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }

@@ -140,7 +140,7 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
                        uint32_t n_bind, uint32_t products, uint32_t sums)
 {
     const uint32_t lanes = e->lim->subgroup_size;
-    for (pc->spread = 1; pc->spread < pc->d4 && pc->spread < lanes;) pc->spread *= 2;
+    for (pc->spread = lanes == ATTENTION_ROTATED ? 4 : 1; pc->spread < pc->d4 && pc->spread < lanes;) pc->spread *= 2;
     const uint32_t parts = vkt_div_up(pc->d4, pc->spread), rows = tile_rows(e->lim, pc->rows, parts, sums);
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
     const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);

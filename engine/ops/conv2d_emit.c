@@ -134,11 +134,20 @@ static vkt_tensor tap_table(vkt_emit *e, const tile_job *j)
     return taps;
 }
 
-/* Tile height: as tall as the accumulators allow, and no taller than an even share of the rows. */
-static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows)
+/* Lanes beside each other in a tile. Where a pixel's vec4s are an odd multiple of 8, half of 16 lanes keeps a tile at
+ * one pixel; each block then loads the same source, which wants rows enough to be worth it. */
+static uint32_t lanes_across(const vkt_limits *lim, uint32_t n4, uint32_t rows)
 {
-    const uint32_t most = lim->cpu ? 4 * VKT_MIN(lim->subgroup_size, 16u) : VKT_MIN(4 * lim->subgroup_size, 32u);
-    const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most));
+    const uint32_t lanes = lim->subgroup_size;
+    return lim->cpu && lanes == 16 && n4 % 16 == 8 && rows >= 32 ? 8 : lanes;
+}
+
+/* Channels of a lane: as many as the accumulators allow, and no more than an even share of the rows. */
+static uint32_t tile_rows(const vkt_limits *lim, uint32_t n4, uint32_t rows)
+{
+    const uint32_t across = lanes_across(lim, n4, rows), blocks = lim->subgroup_size / across;
+    const uint32_t most = lim->cpu ? 4 * VKT_MIN(across, 16u) : VKT_MIN(4 * across, 32u);
+    const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most * blocks) * blocks);
     return (uint32_t)vkt_round_up(share, 4);
 }
 
@@ -154,9 +163,9 @@ static uint32_t step_depth(uint32_t depth)
 
 /* ---- how much of a product one dispatch can make ---- */
 
-static uint32_t packed_rows(const vkt_limits *lim, uint32_t rows)
+static uint32_t packed_rows(const vkt_limits *lim, uint32_t n4, uint32_t rows)
 {
-    const uint32_t mb = tile_rows(lim, rows);
+    const uint32_t mb = tile_rows(lim, n4, rows);
     return vkt_div_up(rows, mb) * mb;
 }
 
@@ -176,7 +185,8 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
         rows = VKT_MIN(rows, w_rows);
     tile_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    const uint64_t packed = j->in_place ? 0 : 4ull * taps * packed_rows(e->lim, p.rows); /* bytes of a source channel */
+    const uint32_t a_rows = packed_rows(e->lim, j->z->n4, p.rows);
+    const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel */
     const uint64_t packed_depth = packed ? range / packed : depth;
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
@@ -213,13 +223,14 @@ static vkt_bind destination_of(const vkt_emit *e, const tile_job *j, const tile_
 
 /* ---- tiles ---- */
 
-/* Puts w in k-major panels of mb rows. */
-static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, vkt_conv2d_tile_push *to)
+/* Puts w in panels of mb rows, k-major or m-major. */
+static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, bool m_major,
+                             vkt_conv2d_tile_push *to)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], tiles = vkt_div_up(p->rows, mb);
     const uint32_t o_step = (j->transposed ? j->rows : j->depth) * taps;
     const uint64_t panel = (uint64_t)taps * p->depth * mb / 4, bytes = 16 * panel * tiles * p->groups;
-    to->a_pitch = mb / 4;
+    to->a_pitch = (m_major ? p->depth : mb) / 4;
     to->a_tap_w = p->depth * mb / 4;
     to->a_tap_h = j->z->kernel[1] * to->a_tap_w;
     to->a_tile = (uint32_t)panel;
@@ -235,7 +246,7 @@ static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint3
                                   .w_depth = j->transposed ? o_step : taps };
     const vkt_bind packed = { .t = j->packed, .bytes = bytes };
     const vkt_bind bind[] = { [PACK_W] = weights_of(e, j, p, &push.w_base), [PACK_A] = packed };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [PACK_SPEC_M_MAJOR] = m_major };
     vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), tiles * p->groups, 1);
     return packed;
@@ -258,13 +269,22 @@ static vkt_bind weights_in_place(const vkt_emit *e, const tile_job *j, const til
     return b;
 }
 
+/* Whether weights are [m][k]: forward where they lie so, and where the rows are so few that a lane holds four k of one
+ * or two of them, which is a load or two in place of four. */
+static bool is_m_major(const vkt_limits *lim, const tile_job *j, const tile_part *p)
+{
+    const uint32_t across = lanes_across(lim, j->z->n4, p->rows), mb = tile_rows(lim, j->z->n4, p->rows);
+    if (j->in_place) return !j->transposed;
+    return p->depth % 4 == 0 && (mb <= across || mb == 2 * across);
+}
+
 /* The pixels that lie on h and v. */
 static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const lattice *h, const lattice *v,
                          uint32_t mb, vkt_conv2d_tile_push push, vkt_bind a)
 {
     const vkt_conv2d_size *z = j->z;
-    const uint32_t lanes = e->lim->subgroup_size, unroll = step_depth(p->depth);
-    const bool m_major = j->in_place && !j->transposed, add = p->k > 0, bias = j->bias.id && !add;
+    const uint32_t across = lanes_across(e->lim, z->n4, p->rows), unroll = step_depth(p->depth);
+    const bool m_major = is_m_major(e->lim, j, p), add = p->k > 0, bias = j->bias.id && !add;
     uint64_t part[5], a_base = push.a_base;
     table_parts(j, part);
     push.columns = h->count * v->count * z->n4;
@@ -281,7 +301,7 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
     push.a_base = h->taps && v->taps ? (uint32_t)a_base : push.a_base;
     push.a_tap_h *= h->tap_step;
     push.a_tap_w *= v->tap_step;
-    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
+    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, across) * push.row_tiles;
     if (!vkt_conv2d_is_short(e, tiles, (uint64_t)h->taps * v->taps * (p->depth / unroll + 2) + 1)) return;
     const vkt_bind source = source_of(e, j, p, &push.src_base), to = destination_of(e, j, p, &push.dst_base);
     push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
@@ -290,22 +310,26 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
                               [TILE_TAPS] = VKT_WHOLE(j->taps),
                               [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
                               [TILE_DST] = to };
-    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = lanes,   [TILE_SPEC_MB] = mb,
-                                        [TILE_SPEC_UNROLL] = unroll, [TILE_SPEC_UNIFORM] = z->n4 % lanes == 0,
-                                        [TILE_SPEC_BIAS] = bias,     [TILE_SPEC_M_MAJOR] = m_major };
+    const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = e->lim->subgroup_size,
+                                        [TILE_SPEC_MB] = mb,
+                                        [TILE_SPEC_UNROLL] = unroll,
+                                        [TILE_SPEC_UNIFORM] = z->n4 % across == 0,
+                                        [TILE_SPEC_BIAS] = bias,
+                                        [TILE_SPEC_M_MAJOR] = m_major,
+                                        [TILE_SPEC_ACROSS] = across };
     vkt_dispatch_add(e, add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &push, sizeof push,
                      spec, VKT_COUNT(spec), tiles, 1, p->groups);
 }
 
 static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 {
-    const uint32_t lanes = e->lim->subgroup_size, tall = tile_rows(e->lim, p->rows);
-    const bool m_major = j->in_place && !j->transposed;
-    const uint32_t mb = m_major && tall > lanes ? (uint32_t)vkt_round_up(tall, lanes) : tall;
+    const uint32_t across = lanes_across(e->lim, j->z->n4, p->rows), tall = tile_rows(e->lim, j->z->n4, p->rows);
+    const bool m_major = is_m_major(e->lim, j, p);
+    const uint32_t mb = m_major && tall > across ? (uint32_t)vkt_round_up(tall, across) : tall;
     vkt_conv2d_tile_push push = { .n4 = j->z->n4,
                                   .dst_plane = (uint32_t)j->dst_plane,
                                   .rows = p->rows,
-                                  .row_tiles = vkt_div_up(p->rows, mb),
+                                  .row_tiles = vkt_div_up(p->rows, mb * (e->lim->subgroup_size / across)),
                                   .src_width = j->src[1],
                                   .src_plane = (uint32_t)j->src_plane,
                                   .depth = p->depth,
@@ -313,7 +337,7 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
                                   .dst_group = j->rows,
                                   .bias_base = p->group * j->rows + p->row };
     if (!j->taps.id) j->taps = tap_table(e, j);
-    const vkt_bind a = j->in_place ? weights_in_place(e, j, p, mb, &push) : pack_weights(e, j, p, mb, &push);
+    const vkt_bind a = j->in_place ? weights_in_place(e, j, p, mb, &push) : pack_weights(e, j, p, mb, m_major, &push);
     for (uint32_t i = 0; i < lattices(j, 0); i++)
         for (uint32_t k = 0; k < lattices(j, 1); k++) {
             const lattice h = lattice_of(j, 0, i), v = lattice_of(j, 1, k);

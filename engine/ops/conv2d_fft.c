@@ -245,9 +245,12 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {
-    const uint32_t lanes = e->lim->subgroup_size, rows = dst->channels, most = VKT_MIN(2 * lanes, 32u);
+    const uint32_t lanes = e->lim->subgroup_size, rows = dst->channels;
+    uint32_t across = lanes;
+    while (across > 4 && across / 2 >= dst->columns) across /= 2;
+    const uint32_t most = VKT_MIN(2 * across, 16u);
     const uint32_t mb = (uint32_t)vkt_round_up(vkt_div_up(rows, vkt_div_up(rows, most)), 4);
-    const uint32_t row_tiles = vkt_div_up(rows, mb), col_tiles = vkt_div_up(dst->columns, lanes);
+    const uint32_t row_tiles = vkt_div_up(rows, mb * (lanes / across)), col_tiles = vkt_div_up(dst->columns, across);
     const vkt_fft_product_push push = { .rows = rows,
                                         .columns = dst->columns,
                                         .row_tiles = row_tiles,
@@ -265,7 +268,8 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                                            [PRODUCT_SPEC_MB] = mb,
                                            [PRODUCT_SPEC_M_MAJOR] = m_major,
                                            [PRODUCT_SPEC_N_MAJOR] = n_major,
-                                           [PRODUCT_SPEC_CONJ] = j->product != VKT_CONV2D_DX };
+                                           [PRODUCT_SPEC_CONJ] = j->product != VKT_CONV2D_DX,
+                                           [PRODUCT_SPEC_ACROSS] = across };
     vkt_dispatch_add(e, VKT_K_FFT_PRODUCT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), push.tiles,
                      1, 1);
 }

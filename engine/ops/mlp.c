@@ -292,12 +292,8 @@ typedef struct chain {
 /* The node that makes t, if it is such a stage of a network and has one reader alone. */
 static const vkt_node *stage_before(const vkt_graph *g, vkt_tensor t, vkt_stage stage)
 {
-    const vkt_value *v = vkt_value_of(g, t);
-    if (!v->producer || v->keep || g->nodes[v->producer - 1]->op->stage != stage) return NULL;
-    uint32_t readers = 0;
-    for (size_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++) readers += g->nodes[i]->in[k].id == t.id;
-    return readers == 1 ? g->nodes[v->producer - 1] : NULL;
+    const vkt_node *n = vkt_sole_producer(g, t);
+    return n && n->op->stage == stage ? n : NULL;
 }
 
 static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_tensor bias)

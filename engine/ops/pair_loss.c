@@ -266,7 +266,7 @@ static void sample_radiances(vkt_rng *r, vkt_case *c)
 static void mse_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     const vkt_pair_loss_attr *a = n->attr;
-    if (a->reduction == VKT_LOSS_MEAN && !vkt_wants_grad(g, n->in[1])) vkt_fuse_mlp_mse(g, n, dloss);
+    if (dloss.id && a->reduction == VKT_LOSS_MEAN && !vkt_wants_grad(g, n->in[1])) vkt_fuse_mlp_mse(g, n, dloss);
 }
 
 static const vkt_field fields[] = { VKT_FIELD(vkt_pair_loss_attr, reduction, U32, 1, VKT_LOSS_MEAN),

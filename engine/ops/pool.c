@@ -62,6 +62,7 @@ typedef struct work {
     uint32_t rows;
     uint64_t items, taps;
     bool inside; /* POOL_SPEC_INSIDE */
+    bool relu;   /* POOL_SPEC_RELU */
 } work;
 
 /* How a work is cut. */
@@ -96,9 +97,12 @@ static bool cut(const vkt_emit *e, const geometry *o, const work *w, const vkt_b
 static void emit_channels(const vkt_node *n, vkt_emit *e, const geometry *o, const work *w, vkt_bind *bind)
 {
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
-    const uint32_t spec[] = {
-        lanes, [POOL_SPEC_R] = o->R, [POOL_SPEC_S] = o->S, [POOL_SPEC_N4] = o->n4, [POOL_SPEC_INSIDE] = w->inside
-    };
+    const uint32_t spec[] = { lanes,
+                              [POOL_SPEC_R] = o->R,
+                              [POOL_SPEC_S] = o->S,
+                              [POOL_SPEC_N4] = o->n4,
+                              [POOL_SPEC_INSIDE] = w->inside,
+                              [POOL_SPEC_RELU] = w->relu };
     cuts k;
     if (!cut(e, o, w, bind, lanes, &k)) {
         const vkt_result r = vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -155,6 +159,7 @@ static vkt_result pool_infer(vkt_infer *f)
                 x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
@@ -175,7 +180,8 @@ static void pool_emit(const vkt_node *n, vkt_emit *e)
                      .rows = o.push.P,
                      .items = (uint64_t)o.push.Q * o.n4,
                      .taps = largest_window(&o),
-                     .inside = o.inside };
+                     .inside = o.inside,
+                     .relu = a->relu };
     emit_channels(n, e, &o, &w, bind);
 }
 
@@ -185,6 +191,31 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     const pool2d_dx_attr attr = { .pool = *a, .x = vkt_node_in(n, 0)->shape };
     const vkt_tensor in[] = { dy[0], n->out[1] };
     dx[0] = vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
+}
+
+/* The same memory as t, in the shape and layout that `as` has; {0}: the graph has no such value. */
+static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
+{
+    while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
+        t.id = vkt_value_of(g, t)->alias;
+    return t;
+}
+
+/* max_pool(relu(x)) in one node, bit for bit and in the gradient too: a window's first maximum is the same before relu
+ * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So
+ * the index names no winner there, which is not what a gradient of relu's output, asked for before, wants to read.
+ * Sequences are reshaped in between. */
+static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
+{
+    (void)dloss;
+    vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
+    if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || vkt_env_int("VKT_NO_FUSE", 0)) return;
+    const vkt_node *relu = vkt_sole_producer(g, n->in[0]);
+    while (relu && !relu->op->emit && vkt_value_of(g, relu->out[0])->alias) relu = vkt_sole_producer(g, relu->in[0]);
+    if (!relu || relu->op->stage != VKT_STAGE_RELU) return;
+    const vkt_tensor x = seen_as(g, relu->in[0], vkt_node_in(n, 0));
+    a.relu = true;
+    if (x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
 
 /* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
@@ -226,7 +257,8 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
         a.exclude_pad = a.average && vkt_rng_range(r, 0, 1) != 0;
         resolve_out(&a, x);
     }
-    vkt_case_f32(c, VKT_BATCH_LAST, x, -2, 2)->distinct = !a.average;
+    a.relu = !a.average && vkt_rng_range(r, 0, 2) == 0;
+    vkt_case_f32(c, VKT_BATCH_LAST, x, -2, a.relu ? 0.5f : 2)->distinct = !a.average;
     vkt_case_attr(c, &a, sizeof a);
 }
 
@@ -234,19 +266,18 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
 static double pool_flops(const vkt_node *n)
 {
     const vkt_pool2d_attr *a = n->attr;
-    if (a->adaptive) return vkt_elements_in(n, 0);
-    return vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
+    const double each = a->relu ? 2 : 1;
+    if (a->adaptive) return each * vkt_elements_in(n, 0);
+    return each * vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
 }
 
-static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0),
-                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),
-                                         { .name = NULL } };
+static const vkt_field pool_fields[] = {
+    VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),     VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
+    VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),       VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
+    VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),          VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
+    VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0), VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
+    VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),          { .name = NULL }
+};
 
 const vkt_op vkt_op_pool2d = {
     .name = "pool2d",
@@ -259,6 +290,7 @@ const vkt_op vkt_op_pool2d = {
     .emit = pool_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
     .backward = pool_backward,
+    .fuse = pool_fuse,
     .sample = pool_sample,
     .rel_tol = 2e-6f,
     .abs_tol = 2e-6f,
@@ -267,7 +299,7 @@ const vkt_op vkt_op_pool2d = {
         "largest; a maximum is exact, its gradient adds up to 25 numbers",
     .flops = pool_flops,
     .fields = pool_fields,
-    .formula = "y[n,c,p,q] = max or mean of x over the window of (p,q)",
+    .formula = "y[n,c,p,q] = max or mean of x, or max of relu(x), over the window of (p,q)",
 };
 
 /* ---- pool2d_dx: dy (N,C,P,Q), index (max only) -> dx (N,C,H,W) ---- */

@@ -34,6 +34,11 @@ static size_t find_max(const double *plane, uint32_t W, span h, span w)
     return best;
 }
 
+static double maximum(const vkt_pool2d_attr *a, double v)
+{
+    return a->relu && v < 0 ? 0 : v;
+}
+
 static double divisor(const vkt_pool2d_attr *a, span h, span w)
 {
     if (a->exclude_pad) return (double)(h.end - h.begin) * (w.end - w.begin);
@@ -59,7 +64,7 @@ static void forward(const vkt_ref_call *c)
         if (a->average)
             c->out[0].f[i] = total(from, x.dim[3], h, w) / divisor(a, h, w);
         else
-            c->out[0].f[i] = from[find_max(from, x.dim[3], h, w)];
+            c->out[0].f[i] = maximum(a, from[find_max(from, x.dim[3], h, w)]);
     }
 }
 
@@ -73,7 +78,8 @@ static void backward(const vkt_ref_call *c)
         const double dy = c->dout[0][i];
         const size_t at = i / Q / P * plane;
         if (!a->average) {
-            c->din[0][at + find_max(c->in[0].f + at, x.dim[3], h, w)] += dy;
+            const size_t best = at + find_max(c->in[0].f + at, x.dim[3], h, w);
+            if (!a->relu || !(c->in[0].f[best] <= 0)) c->din[0][best] += dy;
             continue;
         }
         for (size_t r = h.begin; r < h.end; r++)

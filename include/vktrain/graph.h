@@ -120,7 +120,8 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
  * graph (else VKT_E_STATE): add losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is
  * logged. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
-/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). */
+/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). A
+ * value within a chain that vkt_backward made one node (vkt_mse, vkt_max_pool2d) has none any more: ask before. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 

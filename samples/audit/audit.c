@@ -92,7 +92,7 @@ static vkt_result write_json(const audit *a)
 
 static vkt_result run(audit *a, const vkt_host *host)
 {
-    VKT_TRY(vkt_ctx_create(&(vkt_ctx_params){ .device = a->o->device }, host, &a->ctx));
+    VKT_TRY(vkt_ctx_create_wide(&(vkt_ctx_params){ .device = a->o->device }, host, &a->ctx));
     const vkt_device_info *device = vkt_ctx_device(a->ctx);
     fprintf(a->out, "%s, %s; errors in %% of what is allowed\n\n", device->name, device->driver);
     vkt_result r = VKT_OK;

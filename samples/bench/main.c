@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     bench_options_parse(&o, argc, argv);
     if (o.list) return list();
     bench b = { .o = &o };
-    vkt_result r = vkt_ctx_create(&(vkt_ctx_params){ .device = o.device }, NULL, &b.ctx);
+    vkt_result r = vkt_ctx_create_wide(&(vkt_ctx_params){ .device = o.device }, NULL, &b.ctx);
     if (r == VKT_OK) r = run(&b, &slower);
     if (r != VKT_OK) fprintf(stderr, "vkt-bench: %s\n", vkt_result_text(r));
     if (b.failed) fprintf(stderr, "vkt-bench: %u experiments failed\n", b.failed);

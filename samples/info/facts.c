@@ -39,7 +39,7 @@ static vkt_result find_files(info_facts *f)
 
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f)
 {
-    VKT_TRY(vkt_ctx_create(&(vkt_ctx_params){ .device = o->device }, host, &f->ctx));
+    VKT_TRY(vkt_ctx_create_wide(&(vkt_ctx_params){ .device = o->device }, host, &f->ctx));
     vkt_ctx_limits(f->ctx, &f->limits);
     vkt_ctx_memory(f->ctx, &f->memory);
     f->off = f->ctx->limits.choices.off;

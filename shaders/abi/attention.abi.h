@@ -4,7 +4,8 @@ VKT_PUSH(vkt_attention_push,
          VKT_U32(units) /* tiles of rows of all heads of all samples in this dispatch */
          VKT_U32(rows) VKT_U32(others) /* of a head: queries and keys; of the gradients of k and v keys and queries */
          VKT_U32(heads) VKT_U32(d4) VKT_U32(ld)
-         VKT_U32(spread) /* lanes that have a row of d4 vec4s among them: a power of two, the subgroup at most */
+         VKT_U32(spread) /* lanes that have a row of d4 vec4s among them: a power of two, the subgroup at most; of
+                             ATTENTION_ROTATED lanes 4 at least */
          VKT_U32(causal) /* 1: query t sees keys 0 .. t */
          VKT_U32(q0) VKT_U32(k0) VKT_U32(v0) VKT_U32(y0) VKT_U32(dy0) /* vec4s: where the first sample begins in its binding */
          VKT_U32(dq0) VKT_U32(dk0) VKT_U32(dv0)
@@ -24,5 +25,6 @@ VKT_PUSH(vkt_attention_push,
 #define ATTENTION_BINDINGS 10
 #define ATTENTION_SPEC_ROWS   1 /* of a tile */
 #define ATTENTION_SPEC_PARTS  2 /* vec4s of a row that a lane has: more than one only where all lanes share a row */
+#define ATTENTION_ROTATED   16u /* subgroups of so many lanes hand weights on from lane to lane: attention.glsl */
 #define ATTENTION_MOST_ROWS 16u
 #define ATTENTION_MOST_SUMS 64u /* vec4s of sums a lane: rows times parts */

@@ -8,4 +8,5 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
          VKT_U32(w_base))    /* where the first group starts in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
-#define PACK_A 1 /* [group][tile][tap][k][MB] */
+#define PACK_A 1 /* [group][tile][tap][k][MB], or [MB][k] */
+#define PACK_SPEC_M_MAJOR 1 /* the latter; depth is a multiple of 4 then */

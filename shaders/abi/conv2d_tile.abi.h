@@ -7,14 +7,14 @@ VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(dst_plane)                    /* vec4s of one destination plane */
          VKT_U32(dst_row) VKT_U32(dst_col)     /* ... from one row, and from one pixel, that is made to the next */
          VKT_U32(rows)                         /* destination channels of a group that are made: rows of A */
-         VKT_U32(row_tiles)                    /* rows / MB, rounded up */
+         VKT_U32(row_tiles)                    /* rows / (MB LANES / ACROSS), rounded up */
          VKT_U32(src_width)
          VKT_U32(src_plane)                    /* vec4s of one source plane */
          VKT_U32(depth)                        /* source channels of a group that are read */
          VKT_U32(src_group) VKT_U32(dst_group) /* channels from group to group */
          VKT_U32(kernel_h) VKT_U32(kernel_w)   /* taps that meet these pixels */
          VKT_U32(a_group)                      /* vec4s of A from group to group */
-         VKT_U32(a_tile)                       /* ... from row tile to row tile */
+         VKT_U32(a_tile)                       /* ... from MB rows to the next */
          VKT_U32(a_tap_h) VKT_U32(a_tap_w)     /* ... from tap to tap */
          VKT_U32(a_pitch)                      /* ... from k to k; with M_MAJOR from m to m */
          VKT_U32(row_ranges) VKT_U32(col_ranges) VKT_U32(row_sources) VKT_U32(col_sources) /* where these parts of TAPS start */
@@ -29,9 +29,10 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_DST  4 /* ADD: read too */
 
 #define TILE_SPEC_LANES   0
-#define TILE_SPEC_MB      1 /* destination channels of a tile; a multiple of 4, at most 4 LANES */
+#define TILE_SPEC_MB      1 /* destination channels of a lane; a multiple of 4, at most 4 ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels of a step; divides depth */
-#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile are at one pixel: LANES divides n4 */
+#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile are at one pixel: ACROSS divides n4 */
 #define TILE_SPEC_BIAS    4
-#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB a multiple of LANES or less than it */
-#define TILE_SPECS        6
+#define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB a multiple of ACROSS or less than it */
+#define TILE_SPEC_ACROSS  6 /* a power of two up to LANES: lanes beside each other; the others have the next MB channels */
+#define TILE_SPECS        7

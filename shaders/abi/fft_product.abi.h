@@ -13,8 +13,9 @@ VKT_PUSH(vkt_fft_product_push,
 #define PRODUCT_DST 2
 
 #define PRODUCT_SPEC_LANES   0
-#define PRODUCT_SPEC_MB      1 /* rows of a tile: a multiple of 4, at most 2 LANES */
+#define PRODUCT_SPEC_MB      1 /* rows of a lane: a multiple of 4, at most 2 ACROSS */
 #define PRODUCT_SPEC_M_MAJOR 2 /* A's rows are m and its columns k; else the other way round */
 #define PRODUCT_SPEC_N_MAJOR 3 /* B's rows are n and its columns k */
 #define PRODUCT_SPEC_CONJ    4 /* A is conjugated */
-#define PRODUCT_SPECS        5
+#define PRODUCT_SPEC_ACROSS  5 /* a power of two up to LANES: lanes beside each other; the others have the next MB rows */
+#define PRODUCT_SPECS        6

@@ -6,9 +6,11 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_S      2
 #define POOL_SPEC_N4     3 /* pitch of the batch / 4 */
 #define POOL_SPEC_INSIDE 4 /* 1: no window reaches beyond the picture, and in POOL2D_DX_CELL the cells cover it exactly */
+#define POOL_SPEC_RELU   5 /* 1: the maximum of max(x, 0) */
 #define POOL_X     0       /* forward */
 #define POOL_Y     1
-#define POOL_INDEX 2       /* uvec4, max only: POOL_INDEX_BIAS + h W + w of the maximum in its channel's picture */
+#define POOL_INDEX 2       /* uvec4, max only: POOL_INDEX_BIAS + h W + w of the maximum in its channel's picture;
+                            * 0: no element gets a gradient, for relu passes none to them */
 #define POOL_INDEX_BIAS 0x40000000u /* makes an index the bits of a normal float, so that it may be loaded as one */
 #define POOL_DY    0       /* gradient; POOL_INDEX is read */
 #define POOL_DX    1

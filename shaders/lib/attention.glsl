@@ -15,6 +15,7 @@ const uint COLUMNS = 4 * SG, HELD = (ROWS + SG - 1) / SG; // a number for each r
 // Sizes of arrays that are passed: a specialisation constant cannot be one, and what is not used takes no registers.
 const uint MOST_ROWS = ATTENTION_MOST_ROWS, MOST_SUMS = ATTENTION_MOST_SUMS, MOST_HELD = MOST_ROWS / 4;
 const uint MOST_STEPS = 7; // subgroups of 128 lanes: loops with a bound that drivers know, so that they unroll what is around them
+const bool ROTATE = SG == ATTENTION_ROTATED;
 #define LOWEST uintBitsToFloat(0xff800000u)               // -infinity
 VKT_IN4(ATTENTION_Q, q4);
 VKT_IN4(ATTENTION_K, k4);
@@ -57,10 +58,15 @@ uint tile_of(uint i, uint n)
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
 }
 
+uint zero() // as in conv2d_tile.comp
+{
+    return SG == 8 ? pc.zero : 0;
+}
+
 // The number of row m of the tile, which a lane holds.
 float of_row(float held[MOST_HELD], uint m)
 {
-    return subgroupShuffle(held[m / SG], m % SG + pc.zero);
+    return subgroupShuffle(held[m / SG], m % SG + zero());
 }
 
 // sum over d of a[row + m][d] b[column + 4 lane + i][d]: element i of s[m]
@@ -79,30 +85,43 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
         y = transpose(y);
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
             vec4 v = s[m];
-            [[unroll]] for (uint j = 0; j < 4; j++) v += subgroupShuffle(x[m / SG][j], m % SG + pc.zero) * y[j];
+            [[unroll]] for (uint j = 0; j < 4; j++) v += subgroupShuffle(x[m / SG][j], m % SG + zero()) * y[j];
             s[m] = v;
         }
     }
 }
 
+// Adds what columns 4 k .. 4 k + 3 of the tile, of which another lane has the weights p, bring: lane k, or where ROTATE
+// this lane ^ known.
+void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column, uint k, uint known)
+{
+    const uint lane = gl_SubgroupInvocationID;
+    vec4 y[4 * PARTS];
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        const uint at = row_at(b, column + 4 * k + j);
+        [[unroll]] for (uint n = 0; n < PARTS; n++)
+            y[j * PARTS + n] = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
+    }
+    [[unroll]] for (uint m = 0; m < ROWS; m++)
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const float x = ROTATE ? subgroupShuffleXor(p[m][j], known) : subgroupShuffle(p[m][j], k);
+            [[unroll]] for (uint n = 0; n < PARTS; n++) sum[m * PARTS + n] += x * y[j * PARTS + n];
+        }
+}
+
 // sum[m] += the sum over the tile's columns of p[m][c] b[column + c]: part n of a lane is vec4 n spread + lane % spread of a row
+// llvmpipe makes a loop over 16 lanes from a lane number that it does not know. There weights go from each lane to the one four
+// further on, and lane ^ 0 .. 3 reaches all of them in turn.
 void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
-    [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) {
-        const uint k = first + i * step;
-        vec4 y[4 * PARTS];
-        [[unroll]] for (uint j = 0; j < 4; j++) {
-            const uint at = row_at(b, column + 4 * k + j);
-            [[unroll]] for (uint n = 0; n < PARTS; n++)
-                y[j * PARTS + n] = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
+    if (ROTATE)
+        [[dont_unroll]] for (uint i = 0; i < pc.spread; i += 4) {
+            [[unroll]] for (uint u = 0; u < 4; u++) add_columns(sum, p, b, column, (lane + i) % SG ^ u, u);
+            [[unroll]] for (uint m = 0; m < ROWS; m++) p[m] = subgroupShuffle(p[m], (lane + 4) % SG);
         }
-        [[unroll]] for (uint m = 0; m < ROWS; m++)
-            [[unroll]] for (uint j = 0; j < 4; j++) {
-                const float x = subgroupShuffle(p[m][j], k);
-                [[unroll]] for (uint n = 0; n < PARTS; n++) sum[m * PARTS + n] += x * y[j * PARTS + n];
-            }
-    }
+    else
+        [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) add_columns(sum, p, b, column, first + i * step, 0);
 }
 
 // The parts that lanes over have added up.

@@ -152,6 +152,14 @@ static VKAPI_ATTR VkResult VKAPI_CALL QueueSubmit2(VkQueue queue, uint32_t n, co
     return real.QueueSubmit2(queue, n, info, fence);
 }
 
+static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z)
+{
+    if (fake.instead_of_dispatch)
+        fake.instead_of_dispatch();
+    else
+        real.CmdDispatch(c, x, y, z);
+}
+
 /* X(function, parameters, arguments, out): forwarded unless it is the call that has to fail; `out`, if not NULL, is
  * then left with rubbish in it, as Vulkan allows. */
 #define FALLIBLE(X)                                                                                                   \
@@ -213,6 +221,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL GetDeviceProcAddr(VkDevice devic
     FOUND(CreateCommandPool)
     FOUND(CreateBuffer)
     FOUND(QueueSubmit2)
+    FOUND(CmdDispatch)
     FALLIBLE(FOUND_FALLIBLE)
     return function;
 }

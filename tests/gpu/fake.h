@@ -26,10 +26,11 @@ typedef struct fake_vulkan {
     const char *without;      /* a feature or subgroup operation that no device has, or "compute queue" */
     VkResult create_instance; /* what vkCreateInstance returns instead of working */
     bool no_devices;
-    bool transfer_queue;    /* a second family that can only copy; its queue is the first family's */
-    int32_t fail_call;      /* the n-th fallible call below the instance fails (1: the next); 0: none */
-    const char *failed;     /* its name, once it was reached */
-    uint64_t budget, usage; /* budget not 0: VK_EXT_memory_budget, for every heap */
+    bool transfer_queue;               /* a second family that can only copy; its queue is the first family's */
+    int32_t fail_call;                 /* the n-th fallible call below the instance fails (1: the next); 0: none */
+    const char *failed;                /* its name, once it was reached */
+    void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this */
+    uint64_t budget, usage;            /* budget not 0: VK_EXT_memory_budget, for every heap */
     fake_submit submits[FAKE_SUBMITS];
     uint32_t n_submits; /* may exceed FAKE_SUBMITS */
 } fake_vulkan;

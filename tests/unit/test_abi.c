@@ -105,10 +105,10 @@ static void decorate_member(thing *t, const uint32_t *w)
     }
 }
 
-/* Shader, ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
+/* Shader, SampledBuffer, ImageBuffer, and GroupNonUniform alone and with Vote, Arithmetic, Ballot, Shuffle. */
 static bool every_device_has(uint32_t capability)
 {
-    return capability == 1 || capability == 47 || (capability >= 61 && capability <= 65);
+    return capability == 1 || capability == 46 || capability == 47 || (capability >= 61 && capability <= 65);
 }
 
 /* Float16, VulkanMemoryModel, CooperativeMatrixKHR. */
@@ -201,7 +201,7 @@ static void check_binding(const module *m, const thing *v, const vkt_kernel_row 
         read_only |= block->member[0].non_writable;
         write_only |= block->member[0].non_readable;
     }
-    const bool sampled = v->binding == 0 && (row->flags & VKT_KF_SAMPLED);
+    const bool sampled = v->binding == 0 && (row->flags & (VKT_KF_SAMPLED | VKT_KF_FETCHED));
     const bool image = sampled || (v->binding == 0 && (row->flags & VKT_KF_IMAGE));
     read_only |= sampled;
     const char *fault = NULL;

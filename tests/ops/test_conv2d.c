@@ -1,5 +1,6 @@
-/* Convolutions with 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv2d_winograd.c), and what it is for: which of them
- * take it. */
+/* Convolutions that random shapes seldom meet: of 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv2d_winograd.c), with
+ * which of them take it; and tiles of pixels with an odd multiple of 8 vec4s (conv2d_tile.comp's blocks of channels).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_take(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, s->in[2].t, &p));
 }
 
-/* How many nodes of the subject take it. */
+/* How many nodes of the subject take the forced variant; where none is, Winograd's. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
     const vkt_limits lim = { .cpu = cpu,
@@ -43,15 +44,35 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     vkt_emit e;
     uint32_t n = 0;
     assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
-    for (size_t i = 0; i < e.n_picked; i++) n += e.picked[i].variant == VKT_V_WINOGRAD;
+    for (size_t i = 0; i < e.n_picked; i++) n += (force ? force : VKT_V(WINOGRAD)) >> e.picked[i].variant & 1;
     vkt_lower_free(&e);
     return n;
+}
+
+/* Forward and every gradient by the forced variant, which takes so many nodes on CPUs; on the device as it is and cut.
+ */
+static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
+{
+    harness_needs(harness_ctx);
+    for (size_t i = 0; i < n; i++) {
+        harness_view views[] = { { name, as_it_is, .force = force }, harness_half_views[i % 2] };
+        harness_report report = { .faults = 0 };
+        subject s;
+        views[1].force = force;
+        begin(&s, &cases[i], i);
+        assert_int_equal(taken(&s, true, force), nodes);
+        subject_forward(&s);
+        subject_backward(&s);
+        for (size_t v = 0; v < VKT_COUNT(views) && !report.faults; v++)
+            harness_check_in(harness_ctx, &s, &views[v], &report);
+        if (report.faults) fail_msg("%s", report.text);
+        subject_free(&s);
+    }
 }
 
 static void every_size_and_padding_is_right(void **state)
 {
     (void)state;
-    harness_needs(harness_ctx);
     const conv cases[] = {
         { vkt_shape4(5, 4, 7, 9), vkt_shape4(8, 4, 3, 3), { 1, 1 } },
         { vkt_shape4(3, 12, 5, 3), vkt_shape4(36, 12, 3, 3), { 2, 0 } },
@@ -60,20 +81,20 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(2, 4, 1, 1), vkt_shape4(4, 4, 3, 3), { 1, 1 } },
         { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } }, /* in two turns */
     };
-    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
-        harness_view views[] = { { "winograd", as_it_is, .force = VKT_V(WINOGRAD) }, harness_half_views[i % 2] };
-        harness_report report = { .faults = 0 };
-        subject s;
-        views[1].force = VKT_V(WINOGRAD);
-        begin(&s, &cases[i], i);
-        assert_int_equal(taken(&s, true, VKT_V(WINOGRAD)), 2); /* y and dx */
-        subject_forward(&s);
-        subject_backward(&s);
-        for (size_t v = 0; v < VKT_COUNT(views) && !report.faults; v++)
-            harness_check_in(harness_ctx, &s, &views[v], &report);
-        if (report.faults) fail_msg("%s", report.text);
-        subject_free(&s);
-    }
+    check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
+}
+
+/* 8 vec4s a pixel, and 24: blocks of 8 lanes where there are 16, the last one without channels or with a few. */
+static void blocks_of_lanes_are_right(void **state)
+{
+    (void)state;
+    const conv cases[] = {
+        { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
+        { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
+        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights where they lie */
+        { vkt_shape4(29, 64, 2, 2), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
+    };
+    check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
 static void it_is_taken_where_it_wins(void **state)
@@ -104,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_and_padding_is_right),
         cmocka_unit_test(it_is_taken_where_it_wins),
+        cmocka_unit_test(blocks_of_lanes_are_right),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -1,0 +1,99 @@
+/* kernel/wide.c - see wide.h.
+ *
+ * llvmpipe runs a subgroup as one vector: of 256 bits, or as LP_NATIVE_VECTOR_WIDTH said when the driver was loaded.
+ * The loader does that for the first instance of a process that finds it, and unloads it with the last one. So what the
+ * device is must be known by an instance that is gone before the variable is set. */
+#include "kernel/wide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WIDTH "LP_NATIVE_VECTOR_WIDTH"
+enum { USUAL_LANES = 8, WIDE_LANES = 16 };
+
+/* Names and versions of drivers, as vkt_device_info has them, that gain by 512 bits: 22.3.6 was measured, and passed
+ * the tests of ops and training with them. Nothing else is tried: a product of 1024 x 1024 took 150 ms for 12 on
+ * Mesa 25.0.7, and Mesa 26 ended the process. The version is in the text alone: llvmpipe's driverVersion is 1, whatever
+ * Mesa's. */
+static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
+
+static bool cpu_has_wide_vectors(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+static bool gains(const vkt_device_info *info, VkDriverId driver)
+{
+    if (driver != VK_DRIVER_ID_MESA_LLVMPIPE || info->subgroup_size != USUAL_LANES) return false;
+    for (size_t i = 0; i < VKT_COUNT(gaining); i++)
+        if (strncmp(info->driver, gaining[i], strlen(gaining[i])) == 0) return true;
+    return false;
+}
+
+/* vkt_ctx_open_unless with vectors that are right, whoever made them wide. `why` is told where they are not. */
+static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
+                              vkt_unless_fn unless, vkt_ctx **out, char why[80])
+{
+    uint32_t wrong = 0;
+    VKT_TRY(vkt_ctx_open_unless(params, h, loader, unless, out));
+    const vkt_ctx *ctx = *out;
+    if (!ctx || ctx->driver != VK_DRIVER_ID_MESA_LLVMPIPE || ctx->limits.subgroup_size != WIDE_LANES) return VKT_OK;
+    vkt_result r = vkt_self_test(*out, &wrong);
+    if (wrong) {
+        r = VKT_E_WRONG;
+        snprintf(why, 80, "%u numbers of the self-test are wrong", wrong);
+    }
+    if (r != VKT_OK) vkt_ctx_destroy(out);
+    return r;
+}
+
+/* At the driver's default again. */
+static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
+                            const char *why)
+{
+    vkt_say(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used: %s; back to the driver's default", why);
+    unsetenv(WIDTH);
+    VKT_TRY(vkt_ctx_open(params, h, loader, out));
+    const uint32_t lanes = (*out)->limits.subgroup_size;
+    if (lanes == USUAL_LANES) return VKT_OK;
+    vkt_ctx_destroy(out);
+    return vkt_fail(h, VKT_E_WRONG,
+                    "subgroups of %u lanes cannot be used (%s), and the driver, which another instance of this process "
+                    "holds, does not go back to %u: set " WIDTH "=256 before the program starts",
+                    lanes, why, USUAL_LANES);
+}
+
+static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out)
+{
+    char why[80] = "the device does not open with them";
+    if (setenv(WIDTH, "512", 1) != 0) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
+    if (open_tested(params, h, loader, NULL, out, why) != VKT_OK) return fall_back(params, h, loader, out, why);
+    if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
+    unsetenv(WIDTH);
+    vkt_say(h, VKT_LOG_INFO,
+            "vectors stay at 256 bits: the driver did not take up the width (another instance may hold it)");
+    return VKT_OK;
+}
+
+vkt_result vkt_ctx_open_wide(const vkt_ctx_params *params, const vkt_host *host, const vkt_loader *loader,
+                             vkt_ctx **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    const vkt_unless_fn unless = !getenv(WIDTH) && cpu_has_wide_vectors() ? gains : NULL;
+    char why[80] = "";
+    *out = NULL;
+    const vkt_result r = open_tested(params, &h, loader, unless, out, why);
+    if (r == VKT_E_WRONG)
+        return vkt_fail(&h, r, "subgroups of %d lanes cannot be used: %s; set " WIDTH "=256", WIDE_LANES, why);
+    return r == VKT_OK && !*out ? open_at_512(params, &h, loader, out) : r;
+}
+
+vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
+{
+    return vkt_ctx_open_wide(params, host, NULL, out);
+}

@@ -1,0 +1,45 @@
+// self_test.comp - what fast kernels lean on, each in a few words, on small integers: no result is ever rounded
+// Loads whose addresses differ by lane, in a loop that ends with its test and has vec4s of sums, also by texelFetch, which no kernel
+// of a network uses but Mesa 25.0.7 gets wrong at 512 bits (all else of it passes there); shuffles by lane ^ m, from the
+// next lane and from one that is known; branches and trip counts that differ by lane, with loads under them; stores of four
+// floats (64 bits a word in the texel variant), the last under a mask. kernel/self_test.c works the same out on the host.
+// in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4, lane by lane ^ 1    grid: x; a work group is one full subgroup
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/self_test.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint SG = 8;
+layout(binding = SELF_TEST_FETCHED) uniform samplerBuffer fetched_x;
+VKT_IN4(SELF_TEST_X, x4);
+VKT_F32_OUT4(SELF_TEST_Y, y4);
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID, group = gl_WorkGroupID.x, last = pc.n - 1u;
+    uint turn = pc.turns, a = 5u * lane + 11u * group, b = 3u * lane + 7u * group;
+    vec4 sum[4] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0), vec4(0.0)), fetched = vec4(0.0);
+    do {
+        const vec4 va = LOAD4(x4, a & last), vb = LOAD4(x4, b & last);
+        [[unroll]] for (uint m = 0; m < 4; m++) sum[m] += subgroupShuffleXor(va[m], m) * vb;
+        fetched += texelFetch(fetched_x, int(a & last));
+        a += lane + 1u;
+        b += 2u;
+    } while (--turn != 0u);
+    vec4 apart = vec4(0.0);
+    if ((lane & 1u) != 0u)
+        apart = LOAD4(x4, lane * lane & last);
+    else
+        [[dont_unroll]] for (uint i = 0; i <= lane; i++) apart += LOAD4(x4, group + i & last);
+    const vec4 next = subgroupShuffle(sum[0], (lane + 1u) % SG), known = subgroupShuffle(sum[1], 2u);
+    const uint at = (group * SG + (lane ^ 1u)) * SELF_TEST_PARTS;
+    [[unroll]] for (uint m = 0; m < 4; m++) STORE4(y4, at + m, sum[m]);
+    STORE4(y4, at + 4u, apart);
+    STORE4(y4, at + 5u, next);
+    STORE4(y4, at + 6u, known);
+    STORE4(y4, at + 7u, fetched);
+    if (lane % 3u == 0u) STORE4(y4, at + 8u, apart + next);
+}

@@ -1,0 +1,229 @@
+/* Wider vectors: the self-test on this device, faults that it must find, and whose LP_NATIVE_VECTOR_WIDTH counts. */
+#include "fake.h"
+
+#include <stdlib.h>
+
+#include "kernel/wide.h"
+
+#define WIDTH "LP_NATIVE_VECTOR_WIDTH"
+
+/* What vkt_ctx_open_wide said, and vkt_test_host after it. */
+static struct {
+    vkt_host host;
+    unsigned warnings; /* that 512 bits cannot be used */
+} heard;
+
+static void hear(void *user, vkt_log_level level, const char *line)
+{
+    heard.warnings += level == VKT_LOG_WARN && strstr(line, "512 bits cannot be used") != NULL;
+    heard.host.log(user, level, line);
+}
+
+static vkt_result open_wide(vkt_ctx **ctx)
+{
+    const vkt_ctx_params quiet = { .no_pipeline_cache = true };
+    vkt_host h = heard.host = vkt_test_host();
+    h.log = hear;
+    heard.warnings = 0;
+    return vkt_ctx_open_wide(&quiet, &h, fake_loader(), ctx);
+}
+
+/* By the driver's default, which says what it is. */
+static vkt_device_info usual_device(void)
+{
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const vkt_device_info info = *vkt_ctx_device(ctx);
+    vkt_ctx_destroy(&ctx);
+    return info;
+}
+
+static bool is_lavapipe(const vkt_device_info *info)
+{
+    return strncmp(info->driver, "llvmpipe ", 9) == 0;
+}
+
+/* In sanitizer builds no driver is ever unloaded. */
+static bool may_go_wide(void)
+{
+#if defined(__x86_64__) && !defined(VKT_SANITIZED)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+/* Where the call should give 16 lanes: as it is documented. */
+static bool gains(const vkt_device_info *info)
+{
+    return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;
+}
+
+static void the_device_passes(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    uint32_t wrong = 1;
+    assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(vkt_ctx_disable(ctx, "texel"), VKT_OK);
+    assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
+    assert_int_equal(wrong, 0);
+    vkt_ctx_destroy(&ctx);
+}
+
+static void nothing(void) {}
+
+static void what_was_not_computed_is_wrong(void **state)
+{
+    (void)state;
+    uint32_t wrong = 0;
+    fake.instead_of_dispatch = nothing;
+    vkt_ctx *ctx = rig_open(NULL, fake_loader());
+    assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of every lane, and some */
+    vkt_ctx_destroy(&ctx);
+}
+
+static void wide_where_it_gains(void **state)
+{
+    (void)state;
+    const vkt_device_info usual = usual_device();
+    vkt_ctx *ctx;
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(open_wide(&ctx), VKT_OK);
+        const uint32_t lanes = ctx->limits.subgroup_size;
+        vkt_ctx_destroy(&ctx);
+        assert_int_equal(lanes, gains(&usual) ? 16 : usual.subgroup_size);
+        assert_int_equal(getenv(WIDTH) != NULL, gains(&usual));
+    }
+    assert_int_equal(heard.warnings, 0);
+    if (!gains(&usual)) skip();
+}
+
+static void the_users_width_counts(void **state)
+{
+    (void)state;
+    const vkt_device_info usual = usual_device();
+    static const char *const widths[] = { "128", "256" };
+    for (size_t i = 0; i < VKT_COUNT(widths); i++) {
+        vkt_ctx *ctx;
+        assert_int_equal(setenv(WIDTH, widths[i], 1), 0);
+        const vkt_device_info own = usual_device();
+        assert_int_equal(open_wide(&ctx), VKT_OK);
+        assert_int_equal(ctx->limits.subgroup_size, own.subgroup_size);
+        vkt_ctx_destroy(&ctx);
+        assert_string_equal(getenv(WIDTH), widths[i]);
+    }
+    if (!is_lavapipe(&usual)) skip();
+}
+
+static void refuses_the_users_512(void)
+{
+    vkt_ctx *ctx;
+    assert_int_equal(setenv(WIDTH, "512", 1), 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
+    assert_null(ctx);
+    vkt_test_error_says(WIDTH "=256");
+    assert_string_equal(getenv(WIDTH), "512");
+}
+
+static void wrong_results_are_not_used(void **state)
+{
+    (void)state;
+    const vkt_device_info usual = usual_device();
+    vkt_ctx *ctx;
+    if (may_go_wide() && strncmp(usual.driver, "llvmpipe Mesa 25.0.7", 20) == 0) {
+        refuses_the_users_512(); /* a driver that really is wrong */
+        return;
+    }
+    if (!gains(&usual)) skip();
+    fake.instead_of_dispatch = nothing;
+    assert_int_equal(open_wide(&ctx), VKT_OK);
+    assert_int_equal(ctx->limits.subgroup_size, 8);
+    assert_int_equal(heard.warnings, 1);
+    assert_null(getenv(WIDTH));
+    vkt_ctx_destroy(&ctx);
+    refuses_the_users_512();
+}
+
+static vkt_ctx *held; /* another instance of the process */
+
+static void hold_the_driver(void)
+{
+    if (!held) held = rig_open(NULL, NULL);
+}
+
+static void a_driver_that_is_held_keeps_its_width(void **state)
+{
+    (void)state;
+    const vkt_device_info usual = usual_device();
+    if (!gains(&usual)) skip();
+    vkt_ctx *ctx;
+    hold_the_driver();
+    assert_int_equal(open_wide(&ctx), VKT_OK);
+    assert_int_equal(ctx->limits.subgroup_size, 8);
+    assert_null(getenv(WIDTH));
+    vkt_ctx_destroy(&ctx);
+    vkt_ctx_destroy(&held);
+
+    fake.instead_of_dispatch = hold_the_driver; /* at 512 bits, while they are found to be wrong */
+    vkt_test_expect_errors(true);
+    assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
+    assert_null(ctx);
+    vkt_test_error_says("does not go back to 8");
+    vkt_ctx_destroy(&held);
+}
+
+/* Host allocations and Vulkan calls, failing one after the other. */
+static void the_self_test_survives_every_failure(void **state)
+{
+    (void)state;
+    uint32_t wrong;
+    vkt_test_expect_errors(true);
+    for (unsigned n = 1, failed = 1; failed; n++) {
+        vkt_ctx *ctx = rig_open(NULL, NULL);
+        vkt_test_fail_allocation(n);
+        const vkt_result r = vkt_self_test(ctx, &wrong);
+        failed = vkt_test_allocation_failed();
+        assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
+        vkt_test_fail_allocation(0);
+        vkt_ctx_destroy(&ctx);
+    }
+    for (int32_t n = 1, failed = 1; failed; n++) {
+        fake_reset();
+        vkt_ctx *ctx = rig_open(NULL, fake_loader());
+        fake.fail_call = n;
+        const vkt_result r = vkt_self_test(ctx, &wrong);
+        failed = fake.failed != NULL;
+        fake.fail_call = 0;
+        assert_true(failed || r == VKT_OK); /* a block that the driver refuses is asked for again, smaller */
+        assert_int_equal(wrong, 0);
+        vkt_ctx_destroy(&ctx);
+        assert_true(failed || n > 8);
+    }
+}
+
+static int setup(void **state)
+{
+    fake_reset();
+    unsetenv(WIDTH);
+    return vkt_test_setup(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, vkt_test_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_device_passes, vkt_test_setup,
+                                        vkt_test_teardown), /* at the width outside */
+        TEST(what_was_not_computed_is_wrong),
+        TEST(wide_where_it_gains),
+        TEST(the_users_width_counts),
+        TEST(wrong_results_are_not_used),
+        TEST(a_driver_that_is_held_keeps_its_width),
+        TEST(the_self_test_survives_every_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* relu before a max pooling, which vkt_backward makes one node: the same bits as the graph left as it is
+ * (VKT_NO_FUSE=1) in results, gradients and updated weights, and left alone where somebody else reads relu's output. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* what relu reads: x itself, or a convolution of it */
+
+typedef struct net {
+    source source;
+    vkt_shape x;
+    vkt_pool2d_params pool; /* a sequence takes the second of each pair */
+    uint32_t adaptive;      /* output height and width; 0: windows are as `pool` says */
+    bool keep, fork, ask; /* relu's output is kept; has a second reader, its sum, in the loss; its gradient is wanted */
+    vkt_precision precision;
+} net;
+
+typedef struct rig {
+    vkt_graph *g;
+    vkt_tensor weights, hidden, y; /* weights: what y is multiplied by before it is summed up, so its gradient */
+    vkt_tensor asked;              /* the gradient of `hidden`, or {0} */
+    vkt_store *store;
+    vkt_program *program;
+} rig;
+
+static vkt_tensor features(vkt_graph *g, const net *n)
+{
+    const uint32_t C = n->x.dim[1];
+    const vkt_tensor none = { 0 }, x = vkt_to_layout(g, vkt_param(g, "x", n->x), VKT_BATCH_LAST);
+    if (n->source == CONV2D)
+        return vkt_conv2d(g, x, vkt_param(g, "w", vkt_shape4(C + 1, C, 3, 3)), none,
+                          &(vkt_conv2d_params){ .pad = { 1, 1 } });
+    if (n->source == CONV1D)
+        return vkt_conv1d(g, x, vkt_param(g, "w", vkt_shape3(C + 1, C, 3)), none, &(vkt_conv1d_params){ .pad = 1 });
+    return x;
+}
+
+static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
+{
+    if (n->adaptive) return vkt_adaptive_max_pool2d(g, h, n->adaptive, n->adaptive);
+    if (n->source != CONV1D) return vkt_max_pool2d(g, h, &n->pool);
+    return vkt_max_pool1d(g, h, &(vkt_pool1d_params){ n->pool.kernel[1], n->pool.stride[1], n->pool.pad[1] });
+}
+
+static void rig_make(rig *r, const net *n)
+{
+    vkt_graph *g = harness_graph();
+    *r = (rig){ .g = g, .hidden = vkt_relu(g, features(g, n)) };
+    r->y = pooled(g, n, r->hidden);
+    r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, r->y));
+    vkt_tensor loss = vkt_sum(g, vkt_mul(g, r->y, r->weights));
+    vkt_keep(g, r->y);
+    if (n->keep) vkt_keep(g, r->hidden);
+    if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, r->hidden));
+    if (n->ask) {
+        OK(vkt_gradients(g, &r->y, &r->weights, 1, &r->hidden, 1, &r->asked));
+        vkt_keep(g, r->asked);
+    }
+    OK(vkt_backward(g, loss));
+    vkt_keep(g, r->hidden); /* too late to keep the nodes apart: it has its numbers all the same */
+    OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }));
+    OK(vkt_store_create(harness_ctx, g, &r->store));
+    OK(vkt_program_create(harness_ctx, g, r->store, &(vkt_program_params){ .precision = n->precision }, &r->program));
+}
+
+static void rig_free(rig *r)
+{
+    vkt_program_destroy(&r->program);
+    vkt_store_destroy(&r->store);
+    vkt_graph_destroy(&r->g);
+}
+
+/* Ties, windows of nothing above 0, both zeros, and now and then what is no number or infinite. */
+static float number(vkt_rng *rng)
+{
+    static const float rare[] = { NAN, INFINITY, -INFINITY, 1e-30f };
+    const uint32_t k = vkt_rng_range(rng, 0, 80);
+    if (k < VKT_COUNT(rare)) return rare[k];
+    return k < 16 ? -0.0f : (float)((int)k % 5 - 3) / 4;
+}
+
+static void write_inputs(rig *r, bool special)
+{
+    vkt_rng rng = vkt_rng_make(5, VKT_STREAM_TEST, 7, 0);
+    for (uint32_t k = 0; k < vkt_store_count(r->store); k++) {
+        const size_t elements = (size_t)vkt_shape_elements(vkt_store_shape(r->store, k));
+        float *v = test_malloc(elements * sizeof *v);
+        for (size_t i = 0; i < elements; i++) v[i] = special ? number(&rng) : vkt_rng_uniform(&rng, -1, 1);
+        OK(vkt_store_write(r->store, k, VKT_PART_VALUE, v));
+        test_free(v);
+    }
+    const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(r->g, r->weights));
+    float *v = test_malloc(elements * sizeof *v);
+    for (size_t i = 0; i < elements; i++) v[i] = vkt_rng_uniform(&rng, -1, 1);
+    OK(vkt_program_write(r->program, r->weights, v, elements * sizeof *v));
+    test_free(v);
+}
+
+static void same_bits(const rig *a, const rig *b, vkt_tensor t)
+{
+    const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(a->g, t));
+    float *x = test_malloc(2 * elements * sizeof *x);
+    OK(vkt_program_read(a->program, t, x, elements * sizeof *x));
+    OK(vkt_program_read(b->program, t, x + elements, elements * sizeof *x));
+    assert_memory_equal(x, x + elements, elements * sizeof *x);
+    test_free(x);
+}
+
+static void same_store(const rig *a, const rig *b, vkt_store_part part)
+{
+    for (uint32_t k = 0; k < vkt_store_count(a->store); k++) {
+        const size_t elements = (size_t)vkt_shape_elements(vkt_store_shape(a->store, k));
+        float *x = test_malloc(2 * elements * sizeof *x);
+        OK(vkt_store_read(a->store, k, part, x));
+        OK(vkt_store_read(b->store, k, part, x + elements));
+        assert_memory_equal(x, x + elements, elements * sizeof *x);
+        test_free(x);
+    }
+}
+
+static uint32_t dispatches(const rig *r)
+{
+    vkt_plan_info info;
+    vkt_program_plan(r->program, &info);
+    return info.dispatches;
+}
+
+/* `fewer`: dispatches that one node for two saves. relu itself is run for its output, which is kept in the end. */
+static void agree(const net *n, uint32_t fewer)
+{
+    rig fused, plain;
+    setenv("VKT_NO_FUSE", "1", 1);
+    rig_make(&plain, n);
+    unsetenv("VKT_NO_FUSE");
+    rig_make(&fused, n);
+    assert_int_equal(dispatches(&fused) + fewer, dispatches(&plain));
+    write_inputs(&fused, n->source == AS_IT_IS);
+    write_inputs(&plain, n->source == AS_IT_IS);
+    for (int i = 0; i < 2; i++) {
+        OK(vkt_program_run(fused.program, &(vkt_run){ .lr = 0.01f }, NULL));
+        OK(vkt_program_run(plain.program, &(vkt_run){ .lr = 0.01f }, NULL));
+        same_bits(&fused, &plain, fused.y);
+        same_bits(&fused, &plain, fused.hidden);
+        if (n->ask) same_bits(&fused, &plain, fused.asked);
+        same_store(&fused, &plain, VKT_PART_GRADIENT);
+        same_store(&fused, &plain, VKT_PART_VALUE);
+    }
+    rig_free(&fused);
+    rig_free(&plain);
+}
+
+static void one_node_has_the_bits_of_two(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    vkt_rng rng = vkt_rng_make(11, VKT_STREAM_TEST, 7, 1);
+    for (uint32_t i = 0; i < 8; i++) {
+        net n = { .source = i < 4 ? AS_IT_IS : CONV2D };
+        n.x = vkt_shape4(vkt_rng_range(&rng, 1, 9), vkt_rng_range(&rng, 1, 3), vkt_rng_range(&rng, 3, 11),
+                         vkt_rng_range(&rng, 3, 11));
+        for (uint32_t k = 0; k < 2; k++) {
+            n.pool.kernel[k] = vkt_rng_range(&rng, 2, 3);
+            if (i % 3 == 0) continue;
+            n.pool.stride[k] = vkt_rng_range(&rng, 1, 3);
+            n.pool.pad[k] = vkt_rng_range(&rng, 0, 1);
+        }
+        n.pool.ceil_mode = i % 3 == 1;
+        n.adaptive = i % 4 == 2 ? 2 : 0;
+        if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
+        agree(&n, 1);
+    }
+    agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 1);
+}
+
+static void another_reader_keeps_them_apart(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const net n = { CONV2D, vkt_shape4(3, 2, 5, 7), { .kernel = { 2, 2 } }, .adaptive = 0 };
+    net kept = n, forked = n, asked = n;
+    kept.keep = true;
+    forked.fork = true;
+    asked.ask = true;
+    agree(&kept, 0);
+    agree(&forked, 0);
+    agree(&asked, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_node_has_the_bits_of_two),
+        cmocka_unit_test(another_reader_keeps_them_apart),
+    };
+    return cmocka_run_group_tests_name("relu_pool", tests, harness_setup, harness_teardown);
+}
