@@ -11,7 +11,7 @@
 #define VKT(call) ((call) != VKT_OK ? exit(1) : (void)0) /* the library has told why on stderr */
 #define TYPE(name) .sType = VK_STRUCTURE_TYPE_##name
 #define USAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-enum { POINTS = 512, BYTES = POINTS * 4, FRAMES = 500, X = 0, TARGET, LEARNED, COLUMNS };
+enum { POINTS = 512, BYTES = POINTS * 4, STEPS = 500, X = 0, TARGET, LEARNED, COLUMNS };
 
 static VkInstance instance;
 static VkPhysicalDevice gpu;
@@ -101,11 +101,11 @@ int main(void)
     VKT(vkt_program_record(ask, frame, NULL));
     vkCmdPipelineBarrier2(frame, &(VkDependencyInfo){ TYPE(DEPENDENCY_INFO), NULL, 0, 1, &after });
     VK(vkEndCommandBuffer(frame));
-    for (int f = 0; f < FRAMES; f++) { /* training submits what 2 ms allow, then comes the frame */
+    for (int steps = 0; steps < STEPS;) { /* training submits what 2 ms allow, then comes the frame */
         uint64_t left_ns = 2000000;
         vkt_step_progress progress;
         do VKT(vkt_step_budget(train, &(vkt_run){ .lr = 0.01f }, NULL, &left_ns, &progress));
-        while (progress.completed);
+        while (progress.completed && ++steps < STEPS);
         VkSubmitInfo submit = { TYPE(SUBMIT_INFO), .commandBufferCount = 1, .pCommandBuffers = &frame };
         VK(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE));
         VK(vkQueueWaitIdle(queue)); /* yours has fences */
