@@ -19,13 +19,23 @@ static void hear(void *user, vkt_log_level level, const char *line)
     heard.host.log(user, level, line);
 }
 
+static bool has_avx512(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
 static vkt_result open_wide(vkt_ctx **ctx)
 {
     const vkt_ctx_params quiet = { .no_pipeline_cache = true };
     vkt_host h = heard.host = vkt_test_host();
     h.log = hear;
     heard.warnings = 0;
-    return vkt_ctx_open_wide(&quiet, &h, fake_loader(), ctx);
+    return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
 /* By the driver's default, which says what it is. */
@@ -45,15 +55,14 @@ static bool is_lavapipe(const vkt_device_info *info)
 /* In sanitizer builds no driver is ever unloaded. */
 static bool may_go_wide(void)
 {
-#if defined(__x86_64__) && !defined(VKT_SANITIZED)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
+#ifdef VKT_SANITIZED
     return false;
+#else
+    return has_avx512();
 #endif
 }
 
-/* Where the call should give 16 lanes: as it is documented. */
+/* Where vkt_ctx_open_wide should give 16 lanes if the CPU is said to gain by them. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;
@@ -99,6 +108,24 @@ static void wide_where_it_gains(void **state)
     }
     assert_int_equal(heard.warnings, 0);
     if (!gains(&usual)) skip();
+}
+
+/* The public call judges the CPU itself. */
+static void only_amds_cpus_gain(void **state)
+{
+    (void)state;
+    const vkt_ctx_params quiet = { .no_pipeline_cache = true };
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx;
+#ifdef __x86_64__
+    const bool amd = __builtin_cpu_is("amd");
+#else
+    const bool amd = false;
+#endif
+    const vkt_device_info usual = usual_device();
+    assert_int_equal(vkt_ctx_create_wide(&quiet, &h, &ctx), VKT_OK);
+    assert_int_equal(ctx->limits.subgroup_size, amd && gains(&usual) ? 16 : usual.subgroup_size);
+    vkt_ctx_destroy(&ctx);
 }
 
 static void the_users_width_counts(void **state)
@@ -220,6 +247,7 @@ int main(void)
                                         vkt_test_teardown), /* at the width outside */
         TEST(what_was_not_computed_is_wrong),
         TEST(wide_where_it_gains),
+        TEST(only_amds_cpus_gain),
         TEST(the_users_width_counts),
         TEST(wrong_results_are_not_used),
         TEST(a_driver_that_is_held_keeps_its_width),
