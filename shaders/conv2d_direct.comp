@@ -29,21 +29,14 @@ layout(binding = DIRECT_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(DIRECT_Y, y);
 
 #include "lib/strip.glsl"
-const uint SHARES = (ROWS * K + LANES - 1) / LANES, BIASES = (ROWS + LANES - 1) / LANES;
+#include "lib/direct.glsl"
 
 void main()
 {
-    const uint lane = gl_SubgroupInvocationID, group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS;
+    const uint group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS;
     const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns;
     const uint dst_plane = pc.dst_plane, dst_row = pc.dst_row, dst_col = pc.dst_col;
-    float w[SHARES], bias[BIASES];
-    [[unroll]] for (uint i = 0; i < SHARES; i++) {
-        const uint mk = i * LANES + lane, m = mk / K, k = mk - m * K, tap = k % TAPS;
-        w[i] = w_in[pc.w_base + group * pc.w_group + min(row + m, pc.rows - 1) * pc.w_row + k / TAPS * pc.w_depth +
-                    tap / KERNEL_W * pc.w_tap_h + tap % KERNEL_W * pc.w_tap_w];
-    }
-    [[unroll]] for (uint i = 0; i < BIASES; i++)
-        bias[i] = BIAS ? bias_in[pc.bias_base + group * pc.dst_group + min(row + i * LANES + lane, pc.rows - 1)] : 0.0;
+    load_weights(group, row);
     place_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
     const uint dst_first = pc.dst_base + (group * pc.dst_group + row) * dst_plane;
 
@@ -53,17 +46,15 @@ void main()
         start_strip(first);
         do {
             const bool on = column < end;
-            load_taps(on);
+            load_taps(on, 0, 0);
             uint to = dst_first + p * dst_row + q * dst_col + n;
             [[unroll]] for (uint m = 0; m < ROWS; m++) {
-                vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);
-                [[unroll]] for (uint k = 0; k < K; k++)
-                    sum += subgroupShuffle(w[(m * K + k) / LANES], (m * K + k) % LANES + zero) * x[k];
+                const vec4 sum = product(m, zero);
                 if (on && row + m < pc.rows) STORE4(y, to, sum);
                 to += dst_plane;
             }
             next_columns();
-        } while (column - lane < end);
+        } while (column - gl_SubgroupInvocationID < end);
         first += gl_NumWorkGroups.x * pc.strip;
     } while (first < columns);
 }

@@ -47,7 +47,7 @@ void main()
     start_strip(gl_WorkGroupID.x * pc.strip);
     do {
         const bool on = column < end;
-        load_taps(on);
+        load_taps(on, 0, 0);
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
             vec4 dy = LOAD4(dy_in, dy_first + min(m, rows - 1) * plane + min(column, plane - 1));
             dy = on ? dy : vec4(0);

@@ -9,6 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
+#include "abi/pool_index.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = POOL_SPEC_R) const uint R = 2;

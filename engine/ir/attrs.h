@@ -26,6 +26,14 @@ typedef struct vkt_pool2d_attr {
     uint32_t out[2]; /* P, Q: given if adaptive, else worked out by infer's caller */
 } vkt_pool2d_attr;
 
+/* A convolution and the maxima of its cells, windows that neither overlap nor reach out; see vkt_node_key for `relu`.
+ */
+typedef struct vkt_conv2d_max_pool_attr {
+    vkt_conv2d_attr conv;
+    uint32_t cell[2];
+    uint32_t relu; /* 1: of max(z, 0) */
+} vkt_conv2d_max_pool_attr;
+
 /* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed): kept when the
  * word is at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch + n. */
 typedef struct vkt_dropout_attr {

@@ -40,8 +40,7 @@ vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name)
     return VKT_OK;
 }
 
-/* (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 when the kernel is larger than the padded picture. */
-static uint32_t out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel)
+uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel)
 {
     const uint64_t padded = in + 2ull * a->pad[axis], reach = (uint64_t)a->dilation[axis] * (kernel - 1ull) + 1;
     const uint64_t out = padded < reach ? 0 : (padded - reach) / a->stride[axis] + 1;
@@ -50,33 +49,39 @@ static uint32_t out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32
 
 /* ---- forward ---- */
 
-static vkt_result infer(vkt_infer *f)
+vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2])
 {
-    const vkt_conv2d_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
     char xt[80], wt[80];
     VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
-    VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "conv2d: want w as f32, got %s", vkt_dtype_name(w->dtype));
+    VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want w as f32, got %s", f->n->op->name,
+                vkt_dtype_name(w->dtype));
     const uint32_t channels = x->shape.dim[1];
-    VKT_REQUIRE(
-        f,
-        w->layout == VKT_ROWS && w->shape.rank == 4 && channels % a->groups == 0 &&
-            w->shape.dim[1] == channels / a->groups && w->shape.dim[0] % a->groups == 0,
-        VKT_E_SHAPE,
-        "conv2d: want x (N,C,H,W), w (O,C/groups,R,S) and groups that divide C and O, got x %s, w %s, groups %u",
-        vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->groups);
+    VKT_REQUIRE(f,
+                w->layout == VKT_ROWS && w->shape.rank == 4 && channels % a->groups == 0 &&
+                    w->shape.dim[1] == channels / a->groups && w->shape.dim[0] % a->groups == 0,
+                VKT_E_SHAPE,
+                "%s: want x (N,C,H,W), w (O,C/groups,R,S) and groups that divide C and O, got x %s, w %s, groups %u",
+                f->n->op->name, vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->groups);
     if (vkt_has(f, 2)) {
         const vkt_value *b = vkt_in(f, 2);
         VKT_REQUIRE(f, b->dtype == VKT_F32 && b->shape.rank == 1 && b->shape.dim[0] == w->shape.dim[0],
-                    b->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "conv2d: want bias f32 (%u), got %s %s",
-                    w->shape.dim[0], vkt_dtype_name(b->dtype), vkt_shape_text(b->shape, xt));
+                    b->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want bias f32 (%u), got %s %s",
+                    f->n->op->name, w->shape.dim[0], vkt_dtype_name(b->dtype), vkt_shape_text(b->shape, xt));
     }
-    const uint32_t p = out_size(a, 0, x->shape.dim[2], w->shape.dim[2]),
-                   q = out_size(a, 1, x->shape.dim[3], w->shape.dim[3]);
-    VKT_REQUIRE(f, p && q, VKT_E_SHAPE, "conv2d: w %s with dilation %u,%u does not fit into x %s with pad %u,%u",
-                vkt_shape_text(w->shape, wt), a->dilation[0], a->dilation[1], vkt_shape_text(x->shape, xt), a->pad[0],
-                a->pad[1]);
-    vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape4(x->shape.dim[0], w->shape.dim[0], p, q));
+    for (int i = 0; i < 2; i++) out[i] = vkt_conv2d_out_size(a, i, x->shape.dim[2 + i], w->shape.dim[2 + i]);
+    VKT_REQUIRE(f, out[0] && out[1], VKT_E_SHAPE, "%s: w %s with dilation %u,%u does not fit into x %s with pad %u,%u",
+                f->n->op->name, vkt_shape_text(w->shape, wt), a->dilation[0], a->dilation[1],
+                vkt_shape_text(x->shape, xt), a->pad[0], a->pad[1]);
+    return VKT_OK;
+}
+
+static vkt_result infer(vkt_infer *f)
+{
+    uint32_t out[2];
+    VKT_TRY(vkt_conv2d_check(f, f->n->attr, out));
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST,
+            vkt_shape4(vkt_in(f, 0)->shape.dim[0], vkt_in(f, 1)->shape.dim[0], out[0], out[1]));
     return VKT_OK;
 }
 
@@ -87,13 +92,18 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
 }
 
-static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr *a, vkt_tensor dy, vkt_tensor *dx)
 {
     const vkt_tensor x = n->in[0], w = n->in[1], bias = n->in[2];
     const vkt_shape xs = vkt_tensor_shape(g, x), ws = vkt_tensor_shape(g, w);
-    if (vkt_wants_grad(g, x)) dx[0] = vkt_conv2d_dx(g, dy[0], w, n->attr, xs.dim + 2);
+    if (vkt_wants_grad(g, x)) dx[0] = vkt_conv2d_dx(g, dy, w, a, xs.dim + 2);
     if (vkt_wants_grad(g, w) || vkt_wants_grad(g, bias))
-        dx[1] = vkt_conv2d_dw(g, x, dy[0], n->attr, ws.dim + 2, vkt_wants_grad(g, bias), &dx[2]);
+        dx[1] = vkt_conv2d_dw(g, x, dy, a, ws.dim + 2, vkt_wants_grad(g, bias), &dx[2]);
+}
+
+static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    vkt_conv2d_backward(g, n, n->attr, dy[0], dx);
 }
 
 /* What products of transforms are open to: vec4s of channels, steps of 1; pictures of one tile of spectra, or several;
@@ -155,15 +165,14 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Products of `pixels` outputs with their share of w (O,C/G,R,S); taps in the padding count. */
-static double product_flops(double pixels, vkt_shape w, bool bias)
+double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias)
 {
     return pixels * (2.0 * w.dim[1] * w.dim[2] * w.dim[3] + bias);
 }
 
 static double flops(const vkt_node *n)
 {
-    return product_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
+    return vkt_conv2d_flops(vkt_elements_out(n, 0), vkt_node_in(n, 1)->shape, n->in[2].id != 0);
 }
 
 static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_attr, stride, U32, 2, 1),
@@ -217,7 +226,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
 
 static double dx_flops(const vkt_node *n)
 {
-    return product_flops(vkt_elements_in(n, 0), vkt_node_in(n, 1)->shape, false);
+    return vkt_conv2d_flops(vkt_elements_in(n, 0), vkt_node_in(n, 1)->shape, false);
 }
 
 const vkt_op vkt_op_conv2d_dx = {
@@ -256,7 +265,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
 
 static double dw_flops(const vkt_node *n)
 {
-    return product_flops(vkt_elements_in(n, 1), vkt_node_out(n, 0)->shape, n->n_out > 1);
+    return vkt_conv2d_flops(vkt_elements_in(n, 1), vkt_node_out(n, 0)->shape, n->n_out > 1);
 }
 
 const vkt_op vkt_op_conv2d_dw = {

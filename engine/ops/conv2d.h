@@ -18,6 +18,10 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
                                    const vkt_conv2d_attr *a);
 /* For infer: input i, called `name`, is f32 (N,C,H,W) with the batch last. */
 vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name);
+/* For infer: inputs x, w and, if there, bias go together; out: P and Q. */
+vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
+/* (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 when the kernel is larger than the padded picture. */
+uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
 /* y = x * w + bias; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
@@ -49,6 +53,17 @@ bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool 
 void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_tensor from, vkt_tensor w,
                               vkt_tensor bias, vkt_tensor to);
 
+/* Products of `pixels` outputs, all samples', with their share of w (O,C/G,R,S); taps in the padding count. */
+double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
+
+/* A convolution with so few products an element that it is a direct one on every device (conv2d_direct.comp). */
+bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
+/* Makes n, a max pooling of what `conv` and, with `relu`, a relu make, one node with them, if there is a kernel for it
+ * (conv2d_max_pool.c). Nobody else may read what is in between. */
+bool vkt_conv2d_take_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu);
+
+/* What backward does for a node whose inputs are x, w and, if there, bias: dx[0..2], as they are wanted. */
+void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr *a, vkt_tensor dy, vkt_tensor *dx);
 /* The gradients as nodes: dx (N,C,H,W) for `in` = {H, W}; dw (O,C/G,R,S) for `kernel` = {R, S}, and, with `bias`, db.
  */
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);

@@ -346,14 +346,12 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 }
 
 /* At most DIRECT_DEPTH products an element (conv2d_direct.comp). All are unrolled: more code would leave the
- * instruction cache. Few rows a tile: each is a stream of writes, and eight are as many as prefetchers follow; with so
- * few products writes are most of the work (7 channels to 64 with 5 taps: half the time of tiles of 32 rows). */
+ * instruction cache. */
 #define DIRECT_DEPTH 40u
-#define DIRECT_ROWS 8u
 
-static bool is_shallow(const tile_job *j)
+bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
 {
-    return j->depth * j->z->kernel[0] * j->z->kernel[1] <= DIRECT_DEPTH;
+    return (uint64_t)channels_of_group * kernel[0] * kernel[1] <= DIRECT_DEPTH;
 }
 
 /* The pixels that lie on h and v. Where no tap meets them, they are held against one of a source without rows. */
@@ -362,7 +360,7 @@ static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part 
     const vkt_conv2d_size *z = j->z;
     const bool none = h->taps == 0 || v->taps == 0;
     const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
-    const uint32_t tiles = vkt_div_up(p->rows, DIRECT_ROWS), columns = h->count * v->count * z->n4;
+    const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), columns = h->count * v->count * z->n4;
     const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
     const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX_ROUNDS / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
@@ -434,7 +432,7 @@ static void emit_product(vkt_emit *e, tile_job *j)
     }
     const vkt_conv2d_product whole = { j->z, j->transposed, j->from, j->w, j->bias, j->to };
     const vkt_conv2d_cuts cuts = vkt_conv2d_shared_cut(e, &whole);
-    const bool shallow = is_shallow(j) && most.depth == j->depth;
+    const bool shallow = vkt_conv2d_is_shallow(j->depth, j->z->kernel) && most.depth == j->depth;
     vkt_variant v = shallow ? VKT_V_DIRECT : cuts.pays ? cuts.preferred : VKT_V_TILE;
     uint64_t usable = VKT_V(TILE) | (shallow ? VKT_V(DIRECT) : 0) | cuts.usable;
     usable |= vkt_conv2d_fft_variants(e, j->z, j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, &v);

@@ -1,4 +1,5 @@
-/* ops/conv2d_parts.h - what conv2d_emit.c and conv2d_dw.c, which cut products into parts that a device can bind, share.
+/* ops/conv2d_parts.h - what conv2d_emit.c, conv2d_dw.c and conv2d_max_pool.c, which cut products into parts that a
+ * device can bind, share.
  */
 #ifndef VKT_CONV2D_PARTS_H
 #define VKT_CONV2D_PARTS_H
@@ -7,6 +8,10 @@
 
 /* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
 #define VKT_MAX_ROUNDS 60000u
+
+/* Output channels of a tile of a direct convolution. Each is a stream of writes, and eight are as many as prefetchers
+ * follow; with so few products writes are most of the work (7 channels to 64 with 5 taps: half the time of 32 rows). */
+#define VKT_DIRECT_ROWS 8u
 
 /* n in even shares of at most `most`, multiples of `unit` unless one share is all; 0: none is so small. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);

@@ -3,7 +3,8 @@
  * Vectors run over the batch, so every window, stride and padding costs the same. Adaptive windows that divide the
  * picture evenly are ordinary ones; windows that neither overlap nor leave gaps have a faster gradient (CELL in
  * pool2d_dx.comp). */
-#include "ops/ops.h"
+#include "ops/conv2d.h"
+#include "ops/pool.h"
 
 #include "kernel/ids.h"
 
@@ -185,12 +186,16 @@ static void pool_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(n, e, &o, &w, bind);
 }
 
+vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x)
+{
+    const pool2d_dx_attr attr = { .pool = *a, .x = x };
+    const vkt_tensor in[] = { dy, index };
+    return vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
+}
+
 static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
-    const vkt_pool2d_attr *a = n->attr;
-    const pool2d_dx_attr attr = { .pool = *a, .x = vkt_node_in(n, 0)->shape };
-    const vkt_tensor in[] = { dy[0], n->out[1] };
-    dx[0] = vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
+    dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
 /* The same memory as t, in the shape and layout that `as` has; {0}: the graph has no such value. */
@@ -201,21 +206,30 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
     return t;
 }
 
+/* The node that makes t for one reader alone, whatever reshapes lie in between; else NULL. */
+static const vkt_node *producer_behind_reshapes(const vkt_graph *g, vkt_tensor t)
+{
+    const vkt_node *n = vkt_sole_producer(g, t);
+    while (n && !n->op->emit && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);
+    return n;
+}
+
 /* max_pool(relu(x)) in one node, bit for bit and in the gradient too: a window's first maximum is the same before relu
- * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So
- * the index names no winner there, which is not what a gradient of relu's output, asked for before, wants to read.
- * Sequences are reshaped in between. */
+ * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So the index names no winner
+ * there, which is not what a gradient of relu's output, asked for before, wants to read. And with the convolution that
+ * makes x, with or without relu. Sequences are reshaped in between. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;
     vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
     if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || vkt_env_int("VKT_NO_FUSE", 0)) return;
-    const vkt_node *relu = vkt_sole_producer(g, n->in[0]);
-    while (relu && !relu->op->emit && vkt_value_of(g, relu->out[0])->alias) relu = vkt_sole_producer(g, relu->in[0]);
-    if (!relu || relu->op->stage != VKT_STAGE_RELU) return;
-    const vkt_tensor x = seen_as(g, relu->in[0], vkt_node_in(n, 0));
-    a.relu = true;
-    if (x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
+    const vkt_node *before = producer_behind_reshapes(g, n->in[0]);
+    if (!before) return;
+    a.relu = before->op->stage == VKT_STAGE_RELU;
+    const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
+    const vkt_node *conv = a.relu ? producer_behind_reshapes(g, before->in[0]) : before;
+    if (conv && vkt_conv2d_take_max_pool(g, n, conv, a.relu)) return;
+    if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
 
 /* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */

@@ -1,4 +1,4 @@
-/* reference/conv2d.c - cross-correlation of pictures:
+/* reference/conv2d.c - cross-correlation of pictures, and the maxima of its cells:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  * with g = the group of o: o / (O / groups). */
 #include "reference/families.h"
@@ -64,3 +64,75 @@ static void backward(const vkt_ref_call *c)
 }
 
 const vkt_ref_op vkt_ref_conv2d = { "conv2d", 1, forward, backward };
+
+/* ---- the maxima of its cells ---- */
+
+/* One pixel of the convolution. */
+typedef struct pixel {
+    uint32_t n, o, p, q;
+} pixel;
+
+/* All products of a pixel: its value, or, with dz, what they pass back. */
+static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
+{
+    const vkt_conv2d_attr *a = &((const vkt_conv2d_max_pool_attr *)c->attr)->conv;
+    const vkt_shape x = c->in[0].shape, w = c->in[1].shape;
+    double sum = c->n_in > 2 && c->in[2].f ? c->in[2].f[at.o] : 0;
+    for (uint32_t k = 0; k < w.dim[1]; k++)
+        for (uint32_t r = 0; r < w.dim[2]; r++)
+            for (uint32_t s = 0; s < w.dim[3]; s++) {
+                const uint32_t channel = at.o / (w.dim[0] / a->groups) * w.dim[1] + k;
+                size_t row, column;
+                if (!meets(a, 0, at.p, r, x.dim[2], &row) || !meets(a, 1, at.q, s, x.dim[3], &column)) continue;
+                const size_t i = vkt_ref_at4(x, at.n, channel, row, column), m = vkt_ref_at4(w, at.o, k, r, s);
+                sum += c->in[0].f[i] * c->in[1].f[m];
+                if (dz && c->din[0]) c->din[0][i] += *dz * c->in[1].f[m];
+                if (dz && c->din[1]) c->din[1][m] += *dz * c->in[0].f[i];
+            }
+    if (dz && c->n_in > 2 && c->din[2]) c->din[2][at.o] += *dz;
+    return sum;
+}
+
+/* The first maximum of the cell of output element i, and where it is. */
+static double cell_maximum(const vkt_ref_call *c, size_t i, pixel *where)
+{
+    const vkt_conv2d_max_pool_attr *a = c->attr;
+    const uint32_t *y = c->out[0].shape.dim;
+    const uint32_t q = (uint32_t)(i % y[3]), p = (uint32_t)(i / y[3] % y[2]), o = (uint32_t)(i / y[3] / y[2] % y[1]);
+    double best = 0;
+    for (uint32_t k = 0; k < a->cell[0] * a->cell[1]; k++) {
+        const pixel at = { .n = (uint32_t)(i / y[3] / y[2] / y[1]),
+                           .o = o,
+                           .p = p * a->cell[0] + k / a->cell[1],
+                           .q = q * a->cell[1] + k % a->cell[1] };
+        const double z = each_product(c, at, NULL);
+        if (k > 0 && !(z > best)) continue;
+        best = z;
+        *where = at;
+    }
+    return best;
+}
+
+static void pooled_forward(const vkt_ref_call *c)
+{
+    const vkt_conv2d_max_pool_attr *a = c->attr;
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (size_t i = 0; i < n; i++) {
+        pixel winner;
+        const double best = cell_maximum(c, i, &winner);
+        c->out[0].f[i] = a->relu && best < 0 ? 0 : best;
+    }
+}
+
+static void pooled_backward(const vkt_ref_call *c)
+{
+    const vkt_conv2d_max_pool_attr *a = c->attr;
+    const size_t n = vkt_ref_count(c->out[0].shape);
+    for (size_t i = 0; i < n; i++) {
+        pixel winner;
+        const double best = cell_maximum(c, i, &winner);
+        if (!a->relu || best > 0) each_product(c, winner, &c->dout[0][i]);
+    }
+}
+
+const vkt_ref_op vkt_ref_conv2d_max_pool = { "conv2d_max_pool", 1, pooled_forward, pooled_backward };

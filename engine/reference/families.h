@@ -5,6 +5,7 @@
 #include "reference/reference.h"
 
 extern const vkt_ref_op vkt_ref_matmul, vkt_ref_linear, vkt_ref_conv2d, vkt_ref_conv_transpose2d, vkt_ref_pool2d;
+extern const vkt_ref_op vkt_ref_conv2d_max_pool;
 extern const vkt_ref_op vkt_ref_relu, vkt_ref_leaky_relu, vkt_ref_elu, vkt_ref_gelu, vkt_ref_gelu_tanh, vkt_ref_silu;
 extern const vkt_ref_op vkt_ref_sigmoid, vkt_ref_tanh, vkt_ref_softplus, vkt_ref_hardswish, vkt_ref_exp, vkt_ref_log;
 extern const vkt_ref_op vkt_ref_sqrt, vkt_ref_abs, vkt_ref_clamp, vkt_ref_scale;

@@ -6,6 +6,7 @@ static const vkt_ref_op *const table[] = {
     &vkt_ref_matmul,
     &vkt_ref_linear,
     &vkt_ref_conv2d,
+    &vkt_ref_conv2d_max_pool,
     &vkt_ref_conv_transpose2d,
     &vkt_ref_pool2d,
     &vkt_ref_relu,

@@ -9,8 +9,6 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_RELU   5 /* 1: the maximum of max(x, 0) */
 #define POOL_X     0       /* forward */
 #define POOL_Y     1
-#define POOL_INDEX 2       /* uvec4, max only: POOL_INDEX_BIAS + h W + w of the maximum in its channel's picture;
-                            * 0: no element gets a gradient, for relu passes none to them */
-#define POOL_INDEX_BIAS 0x40000000u /* makes an index the bits of a normal float, so that it may be loaded as one */
+#define POOL_INDEX 2       /* uvec4, max only: see pool_index.abi.h */
 #define POOL_DY    0       /* gradient; POOL_INDEX is read */
 #define POOL_DX    1

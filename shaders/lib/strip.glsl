@@ -1,4 +1,4 @@
-// strip.glsl - the walk of conv2d_direct.comp and conv2d_dw_direct.comp: LANES neighbouring vec4s of a plane P x Q at a time, and
+// strip.glsl - the walk of conv2d_direct.comp, conv2d_max_pool.comp and conv2d_dw_direct.comp: LANES neighbouring vec4s of a plane P x Q at a time, and
 // with each the K elements of x that its pixel meets: of tap (r,s) of channel c, at row p stride + offset + r reach.
 // Needs: LANES CHANNELS KERNEL_H KERNEL_W PAD, the binding x_in, and a push block with n4 width strip step_p step_q step_n
 // src_height src_width stride_h stride_w offset_h offset_w reach_h reach_w.
@@ -29,10 +29,11 @@ void start_strip(uint first)
     q = pixel - p * width;
 }
 
-// Elements off the picture are zero; those of a lane that is not on are some of x.
-void load_taps(bool on)
+// As if the pixel lay `down` rows and `right` columns of x further on. Elements off the picture are zero; those of a lane that is
+// not on are some of x.
+void load_taps(bool on, uint down, uint right)
 {
-    const int h = int(on ? p * stride_h : 0), v = int(on ? q * stride_w : 0);
+    const int h = int(on ? p * stride_h + down : 0), v = int(on ? q * stride_w + right : 0);
     const int at = (h * int(width_in) + v) * int(n4) + int(on ? n : 0);
     bool row_on[KERNEL_H], col_on[KERNEL_W];
     [[unroll]] for (uint r = 0; r < KERNEL_H; r++) row_on[r] = !PAD || uint(h + row_at[r]) < height_in;
