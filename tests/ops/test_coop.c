@@ -1,6 +1,6 @@
 /* Programs of f16 on a device with cooperative matrices: which of them multiply f16 and how operands become such, what
  * that does to a scaled loss, and that they train. (That the products are right, test_shared.c and test_ops.c check.)
- * Devices without such matrices have nothing to show here. */
+ * A device without such matrices has little to show here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,11 +32,11 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
     return p;
 }
 
-/* How many of its products are made by COOP; all of them choose. */
-static size_t by_coop(const vkt_program *p)
+/* How many products are made by COOP; all of them choose. */
+static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < p->lowered.n_picked; i++) n += p->lowered.picked[i].variant == VKT_V_COOP;
+    for (size_t i = 0; i < e->n_picked; i++) n += e->picked[i].variant == VKT_V_COOP;
     return n;
 }
 
@@ -112,10 +112,36 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
         const bool in_half = graphs[i].layout == VKT_BATCH_LAST && !graphs[i].wide;
         for (size_t k = 0; k < VKT_COUNT(programs); k++) {
             vkt_program *p = program_make(s.g, NULL, programs[k].precision, programs[k].off);
-            assert_int_equal(by_coop(p), k == 0 ? 2 : 0);
+            assert_int_equal(by_coop(&p->lowered), k == 0 ? 2 : 0);
             for (int odd = X; odd < OPERANDS; odd++)
                 if (k == 0 || !in_half) check_operand(&s, p, (operand)odd, k == 0);
             vkt_program_destroy(&p);
+        }
+        vkt_graph_destroy(&s.g);
+    }
+}
+
+/* What devices take on their own. */
+static void gpus_prefer_matrices_in_programs_of_f16(void **state)
+{
+    (void)state;
+    const vkt_limits gpu = { .subgroup_size = 32,
+                             .max_workgroup_lanes = 1024,
+                             .max_groups = 65535,
+                             .shared_bytes = 49152,
+                             .max_storage_range_bytes = 1u << 30,
+                             .coop = { 16, 16, 16 } };
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        products s = products_make((vkt_layout)layout, false);
+        for (int kind = 0; kind < 5; kind++) { /* by precision; then f16 without matrices, and on a CPU */
+            const vkt_precision precision = kind < 3 ? (vkt_precision)kind : VKT_PRECISION_F16;
+            vkt_limits lim = gpu;
+            vkt_emit e;
+            if (kind == 3) lim.coop = (vkt_coop){ 0 };
+            lim.cpu = kind == 4;
+            OK(vkt_lower(s.g, &lim, NULL, (vkt_storage){ .precision = precision }, &e));
+            assert_int_equal(by_coop(&e), kind == VKT_PRECISION_F16 ? 2 : 0);
+            vkt_lower_free(&e);
         }
         vkt_graph_destroy(&s.g);
     }
@@ -199,7 +225,7 @@ static void train(vkt_precision precision, bool off, float loss[STEPS])
     vkt_report(g, tloss, (vkt_tensor){ 0 });
     OK(vkt_store_create(harness_ctx, g, &store));
     vkt_program *p = program_make(g, store, precision, off);
-    assert_int_equal(by_coop(p), precision == VKT_PRECISION_F16 && !off ? p->lowered.n_picked : 0);
+    assert_int_equal(by_coop(&p->lowered), precision == VKT_PRECISION_F16 && !off ? p->lowered.n_picked : 0);
     for (uint32_t i = 0; i < VKT_COUNT(x); i++) x[i] = vkt_rng_uniform(&r, -1, 1);
     for (uint32_t i = 0; i < SEQUENCES; i++) labels[i] = vkt_rng_range(&r, 0, CLASSES - 1);
     for (uint32_t k = 0; k < LINEARS; k++) {
@@ -236,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_rounded_in_programs_of_f16_alone),
+        cmocka_unit_test(gpus_prefer_matrices_in_programs_of_f16),
         cmocka_unit_test(a_gradient_that_overflows_as_operand_skips_the_step),
         cmocka_unit_test(attention_trains_as_in_f32),
     };
