@@ -21,7 +21,8 @@ VKT_IN4(CONV2D_DW_SHARED_X, x);
 layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; };
 layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; };
 
-const bool A_BY_K = true, B_BY_K = true, ROUNDS_A = false;
+const bool A_BY_K = true, B_BY_K = true;
+const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != STORAGE_F16;
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"

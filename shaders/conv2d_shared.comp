@@ -32,7 +32,7 @@ const bool A_BY_K = !VECTORS;
 #else
 const bool A_BY_K = true;
 #endif
-const bool B_BY_K = false, ROUNDS_A = true;
+const bool B_BY_K = false, ROUNDS_A = true, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"

@@ -1,6 +1,6 @@
 // gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) on GPUs: tiles in shared memory (lib/blocks.glsl)
 // Operands are read where they lie, by vec4s where they can be; a block that lies across (VECTORS, A_BY_K) is transposed in
-// registers.
+// registers. With COOP they are rounded to f16 on their way; C, sums of slices and bias stay f32.
 // grid: x over tiles (stride loop), y one per slice of k, z one per batch. Deterministic: see lib/blocks.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -8,6 +8,7 @@
 #include "abi/abi.h"
 #include "abi/blocks.abi.h"
 #include "abi/gemm_shared.abi.h"
+#include "lib/load.glsl"
 layout(constant_id = GEMM_SHARED_SPEC_A_BY_K) const bool A_BY_K = true;
 layout(constant_id = GEMM_SHARED_SPEC_B_BY_K) const bool B_BY_K = false;
 layout(constant_id = GEMM_SHARED_SPEC_VECTORS) const uint VECTORS = 7;
@@ -21,6 +22,7 @@ layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
 layout(binding = GEMM_SHARED_C, std430) buffer C4 { vec4 c4[]; };
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
+const bool ROUNDS_A = true, ROUNDS_B = true;
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"

@@ -159,10 +159,10 @@ if [ "$mode" != quick ]; then
     phase "cooperative matrices on Mesa 26"
     if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
         mkdir -p build-coop # its tests are those programs of build-tests, under Debian 13's C library
-        for test in ops_test_shared ops_test_ops; do
+        for test in ops_test_shared ops_test_ops ops_test_coop; do
             echo "add_test($test $drivers/newer/run $PWD/build-tests/tests/$test)"
         done >build-coop/CTestTestfile.cmake
-        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=conv2d,conv_transpose2d,linear VKT_TEST_SEEDS=3
+        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=conv2d,conv_transpose2d,linear,matmul VKT_TEST_SEEDS=3
         current_layer on_driver "$drivers/mesa26.json" build-coop
         unset VKT_REQUIRE_COOP VKT_TEST_OPS
     else

@@ -28,7 +28,7 @@
     X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")        \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")        \
     X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after") \
-    X(COOP, "coop", "for GPUs: convolution by tiles in shared memory and cooperative matrices")
+    X(COOP, "coop", "for GPUs, in programs of f16: shared, by cooperative matrices")
 
 typedef enum vkt_variant {
 #define VKT_VARIANT_ENUM(id, name, what) VKT_V_##id,

@@ -51,14 +51,18 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* What our modules of cooperative matrices ask for. */
+/* What our modules of cooperative matrices ask for. The last: an atomic has the scope of the device (overflow.comp),
+ * and must not where there is the memory model without it. */
+#define COOP12_FEATURES(X)                                       \
+    X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
+    X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \
+    X(vulkanMemoryModelDeviceScope, VulkanMemoryModel, VULKAN_MEMORY_MODEL)
 #define COOP                                                                          \
     {                                                                                 \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,            \
             offsetof(VkPhysicalDeviceCooperativeMatrixFeaturesKHR, cooperativeMatrix) \
     }
-static const feature coop_features[] = { OF12(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8) OF12(
-    vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL){ "feature cooperativeMatrix", { COOP, COOP } } };
+static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
 /* What texel variants ask for. */
 #define CORE                                                                                                    \
@@ -99,7 +103,7 @@ const void *vkt_features_with_coop(vkt_coop_features *own)
 {
     own->v12 = needs12;
     own->v12.pNext = &own->coop;
-    own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = VK_TRUE;
+    own->v12.shaderFloat16 = own->v12.vulkanMemoryModel = own->v12.vulkanMemoryModelDeviceScope = VK_TRUE;
     own->coop = (VkPhysicalDeviceCooperativeMatrixFeaturesKHR){
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
         .pNext = (void *)&needs13,

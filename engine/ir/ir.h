@@ -290,7 +290,7 @@ typedef struct vkt_picked {
     uint32_t node;
     vkt_variant variant;
     uint64_t usable; /* what it chose among */
-    uint64_t key;    /* what a tuned entry is found by: vkt_node_key, and how the node's values are stored */
+    uint64_t key;    /* what a tuned entry is found by: vkt_node_key, the precision, how the node's values are stored */
 } vkt_picked;
 
 #define VKT_KEY_MAX 96
@@ -305,8 +305,9 @@ struct vkt_emit {
     vkt_host host;
     const vkt_limits *lim;
     const vkt_graph *g;
-    vkt_value *values; /* the graph's, as this lowering stores them */
-    bool scaled;       /* the loss is scaled: the optimizer looks for overflow and takes the scale out again */
+    vkt_value *values;       /* the graph's, as this lowering stores them */
+    vkt_precision precision; /* of the program */
+    bool scaled;             /* the loss is scaled: the optimizer looks for overflow and takes the scale out again */
     vkt_result status;
     vkt_dispatch *list;
     size_t n, cap;

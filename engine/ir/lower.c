@@ -130,11 +130,12 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
-/* The node's key, told apart by how its values are stored where that is not in 32 bits. */
+/* The node's key, told apart by the program's precision, and by how values are stored where that is not in 32 bits. */
 static uint64_t key_as_stored(const vkt_emit *e)
 {
     const vkt_node *n = e->node;
     uint64_t h = vkt_node_key(n);
+    if (e->precision) h = vkt_hash(h, &e->precision, sizeof e->precision);
     for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
         const uint32_t storage = (uint32_t)vkt_lowered_value(e, i < n->n_in ? n->in[i] : n->out[i - n->n_in])->storage;
         if (storage) h = vkt_hash(h, (const uint32_t[]){ i, storage }, 2 * sizeof storage);
@@ -177,7 +178,7 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
 
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)
 {
-    *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g };
+    *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g, .precision = s.precision };
     vkt_emit_error(out, copy_values(out, s));
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {

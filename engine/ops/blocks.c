@@ -96,3 +96,9 @@ bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mos
     out->spec[BLOCKS_SPEC_TN] = t->tn;
     return true;
 }
+
+bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
+{
+    job.coop = true;
+    return e->precision == VKT_PRECISION_F16 && vkt_blocks_cut(e->lim, &job, most_slices, out);
+}

@@ -23,6 +23,9 @@ typedef struct vkt_blocks {
 /* Cuts the sums into at most that many slices, 0 and 1: not at all. False where loops would be too long, or
  * the device has no cooperative matrices that fit. */
 bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t most_slices, vkt_blocks *out);
+/* The same for COOP, in programs of VKT_PRECISION_F16: whoever asks for that gets operands rounded to it, nobody else
+ * does. False in all others. */
+bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
 /* Whether a device takes these tiles of its own accord: a GPU, if at least a quarter of the smallest is wanted. */
 static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)

@@ -12,22 +12,15 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
     return vkt_lowered_value(e, t)->bytes <= e->lim->max_storage_range_bytes;
 }
 
-static bool in_f16(const vkt_emit *e, vkt_tensor t)
-{
-    return vkt_lowered_value(e, t)->storage == VKT_PRECISION_F16;
-}
-
-/* `f16`: the pictures are stored so. Whoever asked for that gets his weights rounded too; nobody else does. */
-static vkt_conv2d_cuts cuts_of(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, bool f16)
+static vkt_conv2d_cuts cuts_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
 {
     vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };
-    if (vkt_blocks_cut(e->lim, &job, most_slices, &c.shared)) c.usable |= VKT_V(SHARED);
-    job.coop = true;
-    if (f16 && vkt_blocks_cut(e->lim, &job, most_slices, &c.coop)) {
+    if (vkt_blocks_cut(e->lim, job, most_slices, &c.shared)) c.usable |= VKT_V(SHARED);
+    if (vkt_blocks_cut_coop(e, *job, most_slices, &c.coop)) {
         c.usable |= VKT_V(COOP);
         c.preferred = VKT_V_COOP;
     }
-    c.pays = c.usable && vkt_blocks_pay(e->lim, job.m, job.n);
+    c.pays = c.usable && vkt_blocks_pay(e->lim, job->m, job->n);
     return c;
 }
 
@@ -55,7 +48,7 @@ vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_produc
     const vkt_blocks_job job = job_of(c);
     if (!in_one_binding(e, c->src) || !in_one_binding(e, c->w) || !in_one_binding(e, c->dst) || job.n > UINT32_MAX)
         return (vkt_conv2d_cuts){ .usable = 0 };
-    return cuts_of(e, job, 1, in_f16(e, c->src));
+    return cuts_of(e, &job, 1);
 }
 
 void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut)
@@ -115,7 +108,7 @@ vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
     if (!in_one_binding(e, c->x) || !in_one_binding(e, c->dy) || !in_one_binding(e, c->dw) || job.k > UINT32_MAX)
         return (vkt_conv2d_cuts){ .usable = 0 };
-    return cuts_of(e, job, most, in_f16(e, c->x) && in_f16(e, c->dy));
+    return cuts_of(e, &job, most);
 }
 
 void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)

@@ -14,7 +14,7 @@ typedef struct vkt_conv2d_product {
     vkt_tensor src, w, bias, dst;
 } vkt_conv2d_product;
 
-/* How a product is made by SHARED, and by COOP where its pictures are stored as f16 and the device has the matrices. */
+/* How a product is made by SHARED, and by COOP where the program and the device allow it. */
 typedef struct vkt_conv2d_cuts {
     vkt_blocks shared, coop;
     uint64_t usable;       /* those two, as far as they can be: no tensor is larger than a binding, no loop too long */

@@ -250,17 +250,38 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const bl
     return span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= room(e);
 }
 
-/* SHARED and SPLIT_K, as far as the largest blocks can be made so; cut[0] and cut[1] say how. */
-static uint64_t cut_shared(const vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blocks cut[2])
+/* How the largest blocks are made in shared memory, by those variants that can. */
+typedef struct shared_cuts {
+    vkt_blocks shared, split_k, coop;
+    uint64_t usable;       /* of the three */
+    vkt_variant preferred; /* of a GPU, if any is usable */
+} shared_cuts;
+
+static shared_cuts cut_shared(const vkt_emit *e, const vkt_gemm *g, const blocks *o)
 {
+    shared_cuts c = { .preferred = VKT_V_SHARED };
     const bool placed = in_one_binding(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
-    const bool whole = placed && vkt_blocks_cut(e->lim, &job, 1, &cut[0]);
-    const uint64_t most = dense && placed ? room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
-    const bool split = vkt_blocks_cut(e->lim, &job, most, &cut[1]) && cut[1].slices > 1;
-    return (whole ? VKT_V(SHARED) : 0) | (split ? VKT_V(SPLIT_K) : 0);
+    const uint64_t most = dense ? room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
+    if (!placed) return c;
+    if (vkt_blocks_cut(e->lim, &job, 1, &c.shared)) c.usable |= VKT_V(SHARED);
+    if (vkt_blocks_cut(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1) {
+        c.usable |= VKT_V(SPLIT_K);
+        c.preferred = VKT_V_SPLIT_K;
+    }
+    if (vkt_blocks_cut_coop(e, job, most, &c.coop)) {
+        c.usable |= VKT_V(COOP);
+        c.preferred = VKT_V_COOP;
+    }
+    return c;
+}
+
+/* NULL: v is none of shared memory. */
+static const vkt_blocks *cut_of(const shared_cuts *c, vkt_variant v)
+{
+    return v == VKT_V_SHARED ? &c->shared : v == VKT_V_SPLIT_K ? &c->split_k : v == VKT_V_COOP ? &c->coop : NULL;
 }
 
 static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, const block *rows)
@@ -281,15 +302,13 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
 
 /* On GPUs by tiles in shared memory; else which operands are packed. Later blocks lie as the first does, or are packed
  * all the same. */
-static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blocks shared[2])
+static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const shared_cuts *shared)
 {
-    const uint64_t in_shared = cut_shared(e, g, o, shared);
     const bool a_lies = lies_well(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_lies = lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
-                            (a_lies && b_lies ? VKT_V(PLACED) : 0) | in_shared;
-    if (!e->lim->cpu && in_shared)
-        return vkt_pick(e, usable, in_shared & VKT_V(SPLIT_K) ? VKT_V_SPLIT_K : VKT_V_SHARED);
+                            (a_lies && b_lies ? VKT_V(PLACED) : 0) | shared->usable;
+    if (!e->lim->cpu && shared->usable) return vkt_pick(e, usable, shared->preferred);
     const bool a_stays = a_lies && g->n < PACK_READS, b_stays = b_lies && g->m < PACK_READS;
     return vkt_pick(e, usable,
                     a_stays && b_stays ? VKT_V_PLACED
@@ -298,10 +317,9 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_blo
                                        : VKT_V_PACKED);
 }
 
-static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_variant v, const vkt_blocks shared[2])
+static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_variant v, const vkt_blocks *shared)
 {
     const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
-    const bool in_shared = v == VKT_V_SHARED || v == VKT_V_SPLIT_K;
     const uint64_t k = vkt_round_up(o->k, 4);
     const uint64_t a_bytes = vkt_round_up(o->rows, o->mb) * k * 4 * (g->a.batch ? o->batches : 1);
     const uint64_t b_bytes = vkt_round_up(g->n, o->nb) * k * 4 * (g->b.batch ? o->batches : 1);
@@ -311,11 +329,11 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_var
             const uint32_t batches = VKT_MIN(o->batches, g->batches - batch), kn = VKT_MIN(o->k, g->k - k0);
             const block columns = { batch, batches, 0, g->n, k0, kn };
             panels b = { 0 };
-            if (!in_shared) b = operand(e, g, &g->b, &columns, o->nb, b_placed, b_bytes, &b_scratch);
+            if (!shared) b = operand(e, g, &g->b, &columns, o->nb, b_placed, b_bytes, &b_scratch);
             for (uint32_t row = 0; row < g->m; row += o->rows) {
                 const block rows = { batch, batches, row, VKT_MIN(o->rows, g->m - row), k0, kn };
-                if (in_shared) {
-                    emit_shared(e, g, &shared[v == VKT_V_SPLIT_K], &rows);
+                if (shared) {
+                    emit_shared(e, g, shared, &rows);
                     continue;
                 }
                 const panels a = operand(e, g, &g->a, &rows, o->mb, a_placed, a_bytes, &a_scratch);
@@ -327,11 +345,11 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_var
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
 {
     blocks o;
-    vkt_blocks shared[2];
     if (!cut(e, g, &o)) {
         unsupported(e, g);
         return;
     }
-    const vkt_variant v = pick(e, g, &o, shared);
-    emit_blocks(e, g, &o, v, shared);
+    const shared_cuts shared = cut_shared(e, g, &o);
+    const vkt_variant v = pick(e, g, &o, &shared);
+    emit_blocks(e, g, &o, v, cut_of(&shared, v));
 }

@@ -117,7 +117,7 @@ static void print_features(FILE *out, const info_facts *f)
                  { "transfer queue", "uploads beside computing", l->transfer_queue },
                  { "timestamps", "steps are measured, and cut so that no submission is long", l->timestamp_ns > 0 },
                  { "memory budget", "the cap follows what other programs hold", l->memory_budget },
-                 { "cooperative matrices", "convolutions of pictures that are stored as f16", l->matrix[0] > 0 } };
+                 { "cooperative matrices", "products of programs in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
         cell(&t, 1, "%s", rows[i].there ? "yes" : "no");

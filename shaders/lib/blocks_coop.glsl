@@ -1,7 +1,7 @@
 // blocks_coop.glsl - what blocks.glsl does otherwise where COOP is defined: the tile lies in shared memory as f16, and subgroups
 // multiply it by cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32. Loaders and epilogues stay what they are.
 // The kernel that includes blocks.glsl defines
-//   ROUNDS_A                       whether A is rounded to f16 here, else what load_a gives is f16 already. B always is
+//   ROUNDS_A, ROUNDS_B             whether the operand is rounded to f16 here, else what load_a (load_b) gives is f16 already
 //
 // A tile has as many parts as a lane has groups of 4 x 4 elements: part (i, j) has one of each lane. In every part a subgroup
 // owns EACH_M x EACH_N matrices that lie together, so that its rows and columns of all parts are a product as a lane's are: an
@@ -35,7 +35,7 @@ uint place(uint k4, uint x4, uint width) { return 4 * k4 * (width + PAD) + x4; }
 void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a)
 {
     const uvec2 h = narrow(v, STORAGE_F16);
-    const bool rounds = is_a && ROUNDS_A;
+    const bool rounds = is_a ? ROUNDS_A : ROUNDS_B;
     tile[at + j * (width + PAD)] = rounds ? f16vec4(unpackFloat2x16(h.x), unpackFloat2x16(h.y)) : f16vec4(v);
 }
 

@@ -305,7 +305,7 @@ static void contexts_do_not_meet(void **state)
 }
 
 /* As a host that lends its device has chained them: in the struct of a version, or in structs of their own. */
-static void cooperative_matrices_want_three_features(void **state)
+static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
     vkt_coop_features own;
@@ -320,7 +320,8 @@ static void cooperative_matrices_want_three_features(void **state)
     VkPhysicalDeviceVulkanMemoryModelFeatures model = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, .pNext = &f16
     };
-    VkBool32 *const needs[] = { &f16.shaderFloat16, &model.vulkanMemoryModel, &own.coop.cooperativeMatrix };
+    VkBool32 *const needs[] = { &f16.shaderFloat16, &model.vulkanMemoryModel, &model.vulkanMemoryModelDeviceScope,
+                                &own.coop.cooperativeMatrix };
     for (size_t off = 0; off <= VKT_COUNT(needs); off++) {
         for (size_t i = 0; i < VKT_COUNT(needs); i++) *needs[i] = i != off;
         assert_int_equal(vkt_features_have_coop(&model), off == VKT_COUNT(needs));
@@ -406,7 +407,7 @@ int main(void)
         TEST(survives_every_failed_vulkan_call),
         TEST(contexts_do_not_meet),
         TEST(validation_messages_reach_the_log),
-        TEST(cooperative_matrices_want_three_features),
+        TEST(cooperative_matrices_want_four_features),
         TEST(fast_paths_are_switched_off_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -322,15 +322,23 @@ static double scale_of(const double *ref, size_t n)
     return scale > 0 ? scale : 1;
 }
 
-/* A value in 16 bits is rounded to them, and a gradient may come through another that is. Below 2^-14, f16 are 2^-24
- * apart. */
+/* Whether one of the subject's values is stored in 16 bits. */
+static bool is_half(const rig *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->s->g->n_values; i++) any |= r->p->lowered.values[i].storage != VKT_PRECISION_F32;
+    return any;
+}
+
+/* A value in 16 bits is rounded to them, and where there are some a gradient may come through another. Below 2^-14, f16
+ * are 2^-24 apart. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };
     static const double leasts[] = { [VKT_PRECISION_F16] = 0x1p-25, [VKT_PRECISION_BF16] = 0 };
     char index[80];
     const vkt_precision p = r->view->precision;
-    const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (p != VKT_PRECISION_F32 && gradient);
+    const int roundings = (value_of(r, v->t)->storage != VKT_PRECISION_F32) + (gradient && is_half(r));
     const double rel = (double)r->s->op->rel_tol + roundings * half_ulps[p];
     const double abs = (double)r->s->op->abs_tol + roundings * leasts[p] / scale_of(v->ref.f, side_count(v));
     const vkt_worst w = vkt_worst_of(got, v->ref.f, side_count(v), rel, abs);
@@ -435,14 +443,6 @@ static vkt_result create(rig *r)
     return status;
 }
 
-/* Whether one of the subject's values is stored in 16 bits. */
-static bool is_half(const rig *r)
-{
-    bool any = false;
-    for (size_t i = 0; i < r->s->g->n_values; i++) any |= r->p->lowered.values[i].storage != VKT_PRECISION_F32;
-    return any;
-}
-
 /* Whether sums are rounded to 16 bits on the way: parts of a convolution that are cut by source channels. How far that
  * leads away depends on the parts. */
 static bool adds_in_half(const rig *r)
@@ -455,7 +455,7 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Whether weights, which are stored as f32, are rounded to f16 before they are multiplied. */
+/* Whether operands that are stored as f32 are rounded to f16 before they are multiplied. */
 static bool multiplies_f16(const rig *r)
 {
     bool any = false;
@@ -492,12 +492,11 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     rig r = { .s = s, .view = view, .ctx = ctx, .report = report };
     const unsigned messages = vkt_test_messages();
     const vkt_result status = create(&r);
-    const bool in_half = status == VKT_OK && is_half(&r) && !adds_in_half(&r);
-    if (in_half) {
-        report->halves++;
-        round_inputs(&r);
-    }
-    if (status == VKT_OK && (in_half || view->precision == VKT_PRECISION_F32)) {
+    const bool half = status == VKT_OK && is_half(&r);
+    const bool rounds = status == VKT_OK && (half || multiplies_f16(&r)) && !adds_in_half(&r);
+    report->halves += half && rounds;
+    if (rounds) round_inputs(&r);
+    if (status == VKT_OK && (rounds || view->precision == VKT_PRECISION_F32)) {
         result one = { .work = 0 }, two = { .work = 0 };
         pack_inputs(&r);
         run(&r, &one);

@@ -4,7 +4,8 @@
  *   VKT_TEST_OPS=relu,pool2d   these rows alone
  *   VKT_TEST_SHARE=2/3         the second of three parts of the rows, which ctest runs side by side
  *   VKT_TEST_SEEDS=200         cases per row (24; with VKT_TEST_SMALL=1: 3)
- *   VKT_TEST_SEED=17           this case alone */
+ *   VKT_TEST_SEED=17           this case alone
+ *   VKT_REQUIRE_COOP=1         each row must have multiplied cooperative matrices */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +26,7 @@ static void a_row_agrees_with_its_reference(void **state)
     harness_needs(ctx);
     const int64_t only = vkt_env_int("VKT_TEST_SEED", 0);
     const int64_t n = vkt_env_int("VKT_TEST_SEEDS", vkt_env_int("VKT_TEST_SMALL", 0) ? 3 : 24);
-    int64_t failures = 0, halves = 0;
+    int64_t failures = 0, halves = 0, coops = 0;
     for (int64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
         harness_report report = { .faults = 0 };
         subject s;
@@ -34,9 +35,11 @@ static void a_row_agrees_with_its_reference(void **state)
         subject_free(&s);
         failures += report.faults != 0;
         halves += report.halves;
+        coops += report.coops;
         if (report.faults) print_error("%s", report.text);
     }
     if (op->half && !only && n >= 24) assert_true(halves > 0);
+    if (vkt_env_int("VKT_REQUIRE_COOP", 0) && !only) assert_true(coops > 0);
     if (failures) fail_msg("%s: %lld of %lld cases failed", op->name, (long long)failures, (long long)(only ? 1 : n));
 }
 

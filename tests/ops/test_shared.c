@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "base/half.h"
 #include "ops/blocks.h"
 #include "ops/harness.h"
 #include "support/host.h"
@@ -87,8 +86,8 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* `half`: once more with pictures in 16 bits, and with those by cooperative matrices. */
-static void check(subject *s, uint64_t force, uint32_t tile, bool half)
+/* `half`: once more with pictures in 16 bits. `coop`: by cooperative matrices too, where the device has them. */
+static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
     harness_report report = { .faults = 0 };
@@ -102,26 +101,32 @@ static void check(subject *s, uint64_t force, uint32_t tile, bool half)
         harness_check_in(harness_ctx, s, &in_half, &report);
         assert_int_equal(report.halves, 1);
     }
-    if (half && !report.faults && harness_ctx->limits.coop.m) {
-        harness_view coop = harness_half_views[1];
-        coop.force = VKT_V(COOP);
-        harness_check_in(harness_ctx, s, &coop, &report);
+    if (coop && !report.faults && harness_ctx->limits.coop.m) {
+        harness_view in_f16 = harness_half_views[1];
+        in_f16.force = VKT_V(COOP);
+        harness_check_in(harness_ctx, s, &in_f16, &report);
         assert_int_equal(report.coops, 1);
     }
     if (report.faults) fail_msg("%s", report.text);
 }
 
 /* c = op(a) op(b), `count` of them, and both gradients. */
+static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans)
+{
+    const bool ta = trans & 1, tb = trans & 2;
+    subject_begin(s, 1);
+    subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
+    subject_input(s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
+    subject_take(s, vkt_matmul(s->g, s->in[0].t, s->in[1].t, ta, tb));
+}
+
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
                          uint32_t tile)
 {
-    const bool ta = trans & 1, tb = trans & 2;
+    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa compiles a kernel for seconds */
     subject s;
-    subject_begin(&s, 1);
-    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, ta ? k : m, ta ? m : k), .lo = -1, .hi = 1 }, NULL);
-    subject_input(&s, &(vkt_case_input){ .shape = vkt_shape3(count, tb ? n : k, tb ? k : n), .lo = -1, .hi = 1 }, NULL);
-    subject_take(&s, vkt_matmul(s.g, s.in[0].t, s.in[1].t, ta, tb));
-    check(&s, force, tile, false);
+    matmul_make(&s, count, m, n, k, trans);
+    check(&s, force, tile, false, coop);
     subject_free(&s);
 }
 
@@ -150,6 +155,27 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
+/* Bindings of 16 KiB hold a sum in blocks: each adds to what C holds. */
+static void blocks_of_long_sums_add_up(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    harness_report report = { .faults = 0 };
+    subject s;
+    matmul_make(&s, 1, 9, 13, 603, 1); /* by rows of k, which blocks can be cut between */
+    subject_forward(&s);
+    subject_backward(&s);
+    for (unsigned coop = 0; coop <= (harness_ctx->limits.coop.m != 0); coop++) {
+        harness_view small = coop ? harness_half_views[3] : harness_views[3];
+        small.force = coop ? VKT_V(COOP) : VKT_V(SHARED);
+        small.may_refuse = false;
+        harness_check_in(harness_ctx, &s, &small, &report);
+        assert_int_equal(report.coops, coop);
+    }
+    if (report.faults) fail_msg("%s", report.text);
+    subject_free(&s);
+}
+
 /* ---- convolutions ---- */
 
 typedef struct conv {
@@ -167,7 +193,7 @@ static void check_conv(const conv *c, uint64_t seed)
     subject_input(&s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
     subject_input(&s, &(vkt_case_input){ .shape = vkt_shape1(c->w.dim[0]), .lo = -1, .hi = 1 }, NULL);
     subject_take(&s, vkt_conv2d(s.g, s.in[0].t, s.in[1].t, s.in[2].t, &c->p));
-    check(&s, VKT_V(SHARED), c->tile, true);
+    check(&s, VKT_V(SHARED), c->tile, true, true);
     subject_free(&s);
 }
 
@@ -218,58 +244,6 @@ static void matrices_must_divide_the_tile(void **state)
     }
 }
 
-/* The kth weight: ties to even and what lies beside them, the largest f16, subnormal ones. */
-static float odd_weight(uint32_t k)
-{
-    static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
-                                  0x1.9abp-5f, -0x1.357p-16f, 0x1.8p-25f,    0x1p-25f,      -0x1.4p9f,    0 };
-    return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
-}
-
-/* The product with unit vectors is each weight as it was multiplied: rounded to nearest, ties to even. */
-static void weights_are_rounded_to_f16(void **state)
-{
-    (void)state;
-    harness_needs(harness_ctx);
-    assert_true(harness_ctx->limits.coop.m || !vkt_env_int("VKT_REQUIRE_COOP", 0)); /* set by tests/run.sh */
-    if (!harness_ctx->limits.coop.m) return;
-    enum { B = 44, O = 37 };
-    static float x[B * B], w[O * B], y[B * O];
-    const vkt_host h = vkt_test_host();
-    vkt_graph *g = NULL;
-    vkt_program *p = NULL;
-    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
-    const vkt_tensor tx = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(B, B));
-    const vkt_tensor tw = vkt_input(g, "w", VKT_F32, VKT_ROWS, vkt_shape2(O, B));
-    const vkt_tensor ty = vkt_linear(g, tx, tw, (vkt_tensor){ 0 });
-    vkt_keep(g, ty);
-    for (uint32_t i = 0; i < B; i++) x[i * B + i] = 1;
-    for (uint32_t k = 0; k < O * B; k++) w[k] = odd_weight(k);
-    static const struct {
-        vkt_precision precision;
-        bool off;
-    } programs[] = { { VKT_PRECISION_F16, false },
-                     { VKT_PRECISION_F16, true },
-                     { VKT_PRECISION_F32, false },
-                     { VKT_PRECISION_BF16, false } };
-    for (size_t k = 0; k < VKT_COUNT(programs); k++) {
-        const vkt_program_params params = { .precision = programs[k].precision };
-        harness_ctx->limits.choices.force = VKT_V(COOP);
-        harness_ctx->limits.choices.off = programs[k].off ? VKT_V(COOP) : 0;
-        assert_int_equal(vkt_program_create(harness_ctx, g, NULL, &params, &p), VKT_OK);
-        harness_ctx->limits.choices.force = harness_ctx->limits.choices.off = 0;
-        assert_int_equal(p->lowered.picked[0].variant == VKT_V_COOP, k == 0); /* the first alone asked for it */
-        assert_int_equal(vkt_program_write(p, tx, x, sizeof x), VKT_OK);
-        assert_int_equal(vkt_program_write(p, tw, w, sizeof w), VKT_OK);
-        assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
-        assert_int_equal(vkt_program_read(p, ty, y, sizeof y), VKT_OK);
-        for (uint32_t i = 0; i < B * O && params.precision == VKT_PRECISION_F16; i++)
-            assert_true(y[i] == vkt_f32_from_half(vkt_half_from_f32(w[i % O * B + i / O])));
-        vkt_program_destroy(&p);
-    }
-    vkt_graph_destroy(&g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,9 +251,9 @@ int main(void)
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
         cmocka_unit_test(every_tile_multiplies_in_every_orientation),
         cmocka_unit_test(slices_of_long_sums_add_up),
+        cmocka_unit_test(blocks_of_long_sums_add_up),
         cmocka_unit_test(every_tile_convolves),
         cmocka_unit_test(matrices_must_divide_the_tile),
-        cmocka_unit_test(weights_are_rounded_to_f16),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }
