@@ -21,6 +21,10 @@ vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
 /* The `fuse` of mse: with the layers before it, mlp_mse. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
+/* Whether n is the gradient of a max pooling whose windows are disjoint cells R x S: in[0] is dy, in[1] the index. */
+bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2]);
+/* Its dispatches, for dx (N,C,H,W). */
+void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx);
 /* By what the optimizer's clock advances in a step, as base/fixed.h has it; all zero where it has no such thing. */
 typedef struct vkt_clock_rates {
     uint64_t beta1, beta2;

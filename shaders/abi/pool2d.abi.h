@@ -1,5 +1,6 @@
 /* pool2d.abi.h - max and average pooling of BATCH_LAST pictures, a window of `channels` channels; forward and gradient.
  * Vectors run over the batch: x is vec4 [channels][H][W][N4], y, dy and index are [channels][P][Q][N4]. */
+#include "abi/pool_index.abi.h"
 VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(stride_h) VKT_U32(stride_w)
          VKT_U32(pad_h) VKT_U32(pad_w) VKT_U32(exclude_pad) /* average: divide by the real elements only */)
 #define POOL_SPEC_R      1 /* the kernel; both 0: adaptive windows */
@@ -9,8 +10,6 @@ VKT_PUSH(vkt_pool2d_push, VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT
 #define POOL_SPEC_RELU   5 /* 1: the maximum of max(x, 0) */
 #define POOL_X     0       /* forward */
 #define POOL_Y     1
-#define POOL_INDEX 2       /* uvec4, max only: POOL_INDEX_BIAS + h W + w of the maximum in its channel's picture;
-                            * 0: no element gets a gradient, for relu passes none to them */
-#define POOL_INDEX_BIAS 0x40000000u /* makes an index the bits of a normal float, so that it may be loaded as one */
+#define POOL_INDEX 2       /* uvec4, max only */
 #define POOL_DY    0       /* gradient; POOL_INDEX is read */
 #define POOL_DX    1
