@@ -3,6 +3,8 @@
 // A subgroup makes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels; per step it loads four samples
 // of each, and of its share of the columns, which shuffles hand round: with lane ^ j, so that a lane's sums belong to other columns
 // in each lane, as in gemm_tile.comp. Where that wins nothing (8 lanes), and of columns too few for all lanes, one lane's goes to all.
+// CELLS: dy is read from the gradient of y's max pooling over disjoint cells, as pool2d_dx.comp would write it:
+//   dy[o][p][q][n] = dpool[o][p / CELL_H][q / CELL_W][n] if index is (p,q) there, else 0
 // grid: x tiles of each slice of the plane (stride loop), z groups. conv2d_dw_sum adds the slices where there are several.
 // Deterministic: one lane makes an element of a slice, in the order of (p,q,n).
 // Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
@@ -14,6 +16,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "abi/abi.h"
 #include "abi/conv2d_dw.abi.h"
+#include "abi/pool_index.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = DW_SPEC_LANES) in;
 layout(constant_id = DW_SPEC_LANES) const uint LANES = 8;
@@ -24,6 +27,11 @@ layout(constant_id = DW_SPEC_BIAS) const bool BIAS = true;
 
 VKT_IN4(DW_DY, dy_in);
 VKT_IN4(DW_X, x_in);
+#ifdef CELLS
+VKT_IN4(DW_INDEX, index_in);
+layout(constant_id = DW_SPEC_CELL_H) const uint CELL_H = 2;
+layout(constant_id = DW_SPEC_CELL_W) const uint CELL_W = 2;
+#endif
 layout(binding = DW_W, std430) writeonly buffer Dw { float dw[]; };
 layout(binding = DW_B, std430) writeonly buffer Db { float db[]; };
 
@@ -37,10 +45,11 @@ int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
 void start(uint row, uint col)
 {
     const uint lane = gl_SubgroupInvocationID, taps = pc.kernel_h * pc.kernel_w;
+    const uint dy_plane = pc.dy_height * pc.dy_width * pc.n4;
     [[unroll]] for (uint i = 0; i < COLS * ROWS; i++) acc[i] = 0;
     [[unroll]] for (uint t = 0; t < ROWS; t++) {
         bias_acc[t] = vec4(0);
-        dy_at[t] = pc.dy_base + (gl_WorkGroupID.z * pc.dy_group + min(row + t * LANES + lane, pc.rows - 1)) * pc.plane;
+        dy_at[t] = pc.dy_base + (gl_WorkGroupID.z * pc.dy_group + min(row + t * LANES + lane, pc.rows - 1)) * dy_plane;
     }
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         const uint crs = min(col + i * LANES + lane, pc.channels * taps - 1), c = crs / taps, rs = crs - c * taps;
@@ -58,18 +67,40 @@ bool is_turned(uint j)
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
+// Where the gradient of pixel (p,q) lies in a plane of dy, in vec4s. Pixels behind the last cell look into that one, whose index is
+// never theirs.
+uint place_in_dy(uint pixel, uint p, uint q)
+{
+#ifdef CELLS
+    pixel = min(p / CELL_H, pc.dy_height - 1) * pc.dy_width + min(q / CELL_W, pc.dy_width - 1);
+#endif
+    return pixel * pc.n4;
+}
+
+vec4 load_dy(uint at, uint index_at, uint pixel)
+{
+    const vec4 dy = LOAD4(dy_in, at);
+#ifdef CELLS
+    const uvec4 winner = floatBitsToUint(LOAD4(index_in, index_at));
+    return mix(vec4(0), dy, equal(winner, uvec4(POOL_INDEX_BIAS + pixel)));
+#else
+    return dy;
+#endif
+}
+
 // vec4s n .. n+count of one pixel.
 void add_samples(uint pixel, uint n, uint count)
 {
     const uint p = pixel / pc.width, q = pixel - p * pc.width, zero = LANES == 8 ? pc.zero : 0;
     const int h = int(p * pc.stride_h), w = int(q * pc.stride_w), at = (h * int(pc.src_width) + w) * int(pc.n4) + int(n);
+    const uint in_dy = place_in_dy(pixel, p, q), to_index = uint(pc.to_index);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
         inside[i] = !PAD || (uint(h + x_row[i]) < pc.src_height && uint(w + x_col[i]) < pc.src_width);
         ia[i] = inside[i] ? uint(at + x_at[i]) : n;
     }
-    [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + pixel * pc.n4 + n;
+    [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + in_dy + n;
     uint i4 = 0;
     do {
         vec4 a[SHARES], b[ROWS];
@@ -78,7 +109,7 @@ void add_samples(uint pixel, uint n, uint count)
             if (PAD) a[i] = inside[i] ? a[i] : vec4(0);
         }
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
-            b[t] = LOAD4(dy_in, ib[t] + i4);
+            b[t] = load_dy(ib[t] + i4, ib[t] + i4 + to_index, pixel);
             if (BIAS) bias_acc[t] += b[t];
         }
         [[unroll]] for (uint j = 0; j < COLS; j++) {

@@ -336,6 +336,8 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
 /* Device memory that lives from the first dispatch that it is bound to, to the last: within this node's unless a later
  * node recalls it. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
+/* The same, of the type, layout and storage of `like` and another shape. */
+vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape);
 /* Bytes that the program holds from its making on; copied. */
 vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint64_t bytes);
 /* Scratch that the dispatches so far have filled from values of the graph, for later nodes that would make the same

@@ -73,6 +73,24 @@ vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes)
     return extra_value(e, name, VKT_ROLE_SCRATCH, bytes);
 }
 
+vkt_tensor vkt_scratch_like(vkt_emit *e, const char *name, vkt_tensor like, vkt_shape shape)
+{
+    vkt_value v = *vkt_lowered_value(e, like);
+    if (!vkt_physical_bytes(shape, v.layout, v.dtype, &v.bytes)) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_SHAPE, "%s: %s is larger than 2^63 bytes", e->node->op->name, name));
+        return (vkt_tensor){ 0 };
+    }
+    v.bytes = v.bytes / vkt_dtype_bytes(v.dtype) * vkt_element_bytes(&v);
+    const vkt_tensor t = vkt_scratch(e, name, v.bytes);
+    if (!t.id) return t;
+    vkt_value *made = &e->extra[e->n_extra - 1];
+    made->shape = shape;
+    made->dtype = v.dtype;
+    made->layout = v.layout;
+    made->storage = v.storage;
+    return t;
+}
+
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes)
 {
     unsigned char padded[VKT_KEY_MAX] = { 0 };

@@ -260,7 +260,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const dw_attr *a = n->attr;
     const vkt_conv2d_size z = vkt_conv2d_size_of(vkt_node_in(n, 0), vkt_node_in(n, 1), a->kernel, &a->conv);
-    vkt_emit_conv2d_dw(e, &z, n->in[0], n->in[1], n->out[0], n->out[1]);
+    vkt_emit_conv2d_dw(
+        e, &(vkt_conv2d_dw_product){ .z = &z, .x = n->in[0], .dy = n->in[1], .dw = n->out[0], .db = n->out[1] });
 }
 
 static double dw_flops(const vkt_node *n)
@@ -294,6 +295,8 @@ vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_co
 vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a, const uint32_t kernel[2],
                          bool bias, vkt_tensor *db)
 {
+    const vkt_tensor unpooled = vkt_conv2d_dw_unpool(g, x, dy, a, kernel, bias, db);
+    if (unpooled.id) return unpooled;
     const dw_attr attr = { .conv = *a, .kernel = { kernel[0], kernel[1] }, .bias = bias };
     const vkt_tensor inputs[] = { x, dy };
     vkt_tensor out[VKT_MAX_OUT];

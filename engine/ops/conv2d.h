@@ -28,9 +28,14 @@ void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_te
 /* dx of dy; bias, which a transposed convolution has, may be {0}. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);
-/* db may be {0}. */
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
-                        vkt_tensor db);
+/* dw and db of x and dy; db may be {0}. With an index, dy is the gradient of y's max pooling over disjoint cells. */
+typedef struct vkt_conv2d_dw_product {
+    const vkt_conv2d_size *z;
+    vkt_tensor x, dy, dw, db;
+    vkt_tensor index;
+    uint32_t cell[2];
+} vkt_conv2d_dw_product;
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *whole);
 
 /* The same by Fourier transforms (conv2d_fft.c). */
 typedef enum vkt_conv2d_which { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_which;
@@ -69,5 +74,8 @@ void vkt_conv2d_backward(vkt_graph *g, const vkt_node *n, const vkt_conv2d_attr 
 vkt_tensor vkt_conv2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor w, const vkt_conv2d_attr *a, const uint32_t in[2]);
 vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a, const uint32_t kernel[2],
                          bool bias, vkt_tensor *db);
+/* The same where dy, which nobody reads so far, is made by a max pooling's gradient (conv2d_unpool.c); else {0}. */
+vkt_tensor vkt_conv2d_dw_unpool(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a,
+                                const uint32_t kernel[2], bool bias, vkt_tensor *db);
 
 #endif

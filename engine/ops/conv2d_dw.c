@@ -1,6 +1,7 @@
 /* ops/conv2d_dw.c - which way the gradients of weights and bias are computed, and how they are cut into tiles of output
  * channels x weights, summed over the plane: see shaders/conv2d_dw.comp and conv2d_dw_direct.comp. */
 #include "ops/conv2d_parts.h"
+#include "ops/pool.h"
 #include "ops/conv2d_shared.h"
 
 #include "kernel/ids.h"
@@ -15,6 +16,8 @@ typedef struct dw_job {
     uint32_t rows, channels;    /* of a group, of dy and x */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
+    vkt_tensor index; /* {0}: dy is what it is, else it lies pooled over cells */
+    uint32_t cell[2];
     uint32_t slice; /* vec4s of a plane of dy that one work group sums */
     vkt_conv2d_slices slices;
 } dw_job;
@@ -97,6 +100,9 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
     const uint32_t taps = z->kernel[0] * z->kernel[1], pitch = j->channels * taps, o = p->group * j->rows + p->row;
     const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
     const bool bias = j->db.id && p->channel == 0;
+    const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
+    const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
+    uint32_t index_base = 0;
     if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / z->n4 + 2ull)) return;
     vkt_conv2d_dw_push push = { .n4 = z->n4,
                                 .width = z->out[1],
@@ -121,12 +127,19 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                 .slices = j->slices.n,
                                 .part = (uint32_t)j->slices.floats,
                                 .pitch = pitch,
-                                .b_base = o };
-    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, j->dy_plane, o, n_o, &push.dy_base),
+                                .b_base = o,
+                                .dy_height = dy_size[0],
+                                .dy_width = dy_size[1] };
+    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
                         [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                                      (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
                         [DW_W] = VKT_WHOLE(j->slices.t),
-                        [DW_B] = VKT_WHOLE(j->slices.t) };
+                        [DW_B] = VKT_WHOLE(j->slices.t),
+                        [DW_INDEX] = VKT_WHOLE(j->index) };
+    if (j->index.id) {
+        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_lies, o, n_o, &index_base);
+        push.to_index = (int32_t)index_base - (int32_t)push.dy_base;
+    }
     if (j->slices.t.id) {
         push.w_base = o * pitch;
         bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
@@ -139,9 +152,11 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                       [DW_SPEC_COLS] = t.cols,
                                       [DW_SPEC_ROWS] = t.lane_rows,
                                       [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
-                                      [DW_SPEC_BIAS] = bias };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), works, 1,
-                     p->groups);
+                                      [DW_SPEC_BIAS] = bias,
+                                      [DW_SPEC_CELL_H] = j->cell[0],
+                                      [DW_SPEC_CELL_W] = j->cell[1] };
+    vkt_dispatch_add(e, j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push,
+                     sizeof push, spec, VKT_COUNT(spec), works, 1, p->groups);
 }
 
 /* ---- few products an element, and few output channels a group ---- */
@@ -220,7 +235,9 @@ static dw_job job_of(const vkt_conv2d_dw_product *c)
                      .x = c->x,
                      .dy = c->dy,
                      .dw = c->dw,
-                     .db = c->db };
+                     .db = c->db,
+                     .index = c->index,
+                     .cell = { c->cell[0], c->cell[1] } };
 }
 
 static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
@@ -245,27 +262,41 @@ static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
     if (j->slices.t.id) vkt_conv2d_sum_slices(e, &j->slices, j->dw, j->db);
 }
 
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor dy, vkt_tensor dw,
-                        vkt_tensor db)
+/* With dy as other kernels than those of cells read it. */
+static vkt_conv2d_dw_product unpooled(vkt_emit *e, const vkt_conv2d_dw_product *c)
 {
-    const vkt_conv2d_dw_product whole = { z, x, dy, dw, db };
-    dw_job j = job_of(&whole);
+    const vkt_conv2d_size *z = c->z;
+    const uint32_t n = vkt_lowered_value(e, c->dy)->shape.dim[0];
+    const vkt_tensor dy = vkt_scratch_like(e, "dy", c->dy, vkt_shape4(n, z->out_channels, z->out[0], z->out[1]));
+    vkt_emit_unpool(e, c->dy, c->index, c->cell, dy);
+    return (vkt_conv2d_dw_product){ .z = z, .x = c->x, .dy = dy, .dw = c->dw, .db = c->db };
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *whole)
+{
+    vkt_conv2d_dw_product c = *whole;
+    dw_job j = job_of(&c);
     dw_part most;
     if (!cut_dw(e, &j, &most)) {
-        vkt_conv2d_too_large(e, z);
+        vkt_conv2d_too_large(e, c.z);
         return;
     }
-    const vkt_conv2d_cuts cuts = vkt_conv2d_dw_shared_cut(e, &whole);
+    const vkt_conv2d_cuts cuts = vkt_conv2d_dw_shared_cut(e, &c);
     const bool direct = depth_of(&j) <= DIRECT_DEPTH && most.rows == j.rows && most.channels == j.channels;
     const bool narrow = direct && 2 * j.rows <= e->lim->subgroup_size; /* output channels: lanes of the tiles */
     vkt_variant v = cuts.pays ? cuts.preferred : narrow ? VKT_V_DIRECT : VKT_V_TILE;
     uint64_t usable = VKT_V(TILE) | cuts.usable | (direct ? VKT_V(DIRECT) : 0);
-    usable |= vkt_conv2d_fft_variants(e, z, VKT_CONV2D_DW, &v);
+    usable |= vkt_conv2d_fft_variants(e, c.z, VKT_CONV2D_DW, &v);
     v = vkt_pick(e, usable, v);
+    if (c.index.id && v != VKT_V_TILE) {
+        c = unpooled(e, &c);
+        j = job_of(&c);
+        if (e->status != VKT_OK) return;
+    }
     if (vkt_conv2d_is_fft(v))
-        vkt_emit_conv2d_fft_dw(e, z, v, x, dy, dw, db);
+        vkt_emit_conv2d_fft_dw(e, c.z, v, c.x, c.dy, c.dw, c.db);
     else if (v == VKT_V_SHARED || v == VKT_V_COOP)
-        vkt_conv2d_dw_shared_emit(e, &whole, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
+        vkt_conv2d_dw_shared_emit(e, &c, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
     else
         emit_parts(e, &j, &most, v == VKT_V_DIRECT);
 }

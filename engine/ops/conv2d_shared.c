@@ -106,7 +106,9 @@ vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_
 {
     const vkt_blocks_job job = dw_job_of(c);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
-    if (!in_one_binding(e, c->x) || !in_one_binding(e, c->dy) || !in_one_binding(e, c->dw) || job.k > UINT32_MAX)
+    const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, c->dy));
+    if (!in_one_binding(e, c->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, c->dw) ||
+        job.k > UINT32_MAX)
         return (vkt_conv2d_cuts){ .usable = 0 };
     return cuts_of(e, &job, most);
 }

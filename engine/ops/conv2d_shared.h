@@ -25,12 +25,6 @@ typedef struct vkt_conv2d_cuts {
 vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c);
 void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut);
 
-/* dw and db of x and dy; db may be {0}. */
-typedef struct vkt_conv2d_dw_product {
-    const vkt_conv2d_size *z;
-    vkt_tensor x, dy, dw, db;
-} vkt_conv2d_dw_product;
-
 vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c);
 void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut);
 

@@ -335,15 +335,12 @@ static vkt_result dx_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static void dx_emit(const vkt_node *n, vkt_emit *e)
+static void emit_dx(vkt_emit *e, const pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
                                             { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
-    const pool2d_dx_attr *a = n->attr;
     const geometry o = geometry_of(&a->pool, a->x);
-    vkt_bind bind[] = {
-        [POOL_DY] = VKT_WHOLE(n->in[0]), [POOL_DX] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->in[1])
-    };
+    vkt_bind bind[] = { [POOL_DY] = VKT_WHOLE(dy), [POOL_DX] = VKT_WHOLE(dx), [POOL_INDEX] = VKT_WHOLE(index) };
     const uint32_t columns = o.cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
     work w = { .kernel = kernels[a->pool.average][o.cells],
                .big = POOL_DX,
@@ -357,7 +354,31 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
     }
-    emit_channels(n, e, &o, &w, bind);
+    emit_channels(e->node, e, &o, &w, bind);
+}
+
+static void dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    emit_dx(e, n->attr, n->in[0], n->in[1], n->out[0]);
+}
+
+bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2])
+{
+    if (n->op != &vkt_op_pool2d_dx) return false;
+    const pool2d_dx_attr *a = n->attr;
+    const geometry o = geometry_of(&a->pool, a->x);
+    cell[0] = o.R, cell[1] = o.S;
+    return o.cells && !a->pool.average;
+}
+
+void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
+{
+    const vkt_shape y = vkt_lowered_value(e, dy)->shape;
+    const pool2d_dx_attr a = {
+        .pool = { .kernel = { cell[0], cell[1] }, .stride = { cell[0], cell[1] }, .out = { y.dim[2], y.dim[3] } },
+        .x = vkt_lowered_value(e, dx)->shape
+    };
+    emit_dx(e, &a, dy, index, dx);
 }
 
 static double dx_flops(const vkt_node *n)

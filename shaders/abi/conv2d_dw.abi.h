@@ -17,15 +17,20 @@ VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(pitch)                         /* weights of an output channel: C/G R S */
          VKT_U32(x_base) VKT_U32(dy_base)       /* where the first group starts in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base)        /* ... in floats */
+         VKT_U32(dy_height) VKT_U32(dy_width)   /* of dy as it lies: P Q, or of what it is pooled to */
+         VKT_I32(to_index)                      /* CELLS: an index lies where its dy does, but for so many vec4s */
          VKT_U32(zero))                         /* 0 */
 #define DW_DY 0
 #define DW_X  1
 #define DW_W  2 /* (O, C/G R S), of each slice */
 #define DW_B  3 /* (O), of each slice */
+#define DW_INDEX 4 /* CELLS: see abi/pool_index.abi.h */
 
 #define DW_SPEC_LANES 0
 #define DW_SPEC_COLS  1 /* weights (c,r,s) of a tile */
 #define DW_SPEC_ROWS  2 /* output channels of a tile / LANES */
 #define DW_SPEC_PAD   3 /* taps may fall off the picture */
 #define DW_SPEC_BIAS  4
-#define DW_SPECS      5
+#define DW_SPEC_CELL_H 5 /* CELLS */
+#define DW_SPEC_CELL_W 6
+#define DW_SPECS       7

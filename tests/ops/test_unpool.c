@@ -1,0 +1,263 @@
+/* The gradient of a convolution's weights before a max pooling over disjoint cells, which reads what the pooling is
+ * given (ops/conv2d_unpool.c): the same bits as through the gradient of the convolution's output (VKT_NO_FUSE=1), by
+ * every variant; and that one where somebody else reads it, or where windows are not such. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "kernel/ids.h"
+#include "ops/harness.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+#define NOBODYS 0x7fc5a5a5u /* a NaN */
+
+/* x -> convolution -> relu -> pooling */
+typedef struct net {
+    vkt_shape x, w;
+    bool bias, relu;
+    vkt_conv2d_params conv;
+    vkt_pool2d_params pool;
+    uint32_t adaptive;           /* output height and width; 0: windows are as `pool` says */
+    bool average, trained, fork; /* x is a parameter; the convolution's output has a second reader, in the loss */
+} net;
+
+typedef struct rig {
+    vkt_graph *g;
+    vkt_tensor x, weights; /* weights: what y is multiplied by before it is summed up, so its gradient */
+    vkt_store *store;
+    vkt_program *program;
+} rig;
+
+static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
+{
+    if (n->adaptive) return vkt_adaptive_max_pool2d(g, h, n->adaptive, n->adaptive);
+    return n->average ? vkt_avg_pool2d(g, h, &n->pool) : vkt_max_pool2d(g, h, &n->pool);
+}
+
+/* False: the view's device cannot. */
+static bool rig_make(rig *r, const net *n, const harness_view *view)
+{
+    vkt_graph *g = harness_graph();
+    *r = (rig){ .g = g };
+    r->x = n->trained ? vkt_param(g, "x", n->x) : vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, n->x);
+    const vkt_tensor w = vkt_param(g, "w", n->w), none = { 0 };
+    const vkt_tensor bias = n->bias ? vkt_param(g, "bias", vkt_shape1(n->w.dim[0])) : none;
+    const vkt_tensor h = vkt_conv2d(g, r->x, w, bias, &n->conv), y = pooled(g, n, n->relu ? vkt_relu(g, h) : h);
+    r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
+    vkt_tensor loss = vkt_sum(g, vkt_mul(g, y, r->weights));
+    if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, h));
+    OK(vkt_backward(g, loss));
+    OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }));
+    OK(vkt_store_create(harness_ctx, g, &r->store));
+    const vkt_limits real = harness_ctx->limits;
+    const vkt_program_params params = { .precision = view->precision };
+    view->change(&harness_ctx->limits);
+    harness_ctx->limits.choices.force = view->force;
+    vkt_test_expect_errors(view->may_refuse);
+    const vkt_result made = vkt_program_create_guarded(harness_ctx, g, r->store, &params, &r->program);
+    vkt_test_expect_errors(false);
+    harness_ctx->limits = real;
+    assert_true(made == VKT_OK || (view->may_refuse && made == VKT_E_UNSUPPORTED));
+    return made == VKT_OK;
+}
+
+static void rig_free(rig *r)
+{
+    vkt_program_destroy(&r->program);
+    vkt_store_destroy(&r->store);
+    vkt_graph_destroy(&r->g);
+}
+
+/* Of few values, so that windows have ties and, before relu, nothing above 0. The caller frees. */
+static float *numbers(uint64_t count, uint32_t stream)
+{
+    vkt_rng rng = vkt_rng_make(3, VKT_STREAM_TEST, 8, stream);
+    float *v = test_malloc(count * sizeof *v);
+    for (uint64_t i = 0; i < count; i++) v[i] = ((float)vkt_rng_range(&rng, 0, 8) - 4.5f) / 3;
+    return v;
+}
+
+static void write_input(rig *r, vkt_tensor t)
+{
+    const uint64_t count = vkt_shape_elements(vkt_tensor_shape(r->g, t));
+    float *v = numbers(count, t.id == r->x.id);
+    OK(vkt_program_write(r->program, t, v, count * sizeof *v));
+    test_free(v);
+}
+
+static void run(rig *r)
+{
+    bool intact;
+    const char *bad;
+    for (uint32_t k = 0; k < vkt_store_count(r->store); k++) {
+        float *v = numbers(vkt_shape_elements(vkt_store_shape(r->store, k)), 2 + k);
+        OK(vkt_store_write(r->store, k, VKT_PART_VALUE, v));
+        test_free(v);
+    }
+    if (vkt_value_of(r->g, r->x)->role == VKT_ROLE_INPUT) write_input(r, r->x);
+    write_input(r, r->weights);
+    OK(vkt_program_poison(r->program, NOBODYS));
+    OK(vkt_program_run(r->program, &(vkt_run){ .lr = 0.01f }, NULL));
+    OK(vkt_program_check_guards(r->program, NOBODYS, &intact, &bad));
+    if (!intact) fail_msg("words behind %s were written to", bad);
+}
+
+static void same_gradients(const rig *a, const rig *b)
+{
+    for (uint32_t k = 0; k < vkt_store_count(a->store); k++) {
+        const size_t elements = (size_t)vkt_shape_elements(vkt_store_shape(a->store, k));
+        float *x = test_malloc(2 * elements * sizeof *x);
+        OK(vkt_store_read(a->store, k, VKT_PART_GRADIENT, x));
+        OK(vkt_store_read(b->store, k, VKT_PART_GRADIENT, x + elements));
+        assert_memory_equal(x, x + elements, elements * sizeof *x);
+        test_free(x);
+    }
+}
+
+static uint32_t count(const rig *r, vkt_kernel_id kernel)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->program->lowered.n; i++) n += r->program->lowered.list[i].kernel == kernel;
+    return n;
+}
+
+/* How the gradient of the convolution's output goes to that of its weights. */
+typedef enum way { ARRAY, CELLS } way;
+
+/* How many dispatches read cells; 0 too where the view's device can do neither. */
+static uint32_t agree(const net *n, const harness_view *view, way want)
+{
+    rig fused, plain;
+    uint32_t cells = 0;
+    setenv("VKT_NO_FUSE", "1", 1);
+    bool both = rig_make(&plain, n, view);
+    unsetenv("VKT_NO_FUSE");
+    both = rig_make(&fused, n, view) && both;
+    if (both) {
+        cells = count(&fused, VKT_K_CONV2D_DW_CELLS);
+        assert_int_equal(cells > 0, want == CELLS);
+        assert_int_equal(count(&plain, VKT_K_CONV2D_DW_CELLS), 0);
+        if (cells) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_CELL), 0);
+        run(&fused);
+        run(&plain);
+        same_gradients(&fused, &plain);
+    }
+    rig_free(&fused);
+    rig_free(&plain);
+    return cells;
+}
+
+static void as_it_is(vkt_limits *lim)
+{
+    (void)lim;
+}
+
+static const harness_view tile = { "tile", as_it_is, .force = VKT_V(TILE) };
+
+static net draw(uint64_t seed)
+{
+    vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 8, 100);
+    net n = { .bias = vkt_rng_range(&r, 0, 2) != 0, .relu = vkt_rng_range(&r, 0, 1) != 0 };
+    n.conv.groups = vkt_rng_range(&r, 0, 2) ? 1 : 2;
+    const uint32_t channels = vkt_rng_range(&r, 1, 3), batch = vkt_rng_range(&r, 1, 37);
+    n.x = vkt_shape4(batch, channels * n.conv.groups, 0, 0);
+    n.w = vkt_shape4(vkt_rng_range(&r, 1, 40) * n.conv.groups, channels, 0, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        n.conv.stride[i] = vkt_rng_range(&r, 1, 2);
+        n.conv.dilation[i] = vkt_rng_range(&r, 1, 2);
+        n.conv.pad[i] = vkt_rng_range(&r, 0, 1);
+        n.pool.kernel[i] = vkt_rng_range(&r, 1, 3);
+        n.w.dim[2 + i] = vkt_rng_range(&r, 1, 3);
+        const uint32_t out = n.pool.kernel[i] * vkt_rng_range(&r, 1, 3) + vkt_rng_range(&r, 0, n.pool.kernel[i] - 1);
+        n.x.dim[2 + i] = n.conv.dilation[i] * (n.w.dim[2 + i] - 1) + 1 + n.conv.stride[i] * (out - 1);
+    }
+    n.pool.ceil_mode = vkt_rng_range(&r, 0, 1) != 0;
+    return n;
+}
+
+static void cells_have_the_bits_of_the_array(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    uint32_t checked = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        const net n = draw(i);
+        harness_view view =
+            i < harness_n_views ? harness_views[i] : harness_half_views[i % VKT_COUNT(harness_half_views)];
+        view.force = VKT_V(TILE);
+        checked += agree(&n, &view, CELLS) > 0;
+    }
+    assert_true(checked > 8);
+}
+
+/* Of 60, in f32 and in 16 bits, where dy and index start at different places of theirs. */
+static void windows_of_channels_are_right(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    net n = { vkt_shape4(5, 2, 4, 8), vkt_shape4(60, 2, 3, 3), .bias = true, .relu = true,
+              .pool = { .kernel = { 2, 2 } } };
+    const harness_view *small[] = { &harness_views[3], &harness_half_views[2], &harness_half_views[3] };
+    for (uint32_t i = 0; i < 2 * VKT_COUNT(small); i++) {
+        harness_view view = *small[i / 2];
+        view.force = VKT_V(TILE);
+        n.conv.groups = 1 + i % 2;
+        n.w.dim[1] = 2 / n.conv.groups;
+        assert_true(agree(&n, &view, CELLS) > 1);
+    }
+}
+
+static void a_variant_that_wants_the_array_gets_it(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const net n = { vkt_shape4(9, 4, 9, 9), vkt_shape4(8, 4, 2, 3), .bias = true, .relu = true,
+                    .pool = { .kernel = { 2, 3 } } };
+    const uint64_t variants[] = { VKT_V(DIRECT), VKT_V(SHARED), VKT_V(FFT16) };
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
+}
+
+static void adaptive_cells_are_cells(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    net n = { vkt_shape4(5, 2, 10, 10), vkt_shape4(9, 2, 3, 3), .bias = true, .relu = true, .adaptive = 4 };
+    agree(&n, &tile, CELLS);
+    n.adaptive = 3; /* of 8: windows overlap */
+    agree(&n, &tile, ARRAY);
+}
+
+static void another_reader_or_other_windows_keep_the_array(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const net n = { vkt_shape4(3, 2, 9, 8), vkt_shape4(5, 2, 2, 3), .bias = true, .pool = { .kernel = { 2, 2 } },
+                    .adaptive = 0 };
+    net trained = n, forked = n, averaged = n, overlapping = n, padded = n, gaps = n;
+    trained.trained = true;
+    forked.fork = true;
+    averaged.average = true;
+    overlapping.pool.stride[0] = 1;
+    padded.pool.pad[1] = 1;
+    gaps.pool.stride[1] = 3;
+    const net *all[] = { &trained, &forked, &averaged, &overlapping, &padded, &gaps };
+    for (size_t i = 0; i < VKT_COUNT(all); i++) agree(all[i], &tile, ARRAY);
+    agree(&n, &tile, CELLS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cells_have_the_bits_of_the_array),
+        cmocka_unit_test(windows_of_channels_are_right),
+        cmocka_unit_test(a_variant_that_wants_the_array_gets_it),
+        cmocka_unit_test(adaptive_cells_are_cells),
+        cmocka_unit_test(another_reader_or_other_windows_keep_the_array),
+    };
+    return cmocka_run_group_tests_name("unpool", tests, harness_setup, harness_teardown);
+}
