@@ -1,8 +1,8 @@
 /* ops/conv2d_dw.c - which way the gradients of weights and bias are computed, and how they are cut into tiles of output
  * channels x weights, summed over the plane: see shaders/conv2d_dw.comp and conv2d_dw_direct.comp. */
 #include "ops/conv2d_parts.h"
-#include "ops/pool.h"
 #include "ops/conv2d_shared.h"
+#include "ops/pool.h"
 
 #include "kernel/ids.h"
 
