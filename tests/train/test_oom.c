@@ -1,4 +1,4 @@
-/* What a trainer does when device memory or the device itself fails. (Host memory: test_host_memory.c.) */
+/* What a trainer does when device memory or the device itself fails. (Host memory: test_no_memory.c.) */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"

@@ -79,12 +79,13 @@ static void every_failed_allocation_of_a_creation_is_survived(void **state)
     }
 }
 
-/* ---- a whole run, of one layer and two steps an epoch ---- */
+/* ---- a whole run, of one layer and three steps an epoch ---- */
 
 /* What it makes, for who calls to free. */
 typedef struct life {
     vkt_dataset *train, *check;
     vkt_trainer *t;
+    bool resumed; /* from the checkpoint of the first epoch */
 } life;
 
 static const char *checkpoint_of(const rig *r)
@@ -102,7 +103,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 static vkt_result make(const rig *r, vkt_ctx *ctx, bool stream, life *l)
 {
     vkt_trainer_params p = rig_params(r);
-    VKT_TRY(vkt_dataset_slice(r->train, 0, 16, &l->train));
+    VKT_TRY(vkt_dataset_slice(r->train, 0, 24, &l->train));
     VKT_TRY(vkt_dataset_slice(r->check, 0, 8, &l->check));
     p.model.forward = forward;
     p.train = l->train;
@@ -121,14 +122,15 @@ static void unmake(life *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* From the checkpoint to the end of the second epoch, and its weights. */
-static vkt_result finish(const rig *r, vkt_trainer *t)
+/* From the checkpoint, or from where it stands, to the end of the second epoch, and its weights. */
+static vkt_result finish(const rig *r, life *l)
 {
     const char *checkpoint = checkpoint_of(r);
-    const vkt_fit_params p = { .epochs = 2, .checkpoint = checkpoint, .checkpoint_every = 1 };
-    VKT_TRY(vkt_trainer_resume(t, checkpoint));
-    VKT_TRY(vkt_trainer_fit(t, &p));
-    return vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "weights"));
+    const vkt_fit_params p = { .epochs = 2, .checkpoint = checkpoint, .checkpoint_every = 2 };
+    if (!l->resumed) VKT_TRY(vkt_trainer_resume(l->t, checkpoint));
+    l->resumed = true;
+    VKT_TRY(vkt_trainer_fit(l->t, &p));
+    return vkt_trainer_save(l->t, vkt_temp_dir_file(&r->dir, "weights"));
 }
 
 static vkt_result live(const rig *r, vkt_ctx *ctx, bool stream, life *l)
@@ -138,7 +140,7 @@ static vkt_result live(const rig *r, vkt_ctx *ctx, bool stream, life *l)
     VKT_TRY(make(r, ctx, stream, l));
     if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy)); /* creation has streamed evaluations */
     VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
-    VKT_TRY(finish(r, l->t));
+    VKT_TRY(finish(r, l));
     VKT_TRY(vkt_trainer_load(l->t, vkt_temp_dir_file(&r->dir, "weights")));
     VKT_TRY(vkt_trainer_write_history(l->t, vkt_temp_dir_file(&r->dir, "history.csv")));
     return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
@@ -186,8 +188,8 @@ static void expect_wanted_files(const rig *r)
     assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* nothing half written lies beside them */
 }
 
-/* After each failure the same trainer goes on from the last checkpoint and ends in the same bytes; where there is none
- * yet, the next attempt shows what the context is good for. */
+/* After each failure the same trainer goes on, from the checkpoint or, streamed, from where it stands, and ends in the
+ * same bytes; where there is no trainer yet, the next attempt shows what the context is good for. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;
@@ -200,7 +202,8 @@ static void sweep_run(const rig *r, bool stream)
         assert_int_equal(vkt_file_write(&r->h, checkpoint_of(r), first, first_bytes), VKT_OK);
         sweep_begin(&s);
         failed = sweep_failed(&s, live(r, ctx, stream, &l));
-        if (failed && l.t) assert_int_equal(finish(r, l.t), VKT_OK);
+        l.resumed = l.resumed && stream;
+        if (failed && l.t) assert_int_equal(finish(r, &l), VKT_OK);
         if (l.t) expect_wanted_files(r);
         unmake(&l);
         ctx->vk.DeviceWaitIdle(ctx->device); /* else the validation layer forgets nothing and takes ever longer */
@@ -222,12 +225,52 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
     sweep_run(r, true);
 }
 
+/* ---- the device lacks memory for the n-th submission ---- */
+
+static unsigned until_refusal; /* 0: none. The swapped entry has no place for a context */
+static PFN_vkQueueSubmit2 real_submit;
+
+static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
+{
+    if (until_refusal && --until_refusal == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    return real_submit(queue, n, infos, fence);
+}
+
+static void every_refused_submission_of_a_run_is_survived(void **state)
+{
+    const rig *r = rig_of(state);
+    size_t first_bytes;
+    void *first = first_epoch(r, false, &first_bytes);
+    undisturbed(r, false);
+    real_submit = r->ctx->vk.QueueSubmit2;
+    r->ctx->vk.QueueSubmit2 = refuse;
+    vkt_test_expect_errors(true);
+    unsigned n = 1;
+    for (bool refused = true; refused; n++) {
+        life l = { 0 };
+        assert_int_equal(vkt_file_write(&r->h, checkpoint_of(r), first, first_bytes), VKT_OK);
+        until_refusal = n;
+        const vkt_result status = live(r, r->ctx, false, &l);
+        refused = until_refusal == 0;
+        until_refusal = 0;
+        if (status != (refused ? VKT_E_DEVICE_MEMORY : VKT_OK))
+            fail_msg("submission %u: %s, '%s'", n, vkt_result_name(status), vkt_test_last_error());
+        if (refused && l.t) assert_int_equal(finish(r, &l), VKT_OK);
+        if (l.t) expect_wanted_files(r);
+        unmake(&l);
+        r->ctx->vk.DeviceWaitIdle(r->ctx->device);
+    }
+    assert_true(n > 30);
+    vkt_free(&r->h, first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(every_failed_allocation_of_a_creation_is_survived),
         rig_test(every_failed_allocation_of_a_run_is_survived),
         rig_test(every_failed_allocation_of_a_streamed_run_is_survived),
+        rig_test(every_refused_submission_of_a_run_is_survived),
     };
-    return cmocka_run_group_tests_name("no host memory", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("no memory", tests, NULL, NULL);
 }
