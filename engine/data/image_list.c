@@ -253,7 +253,7 @@ static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
 {
     char text[128];
     if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
-    return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot open the folder \"%s\": %s", folder, text);
+    return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder, text);
 }
 
 /* The entries of a folder, sorted: its folders, or its pictures. Names that begin with a dot are left alone. */
@@ -263,7 +263,12 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
     if (!d) return fail_errno(h, folder, errno);
     vkt_text path = { .h = h };
     vkt_result r = VKT_OK;
-    for (struct dirent *e; r == VKT_OK && (e = readdir(d));) {
+    for (struct dirent *e; r == VKT_OK;) {
+        errno = 0; /* NULL is the end, or an error: half a folder is none */
+        if (!(e = readdir(d))) {
+            if (errno) r = fail_errno(h, folder, errno);
+            break;
+        }
         if (e->d_name[0] == '.' || (folders ? !is_folder(folder, e->d_name, &path) : !is_picture(e->d_name))) continue;
         r = vkt_grow(h, &out->s, out->n, &out->cap, sizeof *out->s);
         if (r == VKT_OK && !(out->s[out->n] = vkt_strdup(h, e->d_name)))

@@ -39,20 +39,22 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* vkt_ctx_open_unless with vectors that are right, whoever made them wide. `why` is told where they are not. */
+/* vkt_ctx_open_unless with vectors that are right, whoever made them wide. `why` is told what failed. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {
     uint32_t wrong = 0;
-    VKT_TRY(vkt_ctx_open_unless(params, h, loader, unless, out));
+    vkt_result r = vkt_ctx_open_unless(params, h, loader, unless, out);
     const vkt_ctx *ctx = *out;
-    if (!ctx || ctx->driver != VK_DRIVER_ID_MESA_LLVMPIPE || ctx->limits.subgroup_size != WIDE_LANES) return VKT_OK;
-    vkt_result r = vkt_self_test(*out, &wrong);
-    if (wrong) {
-        r = VKT_E_WRONG;
-        snprintf(why, 80, "%u numbers of the self-test are wrong", wrong);
-    }
-    if (r != VKT_OK) vkt_ctx_destroy(out);
+    if (ctx && ctx->driver == VK_DRIVER_ID_MESA_LLVMPIPE && ctx->limits.subgroup_size == WIDE_LANES)
+        r = vkt_self_test(*out, &wrong);
+    if (wrong) r = VKT_E_WRONG;
+    if (r == VKT_OK) return r;
+    vkt_ctx_destroy(out);
+    if (wrong)
+        snprintf(why, 80, "%s: %u numbers of the self-test are wrong", vkt_result_name(r), wrong);
+    else
+        snprintf(why, 80, "%s: %s", vkt_result_name(r), vkt_result_text(r));
     return r;
 }
 
@@ -60,7 +62,7 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {
-    vkt_say(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used: %s; back to the driver's default", why);
+    vkt_say(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
     unsetenv(WIDTH);
     VKT_TRY(vkt_ctx_open(params, h, loader, out));
     const uint32_t lanes = (*out)->limits.subgroup_size;
@@ -74,7 +76,7 @@ static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, con
 
 static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out)
 {
-    char why[80] = "the device does not open with them";
+    char why[80];
     if (setenv(WIDTH, "512", 1) != 0) return vkt_fail_nomem(h, "the environment", sizeof WIDTH "=512");
     if (open_tested(params, h, loader, NULL, out, why) != VKT_OK) return fall_back(params, h, loader, out, why);
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
@@ -89,11 +91,11 @@ vkt_result vkt_ctx_open_wide(const vkt_ctx_params *params, const vkt_host *host,
 {
     const vkt_host h = vkt_host_resolve(host);
     const vkt_unless_fn unless = !getenv(WIDTH) && cpu_gains ? gains : NULL;
-    char why[80] = "";
+    char why[80];
     *out = NULL;
     const vkt_result r = open_tested(params, &h, loader, unless, out, why);
     if (r == VKT_E_WRONG)
-        return vkt_fail(&h, r, "subgroups of %d lanes cannot be used: %s; set " WIDTH "=256", WIDE_LANES, why);
+        return vkt_fail(&h, r, "subgroups of %d lanes cannot be used (%s): set " WIDTH "=256", WIDE_LANES, why);
     return r == VKT_OK && !*out ? open_at_512(params, &h, loader, out) : r;
 }
 

@@ -109,6 +109,14 @@ static vkt_result drain(fit *f)
     return VKT_OK;
 }
 
+/* One that could not be written is the next fit's first task: there may be no step left to write it after. */
+static vkt_result checkpoint(fit *f)
+{
+    const vkt_result r = vkt_trainer_checkpoint(f->t, f->p->checkpoint);
+    f->t->owes_checkpoint = r != VKT_OK;
+    return r;
+}
+
 /* A checkpoint describes the state between two steps: everything submitted must have arrived. */
 static vkt_result maybe_checkpoint(fit *f)
 {
@@ -117,7 +125,7 @@ static vkt_result maybe_checkpoint(fit *f)
     const uint64_t done = (t->at.epoch - 1) * epoch + t->at.batch + (f->submitted - f->arrived);
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
-    VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));
+    VKT_TRY(checkpoint(f));
     f->last_ns = vkt_now_ns(); /* the file's time is not the next step's */
     f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
@@ -160,9 +168,12 @@ static vkt_result run_steps(fit *f)
     }
 }
 
+/* What was submitted has changed the weights. So it counts also where something failed since: another fit goes on
+ * behind it. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
+    if (r != VKT_OK && r != VKT_E_DEVICE_LOST) (void)drain(f);
     vkt_feed_stop(&f->t->feed);
     return r;
 }
@@ -214,14 +225,15 @@ static vkt_result finish_epoch(fit *f, bool *stop)
         VKT_TRY(vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc));
     }
     r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
-    VKT_TRY(vkt_history_add(&t->history, &r));
     bool more;
     const double now = monitored(t, f->p->monitor, &r, &more);
     const bool best = is_better(f, now, more);
+    /* What may fail comes before what changes: then another fit finishes this epoch once more, not twice. */
+    if (best) VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->best));
+    VKT_TRY(vkt_history_add(&t->history, &r));
     follow(t, &r);
     at->since_best = best ? 0 : at->since_best + 1;
     if (best) {
-        VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->best));
         at->best = now;
         at->best_epoch = at->epoch;
     }
@@ -229,7 +241,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     at->epoch++;
     at->batch = 0;
     at->sums = (vkt_sums){ 0 };
-    if (f->p->checkpoint) VKT_TRY(vkt_trainer_checkpoint(t, f->p->checkpoint));
+    if (f->p->checkpoint) VKT_TRY(checkpoint(f));
     *stop = at->stopped;
     if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
     return VKT_OK;
@@ -243,10 +255,11 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     if ((unsigned)f.p->monitor > VKT_MONITOR_TRAIN_LOSS || !(f.p->min_delta >= 0))
         return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
                         (int)f.p->monitor, f.p->min_delta);
+    if (t->owes_checkpoint && f.p->checkpoint) VKT_TRY(checkpoint(&f));
     bool stop = t->at.stopped;
     while (!stop && t->at.epoch <= f.epochs) {
         VKT_TRY(train_epoch(&f));
-        if (f.interrupted) return f.p->checkpoint ? vkt_trainer_checkpoint(t, f.p->checkpoint) : VKT_OK;
+        if (f.interrupted) return f.p->checkpoint ? checkpoint(&f) : VKT_OK;
         VKT_TRY(finish_epoch(&f, &stop));
     }
     return t->at.best_epoch ? vkt_trainer_put(t, VKT_PART_VALUE, t->best) : VKT_OK;

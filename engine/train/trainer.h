@@ -70,6 +70,7 @@ struct vkt_trainer {
     char *summary;
     vkt_history history;
     vkt_position at;
+    bool owes_checkpoint; /* the last one of a fit could not be written */
     vkt_attachments attached;
     float *weights; /* room for all parameters, in the order of the store */
     float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */

@@ -163,10 +163,10 @@ VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *
  * otherwise when the driver is loaded. Where the device is lavapipe of Mesa 22.3, the CPU one of AMD's with AVX-512
  * (Intel's are slower with them) and the variable not set, this call sets it to 512, for the rest of the process and
  * for those that it starts; with a small kernel it checks that the wider vectors compute what they should, and where
- * they do not, it takes the variable back, says so in a warning and opens the device as ever. Everywhere else it is
- * vkt_ctx_create, but that subgroups of 16 lanes that the user's own setting gave lavapipe are checked too: VKT_E_WRONG
- * where they are wrong. No other thread may read or change the environment meanwhile. Where another instance of the
- * process holds the driver already, the width stays as it is. */
+ * they do not, or the device fails to open so, it takes the variable back, says why in a warning and opens the device
+ * as ever. Everywhere else it is vkt_ctx_create, but that subgroups of 16 lanes that the user's own setting gave
+ * lavapipe are checked too: VKT_E_WRONG where they are wrong. No other thread may read or change the environment
+ * meanwhile. Where another instance of the process holds the driver already, the width stays as it is. */
 VKT_API vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Waits for the context's own work, then frees it. Destroy programs, data sets and stores made from it first. */
 VKT_API void vkt_ctx_destroy(vkt_ctx **ctx);

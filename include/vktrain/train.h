@@ -125,7 +125,8 @@ typedef struct vkt_fit_params {
 
 /* Trains. The weights of the best epoch, by `monitor`, are in the trainer when it returns (another fit goes on from
  * them, with the optimizer's state of the last step; vkt_trainer_resume of the checkpoint goes on from the last
- * weights). A failure (device lost, disk full) leaves the last checkpoint file whole. */
+ * weights). A failure (device lost, disk full) leaves the last checkpoint file whole; another fit goes on where this
+ * one failed, unless the device is lost, and first writes the checkpoint that could not be written. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was

@@ -1,9 +1,13 @@
 /* Data sets of pictures: tables, folders, broken files, and real data sets against Pillow. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -268,6 +272,46 @@ static void long_strips_are_broken(void **state)
     vkt_dataset_destroy(&ds);
 }
 
+static unsigned until_bad_sector; /* the n-th readdir fails (1: the next); 0: none */
+
+/* In this program, in place of the C library's. */
+struct dirent *readdir(DIR *d)
+{
+    static struct dirent *(*real)(DIR *);
+    void *symbol = real ? NULL : dlsym(RTLD_NEXT, "readdir");
+    if (symbol) memcpy(&real, &symbol, sizeof real);
+    if (until_bad_sector == 0 || --until_bad_sector > 0) return real(d);
+    errno = EIO;
+    return NULL;
+}
+
+static void a_folder_that_cannot_be_read_to_its_end_is_refused(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    assert_int_equal(mkdir(vkt_temp_dir_file(t, "ant"), 0700), 0);
+    gallery_put(t, "ant/a.png", 1);
+    gallery_put(t, "ant/b.png", 2);
+    vkt_test_expect_errors(true);
+    for (unsigned n = 1;; n++) {
+        vkt_dataset *ds;
+        until_bad_sector = n;
+        const vkt_result r = vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds);
+        const bool failed = until_bad_sector == 0;
+        until_bad_sector = 0;
+        assert_int_equal(r, failed ? VKT_E_IO : VKT_OK);
+        if (failed) {
+            assert_null(ds);
+            vkt_test_error_says("Input/output error");
+            continue;
+        }
+        assert_int_equal(vkt_dataset_rows(ds), 2);
+        vkt_dataset_destroy(&ds);
+        assert_int_equal(n, 10); /* of ".", "..", "ant" and the end; ".", "..", two pictures and the end: each once */
+        break;
+    }
+}
+
 static void failed_allocations_are_a_status(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -356,6 +400,7 @@ int main(void)
         TEST(broken_files_are_named_counted_and_left_out),
         TEST(files_that_break_later_stop_the_epoch),
         TEST(long_strips_are_broken),
+        TEST(a_folder_that_cannot_be_read_to_its_end_is_refused),
         TEST(failed_allocations_are_a_status),
         TEST(real_data_sets_give_pillows_bytes),
     };

@@ -105,6 +105,7 @@ static bool fails(const char *name)
 {
     if (fake.fail_call == 0 || --fake.fail_call > 0) return false;
     fake.failed = name;
+    fake.fail_call = fake.fail_for_good;
     return true;
 }
 
@@ -162,34 +163,40 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
 
 /* X(function, parameters, arguments, out): forwarded unless it is the call that has to fail; `out`, if not NULL, is
  * then left with rubbish in it, as Vulkan allows. */
-#define FALLIBLE(X)                                                                                                   \
-    X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),  \
-      (d, i, a, o), o)                                                                                                \
-    X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o), o)   \
-    X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f), NULL)                    \
-    X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i), NULL)                       \
-    X(EndCommandBuffer, (VkCommandBuffer c), (c), NULL)                                                               \
-    X(AllocateMemory, (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o), \
-      (d, i, a, o), o)                                                                                                \
-    X(MapMemory, (VkDevice d, VkDeviceMemory m, VkDeviceSize b, VkDeviceSize n, VkMemoryMapFlags f, void **o),        \
-      (d, m, b, n, f, o), o)                                                                                          \
-    X(BindBufferMemory, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o), NULL)               \
-    X(CreatePipelineCache,                                                                                            \
-      (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),           \
-      (d, i, a, o), o)                                                                                                \
-    X(CreateShaderModule,                                                                                             \
-      (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),             \
-      (d, i, a, o), o)                                                                                                \
-    X(CreateDescriptorSetLayout,                                                                                      \
-      (VkDevice d, const VkDescriptorSetLayoutCreateInfo *i, const VkAllocationCallbacks *a,                          \
-       VkDescriptorSetLayout *o),                                                                                     \
-      (d, i, a, o), o)                                                                                                \
-    X(CreatePipelineLayout,                                                                                           \
-      (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineLayout *o),         \
-      (d, i, a, o), o)                                                                                                \
-    X(CreateComputePipelines,                                                                                         \
-      (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo *i,                               \
-       const VkAllocationCallbacks *a, VkPipeline *o),                                                                \
+#define FALLIBLE(X)                                                                                                    \
+    X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
+      (d, i, a, o), o)                                                                                                 \
+    X(AllocateCommandBuffers, (VkDevice d, const VkCommandBufferAllocateInfo *i, VkCommandBuffer *o), (d, i, o), o)    \
+    X(ResetCommandPool, (VkDevice d, VkCommandPool p, VkCommandPoolResetFlags f), (d, p, f), NULL)                     \
+    X(BeginCommandBuffer, (VkCommandBuffer c, const VkCommandBufferBeginInfo *i), (c, i), NULL)                        \
+    X(EndCommandBuffer, (VkCommandBuffer c), (c), NULL)                                                                \
+    X(AllocateMemory, (VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a, VkDeviceMemory *o),  \
+      (d, i, a, o), o)                                                                                                 \
+    X(MapMemory, (VkDevice d, VkDeviceMemory m, VkDeviceSize b, VkDeviceSize n, VkMemoryMapFlags f, void **o),         \
+      (d, m, b, n, f, o), o)                                                                                           \
+    X(BindBufferMemory, (VkDevice d, VkBuffer b, VkDeviceMemory m, VkDeviceSize o), (d, b, m, o), NULL)                \
+    X(CreateBufferView,                                                                                                \
+      (VkDevice d, const VkBufferViewCreateInfo *i, const VkAllocationCallbacks *a, VkBufferView *o), (d, i, a, o), o) \
+    X(CreateDescriptorPool,                                                                                            \
+      (VkDevice d, const VkDescriptorPoolCreateInfo *i, const VkAllocationCallbacks *a, VkDescriptorPool *o),          \
+      (d, i, a, o), o)                                                                                                 \
+    X(AllocateDescriptorSets, (VkDevice d, const VkDescriptorSetAllocateInfo *i, VkDescriptorSet *o), (d, i, o), o)    \
+    X(CreatePipelineCache,                                                                                             \
+      (VkDevice d, const VkPipelineCacheCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineCache *o),            \
+      (d, i, a, o), o)                                                                                                 \
+    X(CreateShaderModule,                                                                                              \
+      (VkDevice d, const VkShaderModuleCreateInfo *i, const VkAllocationCallbacks *a, VkShaderModule *o),              \
+      (d, i, a, o), o)                                                                                                 \
+    X(CreateDescriptorSetLayout,                                                                                       \
+      (VkDevice d, const VkDescriptorSetLayoutCreateInfo *i, const VkAllocationCallbacks *a,                           \
+       VkDescriptorSetLayout *o),                                                                                      \
+      (d, i, a, o), o)                                                                                                 \
+    X(CreatePipelineLayout,                                                                                            \
+      (VkDevice d, const VkPipelineLayoutCreateInfo *i, const VkAllocationCallbacks *a, VkPipelineLayout *o),          \
+      (d, i, a, o), o)                                                                                                 \
+    X(CreateComputePipelines,                                                                                          \
+      (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo *i,                                \
+       const VkAllocationCallbacks *a, VkPipeline *o),                                                                 \
       (d, c, n, i, a, o), o)
 
 static VkResult spoil(void *out, size_t bytes)

@@ -28,7 +28,8 @@ typedef struct fake_vulkan {
     bool no_devices;
     bool transfer_queue;               /* a second family that can only copy; its queue is the first family's */
     int32_t fail_call;                 /* the n-th fallible call below the instance fails (1: the next); 0: none */
-    const char *failed;                /* its name, once it was reached */
+    bool fail_for_good;                /* all calls after it fail too */
+    const char *failed;                /* the name of the last one that failed */
     void (*instead_of_dispatch)(void); /* not NULL: vkCmdDispatch records nothing and calls this */
     uint64_t budget, usage;            /* budget not 0: VK_EXT_memory_budget, for every heap */
     fake_submit submits[FAKE_SUBMITS];

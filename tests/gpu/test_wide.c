@@ -1,6 +1,7 @@
 /* Wider vectors: the self-test on this device, faults that it must find, and whose LP_NATIVE_VECTOR_WIDTH counts. */
 #include "fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kernel/wide.h"
@@ -11,11 +12,16 @@
 static struct {
     vkt_host host;
     unsigned warnings; /* that 512 bits cannot be used */
+    char why[128];     /* the last of them, from there on */
 } heard;
 
 static void hear(void *user, vkt_log_level level, const char *line)
 {
-    heard.warnings += level == VKT_LOG_WARN && strstr(line, "512 bits cannot be used") != NULL;
+    const char *why = level == VKT_LOG_WARN ? strstr(line, "512 bits cannot be used") : NULL;
+    if (why) {
+        heard.warnings++;
+        snprintf(heard.why, sizeof heard.why, "%s", why);
+    }
     heard.host.log(user, level, line);
 }
 
@@ -170,6 +176,7 @@ static void wrong_results_are_not_used(void **state)
     assert_int_equal(open_wide(&ctx), VKT_OK);
     assert_int_equal(ctx->limits.subgroup_size, 8);
     assert_int_equal(heard.warnings, 1);
+    assert_non_null(strstr(heard.why, "VKT_E_WRONG"));
     assert_null(getenv(WIDTH));
     vkt_ctx_destroy(&ctx);
     refuses_the_users_512();
@@ -232,6 +239,62 @@ static void the_self_test_survives_every_failure(void **state)
     }
 }
 
+/* What fails in an opening: its n-th host allocation, its n-th Vulkan call, or that call and all after it. */
+typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
+
+static void set_width(const char *own)
+{
+    assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
+}
+
+/* False where there are fewer than n. What is left of the opening is what it returns, and the variable as `own` says
+ * (NULL: not set) or as the wide vectors that were opened need it; a context without those says why. */
+static bool survives(const vkt_device_info *usual, const char *own, fault what, unsigned n)
+{
+    vkt_ctx *ctx;
+    set_width(own);
+    fake_reset();
+    fake.fail_for_good = what == CALLS;
+    if (what == ALLOCATION)
+        vkt_test_fail_allocation(n);
+    else
+        fake.fail_call = (int32_t)n;
+    const unsigned errors = vkt_test_errors();
+    const vkt_result r = open_wide(&ctx);
+    const bool failed = what == ALLOCATION ? vkt_test_allocation_failed() : fake.failed != NULL;
+    fake_reset();
+    vkt_test_fail_allocation(0);
+
+    assert_int_equal(r == VKT_OK, ctx != NULL);
+    assert_true(r == VKT_OK || (failed && vkt_test_errors() > errors));
+    if (failed && what == CALLS) assert_int_not_equal(r, VKT_OK);
+    if (failed && what == ALLOCATION && r != VKT_OK) assert_int_equal(r, VKT_E_NOMEM);
+    assert_true(heard.warnings <= (failed && !own));
+    if (heard.warnings) assert_non_null(strstr(heard.why, what == ALLOCATION ? "(VKT_E_NOMEM: " : "(VKT_E_D"));
+    const bool wide = ctx && gains(usual) && !heard.warnings;
+    const char *want = wide ? "512" : own, *width = getenv(WIDTH);
+    assert_int_equal(width != NULL, want != NULL);
+    if (want) assert_string_equal(width, want);
+    if (ctx) assert_int_equal(ctx->limits.subgroup_size, wide ? 16 : usual->subgroup_size);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(vkt_test_live_blocks(), 0);
+    return failed;
+}
+
+static void opening_survives_every_failure(void **state)
+{
+    (void)state;
+    static const char *const widths[] = { NULL, "512" };
+    const vkt_device_info usual = usual_device();
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < (gains(&usual) ? VKT_COUNT(widths) : 1); i++)
+        for (fault what = ALLOCATION; what < FAULTS; what++) {
+            unsigned n = 1;
+            while (survives(&usual, widths[i], what, n)) n++;
+            assert_true(n > 5);
+        }
+}
+
 static int setup(void **state)
 {
     fake_reset();
@@ -252,6 +315,7 @@ int main(void)
         TEST(wrong_results_are_not_used),
         TEST(a_driver_that_is_held_keeps_its_width),
         TEST(the_self_test_survives_every_failure),
+        TEST(opening_survives_every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

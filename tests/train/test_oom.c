@@ -1,98 +1,7 @@
-/* What a trainer does when host memory, device memory or the device itself fails. */
+/* What a trainer does when device memory or the device itself fails. (Host memory: test_no_memory.c.) */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
-
-/* ---- host memory: the n-th allocation fails ---- */
-
-/* Creation, every n. The trainer before it has made all pipelines, so that the context's own memory does not grow. */
-static void every_failed_allocation_of_a_creation_is_survived(void **state)
-{
-    rig *r = rig_of(state);
-    for (int stream = 0; stream < 2; stream++) {
-        vkt_trainer_params p = rig_params(r);
-        p.stream = stream;
-        p.profile = true;
-        vkt_trainer *t = NULL;
-        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
-        vkt_trainer_destroy(&t);
-        const size_t before = vkt_test_live_blocks();
-        for (unsigned n = 1;; n++) {
-            vkt_test_fail_allocation(n);
-            const vkt_result status = vkt_trainer_create(r->ctx, &p, &t);
-            if (!vkt_test_allocation_failed()) {
-                vkt_test_fail_allocation(0);
-                assert_int_equal(status, VKT_OK);
-                assert_true(n > 50); /* there is something to fail */
-                break;
-            }
-            assert_int_equal(status, VKT_E_NOMEM);
-            assert_null(t);
-            assert_int_equal(vkt_test_live_blocks(), before);
-        }
-        rig_fit(t, NULL); /* the context is as good as new */
-        vkt_trainer_destroy(&t);
-    }
-}
-
-/* The first trainer of a context, pipelines included: every seventh allocation. */
-static void failed_allocations_of_a_first_creation_are_survived(void **state)
-{
-    rig *r = rig_of(state);
-    const vkt_trainer_params p = rig_params(r);
-    for (unsigned n = 1, done = 0; !done; n += 7) {
-        vkt_ctx *ctx;
-        vkt_trainer *t = NULL;
-        assert_int_equal(vkt_ctx_create(NULL, &r->h, &ctx), VKT_OK);
-        vkt_test_fail_allocation(n);
-        const vkt_result status = vkt_trainer_create(ctx, &p, &t);
-        done = !vkt_test_allocation_failed();
-        vkt_test_fail_allocation(0);
-        assert_int_equal(status, done ? VKT_OK : VKT_E_NOMEM);
-        assert_int_equal(t != NULL, done);
-        vkt_trainer_destroy(&t);
-        vkt_ctx_destroy(&ctx);
-    }
-}
-
-/* Everything after creation: fit with a checkpoint, evaluation of other data, prediction, save, load, resume, plot. */
-static vkt_result use(rig *r, vkt_trainer *t)
-{
-    const char *checkpoint = vkt_temp_dir_file(&r->dir, "checkpoint"), *weights = vkt_temp_dir_file(&r->dir, "weights");
-    const char *csv = vkt_temp_dir_file(&r->dir, "h.csv"), *trace = vkt_temp_dir_file(&r->dir, "trace.json");
-    uint32_t classes[40];
-    double accuracy;
-    const vkt_fit_params fit = { .epochs = 1, .checkpoint = checkpoint, .checkpoint_every = 4 };
-    VKT_TRY(vkt_trainer_fit(t, &fit));
-    VKT_TRY(vkt_trainer_evaluate(t, r->train, NULL, &accuracy));
-    VKT_TRY(vkt_trainer_predict(t, r->check, 3, 40, classes, NULL));
-    VKT_TRY(vkt_trainer_save(t, weights));
-    VKT_TRY(vkt_trainer_load(t, weights));
-    VKT_TRY(vkt_trainer_resume(t, checkpoint));
-    VKT_TRY(vkt_trainer_write_history(t, csv));
-    return vkt_trainer_profile(t, trace);
-}
-
-static void every_failed_allocation_of_a_run_is_survived(void **state)
-{
-    rig *r = rig_of(state);
-    vkt_trainer_params p = rig_params(r);
-    p.profile = true;
-    vkt_trainer *t;
-    unsigned n = 0;
-    for (bool done = false; !done;) {
-        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
-        n += n < 40 ? 1 : 5;
-        vkt_test_fail_allocation(n);
-        const vkt_result status = use(r, t);
-        done = !vkt_test_allocation_failed();
-        vkt_test_fail_allocation(0);
-        if (status != (done ? VKT_OK : VKT_E_NOMEM))
-            fail_msg("allocation %u: %s, '%s'", n, vkt_result_name(status), vkt_test_last_error());
-        vkt_trainer_destroy(&t); /* the teardown finds what leaked */
-    }
-    assert_true(n > 60);
-}
 
 /* ---- device memory ---- */
 
@@ -180,11 +89,8 @@ static void a_lost_device_ends_the_run_and_keeps_the_checkpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(every_failed_allocation_of_a_creation_is_survived),
-        rig_test(failed_allocations_of_a_first_creation_are_survived),
-        rig_test(every_failed_allocation_of_a_run_is_survived),
         rig_test(a_cap_below_the_plan_is_refused_with_the_plan),
         rig_test(a_lost_device_ends_the_run_and_keeps_the_checkpoint),
     };
-    return cmocka_run_group_tests_name("out of memory, out of device", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("out of device memory, out of device", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "train/rig.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -247,6 +248,53 @@ static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **stat
     vkt_test_error_says(nowhere);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
+    assert_int_equal(remove(path), 0);
+    rig_fit(t,
+            &(vkt_fit_params){ .checkpoint = path }); /* there is room again: no step is left, but the file is owed */
+    rig_same_file(path, copy);
+}
+
+/* A file system that is gone for a moment. */
+typedef struct hiccup {
+    const vkt_dataset *of;
+    atomic_int left; /* rows until one cannot be fetched; below 1: all can */
+} hiccup;
+
+static vkt_result fetch_with_hiccup(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
+{
+    hiccup *h = self;
+    (void)pass;
+    (void)worker;
+    return atomic_fetch_sub(&h->left, 1) == 1 ? VKT_E_IO : vkt_dataset_fetch(h->of, row, dst);
+}
+
+static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
+{
+    rig *r = rig_of(state);
+    hiccup h = { .of = r->train };
+    const vkt_dataset_params d = { .rows = RIG_ROWS,
+                                   .height = RIG_SIDE,
+                                   .width = RIG_SIDE,
+                                   .labels = vkt_dataset_labels(r->train),
+                                   .classes = RIG_CLASSES };
+    const vkt_data_source source = { .fetch = fetch_with_hiccup, .self = &h };
+    vkt_dataset *data;
+    assert_int_equal(vkt_dataset_from_source(&r->h, &d, &source, &data), VKT_OK);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
+    vkt_trainer_params p = rig_params(r);
+    p.train = data;
+    p.stream = true;
+    rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = whole });
+    vkt_trainer *t = rig_trainer(r, &p);
+    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* with steps of the epoch on their way */
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = part }), VKT_E_IO);
+    vkt_test_expect_errors(false);
+    assert_int_equal(t->at.t, 4);
+    rig_fit(t, &(vkt_fit_params){ .checkpoint = part });
+    rig_same_file(whole, part);
+    for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);
+    vkt_dataset_destroy(&data);
 }
 
 /* ---- weights ---- */
@@ -432,6 +480,7 @@ int main(int argc, char **argv)
         rig_test(a_run_killed_again_and_again_ends_in_the_same_bytes),
         rig_test(a_wrong_file_is_refused_and_changes_nothing),
         rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),
+        rig_test(a_row_that_could_not_be_fetched_once_changes_nothing),
         rig_test(saved_weights_come_back),
         rig_test(attached_texts_are_in_every_file),
         rig_test(weights_of_another_network_are_refused),

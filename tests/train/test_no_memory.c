@@ -1,0 +1,276 @@
+/* Host memory fails in a training run: each of its allocations, one after the other. (Of a context:
+ * gpu/test_context.c.) */
+#include "train/rig.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "gpu/gpu.h"
+
+/* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
+
+/* A context keeps some of what it allocates (pipelines, lists, rings), and the next attempt is without those
+ * allocations. So n goes back by as many blocks, and by SLACK more for lists that grew, or were freed again: some
+ * allocations fail twice, none is passed over. */
+enum { SLACK = 4 };
+
+typedef struct sweep {
+    unsigned n, failures;
+    size_t blocks, bytes; /* that lived before the last attempt */
+    unsigned errors;      /* that were told before it */
+} sweep;
+
+static sweep sweep_make(void)
+{
+    return (sweep){ .blocks = vkt_test_live_blocks(), .bytes = vkt_test_live_bytes() };
+}
+
+static void sweep_begin(sweep *s)
+{
+    const size_t blocks = vkt_test_live_blocks(), bytes = vkt_test_live_bytes();
+    const size_t kept = blocks > s->blocks ? blocks - s->blocks : 0, back = bytes == s->bytes ? 0 : kept + SLACK;
+    s->n = s->n + 1 > back ? s->n + 1 - (unsigned)back : 1;
+    s->blocks = blocks;
+    s->bytes = bytes;
+    s->errors = vkt_test_errors();
+    vkt_test_fail_allocation(s->n);
+}
+
+/* Whether the attempt, which came to `status`, lacked memory: then it has said so, once. The last one has had enough.
+ */
+static bool sweep_failed(sweep *s, vkt_result status)
+{
+    const bool failed = vkt_test_allocation_failed();
+    const unsigned errors = vkt_test_errors() - s->errors;
+    vkt_test_fail_allocation(0);
+    if (status != (failed ? VKT_E_NOMEM : VKT_OK) || errors != failed)
+        fail_msg("allocation %u: %s, %u messages, the last is '%s'", s->n, vkt_result_name(status), errors,
+                 vkt_test_last_error());
+    if (failed) vkt_test_error_says("out of host memory");
+    s->failures += failed;
+    assert_true(s->failures < 1000); /* else each attempt leaves something behind */
+    return failed;
+}
+
+/* ---- creation: the network of the rig, on a context that has its pipelines ---- */
+
+static void every_failed_allocation_of_a_creation_is_survived(void **state)
+{
+    rig *r = rig_of(state);
+    for (int stream = 0; stream < 2; stream++) {
+        vkt_trainer_params p = rig_params(r);
+        p.stream = stream;
+        p.profile = true;
+        vkt_trainer *t = NULL;
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+        vkt_trainer_destroy(&t);
+        const size_t before = vkt_test_live_blocks();
+        sweep s = sweep_make();
+        for (;;) {
+            sweep_begin(&s);
+            if (!sweep_failed(&s, vkt_trainer_create(r->ctx, &p, &t))) break;
+            assert_null(t);
+            assert_int_equal(vkt_test_live_blocks(), before);
+            r->ctx->vk.DeviceWaitIdle(r->ctx->device);
+        }
+        assert_true(s.failures > 200);
+        rig_fit(t, NULL); /* the context is as good as new */
+        vkt_trainer_destroy(&t);
+    }
+}
+
+/* ---- a whole run, of one layer and three steps an epoch ---- */
+
+/* What it makes, for who calls to free. */
+typedef struct life {
+    vkt_dataset *train, *check;
+    vkt_trainer *t;
+    bool resumed; /* from the checkpoint of the first epoch */
+} life;
+
+static const char *checkpoint_of(const rig *r)
+{
+    return vkt_temp_dir_file(&r->dir, "checkpoint");
+}
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    (void)user;
+    x = vkt_nn_flatten(b, x);
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
+}
+
+static vkt_result make(const rig *r, vkt_ctx *ctx, bool stream, life *l)
+{
+    vkt_trainer_params p = rig_params(r);
+    VKT_TRY(vkt_dataset_slice(r->train, 0, 24, &l->train));
+    VKT_TRY(vkt_dataset_slice(r->check, 0, 8, &l->check));
+    p.model.forward = forward;
+    p.train = l->train;
+    p.validation = l->check;
+    p.batch = 8;
+    p.stream = stream;
+    p.profile = true;
+    VKT_TRY(vkt_trainer_create(ctx, &p, &l->t));
+    return vkt_trainer_attach(l->t, "key", "text");
+}
+
+static void unmake(life *l)
+{
+    vkt_trainer_destroy(&l->t);
+    vkt_dataset_destroy(&l->check);
+    vkt_dataset_destroy(&l->train);
+}
+
+/* From the checkpoint, or from where it stands, to the end of the second epoch, and its weights. */
+static vkt_result finish(const rig *r, life *l)
+{
+    const char *checkpoint = checkpoint_of(r);
+    const vkt_fit_params p = { .epochs = 2, .checkpoint = checkpoint, .checkpoint_every = 2 };
+    if (!l->resumed) VKT_TRY(vkt_trainer_resume(l->t, checkpoint));
+    l->resumed = true;
+    VKT_TRY(vkt_trainer_fit(l->t, &p));
+    return vkt_trainer_save(l->t, vkt_temp_dir_file(&r->dir, "weights"));
+}
+
+static vkt_result live(const rig *r, vkt_ctx *ctx, bool stream, life *l)
+{
+    double accuracy;
+    uint32_t classes[5];
+    VKT_TRY(make(r, ctx, stream, l));
+    if (!stream) VKT_TRY(vkt_trainer_evaluate(l->t, l->train, NULL, &accuracy)); /* creation has streamed evaluations */
+    VKT_TRY(vkt_trainer_predict(l->t, l->check, 3, 5, classes, NULL));
+    VKT_TRY(finish(r, l));
+    VKT_TRY(vkt_trainer_load(l->t, vkt_temp_dir_file(&r->dir, "weights")));
+    VKT_TRY(vkt_trainer_write_history(l->t, vkt_temp_dir_file(&r->dir, "history.csv")));
+    return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
+}
+
+/* Without the tuning file: a context looks for one once, and keeps nothing where there is none. */
+static vkt_ctx *open_fresh(const rig *r)
+{
+    vkt_ctx *ctx;
+    assert_int_equal(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &r->h, &ctx), VKT_OK);
+    return ctx;
+}
+
+/* The bytes of a checkpoint after the first epoch. */
+static void *first_epoch(const rig *r, bool stream, size_t *n)
+{
+    life l = { 0 };
+    void *bytes;
+    assert_int_equal(make(r, r->ctx, stream, &l), VKT_OK);
+    rig_fit(l.t, &(vkt_fit_params){ .epochs = 1, .checkpoint = checkpoint_of(r) });
+    unmake(&l);
+    assert_int_equal(vkt_file_read(&r->h, checkpoint_of(r), 1u << 20, &bytes, n), VKT_OK);
+    return bytes;
+}
+
+/* How many allocations a run on a new context takes that nothing disturbs. Its files become those that are wanted. */
+static unsigned undisturbed(const rig *r, bool stream)
+{
+    life l = { 0 };
+    vkt_ctx *ctx = open_fresh(r);
+    const unsigned long before = vkt_test_allocations();
+    assert_int_equal(live(r, ctx, stream, &l), VKT_OK);
+    const unsigned n = (unsigned)(vkt_test_allocations() - before);
+    unmake(&l);
+    vkt_ctx_destroy(&ctx);
+    assert_int_equal(rename(checkpoint_of(r), vkt_temp_dir_file(&r->dir, "wanted checkpoint")), 0);
+    assert_int_equal(rename(vkt_temp_dir_file(&r->dir, "weights"), vkt_temp_dir_file(&r->dir, "wanted weights")), 0);
+    return n;
+}
+
+static void expect_wanted_files(const rig *r)
+{
+    rig_same_file(checkpoint_of(r), vkt_temp_dir_file(&r->dir, "wanted checkpoint"));
+    rig_same_file(vkt_temp_dir_file(&r->dir, "weights"), vkt_temp_dir_file(&r->dir, "wanted weights"));
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* nothing half written lies beside them */
+}
+
+/* After each failure the same trainer goes on, from the checkpoint or, streamed, from where it stands, and ends in the
+ * same bytes; where there is no trainer yet, the next attempt shows what the context is good for. */
+static void sweep_run(const rig *r, bool stream)
+{
+    size_t first_bytes;
+    void *first = first_epoch(r, stream, &first_bytes);
+    const unsigned n = undisturbed(r, stream);
+    vkt_ctx *ctx = open_fresh(r);
+    sweep s = sweep_make();
+    for (bool failed = true; failed;) {
+        life l = { 0 };
+        assert_int_equal(vkt_file_write(&r->h, checkpoint_of(r), first, first_bytes), VKT_OK);
+        sweep_begin(&s);
+        failed = sweep_failed(&s, live(r, ctx, stream, &l));
+        l.resumed = l.resumed && stream;
+        if (failed && l.t) assert_int_equal(finish(r, &l), VKT_OK);
+        if (l.t) expect_wanted_files(r);
+        unmake(&l);
+        ctx->vk.DeviceWaitIdle(ctx->device); /* else the validation layer forgets nothing and takes ever longer */
+    }
+    assert_in_range(s.failures, n, n + n / 4);
+    vkt_ctx_destroy(&ctx);
+    vkt_free(&r->h, first);
+}
+
+static void every_failed_allocation_of_a_run_is_survived(void **state)
+{
+    const rig *r = rig_of(state);
+    sweep_run(r, false);
+}
+
+static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
+{
+    const rig *r = rig_of(state);
+    sweep_run(r, true);
+}
+
+/* ---- the device lacks memory for the n-th submission ---- */
+
+static unsigned until_refusal; /* 0: none. The swapped entry has no place for a context */
+static PFN_vkQueueSubmit2 real_submit;
+
+static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
+{
+    if (until_refusal && --until_refusal == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    return real_submit(queue, n, infos, fence);
+}
+
+static void every_refused_submission_of_a_run_is_survived(void **state)
+{
+    const rig *r = rig_of(state);
+    size_t first_bytes;
+    void *first = first_epoch(r, false, &first_bytes);
+    undisturbed(r, false);
+    real_submit = r->ctx->vk.QueueSubmit2;
+    r->ctx->vk.QueueSubmit2 = refuse;
+    vkt_test_expect_errors(true);
+    unsigned n = 1;
+    for (bool refused = true; refused; n++) {
+        life l = { 0 };
+        assert_int_equal(vkt_file_write(&r->h, checkpoint_of(r), first, first_bytes), VKT_OK);
+        until_refusal = n;
+        const vkt_result status = live(r, r->ctx, false, &l);
+        refused = until_refusal == 0;
+        until_refusal = 0;
+        if (status != (refused ? VKT_E_DEVICE_MEMORY : VKT_OK))
+            fail_msg("submission %u: %s, '%s'", n, vkt_result_name(status), vkt_test_last_error());
+        if (refused && l.t) assert_int_equal(finish(r, &l), VKT_OK);
+        if (l.t) expect_wanted_files(r);
+        unmake(&l);
+        r->ctx->vk.DeviceWaitIdle(r->ctx->device);
+    }
+    assert_true(n > 30);
+    vkt_free(&r->h, first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(every_failed_allocation_of_a_creation_is_survived),
+        rig_test(every_failed_allocation_of_a_run_is_survived),
+        rig_test(every_failed_allocation_of_a_streamed_run_is_survived),
+        rig_test(every_refused_submission_of_a_run_is_survived),
+    };
+    return cmocka_run_group_tests_name("no memory", tests, NULL, NULL);
+}
