@@ -23,11 +23,13 @@ typedef struct net {
     vkt_pool2d_params pool;
     uint32_t adaptive;           /* output height and width; 0: windows are as `pool` says */
     bool average, trained, fork; /* x is a parameter; the convolution's output has a second reader, in the loss */
+    bool ask;                    /* gradients are asked for before */
 } net;
 
 typedef struct rig {
     vkt_graph *g;
     vkt_tensor x, weights; /* weights: what y is multiplied by before it is summed up, so its gradient */
+    vkt_tensor asked[2];   /* gradients of the convolution's output and weights, or {0} */
     vkt_store *store;
     vkt_program *program;
 } rig;
@@ -50,6 +52,10 @@ static bool rig_make(rig *r, const net *n, const harness_view *view)
     r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
     vkt_tensor loss = vkt_sum(g, vkt_mul(g, y, r->weights));
     if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, h));
+    if (n->ask) {
+        OK(vkt_gradients(g, &y, &r->weights, 1, (vkt_tensor[]){ h, w }, 2, r->asked));
+        for (int i = 0; i < 2; i++) vkt_keep(g, r->asked[i]);
+    }
     OK(vkt_backward(g, loss));
     OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }));
     OK(vkt_store_create(harness_ctx, g, &r->store));
@@ -118,6 +124,18 @@ static void same_gradients(const rig *a, const rig *b)
     }
 }
 
+static void same_answers(const rig *a, const rig *b)
+{
+    for (int i = 0; i < 2; i++) {
+        const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(a->g, a->asked[i]));
+        float *x = test_malloc(2 * elements * sizeof *x);
+        harness_read_f32(a->program, a->g, a->asked[i], x);
+        harness_read_f32(b->program, b->g, b->asked[i], x + elements);
+        assert_memory_equal(x, x + elements, elements * sizeof *x);
+        test_free(x);
+    }
+}
+
 static uint32_t count(const rig *r, vkt_kernel_id kernel)
 {
     uint32_t n = 0;
@@ -141,10 +159,11 @@ static uint32_t agree(const net *n, const harness_view *view, way want)
         cells = count(&fused, VKT_K_CONV2D_DW_CELLS);
         assert_int_equal(cells > 0, want == CELLS);
         assert_int_equal(count(&plain, VKT_K_CONV2D_DW_CELLS), 0);
-        if (cells) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_CELL), 0);
+        if (cells) assert_int_equal(count(&fused, VKT_K_MAX_POOL2D_DX_CELL), n->ask);
         run(&fused);
         run(&plain);
         same_gradients(&fused, &plain);
+        if (n->ask) same_answers(&fused, &plain);
     }
     rig_free(&fused);
     rig_free(&plain);
@@ -250,6 +269,16 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &tile, CELLS);
 }
 
+/* The array is made for him who asked, and nobody else reads it. */
+static void what_was_asked_for_stays(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const net n = { vkt_shape4(6, 2, 8, 7), vkt_shape4(7, 2, 3, 2), .bias = true, .pool = { .kernel = { 2, 3 } },
+                    .ask = true };
+    assert_int_equal(agree(&n, &tile, CELLS), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_variant_that_wants_the_array_gets_it),
         cmocka_unit_test(adaptive_cells_are_cells),
         cmocka_unit_test(another_reader_or_other_windows_keep_the_array),
+        cmocka_unit_test(what_was_asked_for_stays),
     };
     return cmocka_run_group_tests_name("unpool", tests, harness_setup, harness_teardown);
 }
