@@ -215,6 +215,7 @@ bool vkt_conv2d_take_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
+    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* reshaped in between, and not back */
     if (!has_cells(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
     if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
