@@ -106,6 +106,7 @@ vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_
 {
     const vkt_blocks_job job = dw_job_of(c);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
+    /* Of dy as these kernels read it, be it given pooled or not. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, c->dy));
     if (!in_one_binding(e, c->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, c->dw) ||
         job.k > UINT32_MAX)
