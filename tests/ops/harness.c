@@ -62,6 +62,11 @@ int harness_teardown(void **state)
     return vkt_test_is_clean() ? 0 : -1;
 }
 
+void harness_forget(vkt_ctx *ctx)
+{
+    ctx->vk.DeviceWaitIdle(ctx->device);
+}
+
 /* ---- views ---- */
 
 static void as_it_is(vkt_limits *lim)
@@ -517,6 +522,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
     }
     vkt_program_destroy(&r.p);
     vkt_store_destroy(&r.store);
+    harness_forget(ctx);
     if (vkt_test_messages() != messages) complain(&r, "the validation layer has something to say");
     for (size_t i = 0; i < VKT_COUNT(r.in); i++) free(r.in[i]);
 }

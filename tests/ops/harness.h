@@ -18,6 +18,9 @@ bool harness_open(vkt_ctx **ctx);
 extern vkt_ctx *harness_ctx;
 int harness_setup(void **state);
 int harness_teardown(void **state);
+/* Between two cases, with nothing on its way: the validation layer forgets accesses at vkDeviceWaitIdle alone, and
+ * without it each submission takes longer than the one before. */
+void harness_forget(vkt_ctx *ctx);
 /* cmocka's way out of a test that needs a device and has none. */
 #define harness_needs(ctx)  \
     do {                    \
