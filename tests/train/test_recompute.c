@@ -49,7 +49,8 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        assert_true(b.total_bytes < a.total_bytes);
+        /* The rig's network keeps little: a convolution within its pooling is never stored. */
+        assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;
         const vkt_epoch_record *x = vkt_trainer_history(keeps, &n), *y = vkt_trainer_history(again, &n);
