@@ -1,7 +1,8 @@
 // conv2d_max_pool.comp - conv2d_direct.comp with the max pooling behind it, of windows R x S that neither overlap nor reach out:
 //   y[o][p][q][n] = max (with RELU: of max(z, 0)) over i < R, j < S of z[o][p R + i][q S + j][n], z being the convolution
-// and the index of that maximum, as pool2d.comp has them, bit for bit: z itself, R S times as large, is never stored, and stores are
-// what is dear on CPU drivers. x is loaded anew for each element of a window.
+// and the index of that maximum, as pool2d.comp has them, bit for bit; but where z would be stored in 16 bits, winners are chosen
+// before it is rounded. z itself, R S times as large, is never stored, and stores are what is dear on CPU drivers. x is loaded anew
+// for each element of a window.
 // grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic, as conv2d_direct.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require

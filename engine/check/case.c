@@ -166,6 +166,7 @@ bool vkt_case_of_node(const vkt_node *n, vkt_case *c)
     for (uint32_t i = 0; i < c->n_in; i++) {
         c->in[i].lo = best.in[i].lo;
         c->in[i].hi = best.in[i].hi;
+        c->in[i].grid = best.in[i].grid;
         c->in[i].distinct = best.in[i].distinct;
         if (!c->in[i].absent && c->in[i].dtype != VKT_F32) c->in[i].bound = bound_of(n->op, c, i);
     }

@@ -52,6 +52,7 @@ static void draw_floats(vkt_rng *r, const vkt_case_input *c, vkt_side *v, const 
     for (size_t i = 0; i < n; i++) {
         const float u = vkt_rng_unit(r);
         data[i] = c->lo + (c->hi - c->lo) * (level ? ((float)level[i] + 0.5f * u) / (float)n : u);
+        if (c->grid > 0) data[i] = c->grid * floorf(data[i] / c->grid);
         v->ref.f[i] = (double)data[i];
     }
 }

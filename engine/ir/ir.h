@@ -376,6 +376,8 @@ typedef struct vkt_case_input {
     vkt_layout layout;
     vkt_shape shape;
     float lo, hi;   /* f32: uniform in [lo, hi) */
+    float grid;     /* f32: a power of two whose multiples the values are, so that sums of few products, and ties, are
+                     * exact; 0: any */
     uint32_t bound; /* u32: uniform in [0, bound) */
     bool absent;    /* an optional input left out */
     bool distinct;  /* f32: all values differ by at least (hi - lo) / (2 n): no ties for maxima */

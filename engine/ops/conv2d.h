@@ -61,7 +61,8 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 /* Products of `pixels` outputs, all samples', with their share of w (O,C/G,R,S); taps in the padding count. */
 double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
 
-/* A convolution with so few products an element that it is a direct one on every device (conv2d_direct.comp). */
+/* A convolution with so few products an element that it is a direct one (conv2d_direct.comp) on every device, unless
+ * products of transforms, which want channels by four, win there. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 /* Makes n, a max pooling of what `conv` and, with `relu`, a relu make, one node with them, if there is a kernel for it
  * (conv2d_max_pool.c). Nobody else may read what is in between. */

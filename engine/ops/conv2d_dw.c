@@ -268,7 +268,7 @@ static vkt_conv2d_dw_product unpooled(vkt_emit *e, const vkt_conv2d_dw_product *
     const vkt_conv2d_size *z = c->z;
     const uint32_t n = vkt_lowered_value(e, c->dy)->shape.dim[0];
     const vkt_tensor dy = vkt_scratch_like(e, "dy", c->dy, vkt_shape4(n, z->out_channels, z->out[0], z->out[1]));
-    vkt_emit_unpool(e, c->dy, c->index, c->cell, dy);
+    if (dy.id) vkt_emit_unpool(e, c->dy, c->index, c->cell, dy);
     return (vkt_conv2d_dw_product){ .z = z, .x = c->x, .dy = dy, .dw = c->dw, .db = c->db };
 }
 

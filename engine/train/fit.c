@@ -229,11 +229,12 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     const double now = monitored(t, f->p->monitor, &r, &more);
     const bool best = is_better(f, now, more);
     /* What may fail comes before what changes: then another fit finishes this epoch once more, not twice. */
-    if (best) VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->best));
+    if (best) VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->weights));
     VKT_TRY(vkt_history_add(&t->history, &r));
     follow(t, &r);
     at->since_best = best ? 0 : at->since_best + 1;
     if (best) {
+        memcpy(t->best, t->weights, vkt_store_elements(t->store) * sizeof *t->best);
         at->best = now;
         at->best_epoch = at->epoch;
     }
@@ -241,10 +242,10 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     at->epoch++;
     at->batch = 0;
     at->sums = (vkt_sums){ 0 };
-    if (f->p->checkpoint) VKT_TRY(checkpoint(f));
+    const vkt_result written = f->p->checkpoint ? checkpoint(f) : VKT_OK;
     *stop = at->stopped;
     if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
-    return VKT_OK;
+    return written;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)

@@ -349,6 +349,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
+    t->owes_checkpoint = false; /* of another run */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);

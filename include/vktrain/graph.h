@@ -212,9 +212,9 @@ typedef struct vkt_binding {
 /* How a program stores activations and their gradients. All arithmetic is f32; parameters, their gradients, moments and
  * losses are stored as f32 whatever is asked for, and so is every value that some op cannot read or write in 16 bits:
  * vkt_program_print tells. One exception, in VKT_PRECISION_F16 and on devices with cooperative matrices: both operands
- * of convolutions, linear layers, vkt_matmul and their gradients are rounded to f16 before they are multiplied (to
- * nearest; from 65520 on to infinity), however they are stored, and only the sums are f32, as under torch.autocast.
- * VKT_NO_COOP=1 switches that off. */
+ * of a convolution, linear layer, vkt_matmul or gradient of one that vkt_program_print calls "by coop" are rounded to
+ * f16 before they are multiplied (to nearest; from 65520 on to infinity, up to 2^-25 to zero), however they are stored,
+ * and only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches that off. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0, /* 4 bytes an element */
     VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */

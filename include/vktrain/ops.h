@@ -93,9 +93,11 @@ typedef struct vkt_pool2d_params {
 } vkt_pool2d_params;
 /* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
  * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. Where x
- * is relu's output, not kept and read by nothing else, vkt_backward makes relu and maximum one node: the same bits with
- * two dispatches less, but that a program of 16 bits does not round in between (VKT_NO_FUSE=1: leaves them as they
- * are). */
+ * is relu's output, not kept and read by nothing else, vkt_backward makes relu and maximum one node; and with a
+ * convolution of at most 40 products an element before them, if windows neither overlap nor reach out (few and odd
+ * channels, as of a first layer), one of all three. The same bits with two or three dispatches less, but that a program
+ * of 16 bits does not round in between, and so may choose another of two winners that rounding makes equal
+ * (VKT_NO_FUSE=1: leaves them as they are). */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */

@@ -66,12 +66,12 @@ typedef struct vkt_adopt_params {
 
 /* A context on the application's device. Cooperative matrices serve it where the device was made with
  * VK_KHR_cooperative_matrix and the features cooperativeMatrix, shaderFloat16, vulkanMemoryModel and
- * vulkanMemoryModelDeviceScope (where it has the third, programs in f16 want the fourth); on CPU devices the fast
- * kernels want shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). Of `params` (may be NULL) device and
- * validation do not count, and debug_names wants debug_utils. VKT_E_ARG for a handle that is missing; VKT_E_FEATURE,
- * with the names, for what the device was made without. Destroying the context waits for its own work and leaves
- * instance, device and queue as they are. Owner: the caller. Threads: as vkt_ctx_create; two contexts on one queue want
- * lock_queue, or one thread. */
+ * vulkanMemoryModelDeviceScope (where it has the third, programs in f16 want the fourth, which is not checked); on CPU
+ * devices the fast kernels want shaderInt64 (VkPhysicalDeviceFeatures2 in the chain). Of `params` (may be NULL) device
+ * and validation do not count, and debug_names wants debug_utils. VKT_E_ARG for a handle that is missing;
+ * VKT_E_FEATURE, with the names, for what the device was made without. Destroying the context waits for its own work
+ * and leaves instance, device and queue as they are. Owner: the caller. Threads: as vkt_ctx_create; two contexts on one
+ * queue want lock_queue, or one thread. */
 VKT_API vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                                  vkt_ctx **out);
 

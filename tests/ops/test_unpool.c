@@ -242,6 +242,32 @@ static void a_variant_that_wants_the_array_gets_it(void **state)
         agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
 }
 
+static void memory_that_fails_is_told(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const net n = { vkt_shape4(2, 1, 4, 4), vkt_shape4(2, 1, 1, 1), .pool = { .kernel = { 2, 2 } } };
+    const harness_view direct = { "direct", as_it_is, .force = VKT_V(DIRECT) };
+    rig r;
+    assert_true(rig_make(&r, &n, &direct));
+    const uint64_t choices = harness_ctx->limits.choices.force;
+    harness_ctx->limits.choices.force = direct.force;
+    vkt_test_expect_errors(true);
+    unsigned made = 0, tried = 0;
+    while (!made) {
+        vkt_program_destroy(&r.program);
+        vkt_test_fail_allocation(++tried);
+        const vkt_result result = vkt_program_create(harness_ctx, r.g, r.store, NULL, &r.program);
+        made = !vkt_test_allocation_failed();
+        vkt_test_fail_allocation(0);
+        assert_int_equal(result, made ? VKT_OK : VKT_E_NOMEM);
+    }
+    vkt_test_expect_errors(false);
+    harness_ctx->limits.choices.force = choices;
+    assert_true(tried > 30);
+    rig_free(&r);
+}
+
 static void adaptive_cells_are_cells(void **state)
 {
     (void)state;
@@ -286,6 +312,7 @@ int main(void)
         cmocka_unit_test(cells_have_the_bits_of_the_array),
         cmocka_unit_test(windows_of_channels_are_right),
         cmocka_unit_test(a_variant_that_wants_the_array_gets_it),
+        cmocka_unit_test(memory_that_fails_is_told),
         cmocka_unit_test(adaptive_cells_are_cells),
         cmocka_unit_test(another_reader_or_other_windows_keep_the_array),
         cmocka_unit_test(what_was_asked_for_stays),
