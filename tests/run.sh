@@ -141,9 +141,11 @@ if [ "$mode" != quick ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1
+    default_width_only="$default_width_only|test_relu_pool|test_unpool" # nodes beside those that they were made of: widths suffice
     if [ -f "$drivers/swiftshader.json" ]; then
-        # Its kernels take ten times as long; lanes by four are tested above, and Mesa 25 has these two on another driver.
-        on_driver "$drivers/swiftshader.json" build-tests -L ops -E "$default_width_only|test_shared|test_conv2d"
+        # Its kernels take ten times as long; lanes by four are tested above, and Mesa 25 has these on another driver.
+        on_driver "$drivers/swiftshader.json" build-tests -L ops \
+            -E "$default_width_only|test_shared|test_conv2d|test_mlp|test_in_place"
     else
         skipped "ops on SwiftShader: it could not be had"
     fi

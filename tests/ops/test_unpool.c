@@ -203,15 +203,16 @@ static void cells_have_the_bits_of_the_array(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
+    const bool few = vkt_env_int("VKT_TEST_SEEDS", 12) < 6;
     uint32_t checked = 0;
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < 12; i += few ? 3 : 1) {
         const net n = draw(i);
         harness_view view =
             i < harness_n_views ? harness_views[i] : harness_half_views[i % VKT_COUNT(harness_half_views)];
         view.force = VKT_V(TILE);
         checked += agree(&n, &view, CELLS) > 0;
     }
-    assert_true(checked > 8);
+    assert_true(checked > (few ? 2 : 8));
 }
 
 /* Of 60, in f32 and in 16 bits, where dy and index start at different places of theirs. */
