@@ -16,7 +16,7 @@
  */
 #define MOST_ELEMENTS 64u
 /* Products of vec4s that a turn may unroll. */
-#define MOST_PRODUCTS 1024u
+#define MOST_PRODUCTS 512u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
 {
