@@ -12,8 +12,7 @@
 /* Every device binds as much (Vulkan 1.3, maxStorageBufferRange): whatever is larger stays with the nodes that it came
  * from, which need less at a time. */
 #define MOST_BYTES (1ull << 27)
-/* Elements of a cell: a few turns of a loop, and cells as large as pictures have too few of them to keep a device busy.
- */
+/* Elements of a cell: where cells are as large as pictures, there are too few of them to keep a device busy. */
 #define MOST_ELEMENTS 64u
 /* Products of vec4s that a turn may unroll. */
 #define MOST_PRODUCTS 512u
