@@ -254,6 +254,36 @@ static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **stat
     rig_same_file(path, copy);
 }
 
+static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
+{
+    (void)best;
+    *(uint32_t *)user += record->epoch == 1;
+    return false;
+}
+
+/* The epoch is over, whatever became of its file; and what one run owes is not written of another. */
+static void an_epoch_without_its_checkpoint_is_heard_of(void **state)
+{
+    rig *r = rig_of(state);
+    const char *good = vkt_temp_dir_file(&r->dir, "good"), *other = vkt_temp_dir_file(&r->dir, "other");
+    run_to(r, 1, 0, good);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    char nowhere[300];
+    uint32_t heard = 0;
+    snprintf(nowhere, sizeof nowhere, "%s/none/a", r->dir.path);
+    const vkt_fit_params lost = { .epochs = 1,
+                                  .checkpoint = nowhere,
+                                  .callbacks = { .user = &heard, .on_epoch = count_epoch } };
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &lost), VKT_E_IO);
+    vkt_test_expect_errors(false);
+    assert_int_equal(heard, 1);
+    assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* all is done */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 1);
+}
+
 /* A file system that is gone for a moment. */
 typedef struct hiccup {
     const vkt_dataset *of;
@@ -480,6 +510,7 @@ int main(int argc, char **argv)
         rig_test(a_run_killed_again_and_again_ends_in_the_same_bytes),
         rig_test(a_wrong_file_is_refused_and_changes_nothing),
         rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),
+        rig_test(an_epoch_without_its_checkpoint_is_heard_of),
         rig_test(a_row_that_could_not_be_fetched_once_changes_nothing),
         rig_test(saved_weights_come_back),
         rig_test(attached_texts_are_in_every_file),
