@@ -36,16 +36,16 @@ layout(constant_id = MLP_SPEC_TILES) const uint TILES = 2;
 layout(constant_id = MLP_SPEC_DX) const bool DX = false;
 VEC_IN(MLP_X, x_in);
 VKT_IN4(MLP_PACKED, packed_in);
-SCRATCH(MLP_ACT, STORED, act);
+VEC_SCRATCH(MLP_ACT, act)
 #ifndef FORWARD
 VEC_IN(MLP_T, t_in);
-SCRATCH(MLP_PART, STORED4, part);
+SCRATCH(MLP_PART, part)
 #endif
 #ifdef MSE
 layout(binding = MLP_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
-layout(binding = MLP_OUT, std430) writeonly buffer Result { STORED result[]; };
+VEC_OUT(MLP_OUT, writeonly, result)
 
 const uint ROW = UNITS * LANES;                             // VECs of a row of a tile
 const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // vec4s of a row of weights that a lane holds
@@ -69,7 +69,7 @@ uint tile_at(uint tile) { return (gl_WorkGroupID.x * TILES + tile) * (dy_row(LAY
 void keep(uint tile, uint row, uint g)
 {
     const uint at = tile_at(tile) + row * ROW + UNITS * lane;
-    [[unroll]] for (uint u = 0; u < UNITS; u++) act_out[at + u] = TO_STORED(sums[UNITS * g + u]);
+    [[unroll]] for (uint u = 0; u < UNITS; u++) act_put(at + u, sums[UNITS * g + u]);
 }
 
 // sums[g] += row o + g of a matrix (M, K) at `at`, times inputs[]
@@ -105,7 +105,7 @@ void finish(uint o, uint g, uint tile)
         loss += d * d;
         sums[UNITS * g + u] = scale * d;
 #else
-        if (wanted + u < pc.pitch) result[o * pc.pitch + wanted + u] = TO_STORED(sums[UNITS * g + u]);
+        if (wanted + u < pc.pitch) result_put(o * pc.pitch + wanted + u, sums[UNITS * g + u]);
 #endif
     }
 #ifdef MSE
@@ -188,6 +188,6 @@ void main()
         block++;
     } while (block < end);
 #ifdef MSE
-    part_out[gl_WorkGroupID.x * pc.part + pc.part - LANES + lane] = TO_STORED(vec4_of(loss) / n);
+    part_put(gl_WorkGroupID.x * pc.part + pc.part - LANES + lane, vec4_of(loss) / n);
 #endif
 }

@@ -130,6 +130,7 @@ if [ "$mode" != quick ]; then
         phase "kernels at a subgroup size of $((bits / 32)) (LP_NATIVE_VECTOR_WIDTH=$bits)"
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2
+            export VKT_WORDS64=$((bits / 512)) # both ways to store, whatever this CPU prefers
             check build-tests -L ops -E "$default_width_only"
             if [ "$bits" = 512 ] && grep -q avx512bw /proc/cpuinfo; then # what vkt_ctx_create_wide trains with
                 check build-tests -R '^train/test_(.*_golden|trainer_state)$'

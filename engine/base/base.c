@@ -251,6 +251,18 @@ int64_t vkt_env_int(const char *name, int64_t fallback)
     return *end ? fallback : (int64_t)v;
 }
 
+vkt_avx512 vkt_cpu_avx512(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return __builtin_cpu_is("amd")     ? VKT_AVX512_AMD
+               : __builtin_cpu_is("intel") ? VKT_AVX512_INTEL
+                                           : VKT_AVX512_NONE;
+#endif
+    return VKT_AVX512_NONE;
+}
+
 bool vkt_env_disabled(const char *name)
 {
     char var[64] = "VKT_NO_";

@@ -90,6 +90,9 @@ static inline int64_t vkt_debug_level(void)
 {
     return vkt_env_int("VKT_DEBUG", 0);
 }
+/* Whose CPU this is, where it has the AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
+typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
+vkt_avx512 vkt_cpu_avx512(void);
 /* True when VKT_NO_<NAME>=1 (name given in lower case, as in vkt_ctx_disable). */
 bool vkt_env_disabled(const char *name);
 

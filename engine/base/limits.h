@@ -29,6 +29,7 @@ typedef struct vkt_limits {
     uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
     uint64_t max_storage_range_bytes; /* one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
+    bool words64;                     /* texel variants of kernels store a vec4 as two words of 64 bits */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
     bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */

@@ -287,11 +287,17 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 
 /* ---- what the chosen one can do ---- */
 
-/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on for tests of those kernels elsewhere.
- * What loads texels stores words of 64 bits. */
+/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on for tests of those kernels elsewhere. */
 static bool wants_texel(bool cpu)
 {
     return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
+}
+
+/* What loads texels may store words of 64 bits. Where LLVM has AVX-512, eight of them are a vector of 512 bits, at any
+ * width of a subgroup, and Intel's CPUs take long to load from the upper half of one (kernel/wide.c). */
+static bool wants_words64(void)
+{
+    return vkt_env_int("VKT_WORDS64", vkt_cpu_avx512() != VKT_AVX512_INTEL) == 1;
 }
 
 static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
@@ -323,6 +329,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .shared_bytes = l->maxComputeSharedMemorySize,
         .max_storage_range_bytes = l->maxStorageBufferRange,
         .max_texel_elements = ctx->has_int64 && wants_texel(cpu) ? l->maxTexelBufferElements : 0,
+        .words64 = wants_words64(),
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
         .cpu = cpu,
         .choices.off = vkt_variants_off(),

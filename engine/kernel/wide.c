@@ -17,18 +17,13 @@ enum { USUAL_LANES = 8, WIDE_LANES = 16 };
  * Mesa's. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* A CPU of AMD with AVX-512. Those of Intel have it too, but are slower with it: llvmpipe stores a vector to its stack
- * once for each word that it takes out, and Intel's do not forward the upper half of a store of 512 bits to a load,
- * which waits 16 cycles for the cache instead (Emerald Rapids: 3.1 ns a word, and 0.6 from vectors of 256 bits; a step
- * of the MNIST network 64 ms for 55). */
+/* Those of Intel have AVX-512 too, but are slower with it: llvmpipe stores a vector to its stack once for each word that
+ * it takes out, and Intel's do not forward the upper half of a store of 512 bits to a load, which waits 16 cycles for the
+ * cache instead (Emerald Rapids: 5.6 ns a word, and 0.6 from vectors of 256 bits; a step of the MNIST network 64 ms for
+ * 55). */
 static bool this_cpu_gains(void)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-    return false;
-#endif
+    return vkt_cpu_avx512() == VKT_AVX512_AMD;
 }
 
 static bool gains(const vkt_device_info *info, VkDriverId driver)

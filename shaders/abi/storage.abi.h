@@ -4,3 +4,5 @@
 #define STORAGE_F32  0
 #define STORAGE_F16  1
 #define STORAGE_BF16 2
+/* Beside these: a texel variant stores vec4s as they are, not as words of 64 bits. */
+#define STORAGE_NO_WORDS64 0x80000000u

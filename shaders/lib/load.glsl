@@ -8,15 +8,12 @@
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
 //   VKT_INOUT4(binding, name)  both
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-// A texel variant stores a vec4 as two words of 64 bits: llvmpipe stores word by word and lane by lane.
+//   VKT_STORED(binding, access, name)     what these are made of: name_put(i, v) writes floats 4i .. 4i+3 as f32, name_stored[i] reads them
+// A texel variant stores a vec4 as two words of 64 bits, unless the device is told not to: llvmpipe stores word by word and
+// lane by lane.
 #include "abi/storage.abi.h"
 #ifdef VKT_TEXEL
 #extension GL_ARB_gpu_shader_int64 : require
-#define STORED4     u64vec2
-#define TO_STORED(v) u64vec2(packUint2x32(floatBitsToUint((v).xy)), packUint2x32(floatBitsToUint((v).zw)))
-#else
-#define STORED4     vec4
-#define TO_STORED(v) v
 #endif
 layout(constant_id = STORAGE_SPEC) const uint STORAGE = 0;
 #define STORED_AS(slot) (STORAGE >> (2 * (slot)) & 3u)
@@ -64,31 +61,48 @@ uvec2 narrow(vec4 v, uint kind)
 #endif
 #define LOAD4(name, i) name##_load(i)
 
-#define VKT_F32_OUT4(slot, name)                                                    \
-    layout(binding = slot, std430) writeonly buffer name##_block { STORED4 name##_stored[]; }; \
-    void name##_store(uint i, vec4 v) { name##_stored[i] = TO_STORED(v); }
+#define VKT_VEC4S(slot, access, name) \
+    layout(binding = slot, std430) access buffer name##_block { vec4 name##_stored[]; };
+#ifdef VKT_TEXEL
+#define VKT_STORED(slot, access, name)                                                               \
+    VKT_VEC4S(slot, access, name)                                                                    \
+    layout(binding = slot, std430) access buffer name##_block1 { u64vec2 name##_words[]; };          \
+    void name##_put(uint i, vec4 v)                                                                  \
+    {                                                                                                \
+        const uvec4 u = floatBitsToUint(v);                                                          \
+        if ((STORAGE & STORAGE_NO_WORDS64) != 0u) name##_stored[i] = v;                               \
+        else name##_words[i] = u64vec2(packUint2x32(u.xy), packUint2x32(u.zw));                      \
+    }
+#else
+#define VKT_STORED(slot, access, name) \
+    VKT_VEC4S(slot, access, name)      \
+    void name##_put(uint i, vec4 v) { name##_stored[i] = v; }
+#endif
 
-#define VKT_OUT4(slot, name)                                                        \
-    layout(binding = slot, std430) writeonly buffer name##_block { STORED4 name##_stored[]; }; \
+#define VKT_F32_OUT4(slot, name)      \
+    VKT_STORED(slot, writeonly, name) \
+    void name##_store(uint i, vec4 v) { name##_put(i, v); }
+
+#define VKT_OUT4(slot, name)                                                              \
+    VKT_STORED(slot, writeonly, name)                                                     \
     layout(binding = slot, std430) writeonly buffer name##_block2 { uvec2 name##_half[]; }; \
-    void name##_store(uint i, vec4 v)                                               \
-    {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) name##_stored[i] = TO_STORED(v);        \
-        else name##_half[i] = narrow(v, STORED_AS(slot));                           \
+    void name##_store(uint i, vec4 v)                                                     \
+    {                                                                                     \
+        if (STORED_AS(slot) == STORAGE_F32) name##_put(i, v);                             \
+        else name##_half[i] = narrow(v, STORED_AS(slot));                                 \
     }
 #define STORE4(name, i, v) name##_store(i, v)
 
 #define VKT_INOUT4(slot, name)                                                      \
-    layout(binding = slot, std430) buffer name##_block { vec4 name[]; };            \
-    layout(binding = slot, std430) buffer name##_block1 { STORED4 name##_stored[]; }; \
+    VKT_STORED(slot, , name)                                                        \
     layout(binding = slot, std430) buffer name##_block2 { uvec2 name##_half[]; };   \
     vec4 name##_load(uint i)                                                        \
     {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) return name[i];                         \
+        if (STORED_AS(slot) == STORAGE_F32) return name##_stored[i];                 \
         return widen(name##_half[i], STORED_AS(slot));                              \
     }                                                                               \
     void name##_store(uint i, vec4 v)                                               \
     {                                                                               \
-        if (STORED_AS(slot) == STORAGE_F32) name##_stored[i] = TO_STORED(v);        \
+        if (STORED_AS(slot) == STORAGE_F32) name##_put(i, v);                       \
         else name##_half[i] = narrow(v, STORED_AS(slot));                           \
     }

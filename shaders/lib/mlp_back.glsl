@@ -30,7 +30,7 @@ void back(const uint l, uint tile)
                 [[unroll]] for (uint u = 0; u < UNITS; u++) {
                     VEC v = sums[UNITS * g + u];
                     if (l > 1) v = gate(v, AGAIN(act, at + (h_row(max(l, 2) - 1) + i + g) * ROW + u));
-                    else if (wanted + u < pc.pitch) result[(i + g) * pc.pitch + wanted + u] = TO_STORED(v);
+                    else if (wanted + u < pc.pitch) result_put((i + g) * pc.pitch + wanted + u, v);
                     sums[UNITS * g + u] = v;
                 }
                 if (l > 1) keep(tile, dy_row(max(l, 2) - 1) + i + g, g);
@@ -77,7 +77,7 @@ void weights(const uint l, bool first)
                 [[unroll]] for (uint t = 0; t < T; t++) c[t] += s * ELEMENT(b[t * N + v], n % ELEMENTS);
             }
             if (!first) c += AGAIN(part, to);
-            part_out[to] = TO_STORED(c);
+            part_put(to, c);
             to += LANES;
             i++;
         } while (i < A);

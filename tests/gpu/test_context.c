@@ -347,6 +347,13 @@ static void fast_paths_are_switched_off_by_name(void **state)
     ctx = rig_open(NULL, NULL);
     assert_true(ctx->limits.max_texel_elements >= 65536);
     vkt_ctx_destroy(&ctx);
+    for (int on = 0; on <= 1; on++) {
+        assert_int_equal(setenv("VKT_WORDS64", on ? "1" : "0", 1), 0);
+        ctx = rig_open(NULL, NULL);
+        assert_true(ctx->limits.words64 == on);
+        vkt_ctx_destroy(&ctx);
+    }
+    assert_int_equal(unsetenv("VKT_WORDS64"), 0);
     assert_int_equal(setenv("VKT_NO_TEXEL", "1", 1) | setenv("VKT_NO_DIRECT", "1", 1), 0);
     ctx = rig_open(NULL, NULL);
     assert_int_equal(ctx->limits.max_texel_elements, 0);
