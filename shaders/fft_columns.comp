@@ -1,8 +1,8 @@
 // fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
 //   dst[c][f][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
-//   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = T+2 + (u-1) T + v
-// The two real columns are the real and imaginary part of one transform, as the rows were.
-// grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
+//   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = FFT_REALS + (u-1) T + v
+// Where T is even, the two real columns are the real and imaginary part of one transform, as the rows were.
+// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).  Deterministic.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -27,19 +27,24 @@ void main()
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
-        const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
+        const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
         [[unroll]] for (uint i = 0; i < T; i++) re[i] = im[i] = vec4(0);
-        uint from = (channel * COUNT * T + 2 * u) * columns + column;
+        const bool is_real = u == 0 && FFT_ODD == 1, pair = u == 0 && FFT_ODD == 0;
+        uint from = (channel * COUNT * T + fft_slot(u)) * columns + column;
         [[unroll]] for (uint i = 0; i < COUNT; i++, from += T * columns) {
             re[FIRST + i * STEP] = LOAD4(lines, from);
-            im[FIRST + i * STEP] = LOAD4(lines, from + columns);
+            const vec4 imaginary = LOAD4(lines, from + columns);
+            im[FIRST + i * STEP] = is_real ? vec4(0) : imaginary;
         }
         fft(re, im);
+        uint to = channel * pitch + column + (u == 0 ? 0 : (FFT_REALS + (u - 1) * T) * plane);
+        if (FFT_ODD == 1)
+            [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
+                if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
+            }
         // Both kinds of column by the same stores, for a branch would cost a CPU driver both: the packed pair has two more
-        const bool pair = u == 0;
-        uint to = channel * pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
-        [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
+        else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;
             const vec4 real = 0.5 * (of_b ? im[v] + im[w] : re[v] + re[w]);

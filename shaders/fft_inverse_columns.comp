@@ -1,6 +1,6 @@
 // fft_inverse_columns.comp - the way back of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
 // for the COUNT rows that are wanted.
-// grid: x over (c, u < T/2, column), lanes along columns (stride loop).  Deterministic.
+// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).  Deterministic.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -25,27 +25,30 @@ void main()
     uint item = share.x + gl_LocalInvocationID.x;
     while (item < share.y) {
         const uint line = item / columns, column = item - line * columns;
-        const uint channel = line / FFT_HALF, u = line - channel * FFT_HALF;
+        const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
-        const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B
-        const uint from = channel * pitch + column + (pair ? 0 : (T + 2 + (u - 1) * T) * plane);
-        vec4 in_re[T + 2], in_im[T + 2];
-        [[unroll]] for (uint i = 0; i < T + 2; i++) {
+        const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B; of odd T column 0 alone
+        const uint from = channel * pitch + column + (pair ? 0 : (FFT_REALS + (u - 1) * T) * plane);
+        const uint MOST = T + 2 - 2 * FFT_ODD;
+        vec4 in_re[MOST], in_im[MOST];
+        [[unroll]] for (uint i = 0; i < MOST; i++) {
             const uint at = from + (i < T || pair ? i * plane : 0);
             in_re[i] = LOAD4(spectrum, at), in_im[i] = LOAD4(spectrum, at + columns);
         }
         [[unroll]] for (uint v = 0; v < T; v++) {
-            const uint a = v <= FFT_HALF ? v : T - v, b = a + FFT_HALF + 1;
-            const float back = v <= FFT_HALF ? 1 : -1; // beyond T/2 stand the conjugates of A and B
-            const bool is_real = v % FFT_HALF == 0;    // what stands in the imaginary part is rounding
+            const uint a = v <= FFT_HALF ? v : T - v, b = FFT_ODD == 1 ? a : a + FFT_HALF + 1;
+            const float back = v <= FFT_HALF ? 1 : -1;    // beyond T/2 stand the conjugates of A and B
+            const bool is_real = v == 0 || 2 * v == T;    // what stands in the imaginary part is rounding
             const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
-            re[v] = pair ? in_re[a] - bi : in_re[v];
-            im[v] = pair ? in_re[b] + ai : in_im[v];
+            re[v] = !pair ? in_re[v] : FFT_ODD == 1 ? in_re[a] : in_re[a] - bi;
+            im[v] = !pair ? in_im[v] : FFT_ODD == 1 ? ai : in_re[b] + ai;
         }
         fft(im, re);
-        uint to = (channel * COUNT * T + 2 * u) * columns + column;
-        [[unroll]] for (uint i = 0; i < COUNT; i++, to += T * columns)
-            STORE4(dst, to, re[FIRST + i * STEP]), STORE4(dst, to + columns, im[FIRST + i * STEP]);
+        uint to = (channel * COUNT * T + fft_slot(u)) * columns + column;
+        [[unroll]] for (uint i = 0; i < COUNT; i++, to += T * columns) {
+            STORE4(dst, to, re[FIRST + i * STEP]);
+            if (FFT_ODD == 0 || !pair) STORE4(dst, to + columns, im[FIRST + i * STEP]);
+        }
         item += gl_WorkGroupSize.x;
     }
 }

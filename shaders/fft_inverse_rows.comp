@@ -70,11 +70,12 @@ void main()
         const bool has_other = row + 1 < pc.rows;
         const uint a = (channel * pc.rows + row) * T * columns + column, b = has_other ? a + T * columns : a;
         vec4 re[T], im[T]; // both rows as one: Z = A + i B
-        re[0] = LOAD4(lines, a), re[FFT_HALF] = LOAD4(lines, a + columns);
-        im[0] = LOAD4(lines, b), im[FFT_HALF] = LOAD4(lines, b + columns);
-        [[unroll]] for (uint u = 1; u < FFT_HALF; u++) {
-            const vec4 ar = LOAD4(lines, a + 2 * u * columns), ai = LOAD4(lines, a + (2 * u + 1) * columns);
-            const vec4 br = LOAD4(lines, b + 2 * u * columns), bi = LOAD4(lines, b + (2 * u + 1) * columns);
+        re[0] = LOAD4(lines, a), im[0] = LOAD4(lines, b);
+        if (FFT_ODD == 0) re[FFT_HALF] = LOAD4(lines, a + columns), im[FFT_HALF] = LOAD4(lines, b + columns);
+        [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {
+            const uint slot = fft_slot(u) * columns;
+            const vec4 ar = LOAD4(lines, a + slot), ai = LOAD4(lines, a + slot + columns);
+            const vec4 br = LOAD4(lines, b + slot), bi = LOAD4(lines, b + slot + columns);
             re[u] = ar - bi, im[u] = br + ai;
             re[T - u] = ar + bi, im[T - u] = br - ai;
         }

@@ -1,5 +1,5 @@
 // fft_rows.comp - real Fourier transforms of the rows of picture tiles, or of weights:
-//   dst[c][row][slot][column],  column = (tile, n)   slots 0, 1: the real numbers X[0], X[T/2]; 2u, 2u+1: X[u], 0 < u < T/2
+//   dst[c][row][slot][column],  column = (tile, n)   slots: see lib/fft.glsl
 // Two rows are the real and imaginary part of one transform, and are told apart by its symmetry afterwards.
 // grid: x over (c, pair of rows, column), lanes along columns: neighbouring samples (stride loop).  Deterministic.
 // source: Sorensen, Jones, Heideman & Burrus, Real-Valued Fast Fourier Transform Algorithms (1987), section II.
@@ -61,17 +61,19 @@ void main()
         if (row + 1 < pc.rows) load_row(channel, row + 1, column, im);
         fft(re, im);
         uint to = (channel * pc.rows + row) * T * columns + column;
-        STORE4(dst, to, re[0]), STORE4(dst, to + columns, re[FFT_HALF]);
-        [[unroll]] for (uint u = 1; u < FFT_HALF; u++) {
-            STORE4(dst, to + 2 * u * columns, 0.5 * (re[u] + re[T - u]));
-            STORE4(dst, to + (2 * u + 1) * columns, 0.5 * (im[u] - im[T - u]));
+        STORE4(dst, to, re[0]);
+        if (FFT_ODD == 0) STORE4(dst, to + columns, re[FFT_HALF]);
+        [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {
+            STORE4(dst, to + fft_slot(u) * columns, 0.5 * (re[u] + re[T - u]));
+            STORE4(dst, to + (fft_slot(u) + 1) * columns, 0.5 * (im[u] - im[T - u]));
         }
         to += T * columns;
         if (row + 1 < pc.rows) {
-            STORE4(dst, to, im[0]), STORE4(dst, to + columns, im[FFT_HALF]);
-            [[unroll]] for (uint u = 1; u < FFT_HALF; u++) {
-                STORE4(dst, to + 2 * u * columns, 0.5 * (im[u] + im[T - u]));
-                STORE4(dst, to + (2 * u + 1) * columns, 0.5 * (re[T - u] - re[u]));
+            STORE4(dst, to, im[0]);
+            if (FFT_ODD == 0) STORE4(dst, to + columns, im[FFT_HALF]);
+            [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {
+                STORE4(dst, to + fft_slot(u) * columns, 0.5 * (im[u] + im[T - u]));
+                STORE4(dst, to + (fft_slot(u) + 1) * columns, 0.5 * (re[T - u] - re[u]));
             }
         }
         item += gl_WorkGroupSize.x;

@@ -15,7 +15,9 @@
 #define VKT_VARIANTS(X)                                                                             \
     X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")        \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
+    X(FFT13, "fft13", "the same, of 13 x 13 points")                                                \
     X(FFT14, "fft14", "the same, of 14 x 14 points")                                                \
+    X(FFT15, "fft15", "the same, of 15 x 15 points")                                                \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \

@@ -1,10 +1,16 @@
-// fft.glsl - the discrete Fourier transform of T complex numbers in registers, T = 8, 14 or 16, four samples at a time:
+// fft.glsl - the discrete Fourier transform of T complex numbers in registers, T = 8, 13 to 16, four samples at a time:
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
 // The inverse, times T: call it with real and imaginary parts exchanged.
 // sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with T = 4 (T/4); of 14
-// points Good, The Interaction Algorithm and Practical Fourier Analysis (1958): 2 x 7 without twiddle factors.
+// and 15 points Good, The Interaction Algorithm and Practical Fourier Analysis (1958): 2 x 7 and 3 x 5 without twiddle factors.
 // Needs a constant T. Everything is unrolled, so that all array indices are constants.
-const uint FFT_HALF = T / 2, FFT_STEP = T / 4;
+// Of real numbers, X[T-k] is the conjugate of X[k], and X[0] is real, of even T also X[T/2].
+const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
+// So T slots hold X: 0 and, of even T, 1 the real ones, fft_slot(u) and the next X[u], 0 < u <= FFT_LAST.
+const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
+uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
+// Frequencies of the columns whose numbers are real.
+const uint FFT_REALS = (2 - FFT_ODD) * (FFT_HALF + 1);
 const float FFT_COS[10] = { 1, 0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0,
                             -0.38268343236508977, -0.70710678118654752, -0.92387953251128674, -1, -0.92387953251128674 };
 const float FFT_SIN[10] = { 0, 0.38268343236508977, 0.70710678118654752, 0.92387953251128674, 1,
@@ -35,55 +41,104 @@ void fft4(inout vec4 r0, inout vec4 i0, inout vec4 r1, inout vec4 i1, inout vec4
     r3 = br - di, i3 = bi + dr;
 }
 
-const float FFT_COS7[4] = { 1, 0.62348980185873353, -0.22252093395631441, -0.90096886790241913 }; // of 2 pi k / 7
+// Of 2 pi k / N: N = 3, 5, 7 and 13.
+const float FFT_COS3[2] = { 1, -0.5 }, FFT_SIN3[2] = { 0, 0.86602540378443865 };
+const float FFT_COS5[3] = { 1, 0.30901699437494742, -0.80901699437494742 };
+const float FFT_SIN5[3] = { 0, 0.95105651629515357, 0.58778525229247313 };
+const float FFT_COS7[4] = { 1, 0.62348980185873353, -0.22252093395631441, -0.90096886790241913 };
 const float FFT_SIN7[4] = { 0, 0.78183148246802981, 0.97492791218182361, 0.43388373911755812 };
+const float FFT_COS13[7] = { 1, 0.88545602565320991, 0.56806474673115592, 0.12053668025532301,
+                             -0.35460488704253545, -0.74851074817110119, -0.97094181742605201 };
+const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.99270887409805397,
+                             0.93501624268541483, 0.66312265824079519, 0.23931566428755768 };
 
-// Of r[0..6], i[0..6]. x[b] and x[7-b] meet the same cosine, and sines of either sign.
-void fft7(inout vec4 r[7], inout vec4 i[7])
+// name: of N numbers r[], i[], N odd. x[b] and x[N-b] meet the same cosine, and sines of either sign.
+#define FFT_SUM1(x) x[0]
+#define FFT_SUM2(x) (x[0] + x[1])
+#define FFT_SUM3(x) (x[0] + x[1] + x[2])
+#define FFT_SUM6(x) (x[0] + x[1] + (x[2] + x[3]) + (x[4] + x[5]))
+#define FFT_OF_ODD(name, N, COS, SIN, SUM)                                               \
+    void name(inout vec4 r[N], inout vec4 i[N])                                          \
+    {                                                                                    \
+        const uint H = N / 2;                                                            \
+        const vec4 r0 = r[0], i0 = i[0];                                                 \
+        vec4 even_r[H + 1], even_i[H + 1], odd_r[H + 1], odd_i[H + 1];                   \
+        [[unroll]] for (uint b = 1; b <= H; b++) {                                       \
+            even_r[b] = r[b] + r[N - b], even_i[b] = i[b] + i[N - b];                    \
+            odd_r[b] = r[b] - r[N - b], odd_i[b] = i[b] - i[N - b];                      \
+        }                                                                                \
+        r[0] = even_r[1], i[0] = even_i[1];                                              \
+        [[unroll]] for (uint b = 2; b <= H; b++) r[0] += even_r[b], i[0] += even_i[b];   \
+        r[0] += r0, i[0] += i0;                                                          \
+        [[unroll]] for (uint d = 1; d <= H; d++) {                                       \
+            vec4 ar[H], ai[H], br[H], bi[H];                                             \
+            [[unroll]] for (uint b = 1; b <= H; b++) {                                   \
+                const uint m = b * d % N, k = min(m, N - m);                             \
+                const float c = COS[k], s = m == k ? SIN[k] : -SIN[k];                   \
+                ar[b - 1] = c * even_r[b], ai[b - 1] = c * even_i[b];                    \
+                br[b - 1] = s * odd_r[b], bi[b - 1] = s * odd_i[b];                      \
+            }                                                                            \
+            const vec4 er = r0 + SUM(ar), ei = i0 + SUM(ai), or = SUM(br), oi = SUM(bi); \
+            r[d] = er + oi, i[d] = ei - or;                                              \
+            r[N - d] = er - oi, i[N - d] = ei + or;                                      \
+        }                                                                                \
+    }
+FFT_OF_ODD(fft3, 3, FFT_COS3, FFT_SIN3, FFT_SUM1)
+FFT_OF_ODD(fft5, 5, FFT_COS5, FFT_SIN5, FFT_SUM2)
+FFT_OF_ODD(fft7, 7, FFT_COS7, FFT_SIN7, FFT_SUM3)
+FFT_OF_ODD(fft_of13, 13, FFT_COS13, FFT_SIN13, FFT_SUM6)
+
+void fft2(inout vec4 r[2], inout vec4 i[2])
 {
     const vec4 r0 = r[0], i0 = i[0];
-    vec4 even_r[3], even_i[3], odd_r[3], odd_i[3];
-    [[unroll]] for (uint b = 1; b < 4; b++) {
-        even_r[b - 1] = r[b] + r[7 - b], even_i[b - 1] = i[b] + i[7 - b];
-        odd_r[b - 1] = r[b] - r[7 - b], odd_i[b - 1] = i[b] - i[7 - b];
-    }
-    r[0] = r0 + (even_r[0] + even_r[1] + even_r[2]);
-    i[0] = i0 + (even_i[0] + even_i[1] + even_i[2]);
-    [[unroll]] for (uint d = 1; d < 4; d++) {
-        vec4 ar = r0, ai = i0, br = vec4(0), bi = vec4(0);
-        [[unroll]] for (uint b = 1; b < 4; b++) {
-            const uint m = b * d % 7;
-            const float c = FFT_COS7[m < 4 ? m : 7 - m], s = m < 4 ? FFT_SIN7[m & 3u] : -FFT_SIN7[7 - m];
-            ar += c * even_r[b - 1], ai += c * even_i[b - 1];
-            br += s * odd_r[b - 1], bi += s * odd_i[b - 1];
-        }
-        r[d] = ar + bi, i[d] = ai - br;
-        r[7 - d] = ar - bi, i[7 - d] = ai + br;
-    }
+    r[0] = r0 + r[1], i[0] = i0 + i[1];
+    r[1] = r0 - r[1], i[1] = i0 - i[1];
 }
 
-// x[7a + 2b] -> X[7c + 8d], indices modulo 14: a and c count to 2, b and d to 7.
-void fft14(inout vec4 re[T], inout vec4 im[T])
+void fft13(inout vec4 re[T], inout vec4 im[T])
 {
-    vec4 r[2][7], i[2][7];
-    [[unroll]] for (uint b = 0; b < 7; b++) {
-        const uint even = 2 * b % T, odd = (7 + 2 * b) % 14 % T;
-        r[0][b] = re[even] + re[odd], i[0][b] = im[even] + im[odd];
-        r[1][b] = re[even] - re[odd], i[1][b] = im[even] - im[odd];
-    }
-    [[unroll]] for (uint c = 0; c < 2; c++) {
-        fft7(r[c], i[c]);
-        [[unroll]] for (uint d = 0; d < 7; d++) {
-            const uint k = (7 * c + 8 * d) % 14 % T;
-            re[k] = r[c][d], im[k] = i[c][d];
-        }
-    }
+    vec4 r[13], i[13];
+    [[unroll]] for (uint b = 0; b < 13; b++) r[b] = re[b % T], i[b] = im[b % T];
+    fft_of13(r, i);
+    [[unroll]] for (uint b = 0; b < 13; b++) re[b % T] = r[b], im[b % T] = i[b];
 }
+
+// name: x[Q a + P b] -> X[C c + D d], indices modulo P Q: a and c count to P, b and d to Q. C is 1 modulo P and 0 modulo Q, D the
+// other way round.
+#define FFT_OF_FACTORS(name, P, Q, OF_P, OF_Q, C, D)                                                  \
+    void name(inout vec4 re[T], inout vec4 im[T])                                                     \
+    {                                                                                                 \
+        vec4 r[P][Q], i[P][Q];                                                                        \
+        [[unroll]] for (uint b = 0; b < Q; b++) {                                                     \
+            vec4 pr[P], pi[P];                                                                        \
+            [[unroll]] for (uint a = 0; a < P; a++)                                                   \
+                pr[a] = re[(Q * a + P * b) % (P * Q) % T], pi[a] = im[(Q * a + P * b) % (P * Q) % T]; \
+            OF_P(pr, pi);                                                                             \
+            [[unroll]] for (uint a = 0; a < P; a++) r[a][b] = pr[a], i[a][b] = pi[a];                 \
+        }                                                                                             \
+        [[unroll]] for (uint c = 0; c < P; c++) {                                                     \
+            OF_Q(r[c], i[c]);                                                                         \
+            [[unroll]] for (uint d = 0; d < Q; d++) {                                                 \
+                const uint k = (C * c + D * d) % (P * Q) % T;                                         \
+                re[k] = r[c][d], im[k] = i[c][d];                                                     \
+            }                                                                                         \
+        }                                                                                             \
+    }
+FFT_OF_FACTORS(fft14, 2, 7, fft2, fft7, 7, 8)
+FFT_OF_FACTORS(fft15, 3, 5, fft3, fft5, 10, 6)
 
 void fft(inout vec4 re[T], inout vec4 im[T])
 {
+    if (T == 13) {
+        fft13(re, im);
+        return;
+    }
     if (T == 14) {
         fft14(re, im);
+        return;
+    }
+    if (T == 15) {
+        fft15(re, im);
         return;
     }
     vec4 yr[T], yi[T]; // [4 b + k1]: transform of x[b + FFT_STEP a] over a
