@@ -24,6 +24,7 @@ layout(constant_id = DW_SPEC_COLS) const uint COLS = 32;
 layout(constant_id = DW_SPEC_ROWS) const uint ROWS = 4;
 layout(constant_id = DW_SPEC_PAD) const bool PAD = true;
 layout(constant_id = DW_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = DW_SPEC_QUADS) const bool QUADS = true;
 
 VKT_IN4(DW_DY, dy_in);
 VKT_IN4(DW_X, x_in);
@@ -33,6 +34,7 @@ layout(constant_id = DW_SPEC_CELL_H) const uint CELL_H = 2;
 layout(constant_id = DW_SPEC_CELL_W) const uint CELL_W = 2;
 #endif
 layout(binding = DW_W, std430) writeonly buffer Dw { float dw[]; };
+VKT_F32_OUT4(DW_W, dw_quads);
 layout(binding = DW_B, std430) writeonly buffer Db { float db[]; };
 
 const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane loads
@@ -128,6 +130,21 @@ void add_samples(uint pixel, uint n, uint count)
     } while (i4 < count);
 }
 
+// Sums j .. j+3 of row t, which belong to four neighbouring columns: a store per vec4 costs a CPU driver half of four.
+void store_quad(uint t, uint j, uint to, uint col, uint cols)
+{
+    const uint lane = gl_SubgroupInvocationID;
+    vec4 v;
+    [[unroll]] for (uint i = 0; i < 4; i++) v[i] = acc[min(j + i, COLS - 1) * ROWS + t];
+    uint column = col + j;
+    if (is_turned(j)) {
+        v = (lane & 1u) != 0u ? v.yxwz : v;
+        v = (lane & 2u) != 0u ? v.zwxy : v;
+        column = col + (j ^ lane & ~3u);
+    }
+    if (column < cols) STORE4(dw_quads, (to + column) / 4, v);
+}
+
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, tiles = pc.row_tiles * pc.col_tiles, works = tiles * pc.slices;
@@ -148,7 +165,9 @@ void main()
             const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.dy_group + m;
             const uint to = pc.w_base + slice * pc.part + o * pc.pitch;
             const vec4 b = bias_acc[t];
-            [[unroll]] for (uint j = 0; j < COLS; j++) {
+            if (QUADS)
+                [[unroll]] for (uint j = 0; j < COLS; j += 4) store_quad(t, j, to, col, m < pc.rows ? cols : 0);
+            else [[unroll]] for (uint j = 0; j < COLS; j++) {
                 const uint column = col + (is_turned(j) ? j ^ lane : j);
                 if (m < pc.rows && column < cols) dw[to + column] = acc[j * ROWS + t];
             }

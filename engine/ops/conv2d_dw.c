@@ -32,14 +32,14 @@ typedef struct dw_tiles {
     uint32_t row_tiles, col_tiles; /* of a group */
 } dw_tiles;
 
-/* Tiles of even size. */
+/* Tiles of even size, of whole vec4s where rows are. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const dw_job *j, const dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
     const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
     dw_tiles t = { .row_tiles = vkt_div_up(p->rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
     t.lane_rows = vkt_div_up(vkt_div_up(p->rows, t.row_tiles), lanes);
-    t.cols = vkt_div_up(cols, t.col_tiles);
+    t.cols = (uint32_t)vkt_round_up(vkt_div_up(cols, t.col_tiles), cols % 4 == 0 ? 4 : 1);
     return t;
 }
 
@@ -148,13 +148,17 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
         bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
     }
     push.w_base += p->channel * taps;
-    const uint32_t spec[DW_SPECS] = { [DW_SPEC_LANES] = e->lim->subgroup_size,
-                                      [DW_SPEC_COLS] = t.cols,
-                                      [DW_SPEC_ROWS] = t.lane_rows,
-                                      [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
-                                      [DW_SPEC_BIAS] = bias,
-                                      [DW_SPEC_CELL_H] = j->cell[0],
-                                      [DW_SPEC_CELL_W] = j->cell[1] };
+    const uint32_t spec[DW_SPECS] = {
+        [DW_SPEC_LANES] = e->lim->subgroup_size,
+        [DW_SPEC_COLS] = t.cols,
+        [DW_SPEC_ROWS] = t.lane_rows,
+        [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+        [DW_SPEC_BIAS] = bias,
+        [DW_SPEC_QUADS] =
+            (p->channels * taps | pitch | push.w_base | t.cols | (j->slices.n > 1 ? push.part : 0)) % 4 == 0,
+        [DW_SPEC_CELL_H] = j->cell[0],
+        [DW_SPEC_CELL_W] = j->cell[1]
+    };
     vkt_dispatch_add(e, j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push,
                      sizeof push, spec, VKT_COUNT(spec), works, 1, p->groups);
 }

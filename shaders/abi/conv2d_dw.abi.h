@@ -31,6 +31,7 @@ VKT_PUSH(vkt_conv2d_dw_push,
 #define DW_SPEC_ROWS  2 /* output channels of a tile / LANES */
 #define DW_SPEC_PAD   3 /* taps may fall off the picture */
 #define DW_SPEC_BIAS  4
-#define DW_SPEC_CELL_H 5 /* CELLS */
-#define DW_SPEC_CELL_W 6
-#define DW_SPECS       7
+#define DW_SPEC_QUADS 5 /* DW may be written by vec4s: cols, pitch, part and w_base are multiples of 4, and COLS */
+#define DW_SPEC_CELL_H 6 /* CELLS */
+#define DW_SPEC_CELL_W 7
+#define DW_SPECS       8
