@@ -1,7 +1,8 @@
 // fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
 //   dst[c][f][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
-//   u = 0: f = v, u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real; else f = FFT_REALS + (u-1) T + v
-// Where T is even, the two real columns are the real and imaginary part of one transform, as the rows were.
+//   u = 0: f = v, and where T is even u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real;
+//   else f = FFT_REALS + (u-1) T + v
+// The two real columns are the real and imaginary part of one transform, as the rows were.
 // grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).  Deterministic.
 #version 460
 #extension GL_GOOGLE_include_directive : require

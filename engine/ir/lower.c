@@ -7,8 +7,8 @@
 #include "abi/storage.abi.h"
 
 _Static_assert(STORAGE_F16 == (int)VKT_PRECISION_F16 && STORAGE_BF16 == (int)VKT_PRECISION_BF16 &&
-                   2 * VKT_MAX_BINDINGS <= 32,
-               "the shaders read vkt_precision from two bits a binding");
+                   2 * VKT_MAX_BINDINGS <= 31,
+               "the shaders read vkt_precision from two bits a binding, and one bit beside these");
 
 void vkt_emit_error(vkt_emit *e, vkt_result r)
 {
