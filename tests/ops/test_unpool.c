@@ -203,7 +203,7 @@ static void cells_have_the_bits_of_the_array(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    const bool few = vkt_env_int("VKT_TEST_SEEDS", 12) < 6;
+    const bool few = vkt_env_int("VKT_TEST_SEEDS", 12) < 5;
     uint32_t checked = 0;
     for (uint32_t i = 0; i < 12; i += few ? 3 : 1) {
         const net n = draw(i);
