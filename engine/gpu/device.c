@@ -287,8 +287,7 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 
 /* ---- what the chosen one can do ---- */
 
-/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on elsewhere, for tests of those kernels.
- */
+/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on elsewhere, for tests. */
 static bool wants_texel(bool cpu)
 {
     return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
