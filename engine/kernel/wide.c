@@ -17,10 +17,10 @@ enum { USUAL_LANES = 8, WIDE_LANES = 16 };
  * Mesa's. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* Those of Intel have AVX-512 too, but are slower with it: llvmpipe stores a vector to its stack once for each word
- * that it takes out, and Intel's do not forward the upper half of a store of 512 bits to a load, which waits 16 cycles
- * for the cache instead (Emerald Rapids: 5.6 ns a word, and 0.6 from vectors of 256 bits; a step of the MNIST network
- * 64 ms for 55). */
+/* A CPU of AMD with AVX-512. Those of Intel have it too, but are slower with it: llvmpipe stores a vector to its stack
+ * once for each word that it takes out, and Intel's do not forward the upper half of a store of 512 bits to a load,
+ * which waits 16 cycles for the cache instead (Emerald Rapids: 5.6 ns a word, and 0.6 from vectors of 256 bits; a step
+ * of the MNIST network 64 ms for 55). */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;

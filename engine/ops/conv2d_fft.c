@@ -323,6 +323,9 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 /* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
  * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
 #define WEIGHTS_COST 70.0
+/* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
+#define WORTH_IT 0.8
+
 /* Products that this way takes, in those of the tiled kernels. */
 static double cost(const fft_job *j)
 {
@@ -347,7 +350,7 @@ uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vk
                                  vkt_variant *preferred)
 {
     const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
-    double least = direct * 4 * z->n4;
+    double least = WORTH_IT * direct * 4 * z->n4;
     uint64_t usable = 0;
     if (!is_possible(z)) return 0;
     for (uint32_t i = 0; i < VKT_COUNT(transforms); i++) {
@@ -357,9 +360,8 @@ uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vk
         const fft_job j = plan_job(z, product, t);
         if (!fits(e, &j)) continue;
         usable |= (uint64_t)1 << v;
-        const double price = vkt_conv2d_fft_cost(z, product, v);
-        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || price >= least) continue;
-        least = price;
+        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j) >= least) continue;
+        least = cost(&j);
         *preferred = v;
     }
     return usable;
