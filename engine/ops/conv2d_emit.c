@@ -1,5 +1,6 @@
 /* ops/conv2d_emit.c - which way y and dx are computed, and how they are cut into tiles: see the headers of
  * shaders/conv2d_tile.comp and conv2d_direct.comp. */
+#include "ops/conv2d_lattice.h"
 #include "ops/conv2d_parts.h"
 #include "ops/conv2d_shared.h"
 
@@ -8,6 +9,7 @@
 #include "abi/abi.h"
 #include "abi/conv2d_direct.abi.h"
 #include "abi/conv2d_pack.abi.h"
+#include "abi/conv2d_span.abi.h"
 #include "abi/conv2d_tile.abi.h"
 
 /* ---- y and dx: tiles of destination channels x pixels ---- */
@@ -21,6 +23,7 @@ typedef struct tile_job {
     vkt_tensor from, w, bias, to;
     vkt_tensor taps, packed; /* tables of the tile kernel, once they are needed */
     bool in_place;           /* it reads w where it lies */
+    bool at_edges;           /* an eighth of the taps or more fall off the source */
 } tile_job;
 
 /* What one dispatch makes: channels row .. row + rows - 1 of some groups of the destination, of channels
@@ -29,77 +32,23 @@ typedef struct tile_part {
     uint32_t group, groups, row, rows, k, depth;
 } tile_part;
 
-static uint32_t gcd(uint32_t a, uint32_t b)
+static bool reaches_out(const tile_job *j, const vkt_lattice *h, const vkt_lattice *v)
 {
-    while (b) {
-        const uint32_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-/* Along H or W: pixels of the destination that meet the same taps. Of a product that is transposed and strided these
- * are every stride-th, so that none is held against taps that fall between two strides; else all.
- * Pixel i < count is pixel first + i step of the destination; tap k < taps is tap `tap` + k tap_step of the kernel;
- * they meet at place i stride + offset + k reach of the source, if that is inside. */
-typedef struct lattice {
-    uint32_t first, step, count, before; /* before: pixels of the lattices with a smaller `first` */
-    uint32_t tap, tap_step, taps;
-    int32_t stride, offset, reach;
-} lattice;
-
-static uint32_t lattices(const tile_job *j, int axis)
-{
-    return j->transposed ? VKT_MIN(j->z->a.stride[axis], j->dst[axis]) : 1;
-}
-
-static lattice lattice_of(const tile_job *j, int axis, uint32_t first)
-{
-    const vkt_conv2d_attr *a = &j->z->a;
-    const uint32_t kernel = j->z->kernel[axis], dilation = a->dilation[axis], size = j->dst[axis];
-    const int64_t pad = a->pad[axis], stride = a->stride[axis];
-    if (!j->transposed)
-        return (lattice){ .step = 1,
-                          .count = size,
-                          .tap_step = 1,
-                          .taps = kernel,
-                          .stride = (int32_t)stride,
-                          .offset = -(int32_t)pad,
-                          .reach = (int32_t)dilation };
-    lattice l = { .first = first, .step = a->stride[axis], .stride = 1 };
-    for (uint32_t f = 0; f < first; f++) l.before += vkt_div_up(size - f, l.step);
-    l.count = vkt_div_up(size - first, l.step);
-    l.tap_step = l.step / gcd(l.step, dilation);
-    l.reach = -(int32_t)(l.tap_step * dilation / l.step);
-    while (l.tap < VKT_MIN(kernel, l.tap_step) && (first + pad - (int64_t)l.tap * dilation) % stride) l.tap++;
-    if (l.tap >= VKT_MIN(kernel, l.tap_step)) return l; /* none */
-    l.taps = vkt_div_up(kernel - l.tap, l.tap_step);
-    l.offset = (int32_t)((first + pad - (int64_t)l.tap * dilation) / stride);
-    return l;
-}
-
-/* Whether a tap falls off the source. */
-static bool reaches_out(const tile_job *j, int axis, const lattice *l)
-{
-    const int64_t last_tap = l->taps ? (l->taps - 1ll) * l->reach : 0, last = (l->count - 1ll) * l->stride;
-    return l->taps == 0 || l->offset + VKT_MIN(last_tap, 0) < 0 ||
-           l->offset + last + VKT_MAX(last_tap, 0) >= j->src[axis];
+    return vkt_lattice_reaches_out(j->z, j->transposed, 0, h) || vkt_lattice_reaches_out(j->z, j->transposed, 1, v);
 }
 
 /* One axis of the table TAPS, for pixels of each lattice in turn: source[i taps + k] is the place that tap k of pixel i
  * reads, or -1; range[2i], range[2i+1] the first tap that reads one, and the last + 1. */
 static void fill_axis(const tile_job *j, int axis, int32_t *range, int32_t *source)
 {
-    for (uint32_t first = 0; first < lattices(j, axis); first++) {
-        const lattice l = lattice_of(j, axis, first);
+    for (uint32_t first = 0; first < vkt_lattices(j->z, j->transposed, axis); first++) {
+        const vkt_lattice l = vkt_lattice_of(j->z, j->transposed, axis, first);
         int32_t *to = source + (size_t)l.before * j->z->kernel[axis];
         for (int64_t i = 0; i < l.count; i++, range += 2) {
             range[0] = range[1] = 0;
             for (int32_t k = 0; k < (int32_t)l.taps; k++) {
-                const int64_t at = i * l.stride + l.offset + (int64_t)k * l.reach;
-                const bool inside = at >= 0 && at < j->src[axis];
-                *to++ = inside ? (int32_t)at : -1;
+                const bool inside = vkt_lattice_inside(j->z, j->transposed, axis, &l, i, k);
+                *to++ = inside ? (int32_t)vkt_lattice_place(&l, i, k) : -1;
                 if (!inside) continue;
                 if (range[1] == 0) range[0] = k;
                 range[1] = k + 1;
@@ -135,17 +84,19 @@ static vkt_tensor tap_table(vkt_emit *e, const tile_job *j)
 }
 
 /* Lanes beside each other in a tile. Where a pixel's vec4s are an odd multiple of 8, half of 16 lanes keeps a tile at
- * one pixel; each block then loads the same source, which wants rows enough to be worth it. */
-static uint32_t lanes_across(const vkt_limits *lim, uint32_t n4, uint32_t rows)
+ * one pixel: all of a plane that has no more, and where many taps fall off, for a tile at several pixels meets the taps
+ * of each. Both blocks then load the same source, which wants rows enough to be worth it. */
+static uint32_t lanes_across(const vkt_limits *lim, const tile_job *j, uint32_t rows)
 {
     const uint32_t lanes = lim->subgroup_size;
-    return lim->cpu && lanes == 16 && n4 % 16 == 8 && rows >= 32 ? 8 : lanes;
+    const bool halves = lim->cpu && lanes == 16 && j->z->n4 % 16 == 8 && rows >= 32;
+    return halves && (j->at_edges || j->dst_plane == 8) ? 8 : lanes;
 }
 
 /* Channels of a lane: as many as the accumulators allow, and no more than an even share of the rows. */
-static uint32_t tile_rows(const vkt_limits *lim, uint32_t n4, uint32_t rows)
+static uint32_t tile_rows(const vkt_limits *lim, const tile_job *j, uint32_t rows)
 {
-    const uint32_t across = lanes_across(lim, n4, rows), blocks = lim->subgroup_size / across;
+    const uint32_t across = lanes_across(lim, j, rows), blocks = lim->subgroup_size / across;
     const uint32_t most = lim->cpu ? 4 * VKT_MIN(across, 16u) : VKT_MIN(4 * across, 32u);
     const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most * blocks) * blocks);
     return (uint32_t)vkt_round_up(share, 4);
@@ -163,9 +114,9 @@ static uint32_t step_depth(uint32_t depth)
 
 /* ---- how much of a product one dispatch can make ---- */
 
-static uint32_t packed_rows(const vkt_limits *lim, uint32_t n4, uint32_t rows)
+static uint32_t packed_rows(const vkt_limits *lim, const tile_job *j, uint32_t rows)
 {
-    const uint32_t mb = tile_rows(lim, n4, rows);
+    const uint32_t mb = tile_rows(lim, j, rows);
     return vkt_div_up(rows, mb) * mb;
 }
 
@@ -185,7 +136,7 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
         rows = VKT_MIN(rows, w_rows);
     tile_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    const uint32_t a_rows = packed_rows(e->lim, j->z->n4, p.rows);
+    const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel */
     const uint64_t packed_depth = packed ? range / packed : depth;
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
@@ -223,33 +174,42 @@ static vkt_bind destination_of(const vkt_emit *e, const tile_job *j, const tile_
 
 /* ---- tiles ---- */
 
-/* Puts w in panels of mb rows, k-major or m-major. */
+/* Puts w in panels of `mb` rows, in an order that `push` knows by `inner` and its steps from tap to tap. */
+static vkt_bind pack(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, bool m_major, vkt_conv2d_pack_push push)
+{
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], o_step = (j->transposed ? j->rows : j->depth) * taps;
+    const uint64_t panel = (uint64_t)taps * p->depth * mb / 4;
+    push.vec4s = (uint32_t)panel;
+    push.depth = p->depth;
+    push.rows = p->rows;
+    push.tiles = vkt_div_up(p->rows, mb);
+    push.mb4 = mb / 4;
+    push.w_group = j->rows * j->depth * taps;
+    push.w_row = j->transposed ? taps : o_step;
+    push.w_depth = j->transposed ? o_step : taps;
+    const uint64_t panels = (uint64_t)push.tiles * p->groups, bytes = 16 * panel * panels;
+    if (!j->packed.id) j->packed = vkt_scratch(e, "weights", bytes);
+    uint32_t first;
+    const vkt_bind w = weights_of(e, j, p, &first), packed = { .t = j->packed, .bytes = bytes };
+    push.w_base += first;
+    const vkt_bind bind[] = { [PACK_W] = w, [PACK_A] = packed };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [PACK_SPEC_M_MAJOR] = m_major };
+    vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), (uint32_t)panels, 1);
+    return packed;
+}
+
+/* Panels that are k-major or m-major, tap by tap. */
 static vkt_bind pack_weights(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, bool m_major,
                              vkt_conv2d_tile_push *to)
 {
-    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], tiles = vkt_div_up(p->rows, mb);
-    const uint32_t o_step = (j->transposed ? j->rows : j->depth) * taps;
-    const uint64_t panel = (uint64_t)taps * p->depth * mb / 4, bytes = 16 * panel * tiles * p->groups;
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], panel = taps * p->depth * mb / 4;
     to->a_pitch = (m_major ? p->depth : mb) / 4;
     to->a_tap_w = p->depth * mb / 4;
     to->a_tap_h = j->z->kernel[1] * to->a_tap_w;
-    to->a_tile = (uint32_t)panel;
-    to->a_group = tiles * (uint32_t)panel;
-    if (!j->packed.id) j->packed = vkt_scratch(e, "weights", bytes);
-    vkt_conv2d_pack_push push = { .vec4s = (uint32_t)panel,
-                                  .depth = p->depth,
-                                  .rows = p->rows,
-                                  .tiles = tiles,
-                                  .mb4 = mb / 4,
-                                  .w_group = j->rows * j->depth * taps,
-                                  .w_row = j->transposed ? taps : o_step,
-                                  .w_depth = j->transposed ? o_step : taps };
-    const vkt_bind packed = { .t = j->packed, .bytes = bytes };
-    const vkt_bind bind[] = { [PACK_W] = weights_of(e, j, p, &push.w_base), [PACK_A] = packed };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [PACK_SPEC_M_MAJOR] = m_major };
-    vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), tiles * p->groups, 1);
-    return packed;
+    to->a_tile = panel;
+    to->a_group = vkt_div_up(p->rows, mb) * panel;
+    return pack(e, j, p, mb, m_major, (vkt_conv2d_pack_push){ .inner = 1, .w_outer = 1 });
 }
 
 /* A 1x1 kernel can be read where it lies when its rows are whole vec4s: forward as [m][k], back as [k][m]. */
@@ -273,17 +233,17 @@ static vkt_bind weights_in_place(const vkt_emit *e, const tile_job *j, const til
  * or two of them, which is a load or two in place of four. */
 static bool is_m_major(const vkt_limits *lim, const tile_job *j, const tile_part *p)
 {
-    const uint32_t across = lanes_across(lim, j->z->n4, p->rows), mb = tile_rows(lim, j->z->n4, p->rows);
+    const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);
     if (j->in_place) return !j->transposed;
     return p->depth % 4 == 0 && (mb <= across || mb == 2 * across);
 }
 
 /* The pixels that lie on h and v. */
-static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const lattice *h, const lattice *v,
+static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const vkt_lattice *h, const vkt_lattice *v,
                          uint32_t mb, vkt_conv2d_tile_push push, vkt_bind a)
 {
     const vkt_conv2d_size *z = j->z;
-    const uint32_t across = lanes_across(e->lim, z->n4, p->rows), unroll = step_depth(p->depth);
+    const uint32_t across = lanes_across(e->lim, j, p->rows), unroll = step_depth(p->depth);
     const bool m_major = is_m_major(e->lim, j, p), add = p->k > 0, bias = j->bias.id && !add;
     uint64_t part[5], a_base = push.a_base;
     table_parts(j, part);
@@ -301,6 +261,7 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
     push.a_base = h->taps && v->taps ? (uint32_t)a_base : push.a_base;
     push.a_tap_h *= h->tap_step;
     push.a_tap_w *= v->tap_step;
+    const bool uniform = z->n4 % across == 0 || !reaches_out(j, h, v);
     const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, across) * push.row_tiles;
     if (!vkt_conv2d_is_short(e, tiles, (uint64_t)h->taps * v->taps * (p->depth / unroll + 2) + 1)) return;
     const vkt_bind source = source_of(e, j, p, &push.src_base), to = destination_of(e, j, p, &push.dst_base);
@@ -313,7 +274,7 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
     const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = e->lim->subgroup_size,
                                         [TILE_SPEC_MB] = mb,
                                         [TILE_SPEC_UNROLL] = unroll,
-                                        [TILE_SPEC_UNIFORM] = z->n4 % across == 0,
+                                        [TILE_SPEC_UNIFORM] = uniform,
                                         [TILE_SPEC_BIAS] = bias,
                                         [TILE_SPEC_M_MAJOR] = m_major,
                                         [TILE_SPEC_ACROSS] = across };
@@ -323,7 +284,7 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
 
 static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 {
-    const uint32_t across = lanes_across(e->lim, j->z->n4, p->rows), tall = tile_rows(e->lim, j->z->n4, p->rows);
+    const uint32_t across = lanes_across(e->lim, j, p->rows), tall = tile_rows(e->lim, j, p->rows);
     const bool m_major = is_m_major(e->lim, j, p);
     const uint32_t mb = m_major && tall > across ? (uint32_t)vkt_round_up(tall, across) : tall;
     vkt_conv2d_tile_push push = { .n4 = j->z->n4,
@@ -338,11 +299,80 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
                                   .bias_base = p->group * j->rows + p->row };
     if (!j->taps.id) j->taps = tap_table(e, j);
     const vkt_bind a = j->in_place ? weights_in_place(e, j, p, mb, &push) : pack_weights(e, j, p, mb, m_major, &push);
-    for (uint32_t i = 0; i < lattices(j, 0); i++)
-        for (uint32_t k = 0; k < lattices(j, 1); k++) {
-            const lattice h = lattice_of(j, 0, i), v = lattice_of(j, 1, k);
+    for (uint32_t i = 0; i < vkt_lattices(j->z, j->transposed, 0); i++)
+        for (uint32_t k = 0; k < vkt_lattices(j->z, j->transposed, 1); k++) {
+            const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, i),
+                              v = vkt_lattice_of(j->z, j->transposed, 1, k);
             emit_lattice(e, j, p, &h, &v, mb, push, a);
         }
+}
+
+/* ---- runs of pixels ---- */
+
+/* Channels and pixels of a lane: 32 accumulators, as many as there are registers. */
+#define SPAN_ROWS 8u
+#define SPAN_PIXELS 4u
+
+/* Where each source pixel next to one that a pixel reads is what its neighbour reads. */
+static bool can_span(const tile_job *j, const tile_part *p)
+{
+    const vkt_conv2d_attr *a = &j->z->a;
+    return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && j->z->kernel[1] > 1 &&
+           j->z->kernel[1] <= 7 && p->depth == j->depth && !j->in_place;
+}
+
+/* Few rows, by tiles, are few products for a load and for a shuffle. With more rows tiles are as fast, and leave out
+ * what is above and below the picture. */
+static bool span_pays(const tile_job *j)
+{
+    return j->rows <= 16 || (j->z->kernel[0] == 1 && j->rows <= 32);
+}
+
+static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
+{
+    const vkt_conv2d_size *z = j->z;
+    const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, 0), v = vkt_lattice_of(j->z, j->transposed, 1, 0);
+    const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = e->lim->subgroup_size;
+    const uint32_t unroll = taps <= 5 && p->depth % 2 == 0 ? 2 : 1;
+    const uint32_t runs = vkt_div_up(j->dst[1], span), panel = h.taps * taps * p->depth * mb / 4;
+    vkt_conv2d_span_push push = { .columns = j->dst[0] * runs * z->n4,
+                                  .n4 = z->n4,
+                                  .runs = runs,
+                                  .width = j->dst[1],
+                                  .dst_plane = (uint32_t)j->dst_plane,
+                                  .rows = p->rows,
+                                  .row_tiles = vkt_div_up(p->rows, mb),
+                                  .src_height = (int32_t)j->src[0],
+                                  .src_width = (int32_t)j->src[1],
+                                  .src_row = j->src[1] * z->n4,
+                                  .src_plane = (uint32_t)j->src_plane,
+                                  .depth = p->depth,
+                                  .dst_group = j->rows,
+                                  .kernel_h = h.taps,
+                                  .stride_h = (uint32_t)h.stride,
+                                  .offset_h = h.offset,
+                                  .reach_h = h.reach,
+                                  .offset_w = v.offset + VKT_MIN(v.reach, 0) * (int32_t)(taps - 1),
+                                  .a_group = vkt_div_up(p->rows, mb) * panel,
+                                  .a_tile = panel,
+                                  .bias_base = p->group * j->rows + p->row };
+    const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, lanes) * push.row_tiles;
+    if (!vkt_conv2d_is_short(e, tiles, (uint64_t)h.taps * (p->depth / unroll + 1) + 1)) return;
+    const vkt_conv2d_pack_push order = { .inner = taps,
+                                         .w_base = v.reach < 0 ? taps - 1 : 0,
+                                         .w_outer = z->kernel[1],
+                                         .w_inner = v.reach < 0 ? UINT32_MAX : 1 };
+    const vkt_bind bind[] = { [SPAN_A] = pack(e, j, p, mb, false, order),
+                              [SPAN_SRC] = source_of(e, j, p, &push.src_base),
+                              [SPAN_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
+                              [SPAN_DST] = destination_of(e, j, p, &push.dst_base) };
+    const uint32_t spec[SPAN_SPECS] = {
+        [SPAN_SPEC_LANES] = lanes,         [SPAN_SPEC_MB] = mb,         [SPAN_SPEC_SPAN] = span,
+        [SPAN_SPEC_TAPS] = taps,           [SPAN_SPEC_UNROLL] = unroll, [SPAN_SPEC_PAD] = reaches_out(j, &h, &v),
+        [SPAN_SPEC_BIAS] = j->bias.id != 0
+    };
+    vkt_dispatch_add(e, VKT_K_CONV2D_SPAN, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), tiles, 1,
+                     p->groups);
 }
 
 /* At most DIRECT_DEPTH products an element (conv2d_direct.comp). All are unrolled: more code would leave the
@@ -355,7 +385,8 @@ bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
 }
 
 /* The pixels that lie on h and v. Where no tap meets them, they are held against one of a source without rows. */
-static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const lattice *h, const lattice *v)
+static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, const vkt_lattice *h,
+                                const vkt_lattice *v)
 {
     const vkt_conv2d_size *z = j->z;
     const bool none = h->taps == 0 || v->taps == 0;
@@ -402,7 +433,7 @@ static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part 
                                           [DIRECT_SPEC_CHANNELS] = j->depth,
                                           [DIRECT_SPEC_KERNEL_H] = none ? 1 : h->taps,
                                           [DIRECT_SPEC_KERNEL_W] = none ? 1 : v->taps,
-                                          [DIRECT_SPEC_PAD] = reaches_out(j, 0, h) || reaches_out(j, 1, v),
+                                          [DIRECT_SPEC_PAD] = reaches_out(j, h, v),
                                           [DIRECT_SPEC_BIAS] = j->bias.id != 0 };
     vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
                      tiles, p->groups);
@@ -410,9 +441,10 @@ static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part 
 
 static void emit_direct(vkt_emit *e, const tile_job *j, const tile_part *p)
 {
-    for (uint32_t i = 0; i < lattices(j, 0); i++)
-        for (uint32_t k = 0; k < lattices(j, 1); k++) {
-            const lattice h = lattice_of(j, 0, i), v = lattice_of(j, 1, k);
+    for (uint32_t i = 0; i < vkt_lattices(j->z, j->transposed, 0); i++)
+        for (uint32_t k = 0; k < vkt_lattices(j->z, j->transposed, 1); k++) {
+            const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, i),
+                              v = vkt_lattice_of(j->z, j->transposed, 1, k);
             emit_direct_lattice(e, j, p, &h, &v);
         }
 }
@@ -423,6 +455,7 @@ static void emit_product(vkt_emit *e, tile_job *j)
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
     j->in_place = can_lie(j);
+    j->at_edges = vkt_lattices_filled(j->z, j->transposed) <= 0.875;
     if (!cut(e, j, &most)) {
         j->in_place = false;
         if (!cut(e, j, &most)) {
@@ -439,6 +472,10 @@ static void emit_product(vkt_emit *e, tile_job *j)
     if (vkt_conv2d_can_winograd(e, j->z, j->transposed)) {
         usable |= VKT_V(WINOGRAD);
         if (vkt_conv2d_winograd_pays(e, j->z, j->transposed, v)) v = VKT_V_WINOGRAD;
+    }
+    if (can_span(j, &most)) {
+        usable |= VKT_V(SPAN);
+        if (e->lim->cpu && v == VKT_V_TILE && span_pays(j)) v = VKT_V_SPAN;
     }
     v = vkt_pick(e, usable, v);
     if (v == VKT_V_WINOGRAD) {
@@ -461,6 +498,8 @@ static void emit_product(vkt_emit *e, tile_job *j)
                 p.depth = VKT_MIN(most.depth, j->depth - p.k);
                 if (v == VKT_V_DIRECT)
                     emit_direct(e, j, &p);
+                else if (v == VKT_V_SPAN)
+                    emit_span(e, j, &p);
                 else
                     emit_tiles(e, j, &p);
             }

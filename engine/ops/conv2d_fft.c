@@ -320,30 +320,39 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 /* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
  * lavapipe. */
 #define TRANSFORM_COST 9.0
+/* The same where the picture is several tiles, whose spectra are two to eight times the picture and do not stay in the
+ * caches between dispatches; and what y and dx take besides, whose products are written and transformed back. */
+#define TRANSFORM_COST_OF_TILES 80.0
+#define BACK_COST_OF_TILES 1.6
 /* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
  * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
 #define WEIGHTS_COST 70.0
 /* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
 #define WORTH_IT 0.8
 
+/* What one tile takes beside Winograd's way, measured with 3x3 kernels. */
+#define ONE_TILE 1.2
+
+static bool has_tiles(const fft_job *j)
+{
+    return j->cut[0].tiles * j->cut[1].tiles > 1;
+}
+
 /* Products that this way takes, in those of the tiled kernels. */
-static double cost(const fft_job *j)
+static double cost(const fft_job *j, vkt_conv2d_which product)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
     const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
-    return 4 * j->frequencies * pairs * samples +
-           (double)j->t * j->t * (TRANSFORM_COST * pictures + WEIGHTS_COST * pairs);
+    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? BACK_COST_OF_TILES : 1;
+    return back * (4 * j->frequencies * pairs * samples +
+                   (double)j->t * j->t *
+                       ((has_tiles(j) ? TRANSFORM_COST_OF_TILES : TRANSFORM_COST) * pictures + WEIGHTS_COST * pairs));
 }
-
-/* What else it takes than `cost` says, measured with 3x3 kernels: several tiles, whose spectra are two to eight times
- * the picture, do not stay in the caches between dispatches. */
-#define ONE_TILE 1.2
-#define SEVERAL_TILES 2.2
 
 double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
     const fft_job j = plan_job(z, product, points_of(v));
-    return cost(&j) * (j.cut[0].tiles * j.cut[1].tiles > 1 ? SEVERAL_TILES : ONE_TILE);
+    return cost(&j, product) * (has_tiles(&j) ? 1 : ONE_TILE);
 }
 
 uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
@@ -360,8 +369,8 @@ uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vk
         const fft_job j = plan_job(z, product, t);
         if (!fits(e, &j)) continue;
         usable |= (uint64_t)1 << v;
-        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j) >= least) continue;
-        least = cost(&j);
+        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j, product) >= least) continue;
+        least = cost(&j, product);
         *preferred = v;
     }
     return usable;

@@ -5,8 +5,10 @@ VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(rows)       /* m: destination channels of a group that are made */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
+         VKT_U32(inner)      /* taps that lie together, within k: 1 or those of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* ... from r to r, s to s; modulo 2^32, for these may go backwards */
          VKT_U32(w_base))    /* where the first group starts in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
-#define PACK_A 1 /* [group][tile][tap][k][MB], or [MB][k] */
-#define PACK_SPEC_M_MAJOR 1 /* the latter; depth is a multiple of 4 then */
+#define PACK_A 1 /* [group][tile][r][k][s][MB], or [r][MB][k] */
+#define PACK_SPEC_M_MAJOR 1 /* the latter; depth is a multiple of 4 and inner 1 then */

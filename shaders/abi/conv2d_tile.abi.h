@@ -31,7 +31,7 @@ VKT_PUSH(vkt_conv2d_tile_push,
 #define TILE_SPEC_LANES   0
 #define TILE_SPEC_MB      1 /* destination channels of a lane; a multiple of 4, at most 4 ACROSS */
 #define TILE_SPEC_UNROLL  2 /* source channels of a step; divides depth */
-#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile are at one pixel: ACROSS divides n4 */
+#define TILE_SPEC_UNIFORM 3 /* all lanes of a tile meet the same taps: ACROSS divides n4, or none falls off */
 #define TILE_SPEC_BIAS    4
 #define TILE_SPEC_M_MAJOR 5 /* A is [m][k] instead of [k][m]; UNROLL is 4, MB a multiple of ACROSS or less than it */
 #define TILE_SPEC_ACROSS  6 /* a power of two up to LANES: lanes beside each other; the others have the next MB channels */

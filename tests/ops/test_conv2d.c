@@ -1,6 +1,6 @@
 /* Convolutions that random shapes seldom meet: of 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv2d_winograd.c), with
- * which of them take it; and tiles of pixels with an odd multiple of 8 vec4s (conv2d_tile.comp's blocks of channels).
- */
+ * which of them take it; tiles of pixels with an odd multiple of 8 vec4s (conv2d_tile.comp's blocks of channels); runs
+ * of pixels (conv2d_span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 typedef struct conv {
     vkt_shape x, w;
-    uint32_t pad[2];
+    uint32_t pad[2], stride_h, dilation_h, groups;
 } conv;
 
 static void as_it_is(vkt_limits *lim)
@@ -22,7 +22,10 @@ static void as_it_is(vkt_limits *lim)
 /* y = conv2d(x, w, bias) and all gradients; their data is not needed to lower them. */
 static void begin(subject *s, const conv *c, uint64_t seed)
 {
-    const vkt_conv2d_params p = { .pad = { c->pad[0], c->pad[1] } };
+    const vkt_conv2d_params p = { .pad = { c->pad[0], c->pad[1] },
+                                  .stride = { c->stride_h, 1 },
+                                  .dilation = { c->dilation_h, 1 },
+                                  .groups = c->groups };
     subject_begin(s, seed);
     subject_input(s, &(vkt_case_input){ .layout = VKT_BATCH_LAST, .shape = c->x, .lo = -1, .hi = 1 }, NULL);
     subject_input(s, &(vkt_case_input){ .shape = c->w, .lo = -1, .hi = 1 }, NULL);
@@ -92,9 +95,32 @@ static void blocks_of_lanes_are_right(void **state)
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
         { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights where they lie */
-        { vkt_shape4(29, 64, 2, 2), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
+        { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
+        { vkt_shape4(29, 36, 1, 9),
+          vkt_shape4(41, 36, 1, 2),
+          { 0, 0 } }, /* 16 lanes at two pixels, no tap off either */
     };
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
+}
+
+/* Widths that are no multiple of a run, runs at the ends of different rows in one tile, every number of taps, kernels
+ * that are wider than the picture. */
+static void runs_of_pixels_are_right(void **state)
+{
+    (void)state;
+    const conv cases[] = {
+        { vkt_shape4(5, 3, 4, 9), vkt_shape4(7, 3, 2, 3), { 1, 1 } },
+        { vkt_shape4(3, 8, 1, 17), vkt_shape4(9, 8, 1, 5), { 0, 0 } },
+        { vkt_shape4(17, 4, 3, 6), vkt_shape4(17, 4, 3, 2), { 0, 1 } },
+        { vkt_shape4(33, 10, 2, 13), vkt_shape4(20, 10, 1, 7), { 0, 3 } },
+        { vkt_shape4(30, 13, 5, 3), vkt_shape4(11, 13, 2, 6), { 1, 3 } },
+        { vkt_shape4(2, 6, 7, 1), vkt_shape4(3, 6, 3, 4), { 1, 2 } },
+        { vkt_shape4(9, 12, 5, 8), vkt_shape4(18, 4, 3, 3), { 1, 2 }, .dilation_h = 2, .groups = 3 },
+        { vkt_shape4(61, 5, 1, 23), vkt_shape4(33, 5, 1, 4), { 0, 0 } },
+    };
+    check(cases, VKT_COUNT(cases), "span", VKT_V(SPAN), 2); /* y and dx */
+    const conv strided = { vkt_shape4(6, 4, 9, 7), vkt_shape4(10, 4, 3, 3), { 1, 1 }, .stride_h = 2 };
+    check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: pixels of a row, but not of a column, would have neighbours */
 }
 
 static void it_is_taken_where_it_wins(void **state)
@@ -126,6 +152,7 @@ int main(void)
         cmocka_unit_test(every_size_and_padding_is_right),
         cmocka_unit_test(it_is_taken_where_it_wins),
         cmocka_unit_test(blocks_of_lanes_are_right),
+        cmocka_unit_test(runs_of_pixels_are_right),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }
