@@ -12,14 +12,18 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = EMBEDDING_SPEC_KEEP) const uint KEEP = 0;
+#ifdef CHANNELS
+VKT_WORDS(EMBEDDING_IDS, ids);
+#else
 layout(binding = EMBEDDING_IDS, std430) readonly buffer Ids { uint ids[]; };
-#ifdef WIDE
+#endif
+#if defined(WIDE) || defined(CHANNELS)
 VKT_IN4(EMBEDDING_TABLE, table4);
 #else
 layout(binding = EMBEDDING_TABLE, std430) readonly buffer Table { float table[]; };
 #endif
 #ifdef CHANNELS
-layout(binding = EMBEDDING_Y, std430) buffer Y4 { vec4 y4[]; };
+VKT_STORED(EMBEDDING_Y, , y)
 #else
 layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 #endif
@@ -27,15 +31,18 @@ layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 bool is_here(uint row) { return row >= pc.row_begin && row < pc.row_end; }
 
 #ifdef CHANNELS
-// Numbers d .. d + 3 of a row of the window; of those past its end, the last.
+// Numbers d .. d + 3 of a row of the window; behind its end come numbers of the table, or any.
 vec4 numbers(uint row, uint d)
 {
+    const uint at = row * pc.width + d;
+    const vec4 v = LOAD4(table4, at / 4);
 #ifdef WIDE
-    return LOAD4(table4, (row * pc.width + d) / 4);
-#else
-    vec4 v;
-    [[unroll]] for (uint j = 0; j < 4; j++) v[j] = table[row * pc.width + min(d + j, pc.width - 1)];
     return v;
+#else
+    const vec4 w = LOAD4(table4, min(at / 4 + 1, ((pc.row_end - pc.row_begin) * pc.width - 1) / 4));
+    const bool two = (at & 2) != 0, one = (at & 1) != 0;
+    const vec4 from = two ? vec4(v.zw, w.xy) : v;
+    return one ? vec4(from.yzw, two ? w.z : w.x) : from;
 #endif
 }
 
@@ -47,7 +54,7 @@ void main()
         bvec4 here;
         [[unroll]] for (uint k = 0; k < 4; k++) {
             const uint b = i % pc.pitch4 * 4 + k;
-            row[k] = b < pc.batch ? ids[b * pc.per_sample + i / pc.pitch4] : 0xffffffffu;
+            row[k] = b < pc.batch ? LOAD1(ids, b * pc.per_sample + i / pc.pitch4) : 0xffffffffu;
             here[k] = is_here(row[k]);
             row[k] = here[k] ? row[k] - pc.row_begin : 0u;
         }
@@ -58,7 +65,7 @@ void main()
                 [[unroll]] for (uint j = 0; j < 4; j++) {
                     const uint o = (d + j - pc.feature) * columns + i;
                     if (d + j < end)
-                        y4[o] = mix(KEEP != 0 ? y4[o] : vec4(0.0), vec4(v[0][j], v[1][j], v[2][j], v[3][j]), here);
+                        y_put(o, mix(KEEP != 0 ? y_stored[o] : vec4(0.0), vec4(v[0][j], v[1][j], v[2][j], v[3][j]), here));
                 }
             }
     }

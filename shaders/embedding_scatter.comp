@@ -1,28 +1,84 @@
-// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, where the gradient of position p starts), id = ids[p]; and zeros for a
-// window of the table, of whose rows embedding_sum writes only those that have an id
-// grid: x over positions and over vec4s of the window, both in contiguous shares. Deterministic: every place is written once.
+// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, where the gradient of position p starts), id = ids[p]
+//   COPY: and the gradient itself goes there, where rows are whole vec4s: those of dy are none. CHANNELS: dy is batch last.
+//   And zeros for a window of the table, of whose rows embedding_sum writes only those that have an id.
+// grid: x over positions, CHANNELS over (l, four samples), and over vec4s of the window, all in contiguous shares. Deterministic: every place is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "abi/abi.h"
 #include "abi/embedding_dw.abi.h"
+#include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
-layout(binding = EMBEDDING_DW_IDS, std430) readonly buffer Ids { uint ids[]; };
-layout(binding = EMBEDDING_DW_START, std430) readonly buffer Start { uint start[]; };
-layout(binding = EMBEDDING_DW_RANK, std430) readonly buffer Rank { uint rank[]; };
+VKT_WORDS(EMBEDDING_DW_IDS, ids);
+VKT_WORDS(EMBEDDING_DW_START, start);
+VKT_WORDS(EMBEDDING_DW_RANK, rank);
 layout(binding = EMBEDDING_DW_SORTED, std430) writeonly buffer Sorted { uvec2 sorted[]; };
-layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out4 { vec4 y4[]; };
-layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y[]; };
+#ifdef CHANNELS
+VKT_IN4(EMBEDDING_DW_DY, dy4);
+#elif defined(COPY)
+VKT_IN1(EMBEDDING_DW_DY, dy);
+#endif
+#ifdef COPY
+VKT_STORED(EMBEDDING_DW_COPY, writeonly, rows)
+#endif
+VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
+layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
+const uint NONE = 0xffffffffu;
 
+// The place of position p, whose gradient starts at `at`; NONE of one that is not counted.
+uint place_of(uint p, uint at)
+{
+    const uint id = p < pc.end ? LOAD1(ids, p) : NONE;
+    const bool counts = id != pc.padding && id < pc.rows;
+    const uint place = LOAD1(start, counts ? id : 0) + LOAD1(rank, counts ? p : 0);
+#ifdef COPY
+    at = place * ((pc.width + 3) / 4 * 4);
+#endif
+    if (counts) sorted[place] = uvec2(id, at);
+    return counts ? place : NONE;
+}
+
+void clear()
+{
+    const uvec2 share = share_of(pc.zeros / 4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y_put(i, vec4(0.0));
+    if (gl_GlobalInvocationID.x < pc.zeros % 4) y1[pc.zeros / 4 * 4 + gl_GlobalInvocationID.x] = 0.0;
+}
+
+#ifdef CHANNELS
 void main()
 {
-    const uvec2 places = share_of(pc.end);
-    for (uint p = places.x + gl_LocalInvocationID.x; p < places.y; p += gl_WorkGroupSize.x) {
-        const uint id = ids[p];
-        if (id != pc.padding && id < pc.rows)
-            sorted[start[id] + rank[p]] = uvec2(id, p / pc.per_sample * pc.outer + p % pc.per_sample * pc.inner);
+    clear();
+    const uint columns = pc.per_sample * pc.pitch4, width4 = (pc.width + 3) / 4, batch = pc.end / pc.per_sample;
+    const uvec2 share = share_of(columns);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        const uint l = i / pc.pitch4, b = 4 * (i - l * pc.pitch4);
+        uint place[4];
+        [[unroll]] for (uint k = 0; k < 4; k++) place[k] = place_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
+        for (uint q = 0; q < width4; q++) {
+            vec4 v[4];
+            [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD4(dy4, min(4 * q + j, pc.width - 1) * columns + i);
+            [[unroll]] for (uint k = 0; k < 4; k++)
+                if (place[k] != NONE) rows_put(place[k] * width4 + q, vec4(v[0][k], v[1][k], v[2][k], v[3][k]));
+        }
     }
-    const uvec2 zeros = share_of(pc.zeros / 4);
-    for (uint i = zeros.x + gl_LocalInvocationID.x; i < zeros.y; i += gl_WorkGroupSize.x) y4[i] = vec4(0.0);
-    if (gl_GlobalInvocationID.x < pc.zeros % 4) y[pc.zeros / 4 * 4 + gl_GlobalInvocationID.x] = 0.0;
 }
+#else
+void main()
+{
+    clear();
+    const uvec2 share = share_of(pc.end);
+    for (uint p = share.x + gl_LocalInvocationID.x; p < share.y; p += gl_WorkGroupSize.x) {
+        const uint place = place_of(p, p * pc.width);
+#ifdef COPY
+        const uint width4 = (pc.width + 3) / 4;
+        for (uint q = 0; q < width4; q++) {
+            vec4 v;
+            [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD1(dy, p * pc.width + min(4 * q + j, pc.width - 1));
+            if (place != NONE) rows_put(place * width4 + q, v);
+        }
+#endif
+    }
+}
+#endif

@@ -1,9 +1,11 @@
-// embedding_sum.comp - dtable[v][d] = sum of dy[..][d] over the positions with id v, in their order: sorted[start[v] .. start[v+1]]
-//   A lane takes the first place of a row in SORTED, and FEATURES of its numbers; rows without a place are 0 already.
-//   BLOCKS: the sums of whole blocks of SORTED that are of one id, for frequent ones; a row then sums what stands before its first
-//   whole block and behind its last, and its blocks' sums. So no sum has more than BLOCK terms, or N / BLOCK of blocks.
-//   WIDTH 4: rows of the table and of dy are whole vec4s.
-// grid: x over places, or blocks, and features in contiguous shares. Deterministic: the order is that of SORTED.
+// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in their order: sorted[start[v] .. start[v+1]]
+//   A lane takes the first place of a row in SORTED, and VECS vec4s of its numbers; rows without a place are 0 already. Gradients are
+//   whole vec4s: those of dy, which SORTED says where they start, or (COPIED) in the order of SORTED themselves.
+//   BLOCKS: the sums of BLOCK places each, counted from a row's first, for frequent ones; a row then sums what is left behind its
+//   blocks, and their sums. So no sum has more than BLOCK terms and N / BLOCK of blocks. The sum of a block is in PART at the number
+//   of the multiple of BLOCK in SORTED that is its first or the next: no two blocks share one.
+// On llvmpipe a loop runs once even for no lane: loops end behind their last turn.
+// grid: x over places, or blocks, and parts of rows in contiguous shares. Deterministic: the order is that of SORTED.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -12,70 +14,67 @@
 #include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
-layout(binding = EMBEDDING_DW_START, std430) readonly buffer Start { uint start[]; };
-layout(binding = EMBEDDING_DW_SORTED, std430) readonly buffer Sorted { uvec2 sorted[]; };
-#if WIDTH == 4
-#define NUMBER vec4
-VKT_IN4(EMBEDDING_DW_DY, dy4);
-#define DY(at, d) LOAD4(dy4, (at) / 4 + (d))
-const uint FEATURES = 4; // NUMBERs
-#else
-#define NUMBER float
-layout(binding = EMBEDDING_DW_DY, std430) readonly buffer Dy { float dy[]; };
-#define DY(at, d) dy[(at) + (d) * pc.step]
-const uint FEATURES = 8;
-#endif
+layout(constant_id = EMBEDDING_DW_SPEC_WIDTH) const uint WIDTH = 4;
+layout(constant_id = EMBEDDING_DW_SPEC_VECS) const uint VECS = 1;
+VKT_WORDS(EMBEDDING_DW_START, start);
+VKT_WORDS(EMBEDDING_DW_SORTED, sorted);
+VKT_IN4(EMBEDDING_DW_DY, dy);
 #ifndef BLOCKS
-layout(binding = EMBEDDING_DW_PART, std430) readonly buffer Part { NUMBER part[]; };
+VKT_IN4(EMBEDDING_DW_PART, part);
 #endif
-layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { NUMBER y[]; };
-const uint BLOCK = EMBEDDING_DW_BLOCK;
-
-// Adds up places first .. end - 1 of SORTED, NUMBERs d and on of their rows.
-void add(uint first, uint end, uint d, inout NUMBER sum[FEATURES])
-{
-    for (uint s = first; s < end; s++) {
-        const uint at = sorted[s].y;
-        [[unroll]] for (uint j = 0; j < FEATURES; j++) sum[j] += DY(at, min(d + j, pc.width / WIDTH - 1));
-    }
-}
-
-void store(uint row, uint d, NUMBER sum[FEATURES])
-{
-    const uint width = pc.width / WIDTH;
-    [[unroll]] for (uint j = 0; j < FEATURES; j++)
-        if (d + j < width) y[row * width + d + j] = sum[j];
-}
+VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
+layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
+const uint BLOCK = EMBEDDING_DW_BLOCK, WIDTH4 = (WIDTH + 3) / 4, PARTS = WIDTH4 / VECS;
+#ifdef COPIED
+#define AT4(s) ((s) * WIDTH4)
+#else
+#define AT4(s) (LOAD1(sorted, 2 * (s) + 1) / 4)
+#endif
 
 void main()
 {
-    const uint parts = (pc.width / WIDTH + FEATURES - 1) / FEATURES, places = start[pc.rows];
+    const uint places = LOAD1(start, pc.rows);
+    vec4 sum[VECS];
 #ifdef BLOCKS
-    const uvec2 share = share_of(places / BLOCK * parts);
+    const uvec2 share = share_of((places + BLOCK - 1) / BLOCK * PARTS);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const uint s = i / parts * BLOCK, d = i % parts * FEATURES;
-        NUMBER sum[FEATURES];
-        [[unroll]] for (uint j = 0; j < FEATURES; j++) sum[j] = NUMBER(0.0);
-        if (sorted[s].x != sorted[s + BLOCK - 1].x) continue;
-        add(s, s + BLOCK, d, sum);
-        store(i / parts, d, sum);
+        const uint at = i / PARTS * BLOCK, d = i % PARTS * VECS, v = LOAD1(sorted, 2 * at);
+        const uint first = at - (at - LOAD1(start, v)) % BLOCK;
+        if (first + BLOCK > LOAD1(start, v + 1)) continue;
+        [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
+        for (uint s = first; s < first + BLOCK; s++) {
+            const uint from = AT4(s) + d;
+            [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(dy, from + q);
+        }
+        [[unroll]] for (uint q = 0; q < VECS; q++) y_put(i * VECS + q, sum[q]);
     }
 #else
-    const uvec2 share = share_of(places * parts);
+    const uvec2 share = share_of(places * PARTS);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const uint s = i / parts, d = i % parts * FEATURES, v = sorted[s].x;
-        if (v < pc.begin || v >= pc.end || s != start[v]) continue;
-        const uint end = start[v + 1], head = min(end, (s + BLOCK - 1) / BLOCK * BLOCK);
-        const uint tail = max(head, end / BLOCK * BLOCK);
-        NUMBER sum[FEATURES], blocks[FEATURES], rest[FEATURES];
-        [[unroll]] for (uint j = 0; j < FEATURES; j++) sum[j] = blocks[j] = rest[j] = NUMBER(0.0);
-        add(s, head, d, sum);
-        for (uint k = head / BLOCK; k < tail / BLOCK; k++)
-            [[unroll]] for (uint j = 0; j < FEATURES; j++)
-                blocks[j] += part[k * (pc.width / WIDTH) + min(d + j, pc.width / WIDTH - 1)];
-        add(tail, end, d, rest);
-        [[unroll]] for (uint j = 0; j < FEATURES; j++) sum[j] = (sum[j] + rest[j]) + blocks[j];
-        store(v - pc.begin, d, sum);
+        const uint place = i / PARTS, d = i % PARTS * VECS, v = LOAD1(sorted, 2 * place);
+        if (v < pc.begin || v >= pc.end || place != LOAD1(start, v)) continue;
+        const uint end = LOAD1(start, v + 1), blocks = (end - place) / BLOCK;
+        [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
+        uint s = place + blocks * BLOCK, k = (place + BLOCK - 1) / BLOCK;
+        const uint last = k + blocks;
+        if (s < end)
+            for (;;) {
+                const uint from = AT4(s) + d;
+                [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(dy, from + q);
+                if (++s >= end) break;
+            }
+        if (k < last)
+            for (;;) {
+                [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(part, k * WIDTH4 + d + q);
+                if (++k >= last) break;
+            }
+        const uint row = v - pc.begin;
+        [[unroll]] for (uint q = 0; q < VECS; q++) {
+            if (WIDTH % 4 == 0) y_put(row * WIDTH4 + d + q, sum[q]);
+            else
+                [[unroll]] for (uint j = 0; j < 4; j++)
+                    if (4 * (d + q) + j < WIDTH) y1[row * WIDTH + 4 * (d + q) + j] = sum[q][j];
+        }
     }
 #endif
 }

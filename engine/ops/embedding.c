@@ -1,8 +1,9 @@
 /* ops/embedding.c - rows of a table by number, and the sums over repeated numbers that are their gradient.
  *
- * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter), then sums
- * runs of one id (embedding_sum): work of positions x ranges / lanes + positions x width + the table, once. A sum by
- * atomics would have other bits in every run, and a walk over all positions for each row would take V times as long. */
+ * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter), with
+ * gradients that are no rows of whole vec4s, then sums runs of one id (embedding_sum): work of positions x ranges /
+ * lanes + positions x width + the table, once. A sum by atomics would have other bits in every run, and a walk over all
+ * positions for each row would take V times as long. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -230,22 +231,29 @@ static vkt_result dw_infer(vkt_infer *f)
 
 /* One gradient. Each of its kernels binds some of what there is. */
 typedef struct sums {
-    vkt_bind all[EMBEDDING_DW_OUT + 1];
+    vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
-    uint32_t positions, lanes;
-    bool wide;
+    uint32_t positions, lanes, vecs; /* vec4s of a lane of embedding_sum */
+    bool channels,
+        copy; /* a gradient by channels, or of rows that are no whole vec4s, is copied into the order of ids */
 } sums;
 
 /* A work group of embedding_rank walks over its range of ids twice and over positions once: each well below the 65,535
  * turns of Mesa 22.3. */
-enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 16384 };
+enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
 
-static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindings, uint32_t lanes, uint64_t groups)
+static uint32_t width4(uint32_t width)
 {
-    vkt_bind bind[EMBEDDING_DW_OUT + 1] = { { .bytes = 0 } };
+    return vkt_div_up(width, 4);
+}
+
+static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindings, const uint32_t *spec,
+                     uint32_t n_spec, uint64_t groups)
+{
+    vkt_bind bind[EMBEDDING_DW_COPY + 1] = { { .bytes = 0 } };
     for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
         if (bindings >> i & 1) bind[i] = s->all[i];
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, &lanes, 1, groups, 1, 1);
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, spec, n_spec, groups, 1, 1);
 }
 
 #define BIT(binding) (1u << EMBEDDING_DW_##binding)
@@ -256,31 +264,50 @@ static void rank(vkt_emit *e, sums *s)
         s->pc.begin = at;
         s->pc.end = VKT_MIN(at + POSITIONS_A_DISPATCH, s->positions);
         s->pc.last = s->pc.end == s->positions;
-        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), e->lim->subgroup_size, s->pc.ranges);
+        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &e->lim->subgroup_size, 1,
+                 s->pc.ranges);
     }
+}
+
+static void scatter(vkt_emit *e, const sums *s)
+{
+    const uint16_t kernel = s->channels ? VKT_K_EMBEDDING_SCATTER_CHANNELS
+                            : s->copy   ? VKT_K_EMBEDDING_SCATTER_ROWS
+                                        : VKT_K_EMBEDDING_SCATTER;
+    const uint64_t most = VKT_MAX(s->pc.zeros / 4, s->pc.end);
+    dispatch(e, s, kernel,
+             BIT(IDS) | BIT(START) | BIT(RANK) | BIT(SORTED) | BIT(OUT) | (s->copy ? BIT(DY) | BIT(COPY) : 0),
+             &s->lanes, 1, groups_for(e, most, s->lanes));
+}
+
+/* The sums of whole blocks of frequent ids, or of the rows of a window. */
+static void sum(vkt_emit *e, const sums *s, bool blocks)
+{
+    static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },
+                                            { VKT_K_EMBEDDING_BLOCKS, VKT_K_EMBEDDING_BLOCKS_COPIED } };
+    const uint32_t spec[] = { s->lanes, [EMBEDDING_DW_SPEC_WIDTH] = s->pc.width, [EMBEDDING_DW_SPEC_VECS] = s->vecs };
+    const uint64_t parts = width4(s->pc.width) / s->vecs;
+    sums to = *s;
+    if (s->copy) to.all[EMBEDDING_DW_DY] = s->all[EMBEDDING_DW_COPY];
+    if (blocks) to.all[EMBEDDING_DW_OUT] = s->all[EMBEDDING_DW_PART];
+    dispatch(e, &to, kernels[blocks][s->copy], BIT(START) | BIT(SORTED) | BIT(DY) | BIT(OUT) | (blocks ? 0 : BIT(PART)),
+             spec, VKT_COUNT(spec),
+             blocks ? vkt_groups(vkt_div_up(s->positions, EMBEDDING_DW_BLOCK) * parts, s->lanes, 1)
+                    : groups_for(e, s->positions * parts, s->lanes));
 }
 
 /* Rows begin .. end - 1 of the result, the first of them with the sort's end and the sums of blocks before. */
 static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
 {
-    const uint64_t elements = (end - begin) * s->pc.width, parts = vkt_div_up(s->pc.width, s->wide ? 16 : 8);
+    const uint64_t elements = (end - begin) * s->pc.width;
     s->all[EMBEDDING_DW_OUT] = (vkt_bind){ out, begin * s->pc.width * 4, elements * 4 };
     s->pc.zeros = (uint32_t)elements;
     s->pc.end = begin ? 0 : s->positions;
-    dispatch(e, s, VKT_K_EMBEDDING_SCATTER, BIT(IDS) | BIT(START) | BIT(RANK) | BIT(SORTED) | BIT(OUT), s->lanes,
-             groups_for(e, VKT_MAX(elements / 4, (uint64_t)s->pc.end), s->lanes));
-    if (begin == 0 && s->positions >= EMBEDDING_DW_BLOCK) {
-        sums blocks = *s;
-        blocks.all[EMBEDDING_DW_OUT] = s->all[EMBEDDING_DW_PART];
-        dispatch(e, &blocks, s->wide ? VKT_K_EMBEDDING_BLOCKS4 : VKT_K_EMBEDDING_BLOCKS,
-                 BIT(START) | BIT(SORTED) | BIT(DY) | BIT(OUT), s->lanes,
-                 vkt_groups(s->positions / EMBEDDING_DW_BLOCK * parts, s->lanes, 1));
-    }
+    scatter(e, s);
+    if (begin == 0 && s->positions >= EMBEDDING_DW_BLOCK) sum(e, s, true);
     s->pc.begin = (uint32_t)begin;
     s->pc.end = (uint32_t)end;
-    dispatch(e, s, s->wide ? VKT_K_EMBEDDING_SUM4 : VKT_K_EMBEDDING_SUM,
-             BIT(START) | BIT(SORTED) | BIT(DY) | BIT(PART) | BIT(OUT), s->lanes,
-             groups_for(e, s->positions * parts, s->lanes));
+    sum(e, s, false);
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -289,25 +316,23 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const vkt_value *ids = vkt_node_in(n, IDS), *dy = vkt_node_in(n, DY);
     const uint32_t positions = (uint32_t)vkt_shape_elements(ids->shape), V = a->table.dim[0];
     const uint32_t batch = ids->shape.rank ? ids->shape.dim[0] : 1, width = row_elements(a->table);
-    const uint32_t length = positions / batch, pitch = (uint32_t)vkt_round_up(batch, 4);
     const uint64_t most = e->lim->max_storage_range_bytes, per = rows_in(most, width, V, 1);
     sums s = { .positions = positions,
                .lanes = lanes_for(e),
-               .wide = !a->channels && width % 4 == 0,
-               .pc = { .rows = V, .width = width, .padding = a->padding, .per_sample = 1, .outer = width, .step = 1 } };
-    s.pc.ranges = VKT_MAX(e->lim->cpu ? 4u : 128u, vkt_div_up(V, IDS_A_RANGE));
-    s.pc.range = vkt_div_up(V, s.pc.ranges);
-    s.pc.ranges = vkt_div_up(V, s.pc.range);
-    if (a->channels) {
-        s.pc.per_sample = length;
-        s.pc.outer = 1;
-        s.pc.inner = pitch;
-        s.pc.step = length * pitch;
-    }
-    const uint64_t starts = (V + 1ull + s.pc.ranges) * 4, sorted = positions * 8ull;
-    const uint64_t parts = VKT_MAX(positions / EMBEDDING_DW_BLOCK, 1u) * 4ull * width;
-    if (VKT_MAX(starts, VKT_MAX(sorted, parts)) > most || per == 0 ||
-        dy->bytes > (s.wide ? vkt_read_range(e->lim) : most)) {
+               .vecs = 4,
+               .channels = a->channels,
+               .copy = a->channels || width % 4,
+               .pc = { .rows = V, .width = width, .padding = a->padding } };
+    while (width4(width) % s.vecs) s.vecs--;
+    s.pc.ranges = VKT_MAX(e->lim->cpu ? 2u : 128u, vkt_div_up(V + 1, IDS_A_RANGE));
+    s.pc.range = (uint32_t)vkt_round_up(vkt_div_up(V + 1, s.pc.ranges), 4);
+    s.pc.ranges = vkt_div_up(V + 1, s.pc.range);
+    s.pc.per_sample = positions / batch;
+    s.pc.pitch4 = vkt_div_up(batch, 4);
+    const uint64_t starts = (s.pc.range + 1ull) * s.pc.ranges * 4, sorted = positions * 8ull;
+    const uint64_t row = 16ull * width4(width), parts = vkt_div_up(positions, EMBEDDING_DW_BLOCK) * row;
+    if (VKT_MAX(starts, VKT_MAX(sorted, parts)) > most || per == 0 || (s.copy && positions * row > most) ||
+        dy->bytes > vkt_read_range(e->lim)) {
         too_large(e, "the gradient");
         return;
     }
@@ -317,9 +342,10 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     s.all[EMBEDDING_DW_RANK] = VKT_WHOLE(vkt_scratch(e, "rank", positions * 4ull));
     s.all[EMBEDDING_DW_SORTED] = VKT_WHOLE(vkt_scratch(e, "sorted", sorted));
     s.all[EMBEDDING_DW_PART] = VKT_WHOLE(vkt_scratch(e, "part", parts));
+    if (s.copy) s.all[EMBEDDING_DW_COPY] = VKT_WHOLE(vkt_scratch(e, "copy", positions * row));
     if (e->status != VKT_OK) return;
     rank(e, &s);
-    for (uint64_t row = 0; row < V; row += per) window(e, &s, n->out[0], row, VKT_MIN(row + per, (uint64_t)V));
+    for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
 static double dw_flops(const vkt_node *n)

@@ -5,6 +5,8 @@
 //                              storage buffer. On CPU drivers the texel load is the only one without a per-lane loop; on GPUs the
 //                              storage buffer is as fast. The index must be inside the binding: what an index outside gives
 //                              differs between the two.
+//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, an uint of 32 bits: on CPU drivers as one of a texel's four
+//   VKT_IN1(binding, name)     LOAD1(name, i) reads float i likewise, which is stored as f32
 //   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
 //   VKT_INOUT4(binding, name)  both
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
@@ -60,6 +62,28 @@ uvec2 narrow(vec4 v, uint kind)
     }
 #endif
 #define LOAD4(name, i) name##_load(i)
+
+#ifdef VKT_TEXEL
+uint word_of(uvec4 v, uint i)
+{
+    const bool odd = (i & 1u) != 0u;
+    return (i & 2u) != 0u ? (odd ? v.w : v.z) : (odd ? v.y : v.x);
+}
+#define VKT_WORDS(slot, name)                                            \
+    layout(binding = slot, rgba32ui) uniform readonly uimageBuffer name; \
+    uint name##_word(uint i) { return word_of(imageLoad(name, int(i / 4)), i); }
+#define VKT_IN1(slot, name)                                              \
+    layout(binding = slot, rgba32ui) uniform readonly uimageBuffer name; \
+    float name##_word(uint i) { return uintBitsToFloat(word_of(imageLoad(name, int(i / 4)), i)); }
+#else
+#define VKT_WORDS(slot, name)                                                     \
+    layout(binding = slot, std430) readonly buffer name##_block { uint name[]; }; \
+    uint name##_word(uint i) { return name[i]; }
+#define VKT_IN1(slot, name)                                                        \
+    layout(binding = slot, std430) readonly buffer name##_block { float name[]; }; \
+    float name##_word(uint i) { return name[i]; }
+#endif
+#define LOAD1(name, i) name##_word(i)
 
 #define VKT_VEC4S(slot, access, name) \
     layout(binding = slot, std430) access buffer name##_block { vec4 name##_stored[]; };
