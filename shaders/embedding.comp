@@ -1,6 +1,6 @@
 // embedding.comp - y[p][d] = table[ids[p]][d], 0 where ids[p] is no row: what is outside is never read
-//   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last: a lane takes four samples; 0 past the batch.
-//   WIDE: rows are whole vec4s; CHANNELS then transposes 4x4 numbers in registers. Otherwise four numbers of y a lane, one by one.
+//   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last: a lane takes four samples and transposes 4x4 numbers; 0 past the batch.
+//   WIDE: rows are whole vec4s. Otherwise CHANNELS loads two vec4s and shifts, and rows are copied four numbers of y a lane, one by one.
 // grid: x over vec4s of y in contiguous shares; CHANNELS: x over (l, four samples), y over chunks of features, with strides.
 // Deterministic: a copy.
 #version 460

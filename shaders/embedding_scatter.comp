@@ -1,7 +1,8 @@
 // embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, where the gradient of position p starts), id = ids[p]
 //   COPY: and the gradient itself goes there, where rows are whole vec4s: those of dy are none. CHANNELS: dy is batch last.
 //   And zeros for a window of the table, of whose rows embedding_sum writes only those that have an id.
-// grid: x over positions, CHANNELS over (l, four samples), and over vec4s of the window, all in contiguous shares. Deterministic: every place is written once.
+// grid: x over positions, CHANNELS over (l, four samples), and over vec4s of the window, all in contiguous shares; y over chunks of
+// rows that are copied, the first of which does the rest, too. Deterministic: every place is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -35,28 +36,32 @@ uint place_of(uint p, uint at)
 #ifdef COPY
     at = place * ((pc.width + 3) / 4 * 4);
 #endif
-    if (counts) sorted[place] = uvec2(id, at);
+    if (counts && gl_WorkGroupID.y == 0) sorted[place] = uvec2(id, at);
     return counts ? place : NONE;
 }
 
 void clear()
 {
+    if (gl_WorkGroupID.y > 0) return;
     const uvec2 share = share_of(pc.zeros / 4);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) y_put(i, vec4(0.0));
     if (gl_GlobalInvocationID.x < pc.zeros % 4) y1[pc.zeros / 4 * 4 + gl_GlobalInvocationID.x] = 0.0;
 }
+
+uint first_of_chunk() { return gl_WorkGroupID.y * EMBEDDING_DW_CHUNK; }
+uint end_of_chunk(uint width4) { return min(first_of_chunk() + EMBEDDING_DW_CHUNK, width4); }
 
 #ifdef CHANNELS
 void main()
 {
     clear();
     const uint columns = pc.per_sample * pc.pitch4, width4 = (pc.width + 3) / 4, batch = pc.end / pc.per_sample;
-    const uvec2 share = share_of(columns);
+    const uvec2 share = share_of(pc.end == 0 ? 0 : columns);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint l = i / pc.pitch4, b = 4 * (i - l * pc.pitch4);
         uint place[4];
         [[unroll]] for (uint k = 0; k < 4; k++) place[k] = place_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
-        for (uint q = 0; q < width4; q++) {
+        for (uint q = first_of_chunk(); q < end_of_chunk(width4); q++) {
             vec4 v[4];
             [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD4(dy4, min(4 * q + j, pc.width - 1) * columns + i);
             [[unroll]] for (uint k = 0; k < 4; k++)
@@ -73,7 +78,7 @@ void main()
         const uint place = place_of(p, p * pc.width);
 #ifdef COPY
         const uint width4 = (pc.width + 3) / 4;
-        for (uint q = 0; q < width4; q++) {
+        for (uint q = first_of_chunk(); q < end_of_chunk(width4); q++) {
             vec4 v;
             [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD1(dy, p * pc.width + min(4 * q + j, pc.width - 1));
             if (place != NONE) rows_put(place * width4 + q, v);

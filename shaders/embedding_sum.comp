@@ -5,7 +5,8 @@
 //   blocks, and their sums. So no sum has more than BLOCK terms and N / BLOCK of blocks. The sum of a block is in PART at the number
 //   of the multiple of BLOCK in SORTED that is its first or the next: no two blocks share one.
 // On llvmpipe a loop runs once even for no lane: loops end behind their last turn.
-// grid: x over places, or blocks, and parts of rows in contiguous shares. Deterministic: the order is that of SORTED.
+// grid: x over places, or blocks, and as many parts of rows as there are lanes, in contiguous shares; y over such chunks of parts (stride
+// loop): so a lane meets a place once for a chunk, and adds up N / BLOCK blocks at most. Deterministic: the order is that of SORTED.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -14,6 +15,7 @@
 #include "lib/load.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint LANES = 8;
 layout(constant_id = EMBEDDING_DW_SPEC_WIDTH) const uint WIDTH = 4;
 layout(constant_id = EMBEDDING_DW_SPEC_VECS) const uint VECS = 1;
 VKT_WORDS(EMBEDDING_DW_START, start);
@@ -25,6 +27,7 @@ VKT_IN4(EMBEDDING_DW_PART, part);
 VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint BLOCK = EMBEDDING_DW_BLOCK, WIDTH4 = (WIDTH + 3) / 4, PARTS = WIDTH4 / VECS;
+const uint CHUNK = PARTS < LANES ? PARTS : LANES;
 #ifdef COPIED
 #define AT4(s) ((s) * WIDTH4)
 #else
@@ -36,45 +39,47 @@ void main()
     const uint places = LOAD1(start, pc.rows);
     vec4 sum[VECS];
 #ifdef BLOCKS
-    const uvec2 share = share_of((places + BLOCK - 1) / BLOCK * PARTS);
-    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const uint at = i / PARTS * BLOCK, d = i % PARTS * VECS, v = LOAD1(sorted, 2 * at);
-        const uint first = at - (at - LOAD1(start, v)) % BLOCK;
-        if (first + BLOCK > LOAD1(start, v + 1)) continue;
-        [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
-        for (uint s = first; s < first + BLOCK; s++) {
-            const uint from = AT4(s) + d;
-            [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(dy, from + q);
-        }
-        [[unroll]] for (uint q = 0; q < VECS; q++) y_put(i * VECS + q, sum[q]);
-    }
-#else
-    const uvec2 share = share_of(places * PARTS);
-    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
-        const uint place = i / PARTS, d = i % PARTS * VECS, v = LOAD1(sorted, 2 * place);
-        if (v < pc.begin || v >= pc.end || place != LOAD1(start, v)) continue;
-        const uint end = LOAD1(start, v + 1), blocks = (end - place) / BLOCK;
-        [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
-        uint s = place + blocks * BLOCK, k = (place + BLOCK - 1) / BLOCK;
-        const uint last = k + blocks;
-        if (s < end)
-            for (;;) {
+    const uvec2 share = share_of((places + BLOCK - 1) / BLOCK * CHUNK);
+    for (uint c = gl_WorkGroupID.y * CHUNK; c < PARTS; c += gl_NumWorkGroups.y * CHUNK)
+        for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+            const uint block = i / CHUNK, at = block * BLOCK, d = (c + i % CHUNK) * VECS, v = LOAD1(sorted, 2 * at);
+            const uint first = at - (at - LOAD1(start, v)) % BLOCK;
+            if (d >= WIDTH4 || first + BLOCK > LOAD1(start, v + 1)) continue;
+            [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
+            for (uint s = first; s < first + BLOCK; s++) {
                 const uint from = AT4(s) + d;
                 [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(dy, from + q);
-                if (++s >= end) break;
             }
-        if (k < last)
-            for (;;) {
-                [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(part, k * WIDTH4 + d + q);
-                if (++k >= last) break;
-            }
-        const uint row = v - pc.begin;
-        [[unroll]] for (uint q = 0; q < VECS; q++) {
-            if (WIDTH % 4 == 0) y_put(row * WIDTH4 + d + q, sum[q]);
-            else
-                [[unroll]] for (uint j = 0; j < 4; j++)
-                    if (4 * (d + q) + j < WIDTH) y1[row * WIDTH + 4 * (d + q) + j] = sum[q][j];
+            [[unroll]] for (uint q = 0; q < VECS; q++) y_put(block * WIDTH4 + d + q, sum[q]);
         }
-    }
+#else
+    const uvec2 share = share_of(places * CHUNK);
+    for (uint c = gl_WorkGroupID.y * CHUNK; c < PARTS; c += gl_NumWorkGroups.y * CHUNK)
+        for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+            const uint place = i / CHUNK, d = (c + i % CHUNK) * VECS, v = LOAD1(sorted, 2 * place);
+            if (d >= WIDTH4 || v < pc.begin || v >= pc.end || place != LOAD1(start, v)) continue;
+            const uint end = LOAD1(start, v + 1), blocks = (end - place) / BLOCK;
+            [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] = vec4(0.0);
+            uint s = place + blocks * BLOCK, k = (place + BLOCK - 1) / BLOCK;
+            const uint last = k + blocks;
+            if (s < end)
+                for (;;) {
+                    const uint from = AT4(s) + d;
+                    [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(dy, from + q);
+                    if (++s >= end) break;
+                }
+            if (k < last)
+                for (;;) {
+                    [[unroll]] for (uint q = 0; q < VECS; q++) sum[q] += LOAD4(part, k * WIDTH4 + d + q);
+                    if (++k >= last) break;
+                }
+            const uint row = v - pc.begin;
+            [[unroll]] for (uint q = 0; q < VECS; q++) {
+                if (WIDTH % 4 == 0) y_put(row * WIDTH4 + d + q, sum[q]);
+                else
+                    [[unroll]] for (uint j = 0; j < 4; j++)
+                        if (4 * (d + q) + j < WIDTH) y1[row * WIDTH + 4 * (d + q) + j] = sum[q][j];
+            }
+        }
 #endif
 }

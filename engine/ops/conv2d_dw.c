@@ -88,8 +88,9 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
         [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
     };
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.weights + push.biases, spec[0], e->lim->cpu ? 8 : 1), 1, 1);
+    const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
 }
 
 static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)

@@ -1,5 +1,5 @@
 /* ops/conv2d_emit.c - which way y and dx are computed, and how they are cut into tiles: see the headers of
- * shaders/conv2d_tile.comp and conv2d_direct.comp. */
+ * shaders/conv2d_tile.comp, conv2d_span.comp and conv2d_direct.comp. */
 #include "ops/conv2d_lattice.h"
 #include "ops/conv2d_parts.h"
 #include "ops/conv2d_shared.h"
@@ -21,9 +21,9 @@ typedef struct tile_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor taps, packed; /* tables of the tile kernel, once they are needed */
+    vkt_tensor taps, packed; /* the tile kernel's table, and weights in its order or span's, once they are needed */
     bool in_place;           /* it reads w where it lies */
-    bool at_edges;           /* an eighth of the taps or more fall off the source */
+    bool halves;             /* tiles are half of the lanes wide: takes_halves */
 } tile_job;
 
 /* What one dispatch makes: channels row .. row + rows - 1 of some groups of the destination, of channels
@@ -83,14 +83,19 @@ static vkt_tensor tap_table(vkt_emit *e, const tile_job *j)
     return taps;
 }
 
-/* Lanes beside each other in a tile. Where a pixel's vec4s are an odd multiple of 8, half of 16 lanes keeps a tile at
- * one pixel: all of a plane that has no more, and where many taps fall off, for a tile at several pixels meets the taps
- * of each. Both blocks then load the same source, which wants rows enough to be worth it. */
+/* Lanes beside each other in a tile. */
 static uint32_t lanes_across(const vkt_limits *lim, const tile_job *j, uint32_t rows)
 {
-    const uint32_t lanes = lim->subgroup_size;
-    const bool halves = lim->cpu && lanes == 16 && j->z->n4 % 16 == 8 && rows >= 32;
-    return halves && (j->at_edges || j->dst_plane == 8) ? 8 : lanes;
+    return rows >= 32 && j->halves ? 8 : lim->subgroup_size;
+}
+
+/* Where a pixel's vec4s are an odd multiple of 8, half of 16 lanes keeps a tile at one pixel: all of a plane that has
+ * no more, and where an eighth of the taps or more fall off, for a tile at several pixels meets the taps of each. Both
+ * halves then load the same source, which wants rows enough to be worth it. */
+static bool takes_halves(const vkt_limits *lim, const tile_job *j)
+{
+    return lim->cpu && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
+           (j->dst_plane == 8 || vkt_lattices_filled(j->z, j->transposed) <= 0.875);
 }
 
 /* Channels of a lane: as many as the accumulators allow, and no more than an even share of the rows. */
@@ -313,12 +318,17 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
-/* Where each source pixel next to one that a pixel reads is what its neighbour reads. */
-static bool can_span(const tile_job *j, const tile_part *p)
+/* Where each source pixel next to one that a pixel reads is what its neighbour reads, a part is whole products, and its
+ * weights fit into a binding in panels of SPAN_ROWS. A turn unrolls all taps of a row: of more than 7 it would be too
+ * long. */
+static bool can_span(const vkt_emit *e, const tile_job *j, const tile_part *p)
 {
     const vkt_conv2d_attr *a = &j->z->a;
-    return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && j->z->kernel[1] > 1 &&
-           j->z->kernel[1] <= 7 && p->depth == j->depth && !j->in_place;
+    const uint32_t *kernel = j->z->kernel;
+    return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && kernel[1] > 1 &&
+           kernel[1] <= 7 && p->depth == j->depth &&
+           4ull * kernel[0] * kernel[1] * vkt_round_up(p->rows, SPAN_ROWS) * p->depth * p->groups <=
+               e->lim->max_storage_range_bytes;
 }
 
 /* Few rows, by tiles, are few products for a load and for a shuffle. With more rows tiles are as fast, and leave out
@@ -333,7 +343,8 @@ static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
     const vkt_conv2d_size *z = j->z;
     const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, 0), v = vkt_lattice_of(j->z, j->transposed, 1, 0);
     const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = e->lim->subgroup_size;
-    const uint32_t unroll = taps <= 5 && p->depth % 2 == 0 ? 2 : 1;
+    const uint32_t unroll =
+        taps <= 5 && p->depth % 2 == 0 ? 2 : 1; /* ten products between a load and a store of a sum */
     const uint32_t runs = vkt_div_up(j->dst[1], span), panel = h.taps * taps * p->depth * mb / 4;
     vkt_conv2d_span_push push = { .columns = j->dst[0] * runs * z->n4,
                                   .n4 = z->n4,
@@ -362,9 +373,10 @@ static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
                                          .w_base = v.reach < 0 ? taps - 1 : 0,
                                          .w_outer = z->kernel[1],
                                          .w_inner = v.reach < 0 ? UINT32_MAX : 1 };
-    const vkt_bind bind[] = { [SPAN_A] = pack(e, j, p, mb, false, order),
+    const vkt_bind packed = pack(e, j, p, mb, false, order);
+    const vkt_bind bind[] = { [SPAN_A] = packed,
                               [SPAN_SRC] = source_of(e, j, p, &push.src_base),
-                              [SPAN_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
+                              [SPAN_BIAS] = j->bias.id ? VKT_WHOLE(j->bias) : packed, /* not read without one */
                               [SPAN_DST] = destination_of(e, j, p, &push.dst_base) };
     const uint32_t spec[SPAN_SPECS] = {
         [SPAN_SPEC_LANES] = lanes,         [SPAN_SPEC_MB] = mb,         [SPAN_SPEC_SPAN] = span,
@@ -455,7 +467,7 @@ static void emit_product(vkt_emit *e, tile_job *j)
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
     j->in_place = can_lie(j);
-    j->at_edges = vkt_lattices_filled(j->z, j->transposed) <= 0.875;
+    j->halves = takes_halves(e->lim, j);
     if (!cut(e, j, &most)) {
         j->in_place = false;
         if (!cut(e, j, &most)) {
@@ -473,9 +485,9 @@ static void emit_product(vkt_emit *e, tile_job *j)
         usable |= VKT_V(WINOGRAD);
         if (vkt_conv2d_winograd_pays(e, j->z, j->transposed, v)) v = VKT_V_WINOGRAD;
     }
-    if (can_span(j, &most)) {
+    if (can_span(e, j, &most)) {
         usable |= VKT_V(SPAN);
-        if (e->lim->cpu && v == VKT_V_TILE && span_pays(j)) v = VKT_V_SPAN;
+        if (e->lim->cpu && v == VKT_V_TILE && span_pays(j) && !(e->lim->choices.off & VKT_V(SPAN))) v = VKT_V_SPAN;
     }
     v = vkt_pick(e, usable, v);
     if (v == VKT_V_WINOGRAD) {

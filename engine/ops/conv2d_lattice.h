@@ -14,7 +14,7 @@ typedef struct vkt_lattice {
     int32_t stride, offset, reach;
 } vkt_lattice;
 
-/* y of z; or, `transposed`, dx, whose lattices are as many as the stride. */
+/* y of z; or, `transposed`, dx, whose lattices are as many as the stride, or as its pixels if those are fewer. */
 uint32_t vkt_lattices(const vkt_conv2d_size *z, bool transposed, int axis);
 vkt_lattice vkt_lattice_of(const vkt_conv2d_size *z, bool transposed, int axis, uint32_t first);
 /* Where tap k of pixel i reads; whether that is inside the source; whether some tap falls off it. */

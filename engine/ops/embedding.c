@@ -13,9 +13,8 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-#define MOST_IDS                                                                                         \
-    (1u << 21) /* of one id, blocks of 64 are then half of the turns after which Mesa 22.3 leaves a loop \
-                */
+/* Of one id, blocks of 64 are then half of the turns after which Mesa 22.3 leaves a loop. */
+#define MOST_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
 {
@@ -116,7 +115,8 @@ static void embedding_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t V = table->shape.dim[0], width = row_elements(table->shape);
     const uint32_t positions = (uint32_t)vkt_shape_elements(ids->shape),
                    batch = ids->shape.rank ? ids->shape.dim[0] : 1;
-    const uint64_t range = width % 4 == 0 ? vkt_read_range(e->lim) : e->lim->max_storage_range_bytes;
+    const bool texels = ((const vkt_embedding_attr *)n->attr)->channels || width % 4 == 0;
+    const uint64_t range = texels ? vkt_read_range(e->lim) : e->lim->max_storage_range_bytes;
     const uint64_t per = rows_in(range, width, V, 1);
     if (ids->bytes > e->lim->max_storage_range_bytes) too_large(e, "the list of ids");
     if (per == 0) too_large(e, "the table");
@@ -248,12 +248,12 @@ static uint32_t width4(uint32_t width)
 }
 
 static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindings, const uint32_t *spec,
-                     uint32_t n_spec, uint64_t groups)
+                     uint32_t n_spec, uint64_t groups, uint32_t rows_of_groups)
 {
     vkt_bind bind[EMBEDDING_DW_COPY + 1] = { { .bytes = 0 } };
     for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
         if (bindings >> i & 1) bind[i] = s->all[i];
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, spec, n_spec, groups, 1, 1);
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, spec, n_spec, groups, rows_of_groups, 1);
 }
 
 #define BIT(binding) (1u << EMBEDDING_DW_##binding)
@@ -264,8 +264,8 @@ static void rank(vkt_emit *e, sums *s)
         s->pc.begin = at;
         s->pc.end = VKT_MIN(at + POSITIONS_A_DISPATCH, s->positions);
         s->pc.last = s->pc.end == s->positions;
-        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &e->lim->subgroup_size, 1,
-                 s->pc.ranges);
+        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &e->lim->subgroup_size, 1, s->pc.ranges,
+                 1);
     }
 }
 
@@ -277,7 +277,8 @@ static void scatter(vkt_emit *e, const sums *s)
     const uint64_t most = VKT_MAX(s->pc.zeros / 4, s->pc.end);
     dispatch(e, s, kernel,
              BIT(IDS) | BIT(START) | BIT(RANK) | BIT(SORTED) | BIT(OUT) | (s->copy ? BIT(DY) | BIT(COPY) : 0),
-             &s->lanes, 1, groups_for(e, most, s->lanes));
+             &s->lanes, 1, groups_for(e, most, s->lanes),
+             s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
 /* The sums of whole blocks of frequent ids, or of the rows of a window. */
@@ -286,14 +287,15 @@ static void sum(vkt_emit *e, const sums *s, bool blocks)
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },
                                             { VKT_K_EMBEDDING_BLOCKS, VKT_K_EMBEDDING_BLOCKS_COPIED } };
     const uint32_t spec[] = { s->lanes, [EMBEDDING_DW_SPEC_WIDTH] = s->pc.width, [EMBEDDING_DW_SPEC_VECS] = s->vecs };
-    const uint64_t parts = width4(s->pc.width) / s->vecs;
+    const uint32_t parts = width4(s->pc.width) / s->vecs, chunk = VKT_MIN(parts, s->lanes);
     sums to = *s;
     if (s->copy) to.all[EMBEDDING_DW_DY] = s->all[EMBEDDING_DW_COPY];
     if (blocks) to.all[EMBEDDING_DW_OUT] = s->all[EMBEDDING_DW_PART];
     dispatch(e, &to, kernels[blocks][s->copy], BIT(START) | BIT(SORTED) | BIT(DY) | BIT(OUT) | (blocks ? 0 : BIT(PART)),
              spec, VKT_COUNT(spec),
-             blocks ? vkt_groups(vkt_div_up(s->positions, EMBEDDING_DW_BLOCK) * parts, s->lanes, 1)
-                    : groups_for(e, s->positions * parts, s->lanes));
+             blocks ? vkt_groups(vkt_div_up(s->positions, EMBEDDING_DW_BLOCK) * (uint64_t)chunk, s->lanes, 1)
+                    : groups_for(e, s->positions * (uint64_t)chunk, s->lanes),
+             VKT_MIN(vkt_div_up(parts, chunk), 1024u));
 }
 
 /* Rows begin .. end - 1 of the result, the first of them with the sort's end and the sums of blocks before. */

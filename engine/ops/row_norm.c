@@ -283,8 +283,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(part), [DW_SUM_W] = VKT_WHOLE(n->out[0]), [DW_SUM_B] = VKT_WHOLE(n->out[1])
     };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM, bind, VKT_COUNT(bind), &sum, sizeof sum, sum_spec, 1,
-                     vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1);
+    vkt_dispatch_add(e, all % 4 ? VKT_K_CONV2D_DW_SUM : VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &sum, sizeof sum,
+                     sum_spec, 1, vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1);
 }
 
 /* Difference, two products, two sums. */

@@ -25,7 +25,7 @@ VKT_PUSH(vkt_conv2d_span_push,
 #define SPAN_DST  3
 
 #define SPAN_SPEC_LANES  0
-#define SPAN_SPEC_MB     1 /* destination channels of a lane; a multiple of 4, at most LANES */
+#define SPAN_SPEC_MB     1 /* destination channels of a lane; a multiple of 4 */
 #define SPAN_SPEC_SPAN   2 /* pixels of a lane */
 #define SPAN_SPEC_TAPS   3 /* of a row of the kernel */
 #define SPAN_SPEC_UNROLL 4 /* source channels of a step; divides depth */

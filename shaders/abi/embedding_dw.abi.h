@@ -20,3 +20,4 @@ VKT_PUSH(vkt_embedding_dw_push,
 #define EMBEDDING_DW_OUT    6 /* f32 (rows of this window, width); embedding_sum BLOCKS: PART, written */
 #define EMBEDDING_DW_COPY   7 /* f32 (N, width rounded up to 4): the gradients in the order of SORTED */
 #define EMBEDDING_DW_BLOCK 64 /* places in SORTED */
+#define EMBEDDING_DW_CHUNK 64 /* embedding_scatter: vec4s of a row that a work group copies */

@@ -437,46 +437,61 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* ids over a table of 3 rows, one of which is frequent enough for whole blocks of 64, one the padding; and ids that are
- * none. Gradients are whole numbers: their sums are exact. */
-static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
+/* ids over a table of 3 rows of D numbers, one of which is frequent enough for whole blocks of 64, one the padding; and
+ * ids that are none. Gradients are whole numbers: their sums are exact. */
+static void frequent_rows(uint32_t D, bool channels)
 {
-    (void)state;
-    harness_needs(ctx);
-    enum { V = 3, D = 4, B = 50, L = 20, N = B * L, PADDING = 2 };
+    enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };
     static const uint32_t kinds[] = { 1, 1, 3, 1, PADDING, 1, 0xffffffffu, 1, 0, 1, 1, 1 };
     static uint32_t ids[N];
-    static float dy[N * D], y[N * D];
-    float table[V * D], got[V * D], want[V * D] = { 0 };
+    static float dy[N * MOST], y[N * MOST];
+    float table[V * MOST], got[V * MOST], want[V * MOST] = { 0 };
     for (uint32_t i = 0; i < V * D; i++) table[i] = (float)i + 1;
     for (uint32_t i = 0; i < N; i++) {
         ids[i] = kinds[i % VKT_COUNT(kinds)];
         for (uint32_t d = 0; d < D; d++) {
-            dy[i * D + d] = (float)(i % 97 + d);
-            if (ids[i] < V && ids[i] != PADDING) want[ids[i] * D + d] += dy[i * D + d];
+            const uint32_t at = channels ? (i / L * D + d) * L + i % L : i * D + d;
+            dy[at] = (float)(i % 97 + d);
+            if (ids[i] < V && ids[i] != PADDING) want[ids[i] * D + d] += dy[at];
         }
     }
     vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
     const vkt_tensor t = vkt_input(g, "table", VKT_F32, VKT_ROWS, vkt_shape2(V, D));
     const vkt_tensor at = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(B, L));
-    const vkt_tensor seed = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(B, L, D));
-    const vkt_tensor out = vkt_embedding(g, at, t, PADDING);
+    const vkt_tensor seed = channels ? vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_shape3(B, D, L))
+                                     : vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape3(B, L, D));
+    const vkt_tensor out = channels ? vkt_embedding_channels(g, at, t, PADDING) : vkt_embedding(g, at, t, PADDING);
     vkt_tensor dt;
     OK(vkt_gradients(g, &out, &seed, 1, &t, 1, &dt));
     vkt_keep(g, out);
     vkt_keep(g, dt);
     OK(vkt_program_create_guarded(ctx, g, NULL, NULL, &p));
-    OK(vkt_program_write(p, t, table, sizeof table));
+    OK(vkt_program_write(p, t, table, V * D * sizeof *table));
     OK(vkt_program_write(p, at, ids, sizeof ids));
-    OK(vkt_program_write(p, seed, dy, sizeof dy));
+    OK(vkt_program_write(p, seed, dy, (uint64_t)N * D * sizeof *dy));
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, out, y);
     harness_read_f32(p, g, dt, got);
-    for (uint32_t i = 0; i < N * D; i++) assert_true(y[i] == (ids[i / D] < V ? table[ids[i / D] * D + i % D] : 0));
+    for (uint32_t i = 0; i < N; i++)
+        for (uint32_t d = 0; d < D; d++)
+            assert_true(y[channels ? (i / L * D + d) * L + i % L : i * D + d] ==
+                        (ids[i] < V ? table[ids[i] * D + d] : 0));
     for (uint32_t i = 0; i < V * D; i++) assert_true(got[i] == want[i]);
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
+}
+
+static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
+{
+    (void)state;
+    harness_needs(ctx);
+    static const uint32_t widths[] = { 1, 3, 4, 68,
+                                       301 }; /* copied in order or not, in two chunks, in parts by lanes */
+    for (size_t i = 0; i < VKT_COUNT(widths); i++) {
+        frequent_rows(widths[i], false);
+        frequent_rows(widths[i], true);
+    }
 }
 
 /* The same of tables of whole numbers: rows of 4 and of 3, of 32 and of 16 bits; nothing beyond a row is written. */
