@@ -1,5 +1,5 @@
 // embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, where the gradient of position p starts), id = ids[p]
-//   COPY: and the gradient itself goes there, where rows are whole vec4s: those of dy are none. CHANNELS: dy is batch last.
+//   COPY: dy has no rows of whole vec4s, so the gradient goes there as one, padded. CHANNELS: dy is batch last.
 //   And zeros for a window of the table, of whose rows embedding_sum writes only those that have an id.
 // grid: x over positions, CHANNELS over (l, four samples), and over vec4s of the window, all in contiguous shares; y over chunks of
 // rows that are copied, the first of which does the rest, too. Deterministic: every place is written once.

@@ -314,7 +314,7 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 
 /* ---- runs of pixels ---- */
 
-/* Channels and pixels of a lane: 32 accumulators, as many as there are registers. */
+/* Channels and pixels of a lane: more of either took more time than it saved (docs/performance.md). */
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
@@ -343,8 +343,7 @@ static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
     const vkt_conv2d_size *z = j->z;
     const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, 0), v = vkt_lattice_of(j->z, j->transposed, 1, 0);
     const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = e->lim->subgroup_size;
-    const uint32_t unroll =
-        taps <= 5 && p->depth % 2 == 0 ? 2 : 1; /* ten products between a load and a store of a sum */
+    const uint32_t unroll = taps <= 5 && p->depth % 2 == 0 ? 2 : 1; /* at most ten products of a sum in a turn */
     const uint32_t runs = vkt_div_up(j->dst[1], span), panel = h.taps * taps * p->depth * mb / 4;
     vkt_conv2d_span_push push = { .columns = j->dst[0] * runs * z->n4,
                                   .n4 = z->n4,

@@ -63,7 +63,7 @@ static inline uint64_t vkt_window_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* The most that a binding read through VKT_IN4 holds: it is a texel buffer where such a one holds more. */
+/* The most that a binding of `texels` (kernels.def) holds: it is a texel buffer where such a one holds more. */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
