@@ -1,5 +1,5 @@
 // batch_norm.comp - normalised channels, and their gradient; xhat = (x - mean) / sqrt(var + eps)
-//   y = gamma xhat + beta in the real rows, else 0; GIVEN: mean and variance are constants, and all rows real
+//   y = gamma xhat + beta in the real rows, else 0; PLUS: and a tensor of y's shape added; GIVEN: mean and variance are constants, and all rows real
 //   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0; GIVEN: without the
 //       two means
 //   (Ioffe & Szegedy, Batch Normalization, 2015)
@@ -26,7 +26,9 @@ layout(binding = BATCH_NORM_DGAMMA, std430) readonly buffer Dgamma { float dgamm
 layout(binding = BATCH_NORM_DBETA, std430) readonly buffer Dbeta { float dbeta[]; };
 #else
 layout(constant_id = BATCH_NORM_SPEC_BETA) const uint BETA = 1;
+layout(constant_id = BATCH_NORM_SPEC_PLUS) const uint PLUS = 0;
 layout(binding = BATCH_NORM_BETA, std430) readonly buffer Beta { float beta[]; };
+VKT_IN4(BATCH_NORM_PLUS, plus4);
 #endif
 
 void main()
@@ -49,8 +51,11 @@ void main()
         }
 #else
         const float shift = BETA != 0 ? beta[k] : 0.0;
-        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x, column = next_column(column))
-            STORE4(y4, y_at + i, mix(vec4(0.0), (LOAD4(x4, x_at + i) - mean) * slope + shift, is_real(column, rows)));
+        const uint plus_at = pc.plus4 + c * pc.channel4;
+        for (uint i = first + gl_LocalInvocationID.x; i < end; i += gl_WorkGroupSize.x, column = next_column(column)) {
+            const vec4 y = mix(vec4(0.0), (LOAD4(x4, x_at + i) - mean) * slope + shift, is_real(column, rows));
+            STORE4(y4, y_at + i, PLUS != 0 ? y + LOAD4(plus4, plus_at + i) : y);
+        }
 #endif
     }
 }

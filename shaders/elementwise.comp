@@ -62,7 +62,7 @@ void main()
             [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, f(i + k * lanes));
     for (; i < share.y; i += lanes) STORE4(y4, i, f(i));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
-        const vec4 tail = f(whole);
+        const vec4 tail = as_stored(f(whole));
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];
     }
 }

@@ -362,3 +362,10 @@ const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)
     if (!v->producer || v->keep) return NULL;
     return vkt_readers(g, t) == 1 ? g->nodes[v->producer - 1] : NULL;
 }
+
+const vkt_node *vkt_sole_maker(const vkt_graph *g, vkt_tensor t)
+{
+    const vkt_node *n = vkt_sole_producer(g, t);
+    while (n && !n->op->emit && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);
+    return n;
+}

@@ -70,6 +70,8 @@ struct vkt_node {
     vkt_tensor in[VKT_MAX_IN]; /* an optional input that is absent is {0} */
     vkt_tensor out[VKT_MAX_OUT];
     const void *attr; /* the op's own params struct, owned by the graph; NULL: none */
+    uint32_t then;    /* number + 1 of the node that is lowered with this one, in output 0; 0: none. passes/epilogue.c */
+    bool within;      /* is such a one: its output is an alias */
 };
 
 struct vkt_graph {
@@ -99,7 +101,9 @@ typedef enum vkt_stage {
     VKT_STAGE_NONE = 0,
     VKT_STAGE_AFFINE, /* inputs x, w, bias or null: x w^T + bias */
     VKT_STAGE_RELU,   /* input x: max(x, 0) */
-    VKT_STAGE_NETWORK /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
+    VKT_STAGE_NETWORK, /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
+    VKT_STAGE_SUM,     /* inputs a, b: a + b, where they lie alike */
+    VKT_STAGE_SLOPE    /* inputs v, dy: dy f'(v), of some f */
 } vkt_stage;
 
 /* One member of an op's attributes, for shapes files and names of benchmarks ("stride=2,2"). */
@@ -128,6 +132,7 @@ struct vkt_op {
                         * shape and layout: whoever writes an element has read that of the input, and only he */
     bool prologue;     /* runs before every other node, whenever it was added */
     vkt_stage stage;   /* what the op is to a chain of nodes that become one */
+    uint32_t takes;    /* bit s: emit can do what a node of vkt_stage s does to output 0, as it stores it: vkt_take */
     uint32_t diff;     /* bit i: input i has a gradient */
     size_t attr_bytes; /* no padding in the struct of an op that picks variants: see vkt_node_key */
     /* Checks inputs and attributes, states outputs. */
@@ -221,6 +226,8 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
                      const void *attr);
 /* The node that makes t, if t is not kept and has one reader, which may then take over that node's work; else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
+/* The same, whatever reshapes lie in between, which have one reader each. */
+const vkt_node *vkt_sole_maker(const vkt_graph *g, vkt_tensor t);
 /* How often nodes have t as an input. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,
@@ -318,6 +325,8 @@ struct vkt_emit {
     vkt_memory *memory;
     size_t n_memory, cap_memory;
     const vkt_node *node;
+    const vkt_node *then; /* what is left to do to its output 0: see vkt_take */
+    vkt_tensor relu;      /* dispatches that bind it store max(., 0) there; {0}: none */
 };
 
 /* The one place where an op's emit chooses among variants (base/variant.h) for the node being lowered. `usable` is the
@@ -347,6 +356,9 @@ vkt_tensor vkt_emit_const(vkt_emit *e, const char *name, const void *data, uint6
 vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
+/* The node that follows within the one being lowered, if it is such a stage: its work is the caller's now. NULL: there
+ * is none. What nobody takes has dispatches of its own, in place. */
+const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];

@@ -7,8 +7,8 @@
 #include "abi/storage.abi.h"
 
 _Static_assert(STORAGE_F16 == (int)VKT_PRECISION_F16 && STORAGE_BF16 == (int)VKT_PRECISION_BF16 &&
-                   2 * VKT_MAX_BINDINGS <= 31,
-               "the shaders read vkt_precision from two bits a binding, and one bit beside these");
+                   2 * VKT_MAX_BINDINGS <= 30,
+               "the shaders read vkt_precision from two bits a binding, and two bits beside these");
 
 void vkt_emit_error(vkt_emit *e, vkt_result r)
 {
@@ -48,6 +48,7 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
         const vkt_value *v = vkt_lowered_value(e, d->bind[i].t);
         if (d->bind[i].bytes == 0) d->bind[i].bytes = v->bytes - d->bind[i].offset_bytes;
         d->storage |= (uint32_t)v->storage << 2 * i;
+        if (d->bind[i].t.id == e->relu.id) d->storage |= STORAGE_RELU;
     }
     if (push_bytes) memcpy(d->push, push, push_bytes);
     if (n_spec) memcpy(d->spec, spec, n_spec * sizeof *spec);
@@ -194,17 +195,43 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     return VKT_OK;
 }
 
+static const vkt_node *next_within(const vkt_node *n)
+{
+    return n->then ? n->g->nodes[n->then - 1] : NULL;
+}
+
+const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
+{
+    const vkt_node *n = e->then;
+    if (!n || n->op->stage != stage) return NULL;
+    e->then = next_within(n);
+    return n;
+}
+
+/* With what is within it. Its dispatches count as the node's, so that whoever moves or repeats them takes all. */
+static void lower_node(vkt_emit *e, const vkt_node *n)
+{
+    e->node = n;
+    e->then = next_within(n);
+    n->op->emit(n, e);
+    e->relu = (vkt_tensor){ 0 };
+    for (const vkt_node *left; e->status == VKT_OK && (left = e->then);) {
+        e->then = next_within(left);
+        left->op->emit(left, e);
+        e->relu = (vkt_tensor){ 0 };
+    }
+    if (n->op->side_effect) e->n_memory = 0;
+}
+
 vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live, vkt_storage s, vkt_emit *out)
 {
     *out = (vkt_emit){ .host = g->host, .lim = lim, .g = g, .precision = s.precision };
     vkt_emit_error(out, copy_values(out, s));
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
-            const vkt_op *op = g->nodes[i]->op;
-            if (op->prologue != (bool)prologue || !op->emit || (live && !live[i])) continue;
-            out->node = g->nodes[i];
-            op->emit(out->node, out);
-            if (op->side_effect) out->n_memory = 0;
+            const vkt_node *n = g->nodes[i];
+            if (n->op->prologue != (bool)prologue || !n->op->emit || n->within || (live && !live[i])) continue;
+            lower_node(out, n);
         }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);

@@ -50,11 +50,11 @@ static vkt_result check_channels(const vkt_infer *f)
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
-    vkt_bind bind[BATCH_NORM_DBETA + 1];
+    vkt_bind bind[BATCH_NORM_BINDINGS];
     uint32_t windows;
     vkt_batch_norm_push push;
     bool summed; /* its work groups add up together */
-    uint32_t spec[4];
+    uint32_t spec[5];
 } plan;
 
 static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
@@ -90,8 +90,8 @@ static void emit_channels(vkt_emit *e, plan *p)
     for (uint64_t c = 0; c < channels; c += most) {
         p->push.first = (uint32_t)c;
         p->push.channels = (uint32_t)VKT_MIN(most, channels - c);
-        uint32_t base[BATCH_NORM_DBETA + 1] = { 0 };
-        vkt_bind bind[BATCH_NORM_DBETA + 1];
+        uint32_t base[BATCH_NORM_BINDINGS] = { 0 };
+        vkt_bind bind[BATCH_NORM_BINDINGS];
         for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
             bind[i] = p->windows >> i & 1
                           ? vkt_window(e, p->bind[i].t, c * elements, p->push.channels * elements, &base[i])
@@ -99,6 +99,7 @@ static void emit_channels(vkt_emit *e, plan *p)
         p->push.x4 = base[BATCH_NORM_X] / 4;
         p->push.dy4 = base[BATCH_NORM_DY] / 4;
         p->push.y4 = base[BATCH_NORM_Y] / 4;
+        p->push.plus4 = base[BATCH_NORM_PLUS] / 4;
         vkt_dispatch_add(e, p->kernel, bind, VKT_COUNT(bind), &p->push, sizeof p->push, p->spec, VKT_COUNT(p->spec),
                          (uint64_t)p->push.channels * p->push.blocks, 1, 1);
     }
@@ -109,7 +110,7 @@ static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *f
 {
     const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
     finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
-    vkt_dispatch_add(e, kernel, finish, BATCH_NORM_DBETA + 1, &p->push, sizeof p->push, spec, 1,
+    vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
                      vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
 }
 
@@ -133,10 +134,14 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
     p.bind[BATCH_NORM_BETA] = VKT_WHOLE(beta.id ? beta : mean);
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
-    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_Y;
+    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_PLUS | 1u << BATCH_NORM_Y;
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
+    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
+    p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[sum->in[0].id == n->out[0].id] : n->in[0]);
+    p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
+    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
     emit_channels(e, &p);
 }
 
@@ -168,7 +173,7 @@ static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
     p.windows = 1u << BATCH_NORM_X;
     p.summed = true;
     emit_channels(e, &p);
-    vkt_bind finish[BATCH_NORM_DBETA + 1] = {
+    vkt_bind finish[BATCH_NORM_BINDINGS] = {
         [BATCH_NORM_MEAN] = VKT_WHOLE(n->out[1]), [BATCH_NORM_VAR] = VKT_WHOLE(n->out[2])
     };
     emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
@@ -248,6 +253,7 @@ const vkt_op vkt_op_batch_norm = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = batch_norm_emit,
+    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = batch_norm_backward,
     .sample = batch_norm_sample,
@@ -269,6 +275,7 @@ const vkt_op vkt_op_batch_norm_given = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = given_emit,
+    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = given_backward,
     .sample = given_sample,
@@ -308,7 +315,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
     p.summed = true;
     emit_channels(e, &p);
-    vkt_bind finish[BATCH_NORM_DBETA + 1] = {
+    vkt_bind finish[BATCH_NORM_BINDINGS] = {
         [BATCH_NORM_DGAMMA] = VKT_WHOLE(n->out[1]), [BATCH_NORM_DBETA] = VKT_WHOLE(n->out[2])
     };
     emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH_SUMS, finish);

@@ -167,7 +167,19 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-EMIT(add, BINARY_ADD)
+/* A sum of two gradients on its way through relu is one function of three numbers. */
+static void add_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_node sum = *n;
+    const bool flat = is_flat(n);
+    if (flat && e->then && vkt_is_relu_dx(e->then)) {
+        sum.in[sum.n_in++] = vkt_take(e, VKT_STAGE_SLOPE)->in[0];
+        emit(&sum, e, TERNARY_RELU_DX);
+        return;
+    }
+    if (flat && vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
+    emit(n, e, BINARY_ADD);
+}
 
 static void add_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
@@ -194,6 +206,8 @@ const vkt_op vkt_op_add = { .name = "add",
                             .backward = add_backward,
                             .sample = product_sample,
                             SUM_TOLERANCE,
+                            .stage = VKT_STAGE_SUM,
+                            .takes = 1u << VKT_STAGE_RELU | 1u << VKT_STAGE_SLOPE,
                             .formula = "y = a + b" };
 
 vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b)

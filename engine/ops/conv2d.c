@@ -189,6 +189,7 @@ const vkt_op vkt_op_conv2d = {
     .attr_bytes = sizeof(vkt_conv2d_attr),
     .infer = infer,
     .emit = emit,
+    .takes = 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,

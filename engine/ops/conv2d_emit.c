@@ -489,6 +489,8 @@ static void emit_product(vkt_emit *e, tile_job *j)
         if (e->lim->cpu && v == VKT_V_TILE && span_pays(j) && !(e->lim->choices.off & VKT_V(SPAN))) v = VKT_V_SPAN;
     }
     v = vkt_pick(e, usable, v);
+    const bool relu = vkt_take(e, VKT_STAGE_RELU);
+    if (relu) e->relu = j->to;
     if (v == VKT_V_WINOGRAD) {
         vkt_emit_conv2d_winograd(e, j->z, j->transposed, j->from, j->w, j->bias, j->to);
         return;
@@ -511,8 +513,10 @@ static void emit_product(vkt_emit *e, tile_job *j)
                     emit_direct(e, j, &p);
                 else if (v == VKT_V_SPAN)
                     emit_span(e, j, &p);
-                else
+                else {
+                    e->relu.id = relu && p.k + p.depth == j->depth ? j->to.id : 0; /* of a sum that is whole */
                     emit_tiles(e, j, &p);
+                }
             }
 }
 

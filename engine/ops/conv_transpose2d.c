@@ -142,6 +142,7 @@ const vkt_op vkt_op_conv_transpose2d = {
     .attr_bytes = sizeof(vkt_conv_transpose2d_attr),
     .infer = infer,
     .emit = emit,
+    .takes = 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,

@@ -14,6 +14,8 @@ typedef struct vkt_flat {
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f);
 /* One output like input 0, which is f32. */
 vkt_result vkt_infer_same(vkt_infer *f);
+/* Whether n is the gradient of relu. */
+bool vkt_is_relu_dx(const vkt_node *n);
 vkt_layout vkt_draw_layout(vkt_rng *r);
 
 #endif

@@ -108,6 +108,7 @@ const vkt_op vkt_op_linear = {
     .diff = 1u << 0 | 1u << 1 | 1u << 2,
     .infer = infer,
     .emit = emit,
+    .takes = 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,

@@ -206,14 +206,6 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
     return t;
 }
 
-/* The node that makes t for one reader alone, whatever reshapes lie in between; else NULL. */
-static const vkt_node *producer_behind_reshapes(const vkt_graph *g, vkt_tensor t)
-{
-    const vkt_node *n = vkt_sole_producer(g, t);
-    while (n && !n->op->emit && vkt_value_of(g, n->out[0])->alias) n = vkt_sole_producer(g, n->in[0]);
-    return n;
-}
-
 /* max_pool(relu(x)) in one node, bit for bit and in the gradient too: a window's first maximum is the same before relu
  * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So the index names no winner
  * there, which is not what a gradient of relu's output, asked for before, wants to read. And with the convolution that
@@ -223,11 +215,11 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     (void)dloss;
     vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
     if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || vkt_env_int("VKT_NO_FUSE", 0)) return;
-    const vkt_node *before = producer_behind_reshapes(g, n->in[0]);
+    const vkt_node *before = vkt_sole_maker(g, n->in[0]);
     if (!before) return;
     a.relu = before->op->stage == VKT_STAGE_RELU;
     const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
-    const vkt_node *conv = a.relu ? producer_behind_reshapes(g, before->in[0]) : before;
+    const vkt_node *conv = a.relu ? vkt_sole_maker(g, before->in[0]) : before;
     if (conv && vkt_conv2d_take_max_pool(g, n, conv, a.relu)) return;
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }

@@ -114,6 +114,11 @@ static void unary_dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_flat(n, e, (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q });
 }
 
+bool vkt_is_relu_dx(const vkt_node *n)
+{
+    return n->op == &vkt_op_unary_dx && ((const unary_dx_attr *)n->attr)->number == UNARY_RELU;
+}
+
 static double unary_dx_flops(const vkt_node *n)
 {
     return ((const unary_dx_attr *)n->attr)->flops * vkt_elements_out(n, 0);
@@ -123,6 +128,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .min_in = 2,
                                  .max_in = 2,
                                  .in_place = 3,
+                                 .stage = VKT_STAGE_SLOPE,
                                  .attr_bytes = sizeof(unary_dx_attr),
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,

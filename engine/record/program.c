@@ -104,6 +104,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     if (!live) return vkt_fail_nomem(&p->ctx->host, "a program", g->n_nodes + g->n_values);
     bool *half = live + g->n_nodes;
     vkt_find_live(g, live);
+    vkt_find_epilogues(g, live);
     if (precision != VKT_PRECISION_F32) vkt_find_half(g, live, half);
     vkt_result r = vkt_lower(g, &p->ctx->limits, live, (vkt_storage){ precision, half }, &p->lowered);
     vkt_free(&p->ctx->host, live);

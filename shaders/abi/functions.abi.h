@@ -38,6 +38,7 @@
 #define TERNARY_PRELU_DX   4
 #define TERNARY_PRELU_DW   5
 #define TERNARY_EQUAL      6 /* dy where a = b, else 0 */
-#define TERNARY_QUICK      7
-#define TERNARY_POW_DA     7
-#define TERNARY_POW_DB     8
+#define TERNARY_RELU_DX    7 /* (dy + a) where b > 0, else 0 */
+#define TERNARY_QUICK      8
+#define TERNARY_POW_DA     8
+#define TERNARY_POW_DB     9

@@ -6,3 +6,5 @@
 #define STORAGE_BF16 2
 /* Beside these: a texel variant stores vec4s as they are, not as words of 64 bits. */
 #define STORAGE_NO_WORDS64 0x80000000u
+/* What VKT_OUT4 and VKT_INOUT4 store is max(v, 0), a NaN and -0 as they are: as UNARY_RELU of lib/unary.glsl. */
+#define STORAGE_RELU 0x40000000u

@@ -39,6 +39,7 @@ vec4 ternary(vec4 dy, vec4 a, vec4 b)
     case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
     case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
     case TERNARY_EQUAL: return times_truth(dy, equal(a, b));
+    case TERNARY_RELU_DX: return mix(dy + a, zero, lessThanEqual(b, zero)); // as UNARY_RELU of lib/unary.glsl
     case TERNARY_POW_DA: return mix(dy * (b * pow_any(a, b - 1.0)), zero, equal(b, zero));
     default: return mix(dy * (pow_any(a, b) * log_any(a)), zero, both(equal(a, zero), greaterThanEqual(b, zero)));
     }

@@ -107,11 +107,18 @@ uint word_of(uvec4 v, uint i)
     VKT_STORED(slot, writeonly, name) \
     void name##_store(uint i, vec4 v) { name##_put(i, v); }
 
+// relu behind what a kernel computes
+vec4 as_stored(vec4 v)
+{
+    return (STORAGE & STORAGE_RELU) != 0u ? mix(v, vec4(0.0), lessThan(v, vec4(0.0))) : v;
+}
+
 #define VKT_OUT4(slot, name)                                                              \
     VKT_STORED(slot, writeonly, name)                                                     \
     layout(binding = slot, std430) writeonly buffer name##_block2 { uvec2 name##_half[]; }; \
     void name##_store(uint i, vec4 v)                                                     \
     {                                                                                     \
+        v = as_stored(v);                                                                 \
         if (STORED_AS(slot) == STORAGE_F32) name##_put(i, v);                             \
         else name##_half[i] = narrow(v, STORED_AS(slot));                                 \
     }
@@ -127,6 +134,7 @@ uint word_of(uvec4 v, uint i)
     }                                                                               \
     void name##_store(uint i, vec4 v)                                               \
     {                                                                               \
+        v = as_stored(v);                                                           \
         if (STORED_AS(slot) == STORAGE_F32) name##_put(i, v);                       \
         else name##_half[i] = narrow(v, STORED_AS(slot));                           \
     }
