@@ -70,8 +70,8 @@ struct vkt_node {
     vkt_tensor in[VKT_MAX_IN]; /* an optional input that is absent is {0} */
     vkt_tensor out[VKT_MAX_OUT];
     const void *attr; /* the op's own params struct, owned by the graph; NULL: none */
-    uint32_t then;    /* number + 1 of the node that is lowered with this one, in output 0; 0: none. passes/epilogue.c */
-    bool within;      /* is such a one: its output is an alias */
+    uint32_t then; /* number + 1 of the node that is lowered with this one, in output 0; 0: none. passes/epilogue.c */
+    bool within;   /* is such a one: its output is an alias */
 };
 
 struct vkt_graph {
@@ -99,8 +99,8 @@ struct vkt_graph {
 /* What an op is to a row's `fuse`, which knows no other op by name. */
 typedef enum vkt_stage {
     VKT_STAGE_NONE = 0,
-    VKT_STAGE_AFFINE, /* inputs x, w, bias or null: x w^T + bias */
-    VKT_STAGE_RELU,   /* input x: max(x, 0) */
+    VKT_STAGE_AFFINE,  /* inputs x, w, bias or null: x w^T + bias */
+    VKT_STAGE_RELU,    /* input x: max(x, 0) */
     VKT_STAGE_NETWORK, /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
     VKT_STAGE_SUM,     /* inputs a, b: a + b, where they lie alike */
     VKT_STAGE_SLOPE    /* inputs v, dy: dy f'(v), of some f */
@@ -140,9 +140,10 @@ struct vkt_op {
     /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:
      * nothing to do on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
-    /* The inputs and outputs that the kernels can read and write in 16 bits, VKT_HALF_IN(i) | VKT_HALF_OUT(k): asked
-     * for are only f32 values with the batch last. `half_when`, if not NULL, tells whether this node's can. */
-    uint32_t half;
+    /* The inputs and outputs that the kernels can read and write in 16 bits, VKT_HALF_IN(i) | VKT_HALF_OUT(k): `half`
+     * of f32 values with the batch last, `half_rows` of f32 values by rows that are whole vec4s. `half_when`, if not
+     * NULL, tells whether this node's can. */
+    uint32_t half, half_rows;
     bool (*half_when)(const vkt_node *n);
     /* Adds nodes that make dx[i] for the inputs in `diff`; dy[i] is {0} where output i has no gradient. NULL where diff
      * is 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */

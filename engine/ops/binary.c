@@ -104,7 +104,9 @@ static void draw_pair(vkt_rng *r, vkt_case *c, const range any[2], const range o
     }
 
 #define BINARY_ROW .min_in = 2, .max_in = 2, .cheap = true, .diff = 3, .flops = vkt_flops_an_output
-#define HALF_WHEN_FLAT .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), .half_when = is_flat
+#define HALF_WHEN_FLAT                                         \
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), \
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), .half_when = is_flat
 
 /* ---- gradients that take dy, a and b ---- */
 
@@ -144,6 +146,7 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
                                   .infer = binary_dx_infer,
                                   .emit = binary_dx_emit,
                                   .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
+                                  .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
                                   .half_when = is_flat,
                                   .tested_by = "prelu",
                                   .flops = binary_dx_flops,
@@ -517,6 +520,7 @@ const vkt_op vkt_op_where = { .name = "where",
                               .infer = where_infer,
                               .emit = where_emit,
                               .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
+                              .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
                               .half_when = is_flat,
                               .backward = where_backward,
                               .sample = where_sample,

@@ -92,6 +92,12 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
+/* Planes by rows are of any length. */
+static bool dropout_is_half(const vkt_node *n)
+{
+    return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;
+}
+
 static vkt_result dropout_infer(vkt_infer *f)
 {
     const vkt_dropout_attr *a = f->n->attr;
@@ -161,6 +167,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .infer = dropout_infer,
                                 .emit = dropout_emit,
                                 .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                                .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                                .half_when = dropout_is_half,
                                 .backward = dropout_backward,
                                 .sample = dropout_sample,
                                 .rel_tol = 1.2e-7f,

@@ -91,7 +91,7 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 #define UNARY_ROW                                                                                           \
     .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = vkt_infer_same, \
     .emit = unary_emit, .flops = unary_flops
-#define X_AND_Y VKT_HALF_IN(0) | VKT_HALF_OUT(0)
+#define HALF .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
 static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void *attr)
 {
@@ -133,6 +133,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,
                                  .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                                 .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
                                  .tested_by = "relu",
                                  .flops = unary_dx_flops,
                                  .formula = "dx = f'(x) dy, from x or from y = f(x)" };
@@ -148,7 +149,7 @@ SAMPLE(relu, -2, 2)
 
 const vkt_op vkt_op_relu = { .name = "relu",
                              UNARY_ROW,
-                             .half = X_AND_Y,
+                             HALF,
                              .stage = VKT_STAGE_RELU,
                              .backward = unary_backward,
                              .sample = relu_sample,
@@ -178,7 +179,7 @@ static const vkt_field leaky_relu_fields[] = { VKT_FIELD(vkt_leaky_relu_attr, sl
 
 const vkt_op vkt_op_leaky_relu = { .name = "leaky_relu",
                                    UNARY_ROW,
-                                   .half = X_AND_Y,
+                                   HALF,
                                    .attr_bytes = sizeof(vkt_leaky_relu_attr),
                                    .backward = leaky_relu_backward,
                                    .sample = leaky_relu_sample,
@@ -196,7 +197,7 @@ SAMPLE(abs, -2, 2)
 
 const vkt_op vkt_op_abs = { .name = "abs",
                             UNARY_ROW,
-                            .half = X_AND_Y,
+                            HALF,
                             .backward = unary_backward,
                             .sample = abs_sample,
                             .tol_why = "exact: a sign is changed",
@@ -226,7 +227,7 @@ static const vkt_field clamp_fields[] = { VKT_FIELD(vkt_clamp_attr, min, F32, 1,
 
 const vkt_op vkt_op_clamp = { .name = "clamp",
                               UNARY_ROW,
-                              .half = X_AND_Y,
+                              HALF,
                               .attr_bytes = sizeof(vkt_clamp_attr),
                               .backward = unary_backward,
                               .sample = clamp_sample,
@@ -257,7 +258,7 @@ static const vkt_field scale_fields[] = { VKT_FIELD(vkt_scale_attr, scale, F32, 
 
 const vkt_op vkt_op_scale = { .name = "scale",
                               UNARY_ROW,
-                              .half = X_AND_Y,
+                              HALF,
                               .attr_bytes = sizeof(vkt_scale_attr),
                               .backward = scale_backward,
                               .sample = scale_sample,
@@ -277,7 +278,7 @@ SAMPLE(hardswish, -5, 5)
 
 const vkt_op vkt_op_hardswish = { .name = "hardswish",
                                   UNARY_ROW,
-                                  .half = X_AND_Y,
+                                  HALF,
                                   .backward = unary_backward,
                                   .sample = hardswish_sample,
                                   .rel_tol = 3e-7f,
@@ -297,7 +298,7 @@ SAMPLE(sqrt, 0.01f, 9)
 
 const vkt_op vkt_op_sqrt = { .name = "sqrt",
                              UNARY_ROW,
-                             .half = X_AND_Y,
+                             HALF,
                              .backward = unary_backward,
                              .sample = sqrt_sample,
                              .rel_tol = 1.1e-6f,
@@ -315,7 +316,7 @@ SAMPLE(exp, -30, 10)
 
 const vkt_op vkt_op_exp = { .name = "exp",
                             UNARY_ROW,
-                            .half = X_AND_Y,
+                            HALF,
                             .backward = unary_backward,
                             .sample = exp_sample,
                             .rel_tol = 2.5e-7f,
@@ -333,7 +334,7 @@ SAMPLE(log, 0.01f, 9)
 
 const vkt_op vkt_op_log = { .name = "log",
                             UNARY_ROW,
-                            .half = X_AND_Y,
+                            HALF,
                             .backward = unary_backward,
                             .sample = log_sample,
                             .rel_tol = 3.1e-7f,
@@ -392,7 +393,7 @@ SAMPLE(silu, -20, 20)
 
 const vkt_op vkt_op_silu = { .name = "silu",
                              UNARY_ROW,
-                             .half = X_AND_Y,
+                             HALF,
                              .backward = unary_backward,
                              .sample = silu_sample,
                              .rel_tol = 1.2e-6f,
@@ -419,7 +420,7 @@ static const vkt_field elu_fields[] = { VKT_FIELD(vkt_elu_attr, alpha, F32, 1, 1
 /* The gradient is worked out from x: y + alpha has lost the digits of e^x where x is far below 0. */
 const vkt_op vkt_op_elu = { .name = "elu",
                             UNARY_ROW,
-                            .half = X_AND_Y,
+                            HALF,
                             .attr_bytes = sizeof(vkt_elu_attr),
                             .backward = unary_backward,
                             .sample = elu_sample,
@@ -451,7 +452,7 @@ static const vkt_field softplus_fields[] = { VKT_FIELD(vkt_softplus_attr, beta, 
 
 const vkt_op vkt_op_softplus = { .name = "softplus",
                                  UNARY_ROW,
-                                 .half = X_AND_Y,
+                                 HALF,
                                  .attr_bytes = sizeof(vkt_softplus_attr),
                                  .backward = unary_backward,
                                  .sample = softplus_sample,
@@ -471,7 +472,7 @@ SAMPLE(gelu, -7, 5)
 
 const vkt_op vkt_op_gelu = { .name = "gelu",
                              UNARY_ROW,
-                             .half = X_AND_Y,
+                             HALF,
                              .backward = unary_backward,
                              .sample = gelu_sample,
                              .rel_tol = 1.5e-6f,
@@ -491,7 +492,7 @@ SAMPLE(gelu_tanh, -7, 5)
 
 const vkt_op vkt_op_gelu_tanh = { .name = "gelu_tanh",
                                   UNARY_ROW,
-                                  .half = X_AND_Y,
+                                  HALF,
                                   .backward = unary_backward,
                                   .sample = gelu_tanh_sample,
                                   .rel_tol = 2e-5f,

@@ -2,10 +2,23 @@
  * ops can learn it one by one. */
 #include "passes/passes.h"
 
+/* Whether its memory is whole vec4s, however it is cut. */
+static bool is_whole(const vkt_value *v)
+{
+    return v->layout == VKT_BATCH_LAST || (v->shape.rank > 0 && v->shape.dim[v->shape.rank - 1] % 4 == 0);
+}
+
 static bool is_candidate(const vkt_value *v)
 {
-    return v->dtype == VKT_F32 && v->layout == VKT_BATCH_LAST &&
-           (v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_INPUT);
+    return v->dtype == VKT_F32 && is_whole(v) && (v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_INPUT);
+}
+
+/* Whether n's kernels take t, its input or output of this bit, in 16 bits. */
+static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
+{
+    const vkt_value *v = vkt_value_of(n->g, t);
+    const uint32_t can = v->layout == VKT_BATCH_LAST ? n->op->half : n->op->half_rows;
+    return (can & bit) && is_whole(v) && (!n->op->half_when || n->op->half_when(n));
 }
 
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
@@ -14,11 +27,10 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
     for (size_t i = 0; i < g->n_nodes; i++) {
         const vkt_node *n = g->nodes[i];
         if (!live[i] || !n->op->emit) continue; /* an alias touches nothing */
-        const uint32_t can = !n->op->half_when || n->op->half_when(n) ? n->op->half : 0;
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (!(can & VKT_HALF_IN(k))) half[vkt_root(g, n->in[k])] = false;
+            if (!takes(n, n->in[k], VKT_HALF_IN(k))) half[vkt_root(g, n->in[k])] = false;
         for (uint32_t k = 0; k < n->n_out; k++)
-            if (!(can & VKT_HALF_OUT(k))) half[vkt_root(g, n->out[k])] = false;
+            if (!takes(n, n->out[k], VKT_HALF_OUT(k))) half[vkt_root(g, n->out[k])] = false;
     }
     for (size_t i = 0; i < g->n_values; i++)
         if (g->values[i].alias) half[i] = half[vkt_root(g, (vkt_tensor){ (uint32_t)i })];
