@@ -10,7 +10,7 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 #include "lib/attention.glsl"
-VKT_F32_OUT4(ATTENTION_Y, y);
+VKT_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
 // One tile of keys: scores become weights, with the largest score so far, of which exp is 1, in `top`.

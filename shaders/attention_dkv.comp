@@ -11,8 +11,8 @@
 #include "lib/attention.glsl"
 layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) readonly buffer Delta { float delta[]; };
-VKT_F32_OUT4(ATTENTION_DK, dk);
-VKT_F32_OUT4(ATTENTION_DV, dv);
+VKT_OUT4(ATTENTION_DK, dk);
+VKT_OUT4(ATTENTION_DV, dv);
 
 void attend(uint pair, uint row)
 {

@@ -13,7 +13,7 @@
 VKT_IN4(ATTENTION_Y, y4);
 layout(binding = ATTENTION_LSE, std430) readonly buffer Lse { float lse[]; };
 layout(binding = ATTENTION_DELTA, std430) writeonly buffer Delta { float delta[]; };
-VKT_F32_OUT4(ATTENTION_DQ, dq);
+VKT_OUT4(ATTENTION_DQ, dq);
 
 float along(uint dy_at, uint y_at)
 {

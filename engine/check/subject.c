@@ -301,6 +301,7 @@ static void prepare(const vkt_subject *s, call *c)
                         .in = c->in,
                         .out = c->out,
                         .held = s->held,
+                        .stored = s->stored,
                         .dout = c->dout,
                         .din = c->din,
                         .rows = s->run.rows ? s->run.rows : s->c.in[0].shape.dim[0],

@@ -29,7 +29,8 @@ typedef struct vkt_subject {
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
     vkt_side din[VKT_MAX_IN];
-    const double *held; /* see vkt_ref_call; NULL but while difference quotients are made */
+    const double *held;   /* see vkt_ref_call; NULL but while difference quotients are made */
+    const double *stored; /* see vkt_ref_call; NULL but where a test has read what a device stored in 16 bits */
 } vkt_subject;
 
 /* Draws the case of `seed` by the row's sample, and its graph and numbers; the reference's results are not worked out

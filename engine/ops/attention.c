@@ -157,13 +157,21 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
     vkt_dispatch_add(e, kernel, bind, n_bind, pc, sizeof *pc, spec, VKT_COUNT(spec), units, 1, 1);
 }
 
-/* Samples that every binding holds; 0, and an error, where there is one that does not hold any. */
-static uint64_t samples_at_once(vkt_emit *e, const form *f, bool gradient)
+/* Bytes of a sample of the largest of these. */
+static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor *t, uint32_t n)
 {
-    const uint64_t y = y_sample(f), keys = f->packed ? 0 : (uint64_t)f->keys * f->width;
-    const uint64_t read = VKT_MAX(q_sample(f), keys), written = gradient ? read : y;
-    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_window_bytes(e->lim), 4 * written, f->samples),
-                                  vkt_steps_in(vkt_read_range(e->lim), 4 * read, f->samples));
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (t[i].id) most = VKT_MAX(most, vkt_lowered_value(e, t[i])->bytes / f->samples);
+    return most;
+}
+
+/* Samples that every binding holds; 0, and an error, where there is one that does not hold any. */
+static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
+{
+    const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
+    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_window_bytes(e->lim), written, f->samples),
+                                  vkt_steps_in(vkt_read_range(e->lim), read, f->samples));
     if (most == 0)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u queries and %u keys, %u heads of %u numbers, do not fit into bindings of "
@@ -225,7 +233,7 @@ static void bind_operands(const vkt_node *n, const vkt_emit *e, part *p)
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const form f = form_of_node(n);
-    const uint64_t most = samples_at_once(e, &f, false);
+    const uint64_t most = samples_at_once(n, e, &f);
     for (uint64_t s = 0; most && s < f.samples; s += most) {
         part p = part_of(n, s, most);
         bind_operands(n, e, &p);
@@ -292,6 +300,7 @@ const vkt_op vkt_op_attention = {
     .attr_bytes = sizeof(vkt_attention_attr),
     .infer = infer,
     .emit = emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(2) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,
     .rel_tol = 1e-5f,
@@ -324,7 +333,7 @@ static vkt_result dx_infer(vkt_infer *f)
 static void dx_emit(const vkt_node *n, vkt_emit *e)
 {
     const form f = form_of_node(n);
-    const uint64_t most = samples_at_once(e, &f, true), rows = (uint64_t)f.heads * f.queries;
+    const uint64_t most = samples_at_once(n, e, &f), rows = (uint64_t)f.heads * f.queries;
     if (most == 0) return;
     const vkt_tensor delta = vkt_scratch(e, "delta", 4 * f.samples * rows);
     for (uint64_t s = 0; s < f.samples; s += most) {
@@ -350,6 +359,8 @@ static double dx_flops(const vkt_node *n)
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
+/* Where y is stored in 16 bits, delta is the sum of dy and what they hold: the ds of a row sum to the sum of dy times
+ * y's rounding errors then, not to 0. No y is larger than the largest v, so roundings of v move a ds as far. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -357,6 +368,8 @@ const vkt_op vkt_op_attention_dx = {
     .attr_bytes = sizeof(vkt_attention_attr),
     .infer = dx_infer,
     .emit = dx_emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_IN(3) | VKT_HALF_IN(4) | VKT_HALF_IN(5) | VKT_HALF_OUT(0) |
+                 VKT_HALF_OUT(1) | VKT_HALF_OUT(2),
     .tested_by = "attention",
     .flops = dx_flops,
     .fields = fields,

@@ -93,12 +93,13 @@ static void forward(const vkt_ref_call *c)
     }
 }
 
-/* The gradient of a weight p is dy v; of a score p times what that is above its mean by the weights of the row. */
+/* The gradient of a weight p is dy v; of a score p times what that is above its mean by the weights of the row, which
+ * is dy y. */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);
-    double mean = 0;
-    for (size_t s = 0; s < seen_by(c, h, t); s++)
+    double mean = c->stored ? dot(dy, c->stored + h->y + t * h->y_step, h->width) : 0;
+    for (size_t s = 0; s < seen_by(c, h, t) && !c->stored; s++)
         mean += exp(score(c, h, t, s) - all) * dot(dy, row_of(c, &h->v, s), h->width);
     for (size_t s = 0; s < seen_by(c, h, t); s++) {
         const double p = exp(score(c, h, t, s) - all);

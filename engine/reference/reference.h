@@ -24,7 +24,9 @@ typedef struct vkt_ref_call {
     const vkt_ref_tensor *in; /* absent inputs have f == u == NULL */
     const double *held;       /* forward, for difference quotients: input 0 before an element of it was moved. Who takes
                                * a part of it for a constant in the gradient makes that part of this. NULL: input 0 */
-    vkt_ref_tensor *out;      /* forward: shapes given, elements to be filled in; backward reads shapes alone */
+    const double *stored; /* backward: output 0 as it is stored, where that is in 16 bits: who makes the gradient from
+                           * it does so from this. NULL: from what the formula has it */
+    vkt_ref_tensor *out;  /* forward: shapes given, elements to be filled in; backward reads shapes alone */
     const double *const *dout; /* backward: per output, NULL for none */
     double *const *din;        /* backward: per input, NULL if not wanted; zeroed by the caller, accumulated into */
     uint32_t rows;             /* real rows of the batch (never 0) */

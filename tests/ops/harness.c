@@ -491,6 +491,26 @@ static void round_inputs(rig *r)
     subject_backward(r->s);
 }
 
+/* Makes the gradients' reference what follows from output 0 as the device has stored it in 16 bits: a kernel may read
+ * that. Its own rounding is checked where it is compared. */
+static void start_from_stored(rig *r, const result *out)
+{
+    const vkt_value *value = value_of(r, r->s->out[0].t);
+    if (!r->s->op->diff || value->storage == VKT_PRECISION_F32) return;
+    const size_t n = side_count(&r->s->out[0]);
+    double *y = malloc(n * sizeof *y);
+    float *got = malloc(n * sizeof *got);
+    assert_non_null(y);
+    assert_non_null(got);
+    vkt_unpack_value(value, out->raw[0], got);
+    for (size_t i = 0; i < n; i++) y[i] = (double)got[i];
+    r->s->stored = y;
+    subject_backward(r->s);
+    r->s->stored = NULL;
+    free(got);
+    free(y);
+}
+
 /* Runs the subject in one view; `first` is view 0's result, filled in by it and read by the others. */
 static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first, harness_report *report)
 {
@@ -507,6 +527,7 @@ static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, resul
         run(&r, &one);
         run(&r, &two);
         check_same_bits(&r, &one, &two, "in a second run");
+        start_from_stored(&r, &one);
         for (size_t i = 0; i < VKT_COUNT(one.raw); i++)
             if (one.raw[i]) check_result(&r, i, one.raw[i]);
         one.work = hash_work(r.p);

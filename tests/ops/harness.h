@@ -45,8 +45,9 @@ extern const harness_view harness_views[];
 extern const size_t harness_n_views;
 /* With what can be stored in 16 bits stored so, on the device as it is and with small bindings. A value that is may be
  * off by half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored,
- * and where products are made of f16 all inputs are such: those sum in f32, and products of two f16 are exact there, so
- * no tolerance changes. */
+ * its gradients from output 0 as it is stored if they are made from that (attention's sum of dy y alone), and where
+ * products are made of f16 all inputs are such: those sum in f32, and products of two f16 are exact there, so no
+ * tolerance changes. */
 extern const harness_view harness_half_views[4];
 
 /* What is wrong, one entry per fault, each with a line that reproduces it. */

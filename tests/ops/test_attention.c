@@ -18,7 +18,7 @@
 
 /* ---- larger than the random cases ---- */
 
-/* Lanes with several vec4s of a row, tiles of more rows, more queries than keys and fewer. */
+/* Lanes with several vec4s of a row, tiles of more rows, more queries than keys and fewer; then in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -40,6 +40,8 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
         subject_forward(&s);
         subject_backward(&s);
         harness_check_in(harness_ctx, &s, &harness_views[0], &report);
+        harness_check_in(harness_ctx, &s, &harness_half_views[i], &report);
+        assert_int_equal(report.halves, 1);
         subject_free(&s);
         if (report.faults) fail_msg("%s", report.text);
     }
@@ -120,7 +122,7 @@ static void scores_may_be_infinite(void **state)
 /* ---- memory and loops ---- */
 
 /* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
-static uint64_t plan_bytes(uint32_t T)
+static uint64_t plan_bytes(uint32_t T, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();
     vkt_program *p = NULL;
@@ -131,7 +133,7 @@ static uint64_t plan_bytes(uint32_t T)
     vkt_plan_info plan;
     OK(vkt_gradients(g, &y, &dy, 1, &qkv, 1, &dx));
     vkt_keep(g, dx);
-    OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
+    OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = precision }, &p));
     vkt_program_plan(p, &plan);
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
@@ -143,8 +145,10 @@ static void memory_grows_with_the_sequence_not_with_its_square(void **state)
     (void)state;
     harness_needs(harness_ctx);
     /* y (32 T), log sums and sums of dy y (4 T each), gradient (96 T) */
-    assert_int_equal(plan_bytes(4096), 4ull * 4096 * (32 + 4 + 4 + 96));
-    assert_int_equal(plan_bytes(8192), 2 * plan_bytes(4096));
+    const uint64_t bytes = plan_bytes(4096, VKT_PRECISION_F32), half = plan_bytes(4096, VKT_PRECISION_BF16);
+    assert_int_equal(bytes, 4ull * 4096 * (32 + 4 + 4 + 96));
+    assert_int_equal(half, 4ull * 4096 * (4 + 4) + 2ull * 4096 * (32 + 96));
+    assert_int_equal(plan_bytes(8192, VKT_PRECISION_F32), 2 * bytes);
 }
 
 /* Mesa 22.3 ends loops silently after 65,535 turns. */
