@@ -27,7 +27,7 @@ VKT_IN4(BROADCAST_B, b4);
 #if OPERANDS > 2
 VKT_IN4(BROADCAST_C, c4);
 #endif
-VKT_F32_OUT4(BROADCAST_Y, y);
+VKT_OUT4(BROADCAST_Y, y);
 #define STORE(i, v) STORE4(y, i, v)
 #define A(at, i) (A_STEP == 0 ? vec4(LOAD4(a4, (at) / 4)[(at) % 4]) : LOAD4(a4, ((at) + (i)) / 4))
 #define B(at, i) (B_STEP == 0 ? vec4(LOAD4(b4, (at) / 4)[(at) % 4]) : LOAD4(b4, ((at) + (i)) / 4))

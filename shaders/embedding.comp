@@ -24,6 +24,8 @@ layout(binding = EMBEDDING_TABLE, std430) readonly buffer Table { float table[];
 #endif
 #ifdef CHANNELS
 VKT_STORED(EMBEDDING_Y, , y)
+#elif defined(WIDE)
+VKT_OUT4(EMBEDDING_Y, y4)
 #else
 layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 #endif
@@ -79,7 +81,11 @@ void main()
         const uint row = ids[pc.first + i / width4];
         const bool here = is_here(row);
         const vec4 v = LOAD4(table4, here ? (row - pc.row_begin) * width4 + i % width4 : 0u);
-        if (here || KEEP == 0) y4[i] = mix(vec4(0.0), v, bvec4(here));
+        const vec4 to = mix(vec4(0.0), v, bvec4(here));
+        if (here || KEEP == 0) {
+            if (STORED_AS(EMBEDDING_Y) == STORAGE_F32) y4_stored[i] = to;
+            else STORE4(y4, i, to);
+        }
     }
 }
 #else

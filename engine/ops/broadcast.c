@@ -97,11 +97,23 @@ static bool is_wide(const walk *w)
     return true;
 }
 
-static uint64_t span_bytes(const walk *w, uint32_t x)
+static uint64_t span(const walk *w, uint32_t x)
 {
     uint64_t last = 0;
     for (uint32_t i = 0; i < w->n; i++) last += (uint64_t)(w->dims[i].size - 1) * w->dims[i].stride[x];
-    return (last + 1) * 4;
+    return last + 1;
+}
+
+static uint32_t element_bytes(const vkt_emit *e, const call *c, uint32_t x)
+{
+    return c->bind[x].t.id ? vkt_element_bytes(vkt_lowered_value(e, c->bind[x].t)) : 4;
+}
+
+static uint32_t longest_element(const vkt_emit *e, const call *c)
+{
+    uint32_t size = element_bytes(e, c, Y);
+    for (uint32_t x = A; x < c->operands; x++) size = VKT_MAX(size, element_bytes(e, c, x));
+    return size;
 }
 
 static void dispatch(vkt_emit *e, const call *c, const walk *w)
@@ -141,13 +153,14 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                      1);
 }
 
-/* y is more than one binding holds: slices of its slowest dimension. */
+/* y, or an operand of as many, longer elements, is more than one binding holds: slices of its slowest dimension. */
 static void emit_slices(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];
     uint32_t step = 1;
-    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, vkt_window_step(slow.stride[x]));
-    const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride[Y], per = most - most % step;
+    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_window_step(slow.stride[x]));
+    const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
+    const uint64_t per = most - most % step;
     if (per == 0) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: slices of %u elements, of which this device binds %llu at once",
@@ -161,10 +174,10 @@ static void emit_slices(vkt_emit *e, const call *c, const walk *w)
         part.dims[0].size = (uint32_t)size;
         if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
         for (uint32_t x = A; x < N; x++) {
-            window.bind[x].offset_bytes = at * slow.stride[x] * 4;
-            window.bind[x].bytes = span_bytes(&part, x);
+            window.bind[x].offset_bytes = at * slow.stride[x] * element_bytes(e, c, x);
+            window.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
         }
-        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * 4ull;
+        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
         dispatch(e, &window, &part);
     }
 }
@@ -173,14 +186,14 @@ void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, ui
 {
     call c = { .operands = n_in, .function = function, .bind = { [Y] = VKT_WHOLE(y) } };
     for (uint32_t x = A; x < n_in; x++) c.bind[x] = VKT_WHOLE(in[x]);
-    const uint64_t bytes = vkt_lowered_value(e, y)->bytes;
-    if (bytes / 4 > UINT32_MAX) {
+    const uint64_t elements = vkt_lowered_value(e, y)->bytes / element_bytes(e, &c, Y);
+    if (elements > UINT32_MAX) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements where shapes differ",
                                    e->node->op->name));
         return;
     }
     const walk w = walk_of(e, &c);
-    if (bytes > e->lim->max_storage_range_bytes)
+    if (elements * longest_element(e, &c) > e->lim->max_storage_range_bytes)
         emit_slices(e, &c, &w);
     else
         dispatch(e, &c, &w);
@@ -212,6 +225,12 @@ static void expand_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
 }
 
+/* From rows: along whole vec4s of y there are such of x, or one element of it. */
+static bool expand_is_half(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->layout == VKT_ROWS;
+}
+
 static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = g->values[n->in[0].id].shape;
@@ -221,8 +240,8 @@ static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
 
 static void expand_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_shape s =
-        vkt_shape4(vkt_rng_range(r, 1, 19), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 3), vkt_rng_range(r, 1, 5));
+    const uint32_t last = vkt_rng_range(r, 0, 1) ? 4 : vkt_rng_range(r, 1, 5);
+    const vkt_shape s = vkt_shape4(vkt_rng_range(r, 1, 19), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 3), last);
     vkt_shape from = { .rank = vkt_rng_range(r, 0, 4) };
     for (uint32_t i = 0; i < from.rank; i++) from.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : s.dim[4 - from.rank + i];
     const vkt_expand_attr a = { s, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS };
@@ -239,6 +258,8 @@ const vkt_op vkt_op_expand = {
     .attr_bytes = sizeof(vkt_expand_attr),
     .infer = expand_infer,
     .emit = expand_emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .half_when = expand_is_half,
     .backward = expand_backward,
     .sample = expand_sample,
     .rel_tol = 1.2e-7f,

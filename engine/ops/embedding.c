@@ -21,12 +21,12 @@ static uint32_t row_elements(vkt_shape table)
     return (uint32_t)(vkt_shape_elements(table) / table.dim[0]);
 }
 
-/* How many of `all` rows of `elements` f32 one window holds: all, or such that the next one begins at VKT_ALIGN_BYTES
- * and at a multiple of `step` rows. */
-static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint64_t all, uint32_t step)
+/* How many of `all` rows of `elements` numbers of `size` bytes one window holds: all, or such that the next one begins
+ * at VKT_ALIGN_BYTES and at a multiple of `step` rows. */
+static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
-    const uint64_t most = range_bytes / 4 / elements;
-    return most >= all ? all : most - most % VKT_MAX(vkt_window_step((uint32_t)elements), step);
+    const uint64_t most = range_bytes / size / elements;
+    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_window_step((uint32_t)elements), step);
 }
 
 /* Work groups for `units` vec4s. */
@@ -84,13 +84,20 @@ static vkt_result embedding_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* y of rows that are whole vec4s. The table may be one of no such rows whose ids come in fours. */
+static bool embedding_is_half(const vkt_node *n)
+{
+    return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
+}
+
 /* One window of the table: y in windows of positions or, with channels, of features. */
 static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_bind table)
 {
     const bool channels = ((const vkt_embedding_attr *)n->attr)->channels, wide = pc.width % 4 == 0;
     const uint64_t most = e->lim->max_storage_range_bytes, columns = (uint64_t)pc.per_sample * pc.pitch4;
     const uint64_t all = channels ? pc.width : pc.positions, step = channels ? 4 * columns : pc.width;
-    const uint64_t per = step <= UINT32_MAX ? rows_in(most, step, all, channels ? 4 : 1) : 0;
+    const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, n->out[0]));
+    const uint64_t per = step <= UINT32_MAX ? rows_in(most, step, size, all, channels ? 4 : 1) : 0;
     const uint32_t lanes = lanes_for(e), spec[] = { lanes, [EMBEDDING_SPEC_KEEP] = pc.row_begin > 0 };
     const uint16_t kernel = channels ? (wide ? VKT_K_EMBEDDING_CHANNELS4 : VKT_K_EMBEDDING_CHANNELS)
                                      : (wide ? VKT_K_EMBEDDING4 : VKT_K_EMBEDDING);
@@ -101,7 +108,7 @@ static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_b
         *(channels ? &pc.features : &pc.positions) = count;
         const vkt_bind bind[] = { [EMBEDDING_IDS] = VKT_WHOLE(n->in[IDS]),
                                   [EMBEDDING_TABLE] = table,
-                                  [EMBEDDING_Y] = { n->out[0], at * step * 4, count * step * 4 } };
+                                  [EMBEDDING_Y] = vkt_part(e, n->out[0], at * step, count * step) };
         const uint64_t units = channels ? columns : (count * step + 3) / 4;
         vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
                          channels ? vkt_groups(units, lanes, 1) : groups_for(e, units, lanes),
@@ -117,7 +124,7 @@ static void embedding_emit(const vkt_node *n, vkt_emit *e)
                    batch = ids->shape.rank ? ids->shape.dim[0] : 1;
     const bool texels = ((const vkt_embedding_attr *)n->attr)->channels || width % 4 == 0;
     const uint64_t range = texels ? vkt_read_range(e->lim) : e->lim->max_storage_range_bytes;
-    const uint64_t per = rows_in(range, width, V, 1);
+    const uint64_t per = rows_in(range, width, 4, V, 1);
     if (ids->bytes > e->lim->max_storage_range_bytes) too_large(e, "the list of ids");
     if (per == 0) too_large(e, "the table");
     for (uint64_t row = 0; per && row < V && e->status == VKT_OK; row += per) {
@@ -201,6 +208,8 @@ const vkt_op vkt_op_embedding = {
     .attr_bytes = sizeof(vkt_embedding_attr),
     .infer = embedding_infer,
     .emit = embedding_emit,
+    .half_rows = VKT_HALF_OUT(0),
+    .half_when = embedding_is_half,
     .backward = embedding_backward,
     .sample = embedding_sample,
     .rel_tol = 1e-7f,
@@ -315,10 +324,10 @@ static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_
 static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_embedding_attr *a = n->attr;
-    const vkt_value *ids = vkt_node_in(n, IDS), *dy = vkt_node_in(n, DY);
+    const vkt_value *ids = vkt_node_in(n, IDS), *dy = vkt_lowered_value(e, n->in[DY]);
     const uint32_t positions = (uint32_t)vkt_shape_elements(ids->shape), V = a->table.dim[0];
     const uint32_t batch = ids->shape.rank ? ids->shape.dim[0] : 1, width = row_elements(a->table);
-    const uint64_t most = e->lim->max_storage_range_bytes, per = rows_in(most, width, V, 1);
+    const uint64_t most = e->lim->max_storage_range_bytes, per = rows_in(most, width, 4, V, 1);
     sums s = { .positions = positions,
                .lanes = lanes_for(e),
                .vecs = 4,
@@ -350,6 +359,12 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
+/* Else rows are copied number by number. */
+static bool dw_is_half(const vkt_node *n)
+{
+    return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;
+}
+
 static double dw_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, DY);
@@ -362,6 +377,8 @@ const vkt_op vkt_op_embedding_dw = {
     .attr_bytes = sizeof(vkt_embedding_attr),
     .infer = dw_infer,
     .emit = dw_emit,
+    .half_rows = VKT_HALF_IN(DY),
+    .half_when = dw_is_half,
     .tested_by = "embedding",
     .flops = dw_flops,
     .formula = "dtable[v] = sum of dy where ids = v; 0 for v = padding",

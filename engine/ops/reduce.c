@@ -203,8 +203,12 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
     const dim slow = kept ? r->kept[0] : r->reduced[0];
     const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* of one step along slow */
-    const uint32_t step = VKT_MAX(vkt_window_step(slow.stride), vkt_window_step(y_stride));
-    const uint64_t most = e->lim->max_storage_range_bytes / 4 / slow.stride, per = most - most % step;
+    const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint64_t x_bytes =
+        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
+    const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
+    const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -216,10 +220,10 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const vkt_bind out = kept ? y : VKT_WHOLE(vkt_scratch(e, "slices", slices * pitch * 4));
     for (uint64_t i = 0; i < slices && e->status == VKT_OK; i++) {
         reduction part = *r;
-        const uint64_t at = i * per, size = VKT_MIN(slow.size - at, per);
-        const uint64_t x_at = x.offset_bytes + at * slow.stride * 4;
-        (kept ? part.kept : part.reduced)[0].size = (uint32_t)size;
-        if (kept) part.outputs = (uint32_t)size * y_stride;
+        const uint64_t at = i * per, steps = VKT_MIN(slow.size - at, per);
+        const uint64_t x_at = x.offset_bytes + at * x_bytes;
+        (kept ? part.kept : part.reduced)[0].size = (uint32_t)steps;
+        if (kept) part.outputs = (uint32_t)steps * y_stride;
         reduce(e, part, (vkt_bind){ x.t, x_at, 0 },
                (vkt_bind){ out.t, out.offset_bytes + (kept ? at * y_stride : i * pitch) * 4, part.outputs * 4ull },
                kept ? f : part_of(f));
@@ -230,13 +234,14 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     if (!kept) reduce(e, last, out, y, f);
 }
 
-/* y = f of the elements of x; x.bytes is worked out here. */
+/* y = f of the elements of x; x.bytes is worked out here. x may be in 16 bits, y is f32. */
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
-    x.bytes = 4;
-    for (uint32_t i = 0; i < r.n_kept; i++) x.bytes += 4ull * (r.kept[i].size - 1) * r.kept[i].stride;
-    for (uint32_t i = 0; i < r.n_reduced; i++) x.bytes += 4ull * (r.reduced[i].size - 1) * r.reduced[i].stride;
-    if (x.bytes > e->lim->max_storage_range_bytes) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < r.n_kept; i++) last += (uint64_t)(r.kept[i].size - 1) * r.kept[i].stride;
+    for (uint32_t i = 0; i < r.n_reduced; i++) last += (uint64_t)(r.reduced[i].size - 1) * r.reduced[i].stride;
+    x.bytes = (last + 1) * vkt_element_bytes(vkt_lowered_value(e, x.t));
+    if (VKT_MAX(x.bytes, r.outputs * 4ull) > e->lim->max_storage_range_bytes) {
         reduce_slices(e, &r, x, y, f);
         return;
     }
@@ -275,6 +280,9 @@ static vkt_result all_infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* Rows of whole vec4s are read as such: whatever is kept, all other strides are multiples of the last dimension. */
+#define HALF_ROWS .half_rows = VKT_HALF_IN(0)
+
 static void sum_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
@@ -309,11 +317,19 @@ static void mean_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_expand(g, vkt_mul(g, dy[0], c), x.shape, x.layout);
 }
 
+/* Every other time. */
+static void whole_rows(vkt_rng *r, vkt_shape *s)
+{
+    uint32_t *last = &s->dim[s->rank - 1];
+    if (vkt_rng_range(r, 0, 1)) *last = (uint32_t)vkt_round_up(*last, 4);
+}
+
 static void all_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_shape s = vkt_rng_range(r, 0, 2)
-                            ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
-                            : vkt_shape1(vkt_rng_range(r, 1, 50000));
+    vkt_shape s = vkt_rng_range(r, 0, 2)
+                      ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
+                      : vkt_shape1(vkt_rng_range(r, 1, 50000));
+    whole_rows(r, &s);
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, s, 0.5f, 1.5f);
 }
 
@@ -327,6 +343,7 @@ const vkt_op vkt_op_sum = { .name = "sum",
                             .diff = 1u << 0,
                             .infer = all_infer,
                             .emit = sum_emit,
+                            HALF_ROWS,
                             .backward = sum_backward,
                             .sample = all_sample,
                             SUM_TOLERANCE,
@@ -339,6 +356,7 @@ const vkt_op vkt_op_mean = { .name = "mean",
                              .diff = 1u << 0,
                              .infer = all_infer,
                              .emit = mean_emit,
+                             HALF_ROWS,
                              .backward = mean_backward,
                              .sample = all_sample,
                              SUM_TOLERANCE,
@@ -387,8 +405,9 @@ static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
 
 static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 {
-    const vkt_shape x =
+    vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
+    whole_rows(r, &x);
     vkt_shape_attr a = { { .rank = vkt_rng_range(r, 0, 4) } };
     for (uint32_t i = 0; i < a.shape.rank; i++)
         a.shape.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : x.dim[4 - a.shape.rank + i];
@@ -408,6 +427,7 @@ const vkt_op vkt_op_sum_to = { .name = "sum_to",
                                .attr_bytes = sizeof(vkt_shape_attr),
                                .infer = to_infer,
                                .emit = sum_to_emit,
+                               HALF_ROWS,
                                .backward = sum_to_backward,
                                .sample = sum_to_sample,
                                SUM_TOLERANCE,
@@ -448,9 +468,9 @@ static void extreme_sample(vkt_rng *r, vkt_case *c)
     c->in[0].distinct = true;
 }
 
-#define EXTREME_ROW                                                                                        \
-    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer,    \
-    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f, \
+#define EXTREME_ROW                                                                                                \
+    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer, HALF_ROWS, \
+    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f,         \
     .tol_why = "exact: a choice; its gradient is divided by 1, to 2.5 ulp (Vulkan 1.3)"
 
 const vkt_op vkt_op_max_to = {

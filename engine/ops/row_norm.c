@@ -27,6 +27,12 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
+/* Values in 16 bits are read and written by vec4s alone. */
+static bool is_half(const vkt_node *n)
+{
+    return is_wide(n->attr);
+}
+
 static uint64_t samples_of(const vkt_node *n)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -40,11 +46,15 @@ static vkt_row_norm_push push_of(const vkt_row_norm_attr *a)
     };
 }
 
-/* Samples that every binding holds at once; 0, with an error, where it holds none. */
-static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e)
+/* Samples that the bindings of x, y and dy, null where there is none, hold at once; 0, with an error, where one cannot.
+ */
+static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vkt_tensor dy)
 {
     const vkt_row_norm_attr *a = n->attr;
-    const uint64_t sample_bytes = (uint64_t)run_of(a) * a->groups * 4;
+    uint32_t size = vkt_element_bytes(vkt_lowered_value(e, n->in[0]));
+    if (y.id) size = VKT_MAX(size, vkt_element_bytes(vkt_lowered_value(e, y)));
+    if (dy.id) size = VKT_MAX(size, vkt_element_bytes(vkt_lowered_value(e, dy)));
+    const uint64_t sample_bytes = (uint64_t)run_of(a) * a->groups * size;
     const uint64_t most = vkt_steps_in(e->lim->max_storage_range_bytes, sample_bytes, samples_of(n));
     if (most == 0)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -57,15 +67,16 @@ static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e)
 static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind *bind, uint32_t n_bind)
 {
     const vkt_row_norm_attr *a = n->attr;
-    const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
-    const bool gradient = bind[ROW_NORM_DY].t.id != 0;
+    const vkt_tensor x = n->in[0], dy = bind[ROW_NORM_DY].t, y = n->out[0];
+    const uint64_t most = samples_at_once(n, e, y, dy), samples = samples_of(n);
+    const uint64_t sample = (uint64_t)run_of(a) * a->groups;
+    const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
     const bool split = a->inner > 1; /* walks are along one channel each */
     const uint32_t spec[] = { vkt_lanes_for_walks(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
                                                   split ? 3ull * a->channels : 3),
                               [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
                               [ROW_NORM_SPEC_SPLIT] = split };
-    const vkt_tensor x = n->in[0], dy = bind[ROW_NORM_DY].t, y = n->out[0];
     vkt_row_norm_push pc = push_of(a);
     for (uint64_t s = 0; most && s < samples; s += most) {
         const uint64_t count = VKT_MIN(most, samples - s);
@@ -145,7 +156,9 @@ static void sample(vkt_rng *r, vkt_case *c)
     }
     a.rms = vkt_rng_range(r, 0, 3) == 0;
     const uint32_t samples = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, 40) : vkt_rng_range(r, 100, 300);
-    vkt_case_f32(c, VKT_ROWS, vkt_shape4(samples, a.groups, a.channels, a.inner), -1, 3);
+    vkt_shape x = vkt_shape4(samples, a.groups, a.channels, a.inner);
+    if (a.inner == 1) x = a.channels % 8 ? vkt_shape2(samples, a.channels) : vkt_shape3(samples, a.channels / 8, 8);
+    vkt_case_f32(c, VKT_ROWS, x, -1, 3);
     for (uint32_t i = 0; i < 2; i++) /* gamma, beta */
         if (vkt_rng_range(r, 0, 3))
             vkt_case_f32(c, VKT_ROWS, vkt_shape1(a.groups * a.channels), i ? -1.0f : 0.5f, i ? 1 : 2);
@@ -175,6 +188,8 @@ const vkt_op vkt_op_row_norm = {
     .attr_bytes = sizeof(vkt_row_norm_attr),
     .infer = infer,
     .emit = emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .half_when = is_half,
     .backward = backward,
     .sample = sample,
     .rel_tol = 4e-6f,
@@ -220,6 +235,8 @@ const vkt_op vkt_op_row_norm_dx = { .name = "row_norm_dx",
                                     .attr_bytes = sizeof(vkt_row_norm_attr),
                                     .infer = dx_infer,
                                     .emit = dx_emit,
+                                    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+                                    .half_when = is_half,
                                     .tested_by = "row_norm",
                                     .flops = dx_flops,
                                     .fields = fields,
@@ -256,7 +273,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t all = a->groups * a->channels, width = wide ? 4 : 1;
     const uint32_t lanes = along ? vkt_lanes_for_walks(e, a->inner / width, 1) : e->lim->subgroup_size;
     const uint32_t spec[] = { lanes, [ROW_NORM_SPEC_RMS] = a->rms, [ROW_NORM_SPEC_GROUPED] = a->groups > 1 };
-    const uint64_t most = samples_at_once(n, e), samples = samples_of(n), sample = (uint64_t)run_of(a) * a->groups;
+    const uint64_t most = samples_at_once(n, e, (vkt_tensor){ 0 }, n->in[1]), samples = samples_of(n);
+    const uint64_t sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);
     pc.slice_samples = slice_samples(samples, along ? vkt_groups(a->inner, lanes, width) : 1);
@@ -299,6 +317,8 @@ const vkt_op vkt_op_row_norm_dw = { .name = "row_norm_dw",
                                     .attr_bytes = sizeof(vkt_row_norm_attr),
                                     .infer = dw_infer,
                                     .emit = dw_emit,
+                                    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1),
+                                    .half_when = is_half,
                                     .tested_by = "row_norm",
                                     .flops = dw_flops,
                                     .fields = fields,

@@ -176,7 +176,7 @@ vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t)
 /* A layout that host memory has already is moved without a detour. */
 static bool is_plain(const vkt_value *v)
 {
-    return v->layout == VKT_ROWS && v->bytes % 4 == 0;
+    return v->layout == VKT_ROWS && v->storage == VKT_PRECISION_F32 && v->bytes % 4 == 0;
 }
 
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)

@@ -165,9 +165,45 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* A gradient of theirs reads x as f32, so test_ops.c, which takes one, does not come here. */
+static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { A = 7, B = 5, D = 12 };
+    float x[A * B * D], most[A * D], least[A * B];
+    for (int i = 0; i < A * B * D; i++) x[i] = (float)(i * 37 % 211 - 105); /* of few bits */
+    for (int i = 0; i < A * D; i++) most[i] = -1000;
+    for (int i = 0; i < A * B; i++) least[i] = 1000;
+    for (int i = 0; i < A * B * D; i++) {
+        float *m = &most[i / (B * D) * D + i % D], *l = &least[i / D];
+        *m = fmaxf(*m, x[i]);
+        *l = fminf(*l, x[i]);
+    }
+    for (int p = VKT_PRECISION_F16; p <= VKT_PRECISION_BF16; p++) {
+        vkt_graph *g = harness_graph();
+        vkt_program *program = NULL;
+        float got[A * D];
+        const vkt_tensor tx = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape3(A, B, D));
+        const vkt_tensor tm = vkt_max_to(g, tx, vkt_shape3(A, 1, D)), tl = vkt_min_to(g, tx, vkt_shape3(A, B, 1));
+        vkt_keep(g, tm);
+        vkt_keep(g, tl);
+        OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = (vkt_precision)p }, &program));
+        assert_int_equal(program->lowered.values[tx.id].storage, p);
+        OK(vkt_program_write(program, tx, x, sizeof x));
+        OK(vkt_program_run(program, NULL, NULL));
+        OK(vkt_program_read(program, tm, got, sizeof most));
+        assert_memory_equal(got, most, sizeof most);
+        OK(vkt_program_read(program, tl, got, sizeof least));
+        assert_memory_equal(got, least, sizeof least);
+        vkt_program_destroy(&program);
+        vkt_graph_destroy(&g);
+    }
+}
+
 /* ---- scaling of the loss ---- */
 
-enum { N = 7 }; /* no whole vec4s: all values stay f32 */
+enum { N = 7 }; /* no whole vec4s: f32 in every precision */
 
 /* loss = sum(p x): the gradient of p is x, times the scale. */
 typedef struct trainer {
@@ -362,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pattern_is_converted_to_the_bit),
         cmocka_unit_test(values_are_halved_where_all_agree_and_hosts_see_floats),
+        cmocka_unit_test(the_largest_and_the_least_are_found_in_rows_in_16_bits),
         cmocka_unit_test(a_step_that_overflows_is_skipped_and_nothing_else),
         cmocka_unit_test(the_scale_falls_until_gradients_fit),
         cmocka_unit_test(the_scale_doubles_after_2000_good_steps_and_keeps_its_bounds),
