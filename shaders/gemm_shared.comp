@@ -15,14 +15,14 @@ layout(constant_id = GEMM_SHARED_SPEC_VECTORS) const uint VECTORS = 7;
 layout(constant_id = GEMM_SHARED_SPEC_ACCUMULATE) const bool ACCUMULATE = false;
 layout(constant_id = GEMM_SHARED_SPEC_BIAS) const bool BIAS = false;
 layout(binding = GEMM_SHARED_A, std430) readonly buffer A { float a[]; };
-layout(binding = GEMM_SHARED_A, std430) readonly buffer A4 { vec4 a4[]; };
+VKT_IN4(GEMM_SHARED_A, a4);
 layout(binding = GEMM_SHARED_B, std430) readonly buffer B { float b[]; };
-layout(binding = GEMM_SHARED_B, std430) readonly buffer B4 { vec4 b4[]; };
+VKT_IN4(GEMM_SHARED_B, b4);
 layout(binding = GEMM_SHARED_C, std430) buffer C { float c[]; };
-layout(binding = GEMM_SHARED_C, std430) buffer C4 { vec4 c4[]; };
+VKT_INOUT4(GEMM_SHARED_C, c4);
 layout(binding = GEMM_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
 
-const bool ROUNDS_A = true, ROUNDS_B = true;
+const bool ROUNDS_A = STORED_AS(GEMM_SHARED_A) != STORAGE_F16, ROUNDS_B = STORED_AS(GEMM_SHARED_B) != STORAGE_F16;
 mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
@@ -34,8 +34,8 @@ vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
                          : pc.b_base + gl_WorkGroupID.z * pc.b_batch + outer * pc.b_ld + inner;
     vec4 v = vec4(0.0);
     if (outer >= outer_n || inner >= inner_n) return v;
-    if (is_a && (VECTORS & 1u) != 0u) return a4[at / 4u];
-    if (!is_a && (VECTORS & 2u) != 0u) return b4[at / 4u];
+    if (is_a && (VECTORS & 1u) != 0u) return LOAD4(a4, at / 4u);
+    if (!is_a && (VECTORS & 2u) != 0u) return LOAD4(b4, at / 4u);
     [[unroll]] for (uint i = 0; i < 4; i++)
         if (inner + i < inner_n) {
             if (is_a) v[i] = a[at + i];
@@ -58,7 +58,7 @@ mat4 load_b(uint n, uint k) { return block(false, B_BY_K, n, pc.N, k); }
 void store(uint at, uint columns, vec4 v)
 {
     if ((VECTORS & 4u) != 0u) {
-        c4[at / 4u] = ACCUMULATE ? c4[at / 4u] + v : v;
+        STORE4(c4, at / 4u, ACCUMULATE ? LOAD4(c4, at / 4u) + v : v);
     } else {
         [[unroll]] for (uint i = 0; i < 4; i++)
             if (i < columns) c[at + i] = ACCUMULATE ? c[at + i] + v[i] : v[i];

@@ -30,11 +30,14 @@ VKT_IN4(GEMM_A, a4);
 VKT_IN4(GEMM_B, b4);
 layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
 layout(binding = GEMM_C, std430) buffer C { float c[]; };
+layout(binding = GEMM_C, std430) writeonly buffer C2 { uvec2 c_half[]; };
 layout(binding = GEMM_BIAS, std430) readonly buffer Bias { float bias[]; };
 
 void store(uint at, uint columns, vec4 v)
 {
-    if (VECTORS != 0u) {
+    if (STORED_AS(GEMM_C) != STORAGE_F32) {
+        c_half[at / 4u] = narrow(v, STORED_AS(GEMM_C));
+    } else if (VECTORS != 0u) {
         c4[at / 4u] = ACCUMULATE != 0u ? c4[at / 4u] + v : v;
     } else {
         [[unroll]] for (uint i = 0; i < 4; i++)

@@ -5,6 +5,7 @@
 
 #include "abi/abi.h"
 #include "abi/gemm_pack.abi.h"
+#include "abi/gemm_sum.abi.h"
 #include "abi/gemm_tile.abi.h"
 
 /* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
@@ -317,6 +318,28 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const s
                                        : VKT_V_PACKED);
 }
 
+/* Puts one batch of C, which is stored in 16 bits, from the f32 that its sums went on in. */
+static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
+{
+    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_BIAS] = 0 };
+    for (uint64_t at = 0; at < n; at += most) {
+        vkt_gemm_sum_push push = { .n = (uint32_t)VKT_MIN(most, n - at), .columns = 1, .slices = 1 };
+        const vkt_bind from = vkt_part(e, sums, at, push.n);
+        const vkt_bind to = vkt_window(e, g->c.t, batch * g->c.batch + at, push.n, &push.c_base);
+        const vkt_bind bind[] = { [GEMM_SUM_PART] = from, [GEMM_SUM_C] = to, [GEMM_SUM_BIAS] = from };
+        vkt_dispatch_add(e, VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                         vkt_groups(push.n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+    }
+}
+
+/* Where the sums of one batch of C go on from dispatch to dispatch: f32. {0}: where it is no other than C. */
+static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const blocks *o)
+{
+    if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };
+    return vkt_scratch(e, "sums", 4 * (uint64_t)g->m * g->n);
+}
+
 static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_variant v, const vkt_blocks *shared)
 {
     const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
@@ -324,7 +347,10 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_var
     const uint64_t a_bytes = vkt_round_up(o->rows, o->mb) * k * 4 * (g->a.batch ? o->batches : 1);
     const uint64_t b_bytes = vkt_round_up(g->n, o->nb) * k * 4 * (g->b.batch ? o->batches : 1);
     vkt_tensor a_scratch = { 0 }, b_scratch = { 0 };
-    for (uint32_t batch = 0; batch < g->batches; batch += o->batches)
+    const vkt_tensor sums = sums_for(e, g, o);
+    vkt_gemm parts = *g;
+    if (sums.id) parts.c = (vkt_gemm_matrix){ .t = sums, .ld = g->n };
+    for (uint32_t batch = 0; batch < g->batches; batch += o->batches) {
         for (uint32_t k0 = 0; k0 < g->k; k0 += o->k) {
             const uint32_t batches = VKT_MIN(o->batches, g->batches - batch), kn = VKT_MIN(o->k, g->k - k0);
             const block columns = { batch, batches, 0, g->n, k0, kn };
@@ -333,13 +359,15 @@ static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const blocks *o, vkt_var
             for (uint32_t row = 0; row < g->m; row += o->rows) {
                 const block rows = { batch, batches, row, VKT_MIN(o->rows, g->m - row), k0, kn };
                 if (shared) {
-                    emit_shared(e, g, shared, &rows);
+                    emit_shared(e, &parts, shared, &rows);
                     continue;
                 }
                 const panels a = operand(e, g, &g->a, &rows, o->mb, a_placed, a_bytes, &a_scratch);
-                emit_tiles(e, g, o, &a, &b, &rows);
+                emit_tiles(e, &parts, o, &a, &b, &rows);
             }
         }
+        if (sums.id) emit_narrow(e, g, sums, batch);
+    }
 }
 
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)

@@ -3,15 +3,16 @@
  *
  * Operands are packed into tiles in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
  * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
- * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, so the sum stays
- * deterministic. */
+ * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, in f32, so the
+ * sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
 #include "ops/ops.h"
 
-/* A matrix in a tensor of f32: rows of `ld` elements. In a product's operand x is m or n; x_outer tells that the rows
- * of the matrix go along x (A of an untransposed product, B of a transposed one), else along k. */
+/* A matrix in a tensor of f32: rows of `ld` elements. Stored in 16 bits it is whole vec4s, `ld` and `batch` multiples
+ * of 4, and as C without gaps. In a product's operand x is m or n; x_outer tells that the rows of the matrix go along x
+ * (A of an untransposed product, B of a transposed one), else along k. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;

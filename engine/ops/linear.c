@@ -110,6 +110,7 @@ const vkt_op vkt_op_linear = {
     .emit = emit,
     .takes = 1u << VKT_STAGE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,
     .rel_tol = 1e-5f,

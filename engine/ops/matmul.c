@@ -153,6 +153,7 @@ const vkt_op vkt_op_matmul = {
     .attr_bytes = sizeof(vkt_matmul_attr),
     .infer = infer,
     .emit = emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
     .backward = backward,
     .sample = sample,
     .rel_tol = 1e-5f,

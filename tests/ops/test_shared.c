@@ -86,7 +86,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* `half`: once more with pictures in 16 bits. `coop`: by cooperative matrices too, where the device has them. */
+/* `half`: once more with what can be in 16 bits. `coop`: by cooperative matrices too, where the device has them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
@@ -124,9 +124,10 @@ static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uin
                          uint32_t tile)
 {
     const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa compiles a kernel for seconds */
+    const bool half = n % 4 == 0 || (trans & 1 ? m : k) % 4 == 0 || (trans & 2 && k % 4 == 0);
     subject s;
     matmul_make(&s, count, m, n, k, trans);
-    check(&s, force, tile, false, coop);
+    check(&s, force, tile, half, coop);
     subject_free(&s);
 }
 
@@ -155,25 +156,35 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
-/* Bindings of 16 KiB hold a sum in blocks: each adds to what C holds. */
+/* Two products by rows of k, which blocks can be cut between. */
+static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view *view, uint64_t force, bool half)
+{
+    harness_report report = { .faults = 0 };
+    harness_view small = *view;
+    subject s;
+    matmul_make(&s, 2, m, n, k, 1);
+    subject_forward(&s);
+    subject_backward(&s);
+    small.force = force;
+    small.may_refuse = false;
+    harness_check_in(harness_ctx, &s, &small, &report);
+    assert_int_equal(report.coops, force == VKT_V(COOP));
+    assert_int_equal(report.halves, half);
+    if (report.faults) fail_msg("%s", report.text);
+    subject_free(&s);
+}
+
+/* Bindings of 16 KiB hold a sum in blocks: each adds to what C holds, or, where C is of 16 bits, to f32 beside it. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    harness_report report = { .faults = 0 };
-    subject s;
-    matmul_make(&s, 1, 9, 13, 603, 1); /* by rows of k, which blocks can be cut between */
-    subject_forward(&s);
-    subject_backward(&s);
-    for (unsigned coop = 0; coop <= (harness_ctx->limits.coop.m != 0); coop++) {
-        harness_view small = coop ? harness_half_views[3] : harness_views[3];
-        small.force = coop ? VKT_V(COOP) : VKT_V(SHARED);
-        small.may_refuse = false;
-        harness_check_in(harness_ctx, &s, &small, &report);
-        assert_int_equal(report.coops, coop);
-    }
-    if (report.faults) fail_msg("%s", report.text);
-    subject_free(&s);
+    check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
+    check_blocks(60, 84, 604, &harness_half_views[2], VKT_V(SHARED), true);
+    check_blocks(60, 84, 604, &harness_half_views[3], VKT_V(PACKED), true);
+    if (!harness_ctx->limits.coop.m) return;
+    check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
+    check_blocks(12, 16, 604, &harness_half_views[3], VKT_V(COOP), true);
 }
 
 /* ---- convolutions ---- */
