@@ -139,7 +139,7 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
     const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
-    p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[sum->in[0].id == n->out[0].id] : n->in[0]);
+    p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id] : n->in[0]);
     p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
     if (vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
     emit_channels(e, &p);

@@ -177,7 +177,7 @@ static void add_emit(const vkt_node *n, vkt_emit *e)
     const bool flat = is_flat(n);
     if (flat && e->then && vkt_is_relu_dx(e->then)) {
         sum.in[sum.n_in++] = vkt_take(e, VKT_STAGE_SLOPE)->in[0];
-        emit(&sum, e, TERNARY_RELU_DX);
+        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in whatever shape it has them */
         return;
     }
     if (flat && vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];

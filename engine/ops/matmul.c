@@ -122,6 +122,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     const uint32_t rank =
         most > 50 || kind < 2 ? 0 : vkt_rng_range(r, 1, 2); /* leading dimensions of a batched operand */
     const bool a_batched = kind != 2, b_batched = kind != 3;
+    c->one_sign = rank > 0 && a_batched != b_batched; /* of one matrix for all: gradients are sums over these */
     for (uint32_t i = 0; i < 2; i++) {
         const bool trans = i ? t.trans_b : t.trans_a;
         vkt_shape s = { .rank = (i ? b_batched : a_batched) ? rank : 0 };
@@ -129,7 +130,7 @@ static void sample(vkt_rng *r, vkt_case *c)
         const uint32_t rows = i ? k : m, columns = i ? n : k;
         s.dim[s.rank++] = trans ? columns : rows;
         s.dim[s.rank++] = trans ? rows : columns;
-        vkt_case_f32(c, VKT_ROWS, s, -1, 1);
+        vkt_case_f32(c, VKT_ROWS, s, c->one_sign ? 0.25f : -1, 1);
     }
     vkt_case_attr(c, &t, sizeof t);
 }

@@ -28,12 +28,22 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
            (head->op->takes >> n->op->stage & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
+/* Whether head may put its output where t lies (plan/plan.c), which a dispatch behind its first would then not find. */
+static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
+{
+    bool may = false;
+    for (uint32_t i = 0; i < head->n_in; i++)
+        may |= (head->op->in_place >> i & 1) && vkt_root(g, head->in[i]) == vkt_root(g, t);
+    return may;
+}
+
 /* Whether t is there before `head` is run, and the same as when it was made. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head)
 {
     const vkt_role role = g->values[vkt_root(g, t)].role;
     const vkt_node *maker = maker_of(g, t);
-    return (role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT) && (!maker || maker->index < head->index);
+    return (role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT) && (!maker || maker->index < head->index) &&
+           !may_overwrite(g, head, t);
 }
 
 static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)

@@ -1,0 +1,477 @@
+/* What a node does for those behind it as it stores (passes/epilogue.c): relu, a sum, the gradient of an activation.
+ * The same bits as with a node for each, in as many dispatches less as there should be; and the nodes apart where
+ * somebody else reads what is in between. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "abi/storage.abi.h"
+#include "kernel/ids.h"
+#include "ops/pair.h"
+#include "support/host.h"
+
+#define OK(call) assert_int_equal((call), VKT_OK)
+
+typedef pair_net net;
+typedef pair_spec spec;
+/* The other operand of a sum with a norm: an input; made before the norm or behind it; a norm; the norm's x; an input
+ * that somebody else wants as f32. */
+enum { INPUT, BEFORE, BEHIND, NORM, OWN, WIDE };
+
+#define BATCHES .x = { 4, { 6, 3, 5, 7 } }
+
+static vkt_tensor input_x(net *n)
+{
+    return pair_input(n, n->s->by_rows, n->s->x, false);
+}
+
+static vkt_tensor input_rows(net *n, vkt_shape shape)
+{
+    return pair_input(n, true, shape, false);
+}
+
+/* ---- relu behind each row that takes it ---- */
+
+static vkt_tensor bias_of(net *n, uint32_t channels)
+{
+    return n->s->bias ? input_rows(n, vkt_shape1(channels)) : (vkt_tensor){ 0 };
+}
+
+static void add(net *n)
+{
+    const vkt_tensor a = input_x(n);
+    pair_show(n, vkt_relu(n->g, vkt_add(n->g, a, input_x(n))), false);
+}
+
+static void conv(net *n)
+{
+    const vkt_tensor x = input_x(n), w = input_rows(n, n->s->w), bias = bias_of(n, n->s->w.dim[0]);
+    const vkt_conv1d_params p = { .stride = n->s->conv.stride[1], .pad = n->s->conv.pad[1] };
+    pair_show(n,
+              vkt_relu(n->g, n->s->x.rank == 3 ? vkt_conv1d(n->g, x, w, bias, &p)
+                                               : vkt_conv2d(n->g, x, w, bias, &n->s->conv)),
+              false);
+}
+
+static void conv_transpose(net *n)
+{
+    const vkt_conv2d_params *c = &n->s->conv;
+    const vkt_conv_transpose2d_params p = { .stride = { c->stride[0], c->stride[1] }, .pad = { c->pad[0], c->pad[1] } };
+    const vkt_tensor x = input_x(n), w = input_rows(n, n->s->w), bias = bias_of(n, n->s->w.dim[1]);
+    pair_show(n, vkt_relu(n->g, vkt_conv_transpose2d(n->g, x, w, bias, &p)), false);
+}
+
+static void linear(net *n)
+{
+    const vkt_tensor x = input_x(n), w = input_rows(n, n->s->w);
+    pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
+}
+
+/* Of whole numbers exact in 16 bits where mean and variance are given: eps is none beside a variance of 1. */
+static vkt_tensor norm_of(net *n, vkt_tensor x)
+{
+    const uint32_t channels = n->s->x.dim[1];
+    vkt_batch_norm_params p = { .eps = 1e-30f, .evaluate = n->s->given };
+    if (n->s->given) {
+        p.running_mean = input_rows(n, vkt_shape1(channels));
+        p.running_var = pair_input(n, true, vkt_shape1(channels), true);
+    }
+    p.gamma = bias_of(n, channels);
+    p.beta = bias_of(n, channels);
+    return vkt_batch_norm(n->g, x, &p);
+}
+
+static void norm(net *n)
+{
+    pair_show(n, vkt_relu(n->g, norm_of(n, input_x(n))), false);
+}
+
+static void relu_is_stored_by_the_node_before_it(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { norm, BATCHES, .gone = 1 },
+        { norm, BATCHES, .bias = true, .rows = 4, .gone = 1 },
+        { norm, .x = { 2, { 7, 5 } }, .bias = true, .rows = 5, .gone = 1 },
+        { norm, BATCHES, .given = true, .gone = 1 },
+        { norm, BATCHES, .given = true, .bias = true, .values = SPECIAL, .gone = 1 },
+        { add, BATCHES, .values = SPECIAL, .left = 1, .gone = 1 },
+        { add, .x = { 4, { 6, 3, 5, 7 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
+        { add, .x = { 1, { 3 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
+        { add, .x = { 2, { 37, 113 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
+        { conv, .x = { 3, { 5, 3, 11 } }, .w = { 3, { 4, 3, 3 } }, .conv.stride = { 0, 2 }, .bias = true, .gone = 1 },
+        { conv, .x = { 4, { 5, 4, 6, 5 } }, .w = { 4, { 6, 2, 2, 3 } }, .conv.groups = 2, .gone = 1 },
+        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .gone = 1 },
+        { linear, .x = { 2, { 9, 13 } }, .w = { 2, { 7, 13 } }, .gone = 1 },
+        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .by_rows = true, .bias = true, .left = 1 },
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+static void check_variant(const spec *s, vkt_variant v)
+{
+    harness_view view = pair_whole;
+    view.force = (uint64_t)1 << v;
+    net fused, plain;
+    assert_true(pair_make(&fused, &plain, s, &view));
+    assert_int_equal(fused.p->lowered.n_picked, 1);
+    assert_int_equal(fused.p->lowered.picked[0].variant, v);
+    pair_free(&fused, &plain);
+}
+
+static void whatever_way_a_convolution_takes(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec forward = {
+        conv, .x = { 4, { 5, 4, 9, 7 } }, .w = { 4, { 8, 4, 3, 3 } }, .conv.pad = { 1, 1 }, .bias = true, .gone = 1
+    };
+    const spec strided = { conv_transpose, .x = { 4, { 5, 4, 4, 5 } }, .w = { 4, { 4, 6, 3, 3 } },
+                           .bias = true,   .conv.stride = { 2, 3 },    .gone = 1 };
+    static const vkt_variant ways[] = {
+        VKT_V_TILE, VKT_V_DIRECT, VKT_V_SPAN, VKT_V_WINOGRAD, VKT_V_FFT8, VKT_V_SHARED
+    };
+    spec back = forward;
+    back.build = conv_transpose;
+    back.w = vkt_shape4(4, 8, 3, 3);
+    for (size_t i = 0; i < VKT_COUNT(ways); i++) {
+        check_variant(&forward, ways[i]);
+        check_variant(&back, ways[i]);
+    }
+    check_variant(&strided, VKT_V_TILE);
+    check_variant(&strided, VKT_V_DIRECT);
+}
+
+static void small_bindings(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 4096;
+    lim->max_texel_elements = 256;
+}
+
+/* Of each dispatch that stores to the output: whether it applies relu. A sum that goes on is taken up by
+ * CONV2D_TILE_ADD. */
+static void check_parts(const vkt_program *p)
+{
+    uint32_t begun = 0, ended = 0, steps = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) {
+        const vkt_dispatch *d = &p->lowered.list[i];
+        const bool first = d->kernel == VKT_K_CONV2D_TILE, more = d->kernel == VKT_K_CONV2D_TILE_ADD;
+        begun += first;
+        steps += more;
+        ended += (d->storage & STORAGE_RELU) != 0;
+        if (first) assert_false(d->storage & STORAGE_RELU);
+    }
+    assert_true(begun > 0 && steps >= begun);
+    assert_int_equal(begun, ended);
+}
+
+static void only_a_whole_sum_is_cut_off_at_zero(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec forward = { conv,         .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 6, 8, 3, 3 } }, .conv.pad = { 1, 1 },
+                           .bias = true, .gone = PAIR_MANY };
+    const spec back = { conv_transpose, .x = { 4, { 3, 8, 7, 7 } }, .w = { 4, { 8, 6, 3, 3 } }, .conv.pad = { 1, 1 },
+                        .gone = PAIR_MANY };
+    harness_view view = { "with bindings of 4 KiB", small_bindings, .force = VKT_V(TILE) }; /* four channels of eight */
+    for (int i = 0; i < 4; i++) {
+        net fused, plain;
+        view.precision = i / 2 ? VKT_PRECISION_F16 : VKT_PRECISION_F32;
+        assert_true(pair_make(&fused, &plain, i % 2 ? &back : &forward, &view));
+        check_parts(fused.p);
+        pair_free(&fused, &plain);
+    }
+}
+
+/* ---- sums ---- */
+
+/* relu(norm(x) + o), or the sum bare. */
+static void sum(net *n)
+{
+    const spec *s = n->s;
+    vkt_graph *g = n->g;
+    const vkt_tensor x = input_x(n);
+    vkt_tensor o = s->other == OWN ? x : (vkt_tensor){ 0 };
+    if (s->other == INPUT || s->other == WIDE) o = input_x(n);
+    if (s->other == WIDE) vkt_keep(g, vkt_sum(g, o));
+    if (s->other == BEFORE) o = vkt_tanh(g, input_x(n));
+    if (s->other == NORM) o = norm_of(n, input_x(n));
+    vkt_tensor y = norm_of(n, x);
+    if (s->other == BEHIND) o = vkt_tanh(g, input_x(n));
+    if (s->flat) y = vkt_flatten(g, y), o = vkt_flatten(g, o);
+    y = s->swap ? vkt_add(g, o, y) : vkt_add(g, y, o);
+    pair_show(n, s->bare ? y : vkt_relu(g, y), false);
+}
+
+static void a_sum_is_its_norms(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int swap = 0; swap < 2; swap++)
+        for (int flat = 0; flat < 2; flat++) {
+            const spec s = { sum, BATCHES, .bias = true, .rows = 4, .swap = swap, .flat = flat, .gone = 2 };
+            spec specs[] = { s, s, s, s, s, s, s };
+            specs[1].other = BEFORE, specs[1].left = 1;
+            specs[2].other = BEHIND, specs[2].left = 2, specs[2].gone = 1; /* which has to wait: relu is the sum's */
+            specs[3].other = NORM;                                         /* the later one's */
+            specs[4].other = OWN;
+            specs[5].bare = true, specs[5].gone = 1;
+            specs[6].given = true, specs[6].values = SPECIAL;
+            pair_agree(specs, VKT_COUNT(specs));
+        }
+    const spec blocks = { sum, .x = { 3, { 9, 2, 2750 } }, .gone = 2 }; /* several work groups a channel */
+    pair_agree(&blocks, 1);
+}
+
+/* The device pretended another, or with bindings so small that each node is several dispatches. */
+static void in_every_view(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { add, .x = { 2, { 41, 131 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = PAIR_MANY },
+        { norm, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
+        { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .gone = PAIR_MANY },
+        { sum, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
+    };
+    for (size_t i = 0; i < VKT_COUNT(specs); i++) {
+        uint32_t views = 0;
+        for (size_t v = 1; v < harness_n_views; v++) views += pair_agree_in(&specs[i], &harness_views[v]);
+        assert_true(views > 3);
+    }
+}
+
+/* What a row does not take, or not in this order, has dispatches of its own, in place. */
+static void chain(net *n)
+{
+    vkt_graph *g = n->g;
+    const vkt_tensor a = input_x(n), b = input_x(n);
+    const vkt_tensor first = n->s->bare ? norm_of(n, input_x(n)) : vkt_relu(g, norm_of(n, input_x(n)));
+    pair_show(n, vkt_relu(g, vkt_relu(g, vkt_add(g, b, vkt_add(g, first, a)))), false);
+}
+
+static void the_rest_is_done_in_place(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec specs[] = {
+        { chain, BATCHES, .bias = true, .left = 3, .gone = 2 }, /* norm and relu, sum, sum and relu, relu */
+        { chain, BATCHES, .bare = true, .left = 2, .gone = 2 }, /* norm and sum, sum and relu, relu */
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+/* ---- gradients ---- */
+
+/* The gradient of x through y = act(x), the sum of two; `flat`: of y reshaped; `swap`: one of the two is y itself. */
+static void slope(net *n)
+{
+    const spec *s = n->s;
+    const vkt_tensor x = input_x(n), y = s->act(n->g, x), out = s->flat ? vkt_flatten(n->g, y) : y;
+    const vkt_shape shape = vkt_tensor_shape(n->g, out);
+    const vkt_tensor dy[] = { s->swap ? out : pair_input(n, s->by_rows, shape, false),
+                              pair_input(n, s->by_rows, shape, false) };
+    vkt_tensor dx;
+    OK(vkt_gradients(n->g, (vkt_tensor[]){ out, out }, dy, 2, &x, 1, &dx));
+    pair_show(n, dx, true);
+}
+
+static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec specs[] = {
+        { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
+        { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .gone = 1 },
+        { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .gone = 1 },
+        /* In the sum's place: */
+        { slope, BATCHES, .act = vkt_tanh, .left = 3 },
+        { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
+        { slope, BATCHES, .act = vkt_gelu, .left = 2 },
+        /* Apart, for the sum may lie in y's: */
+        { slope, BATCHES, .act = vkt_relu, .swap = true, .left = 3 },
+        { slope, BATCHES, .act = vkt_tanh, .swap = true, .left = 3 },
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+static vkt_tensor weight(net *n, vkt_shape shape)
+{
+    char name[16];
+    snprintf(name, sizeof name, "p%zu", n->g->n_params);
+    return vkt_param(n->g, name, shape);
+}
+
+static vkt_tensor conv_norm(net *n, vkt_tensor x, uint32_t channels, uint32_t kernel)
+{
+    const vkt_tensor w = weight(n, vkt_shape4(channels, vkt_tensor_shape(n->g, x).dim[1], kernel, kernel));
+    x = vkt_conv2d(n->g, x, w, (vkt_tensor){ 0 }, &(vkt_conv2d_params){ .pad = { kernel / 2, kernel / 2 } });
+    const vkt_tensor gamma = weight(n, vkt_shape1(channels)), beta = weight(n, vkt_shape1(channels));
+    return vkt_batch_norm(n->g, x, &(vkt_batch_norm_params){ .gamma = gamma, .beta = beta });
+}
+
+static vkt_tensor block(net *n, vkt_tensor x, uint32_t channels)
+{
+    const bool same = vkt_tensor_shape(n->g, x).dim[1] == channels;
+    const vkt_tensor h = vkt_relu(n->g, conv_norm(n, x, channels, 3)), skip = same ? x : conv_norm(n, x, channels, 1);
+    return vkt_relu(n->g, vkt_add(n->g, conv_norm(n, h, channels, 3), skip));
+}
+
+static void train(net *n)
+{
+    const vkt_tensor stem = vkt_relu(n->g, conv_norm(n, input_x(n), 4, 3));
+    const vkt_tensor y = block(n, block(n, block(n, stem, 4), 4), 6);
+    const vkt_tensor loss = vkt_sum(n->g, vkt_mul(n->g, y, pair_input(n, false, vkt_tensor_shape(n->g, y), false)));
+    OK(vkt_backward(n->g, loss));
+    OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
+}
+
+/* Forward all seven relus and three sums are gone, back three sums of two gradients, one with relu's each; left beside
+ * these are the gradients of the other four relus and the product with the loss's weights. */
+static void a_residual_network_trains_alike(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec specs[] = {
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .rows = 5, .lie = PACKED, .left = 8, .gone = 13 },
+        { train, .x = { 4, { 6, 2, 5, 6 } }, .left = 8, .gone = 13 },
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+/* ---- apart ---- */
+
+static void kept(net *n)
+{
+    const vkt_tensor y = n->s->given ? vkt_add(n->g, norm_of(n, input_x(n)), input_x(n)) : norm_of(n, input_x(n));
+    pair_show(n, y, false);
+    pair_show(n, vkt_relu(n->g, y), false);
+}
+
+static void shared(net *n)
+{
+    const vkt_tensor y = norm_of(n, input_x(n));
+    pair_show(n, vkt_relu(n->g, y), false);
+    pair_show(n, vkt_tanh(n->g, y), false);
+}
+
+static void repeated(net *n)
+{
+    const vkt_tensor x = input_x(n), o = input_rows(n, vkt_shape3(n->s->x.dim[1], 1, 1));
+    pair_show(n, vkt_relu(n->g, vkt_add(n->g, n->s->bare ? x : norm_of(n, x), o)), false);
+}
+
+static void of_another_layout(net *n)
+{
+    const vkt_tensor y = norm_of(n, input_x(n)), o = input_rows(n, n->s->x);
+    pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
+}
+
+/* The sum of unlike operands is none of elementwise.comp, and relu follows it in place. */
+static void what_others_want_stays(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec specs[] = {
+        { kept, BATCHES, .left = 1 },
+        { kept, BATCHES, .given = true, .left = 1, .gone = 1 }, /* the sum, of which norm is nobody else's */
+        { shared, BATCHES, .left = 2 },
+        { repeated, BATCHES, .left = 1 },
+        { repeated, BATCHES, .bare = true, .left = 1 },
+        { of_another_layout, BATCHES, .left = 1 },
+        { of_another_layout, BATCHES, .swap = true, .left = 1 },
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+/* ---- other programs ---- */
+
+static void stored_in_16_bits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const spec specs[] = {
+        { add, BATCHES, .values = SPECIAL, .left = 1, .gone = 1 },
+        { add, .x = { 2, { 5, 12 } }, .by_rows = true, .values = SPECIAL, .left = 1, .gone = 1 },
+        { conv, .x = { 4, { 5, 3, 6, 7 } }, .w = { 4, { 4, 3, 2, 2 } }, .bias = true, .gone = 1 },
+        { norm, BATCHES, .bias = true, .rows = 4, .gone = 1 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .gone = 2 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = NORM, .gone = 2 },
+        { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = WIDE, .gone = 2 },
+        { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
+        { slope, BATCHES, .act = vkt_gelu, .left = 2 },
+    };
+    for (size_t i = 0; i < 2 * VKT_COUNT(specs); i++) {
+        const harness_view *view = &harness_half_views[i % 2];
+        net fused, plain;
+        assert_true(pair_make(&fused, &plain, &specs[i / 2], view));
+        const vkt_emit *e = &fused.p->lowered;
+        if (!specs[i / 2].by_rows) assert_int_equal(vkt_lowered_value(e, fused.out[0].t)->storage, view->precision);
+        if (specs[i / 2].other == WIDE)
+            assert_int_equal(vkt_lowered_value(e, fused.in[1].t)->storage, VKT_PRECISION_F32);
+        pair_free(&fused, &plain);
+    }
+}
+
+/* What is cheap waits for its second reader while two pictures of four times its channels come and go. `given`: it is
+ * two dispatches, of which the second one is in place. */
+static void late(net *n)
+{
+    vkt_graph *g = n->g;
+    const vkt_tensor none = { 0 }, x = input_x(n), o = input_x(n);
+    const vkt_tensor r = vkt_relu(g, vkt_add(g, n->s->given ? vkt_relu(g, norm_of(n, x)) : x, o));
+    const uint32_t few = n->s->x.dim[1], many = 4 * few;
+    vkt_tensor y = vkt_conv2d(g, r, input_rows(n, vkt_shape4(many, few, 1, 1)), none, NULL);
+    y = vkt_conv2d(g, y, input_rows(n, vkt_shape4(many, many, 1, 1)), none, NULL);
+    y = vkt_conv2d(g, y, input_rows(n, vkt_shape4(few, many, 1, 1)), none, NULL);
+    pair_show(n, vkt_add(g, y, r), false);
+}
+
+static uint32_t relus_stored(const vkt_program *p)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < p->lowered.n; i++) n += (p->lowered.list[i].storage & STORAGE_RELU) != 0;
+    return n;
+}
+
+static void what_is_made_again_has_the_same_bits(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (uint32_t given = 0; given < 2; given++) {
+        const spec s = { late, BATCHES, .given = given, .lie = PACKED, .left = 2, .gone = 1 + given };
+        net fused, plain;
+        assert_true(pair_make(&fused, &plain, &s, &pair_whole));
+        net again = fused; /* another program of its graph */
+        assert_true(pair_program(&again, &pair_whole, AGAIN, &again.p));
+        assert_int_equal(again.p->again, 1 + given);
+        assert_int_equal(relus_stored(fused.p), 1 + given);
+        assert_int_equal(relus_stored(again.p), 2 * (1 + given));
+        pair_run(&again);
+        pair_same(&again, &plain);
+        vkt_program_destroy(&again.p);
+        pair_free(&fused, &plain);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(relu_is_stored_by_the_node_before_it),
+        cmocka_unit_test(whatever_way_a_convolution_takes),
+        cmocka_unit_test(only_a_whole_sum_is_cut_off_at_zero),
+        cmocka_unit_test(a_sum_is_its_norms),
+        cmocka_unit_test(in_every_view),
+        cmocka_unit_test(the_rest_is_done_in_place),
+        cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
+        cmocka_unit_test(a_residual_network_trains_alike),
+        cmocka_unit_test(what_others_want_stays),
+        cmocka_unit_test(stored_in_16_bits),
+        cmocka_unit_test(what_is_made_again_has_the_same_bits),
+    };
+    return cmocka_run_group_tests_name("epilogue", tests, harness_setup, harness_teardown);
+}
