@@ -142,7 +142,7 @@ if [ "$mode" != quick ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1
-    default_width_only="$default_width_only|test_relu_pool|test_unpool" # nodes beside those that they were made of: widths suffice
+    default_width_only="$default_width_only|test_relu_pool|test_unpool|test_epilogue" # nodes beside those that they were made of: widths suffice
     if [ -f "$drivers/swiftshader.json" ]; then
         # Its kernels take ten times as long; lanes by four are tested above, and Mesa 25 has these on another driver.
         on_driver "$drivers/swiftshader.json" build-tests -L ops \

@@ -225,10 +225,10 @@ static void expand_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
 }
 
-/* From rows: along whole vec4s of y there are such of x, or one element of it. */
+/* From rows into rows: along whole vec4s of y there are such of x, or one element of it. */
 static bool expand_is_half(const vkt_node *n)
 {
-    return vkt_node_in(n, 0)->layout == VKT_ROWS;
+    return vkt_node_in(n, 0)->layout == VKT_ROWS && vkt_node_out(n, 0)->layout == VKT_ROWS;
 }
 
 static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)

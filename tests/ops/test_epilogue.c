@@ -149,7 +149,7 @@ static void whatever_way_a_convolution_takes(void **state)
 static void small_bindings(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 4096;
-    lim->max_texel_elements = 256;
+    lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
 /* Of each dispatch that stores to the output: whether it applies relu. A sum that goes on is taken up by

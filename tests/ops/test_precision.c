@@ -201,6 +201,28 @@ static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
     }
 }
 
+/* Rows repeated into a tensor with the batch last are read one by one, so they stay f32. */
+static void rows_repeated_with_the_batch_last_stay_f32(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = 3, C = 5, H = 2, W = 4 };
+    float x[N * W], got[N * C * H * W];
+    for (int i = 0; i < N * W; i++) x[i] = (float)(i + 1);
+    vkt_graph *g = harness_graph();
+    vkt_program *p = NULL;
+    const vkt_tensor tx = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape4(N, 1, 1, W));
+    const vkt_tensor y = vkt_expand(g, tx, vkt_shape4(N, C, H, W), VKT_BATCH_LAST);
+    vkt_keep(g, y);
+    OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = VKT_PRECISION_F16 }, &p));
+    OK(vkt_program_write(p, tx, x, sizeof x));
+    OK(vkt_program_run(p, NULL, NULL));
+    OK(vkt_program_read(p, y, got, sizeof got));
+    for (int i = 0; i < N * C * H * W; i++) assert_true(got[i] == x[i / (C * H * W) * W + i % W]);
+    vkt_program_destroy(&p);
+    vkt_graph_destroy(&g);
+}
+
 /* ---- scaling of the loss ---- */
 
 enum { N = 7 }; /* no whole vec4s: f32 in every precision */
@@ -399,6 +421,7 @@ int main(void)
         cmocka_unit_test(every_pattern_is_converted_to_the_bit),
         cmocka_unit_test(values_are_halved_where_all_agree_and_hosts_see_floats),
         cmocka_unit_test(the_largest_and_the_least_are_found_in_rows_in_16_bits),
+        cmocka_unit_test(rows_repeated_with_the_batch_last_stay_f32),
         cmocka_unit_test(a_step_that_overflows_is_skipped_and_nothing_else),
         cmocka_unit_test(the_scale_falls_until_gradients_fit),
         cmocka_unit_test(the_scale_doubles_after_2000_good_steps_and_keeps_its_bounds),
