@@ -186,8 +186,7 @@ static void one_node_has_the_bits_of_two(void **state)
         n.pool.ceil_mode = i % 3 == 1;
         n.adaptive = i % 4 == 2 ? 2 : 0;
         if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        agree(&n,
-              n.source == AS_IT_IS); /* else relu, which is kept, leaves the convolution for a dispatch of its own */
+        agree(&n, n.source == AS_IT_IS); /* else relu, which is kept, has a dispatch of its own instead */
     }
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
 }
