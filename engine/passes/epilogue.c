@@ -2,9 +2,9 @@
  * before it as it stores.
  *
  * The graph keeps both nodes: gradients and audits know nothing of it, and a printed program says what is within what.
- * The later one's output becomes an alias of the earlier one's, like that of a reshape, and the lowering passes over it:
- * the dispatches of the earlier one do its work (vkt_take), or others in place. So one store of the tensor is left of
- * two, and one load less. */
+ * The later one's output becomes an alias of the earlier one's, like that of a reshape, and the lowering passes over
+ * it: the dispatches of the earlier one do its work (vkt_take), or others in place. So one store of the tensor is left
+ * of two, and one load less. */
 #include "passes/passes.h"
 
 static bool lie_alike(const vkt_value *a, const vkt_value *b)
