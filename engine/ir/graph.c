@@ -12,6 +12,7 @@ vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out)
     vkt_graph *g = vkt_alloc(&h, sizeof *g);
     if (!g) return vkt_fail_nomem(&h, "a graph", sizeof *g);
     g->host = h;
+    g->no_fuse = vkt_env_int("VKT_NO_FUSE", 0) == 1;
     const vkt_value null_value = { .name = "null" };
     vkt_value_add(g, &null_value); /* id 0 */
     if (g->status != VKT_OK) {

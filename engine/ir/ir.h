@@ -91,6 +91,7 @@ struct vkt_graph {
     vkt_optimizer optimizer;                /* of vkt_update */
     vkt_tensor groups;                      /* its table of groups, abi/update.abi.h; {0}: all parameters are alike */
     bool has_optimizer, has_publish, has_advance;
+    bool no_fuse;       /* VKT_NO_FUSE=1 when it was created: no node takes another one in */
     bool finished;      /* a program was made of it: its values and nodes no longer change */
     const bool *wanted; /* during backward: by value id, whether its gradient is asked for */
     size_t n_wanted;

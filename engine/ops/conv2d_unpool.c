@@ -76,7 +76,7 @@ vkt_tensor vkt_conv2d_dw_unpool(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const
 {
     const vkt_value *v = vkt_value_of(g, dy);
     unpool_attr attr = { .conv = *a, .kernel = { kernel[0], kernel[1] }, .bias = bias };
-    if (!v->producer || vkt_readers(g, dy) > 0 || vkt_env_int("VKT_NO_FUSE", 0)) return (vkt_tensor){ 0 };
+    if (!v->producer || vkt_readers(g, dy) > 0 || g->no_fuse) return (vkt_tensor){ 0 };
     const vkt_node *pool = g->nodes[v->producer - 1];
     if (!vkt_is_unpool(pool, attr.cell)) return (vkt_tensor){ 0 };
     attr.out[0] = v->shape.dim[2];

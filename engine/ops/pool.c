@@ -214,7 +214,7 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;
     vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
-    if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || vkt_env_int("VKT_NO_FUSE", 0)) return;
+    if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || g->no_fuse) return;
     const vkt_node *before = vkt_sole_maker(g, n->in[0]);
     if (!before) return;
     a.relu = before->op->stage == VKT_STAGE_RELU;

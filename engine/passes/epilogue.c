@@ -68,7 +68,7 @@ static void place(vkt_graph *g, vkt_node *n)
 
 void vkt_find_epilogues(vkt_graph *g, const bool *live)
 {
-    if (vkt_env_int("VKT_NO_FUSE", 0)) return;
+    if (g->no_fuse) return;
     for (size_t i = 0; i < g->n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;

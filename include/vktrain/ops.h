@@ -97,7 +97,7 @@ typedef struct vkt_pool2d_params {
  * convolution of at most 40 products an element before them, if windows neither overlap nor reach out (few and odd
  * channels, as of a first layer), one of all three. The same bits with two or three dispatches less, but that a program
  * of 16 bits does not round in between, and so may choose another of two winners that rounding makes equal
- * (VKT_NO_FUSE=1: leaves them as they are). */
+ * (VKT_NO_FUSE=1 when the graph is created: leaves them as they are). */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
@@ -433,7 +433,7 @@ VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target,
                                   vkt_loss_reduction reduction);
 /* vkt_mse_loss with the mean. Where 1 to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST,
  * lead to y and to nothing else, and the target depends on no parameter, vkt_backward makes network, loss and gradients
- * one dispatch (VKT_NO_FUSE=1: leaves them as they are). */
+ * one dispatch (VKT_NO_FUSE=1 when the graph is created: leaves them as they are). */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* y: probabilities. -t log y - (1-t) log(1-y), logarithms not below -100 (as torch's);  dy = d / max(y (1-y), 1e-12).
  * A y outside [0,1] gives NaN. */

@@ -5,7 +5,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/half.h"
 #include "kernel/ids.h"
@@ -111,10 +110,8 @@ static bool net_make(net *n, const spec *s, const harness_view *view, bool fuse)
     s->build(n);
     OK(vkt_graph_status(n->g));
     if (n->g->n_params) OK(vkt_store_create(harness_ctx, n->g, &n->store));
-    if (!fuse) setenv("VKT_NO_FUSE", "1", 1);
-    const bool made = pair_program(n, view, s->lie, &n->p);
-    unsetenv("VKT_NO_FUSE");
-    return made;
+    n->g->no_fuse = !fuse;
+    return pair_program(n, view, s->lie, &n->p);
 }
 
 static void net_free(net *n)

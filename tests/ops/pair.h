@@ -1,5 +1,5 @@
 /* ops/pair.h - one graph as two programs: as it is lowered, with nodes within others (passes/epilogue.c), and with a
- * node for each (VKT_NO_FUSE=1 where the program is made; what vkt_backward makes one node is so in both).
+ * node for each (its graph's `no_fuse`, set behind vkt_backward: what that makes one node is so in both).
  *
  * Checked of each pair: as many elementwise dispatches as are said, and of all others the same number; the same bits in
  * all that is shown, and in gradients and values of parameters; guards untouched; padding finite, and zero in

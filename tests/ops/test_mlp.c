@@ -74,9 +74,9 @@ static void rig_make(rig *r, const net *n, bool fuse)
         const vkt_tensor factor = vkt_graph_const(r->g, "factor", VKT_F32, vkt_shape0(), &n->factor);
         loss = vkt_mul(r->g, loss, factor);
     }
-    if (!fuse) setenv("VKT_NO_FUSE", "1", 1);
+    r->g->no_fuse = !fuse;
     OK(vkt_backward(r->g, loss));
-    unsetenv("VKT_NO_FUSE"); /* a relu behind a layer is done there in any case: test_epilogue.c */
+    r->g->no_fuse = false; /* a relu behind a layer is done there in any case: test_epilogue.c */
     OK(vkt_update(r->g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     vkt_report(r->g, loss, (vkt_tensor){ 0 });
     OK(vkt_store_create(harness_ctx, r->g, &r->store));

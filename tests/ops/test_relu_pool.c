@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "ops/harness.h"
 #include "support/host.h"
@@ -73,9 +72,9 @@ static void rig_make(rig *r, const net *n, bool fuse)
         OK(vkt_gradients(g, &r->y, &r->weights, 1, &r->hidden, 1, &r->asked));
         vkt_keep(g, r->asked);
     }
-    if (!fuse) setenv("VKT_NO_FUSE", "1", 1);
+    g->no_fuse = !fuse;
     OK(vkt_backward(g, loss));
-    unsetenv("VKT_NO_FUSE");                /* a relu behind a convolution is done there in any case: test_epilogue.c */
+    g->no_fuse = false;                     /* a relu behind a convolution is done there in any case: test_epilogue.c */
     if (!n->forget) vkt_keep(g, r->hidden); /* too late to keep the nodes apart: it has its numbers all the same */
     OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     OK(vkt_store_create(harness_ctx, g, &r->store));

@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <stdlib.h>
-
 #include "kernel/ids.h"
 #include "ops/harness.h"
 #include "support/host.h"
@@ -41,9 +39,10 @@ static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
 }
 
 /* False: the view's device cannot. */
-static bool rig_make(rig *r, const net *n, const harness_view *view)
+static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
 {
     vkt_graph *g = harness_graph();
+    g->no_fuse = !fuse;
     *r = (rig){ .g = g };
     r->x = n->trained ? vkt_param(g, "x", n->x) : vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, n->x);
     const vkt_tensor w = vkt_param(g, "w", n->w), none = { 0 };
@@ -152,10 +151,7 @@ static uint32_t agree(const net *n, const harness_view *view, way want)
 {
     rig fused, plain;
     uint32_t cells = 0;
-    setenv("VKT_NO_FUSE", "1", 1);
-    bool both = rig_make(&plain, n, view);
-    unsetenv("VKT_NO_FUSE");
-    both = rig_make(&fused, n, view) && both;
+    const bool both = rig_make(&plain, n, view, false) & rig_make(&fused, n, view, true);
     if (both) {
         cells = count(&fused, VKT_K_CONV2D_DW_CELLS);
         assert_int_equal(cells > 0, want == CELLS);
@@ -250,7 +246,7 @@ static void memory_that_fails_is_told(void **state)
     const net n = { vkt_shape4(2, 1, 4, 4), vkt_shape4(2, 1, 1, 1), .pool = { .kernel = { 2, 2 } } };
     const harness_view direct = { "direct", as_it_is, .force = VKT_V(DIRECT) };
     rig r;
-    assert_true(rig_make(&r, &n, &direct));
+    assert_true(rig_make(&r, &n, &direct, true));
     const uint64_t choices = harness_ctx->limits.choices.force;
     harness_ctx->limits.choices.force = direct.force;
     vkt_test_expect_errors(true);
