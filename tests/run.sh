@@ -142,20 +142,21 @@ if [ "$mode" != quick ]; then
 
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1
-    default_width_only="$default_width_only|test_relu_pool|test_unpool|test_epilogue" # nodes beside those that they were made of: widths suffice
-    if [ -f "$drivers/swiftshader.json" ]; then
-        # Its kernels take ten times as long; lanes by four are tested above, and Mesa 25 has these on another driver.
+    # Each op on each driver, by every variant. What looks into one of them or at whole programs has the widths above, and
+    # most of its time here would go into compiling kernels.
+    widths_only="$default_width_only|test_relu_pool|test_unpool|test_epilogue|test_shared|test_conv2d$|test_mlp|test_attention"
+    if [ -f "$drivers/swiftshader.json" ]; then # its kernels take ten times as long: Mesa 25 has the others of these
         on_driver "$drivers/swiftshader.json" build-tests -L ops \
-            -E "$default_width_only|test_shared|test_conv2d|test_mlp|test_in_place|test_elementwise|test_attention"
+            -E "$widths_only|test_conv2d_fft|test_in_place|test_elementwise|test_debug"
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
-        current_layer on_driver "$drivers/mesa25.json" build-tests -L 'ops|gpu' -E "$default_width_only"
+        current_layer on_driver "$drivers/mesa25.json" build-tests -L 'ops|gpu' -E "$widths_only"
     else
-        on_driver "$drivers/mesa25.json" build-tests -L ops -E "$default_width_only"
+        on_driver "$drivers/mesa25.json" build-tests -L ops -E "$widths_only"
         skipped "a current validation layer: it could not be had"
     fi
 
@@ -178,7 +179,8 @@ if [ "$mode" != quick ]; then
     # -O1 compiles in half the time of -O2 and has all checks, but warns of what cannot be: the other builds are without warnings.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g -DNDEBUG"
     export VKT_TEST_SEEDS=1
-    check build-asan -LE lint -E 'planted_faults|test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp'
+    check build-asan -LE lint \
+        -E 'planted_faults|test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp|test_trainer_precision|test_resnet$'
     unset VKT_TEST_SEEDS
 
     phase "data loader, and a queue that two threads share, under ThreadSanitizer"

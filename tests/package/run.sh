@@ -1,9 +1,11 @@
 #!/bin/sh
-# run.sh SOURCE BUILD - installs the library that is built in BUILD, static, and one that is built here, shared; then an
-# application uses both through find_package and through pkg-config, and the source as a subdirectory. vkt-info comes with it.
+# run.sh SOURCE BUILD SPIRV - installs the library that is built in BUILD, static, and one that is built here, shared; then
+# an application uses both through find_package and through pkg-config, and the source as a subdirectory. vkt-info comes
+# with it. SPIRV has the compiled shaders: of the subdirectory's own one is compiled.
 set -eu
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
+spirv=$(cd "$3" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 app=$source/tests/package/app
@@ -49,6 +51,8 @@ use_pkg_config static "$work/moved" --static
 # The shared one, as a subdirectory of an application: what it exports begins with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
     -DVKT_INSTALL=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # compiles in a third of the time
+step "subdirectory: a shader" cmake --build "$work/sub" --target vktrain/spv/REPORT.spv vkt_embed
+step "subdirectory: the other shaders" cmake -DVKT_SPIRV="$spirv" "$work/sub"
 step "subdirectory: build" cmake --build "$work/sub"
 step "subdirectory: run" "$work/sub/app_cpp"
 foreign=$(nm -D --defined-only "$work/sub/vktrain/libvktrain.so" | awk '$3 !~ /^vkt_/')
