@@ -43,11 +43,13 @@ vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // this lane's channels, in vec4s
 int x_at[SHARES];                 // this lane's columns: x at the pixel (0,0), in vec4s; negative inside the padding
 int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
+// push constants, read once: see conv2d_tile.comp
+uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
 
 void start(uint row, uint col)
 {
     const uint lane = gl_SubgroupInvocationID, taps = pc.kernel_h * pc.kernel_w;
-    const uint dy_plane = pc.dy_height * pc.dy_width * pc.n4;
+    const uint dy_plane = dy_height * dy_width * n4;
     [[unroll]] for (uint i = 0; i < COLS * ROWS; i++) acc[i] = 0;
     [[unroll]] for (uint t = 0; t < ROWS; t++) {
         bias_acc[t] = vec4(0);
@@ -58,8 +60,8 @@ void start(uint row, uint col)
         const uint r = rs / pc.kernel_w, s = rs - r * pc.kernel_w;
         x_row[i] = int(r * pc.dilation_h) - int(pc.pad_h);
         x_col[i] = int(s * pc.dilation_w) - int(pc.pad_w);
-        x_at[i] = (int((gl_WorkGroupID.z * pc.x_group + c) * pc.src_height) + x_row[i]) * int(pc.src_width) + x_col[i];
-        x_at[i] = int(pc.x_base) + x_at[i] * int(pc.n4);
+        x_at[i] = (int((gl_WorkGroupID.z * pc.x_group + c) * src_height) + x_row[i]) * int(src_width) + x_col[i];
+        x_at[i] = int(pc.x_base) + x_at[i] * int(n4);
     }
 }
 
@@ -74,9 +76,9 @@ bool is_turned(uint j)
 uint place_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef CELLS
-    pixel = min(p / CELL_H, pc.dy_height - 1) * pc.dy_width + min(q / CELL_W, pc.dy_width - 1);
+    pixel = min(p / CELL_H, dy_height - 1) * dy_width + min(q / CELL_W, dy_width - 1);
 #endif
-    return pixel * pc.n4;
+    return pixel * n4;
 }
 
 vec4 load_dy(uint at, uint index_at, uint pixel)
@@ -90,16 +92,15 @@ vec4 load_dy(uint at, uint index_at, uint pixel)
 #endif
 }
 
-// vec4s n .. n+count of one pixel.
-void add_samples(uint pixel, uint n, uint count)
+// vec4s n .. n+count of the pixel (p,q), the pixel'th.
+void add_samples(uint pixel, uint p, uint q, uint n, uint count)
 {
-    const uint p = pixel / pc.width, q = pixel - p * pc.width, zero = LANES == 8 ? pc.zero : 0;
-    const int h = int(p * pc.stride_h), w = int(q * pc.stride_w), at = (h * int(pc.src_width) + w) * int(pc.n4) + int(n);
-    const uint in_dy = place_in_dy(pixel, p, q), to_index = uint(pc.to_index);
+    const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
+    const uint in_dy = place_in_dy(pixel, p, q);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
-        inside[i] = !PAD || (uint(h + x_row[i]) < pc.src_height && uint(w + x_col[i]) < pc.src_width);
+        inside[i] = !PAD || (uint(h + x_row[i]) < src_height && uint(w + x_col[i]) < src_width);
         ia[i] = inside[i] ? uint(at + x_at[i]) : n;
     }
     [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + in_dy + n;
@@ -149,17 +150,21 @@ void main()
 {
     const uint lane = gl_SubgroupInvocationID, tiles = pc.row_tiles * pc.col_tiles, works = tiles * pc.slices;
     const uint cols = pc.channels * pc.kernel_h * pc.kernel_w;
+    zero = LANES == 8 ? pc.zero : 0, n4 = pc.n4, width = pc.width, stride_h = pc.stride_h, stride_w = pc.stride_w;
+    src_height = pc.src_height, src_width = pc.src_width, dy_height = pc.dy_height, dy_width = pc.dy_width;
+    to_index = uint(pc.to_index);
     uint work = gl_WorkGroupID.x;
     do {
         const uint slice = work / tiles, tile = work - slice * tiles, row_tile = tile / pc.col_tiles;
         const uint row = row_tile * ROWS * LANES, col = (tile - row_tile * pc.col_tiles) * COLS;
         const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
-        uint k = slice * pc.slice;
-        do {
-            const uint pixel = k / pc.n4, n = k - pixel * pc.n4, count = min(pc.n4 - n, end - k);
-            add_samples(pixel, n, count);
-            k += count;
+        uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
+        do { // pixel by pixel without a division, which llvmpipe makes lane by lane
+            const uint count = min(n4 - n, end - k);
+            add_samples(pixel, p, q, n, count);
+            k += count, n = 0, pixel++, q++;
+            p += q == width ? 1 : 0, q = q == width ? 0 : q;
         } while (k < end);
         [[unroll]] for (uint t = 0; t < ROWS; t++) {
             const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.dy_group + m;

@@ -93,6 +93,15 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
                      vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
 }
 
+/* Planes of x and dy that lie alike, sample by sample: then one pixel is as good as all of them. */
+static bool is_pointwise(const dw_job *j)
+{
+    const vkt_conv2d_size *z = j->z;
+    for (int i = 0; i < 2; i++)
+        if (z->kernel[i] != 1 || z->a.stride[i] != 1 || z->a.pad[i] != 0) return false;
+    return !j->index.id;
+}
+
 static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
 {
     const vkt_conv2d_size *z = j->z;
@@ -104,7 +113,6 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
     const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
     uint32_t index_base = 0;
-    if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / z->n4 + 2ull)) return;
     vkt_conv2d_dw_push push = { .n4 = z->n4,
                                 .width = z->out[1],
                                 .plane = (uint32_t)j->dy_plane,
@@ -131,6 +139,11 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                 .b_base = o,
                                 .dy_height = dy_size[0],
                                 .dy_width = dy_size[1] };
+    if (is_pointwise(j)) {
+        push.n4 = (uint32_t)j->dy_plane;
+        push.width = push.src_height = push.src_width = push.dy_height = push.dy_width = 1;
+    }
+    if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / push.n4 + 2ull)) return;
     vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
                         [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
                                                      (p->groups - 1ull) * j->channels + p->channels, &push.x_base),

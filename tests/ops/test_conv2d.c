@@ -114,6 +114,21 @@ static void blocks_of_lanes_are_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
+/* Gradients of weights whose planes are summed as one pixel, also in slices; and by pixels, where planes differ. */
+static void a_kernel_of_one_pixel_is_right(void **state)
+{
+    (void)state;
+    const conv cases[] = {
+        { vkt_shape4(5, 7, 3, 9), vkt_shape4(19, 7, 1, 1), { 0, 0 } },
+        { vkt_shape4(3, 36, 13, 11), vkt_shape4(67, 36, 1, 1), { 0, 0 }, .no_bias = true },
+        { vkt_shape4(2, 6, 19, 23), vkt_shape4(9, 2, 1, 1), { 0, 0 }, .groups = 3 },
+        { vkt_shape4(6, 5, 7, 4), vkt_shape4(18, 5, 1, 1), { 0, 0 }, .stride_h = 2 },
+        { vkt_shape4(7, 9, 3, 5), vkt_shape4(6, 9, 1, 1), { 1, 0 } },
+        { vkt_shape4(1, 3, 4, 6), vkt_shape4(5, 3, 1, 1), { 0, 2 } },
+    };
+    check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
+}
+
 /* Widths that are no multiple of a run, runs at the ends of different rows in one tile, every number of taps, kernels
  * that are wider than the picture. */
 static void runs_of_pixels_are_right(void **state)
@@ -161,9 +176,8 @@ static void it_is_taken_where_it_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_padding_is_right),
-        cmocka_unit_test(it_is_taken_where_it_wins),
-        cmocka_unit_test(blocks_of_lanes_are_right),
+        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_taken_where_it_wins),
+        cmocka_unit_test(blocks_of_lanes_are_right),       cmocka_unit_test(a_kernel_of_one_pixel_is_right),
         cmocka_unit_test(runs_of_pixels_are_right),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
