@@ -93,13 +93,19 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
                      vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
 }
 
-/* Planes of x and dy that lie alike, sample by sample: then one pixel is as good as all of them. */
-static bool is_pointwise(const dw_job *j)
+/* The planes of x and dy, which lies in `dy` pixels. Where both lie alike, sample by sample, one pixel is as good as
+ * all of them. */
+static void set_planes(const dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;
-    for (int i = 0; i < 2; i++)
-        if (z->kernel[i] != 1 || z->a.stride[i] != 1 || z->a.pad[i] != 0) return false;
-    return !j->index.id;
+    bool alike = !j->index.id;
+    for (int i = 0; i < 2; i++) alike = alike && z->kernel[i] == 1 && z->a.stride[i] == 1 && z->a.pad[i] == 0;
+    push->n4 = alike ? (uint32_t)j->dy_plane : z->n4;
+    push->width = alike ? 1 : z->out[1];
+    push->src_height = alike ? 1 : z->in[0];
+    push->src_width = alike ? 1 : z->in[1];
+    push->dy_height = alike ? 1 : dy[0];
+    push->dy_width = alike ? 1 : dy[1];
 }
 
 static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
@@ -113,12 +119,8 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
     const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
     const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
     uint32_t index_base = 0;
-    vkt_conv2d_dw_push push = { .n4 = z->n4,
-                                .width = z->out[1],
-                                .plane = (uint32_t)j->dy_plane,
+    vkt_conv2d_dw_push push = { .plane = (uint32_t)j->dy_plane,
                                 .slice = j->slice,
-                                .src_height = z->in[0],
-                                .src_width = z->in[1],
                                 .channels = p->channels,
                                 .rows = p->rows,
                                 .x_group = j->channels,
@@ -136,13 +138,8 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
                                 .slices = j->slices.n,
                                 .part = (uint32_t)j->slices.floats,
                                 .pitch = pitch,
-                                .b_base = o,
-                                .dy_height = dy_size[0],
-                                .dy_width = dy_size[1] };
-    if (is_pointwise(j)) {
-        push.n4 = (uint32_t)j->dy_plane;
-        push.width = push.src_height = push.src_width = push.dy_height = push.dy_width = 1;
-    }
+                                .b_base = o };
+    set_planes(j, dy_size, &push);
     if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / push.n4 + 2ull)) return;
     vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
                         [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
