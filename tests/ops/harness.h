@@ -11,8 +11,8 @@
 #include "record/debug.h"
 
 /* Opens the context of all tests of the program and prints "ran on: <device>". False where there is no device (and
- * VKT_REQUIRE_DEVICE is not set): the test is to be skipped. While it is open no test changes the environment: the
- * driver's threads look into it as they work, and setenv moves it away under them. */
+ * VKT_REQUIRE_DEVICE is not set): the test is to be skipped. While a context has work on its way no test changes
+ * the environment: the driver's threads look into it, and setenv moves it away under them. */
 bool harness_open(vkt_ctx **ctx);
 /* The same as a group fixture: opens harness_ctx (NULL: no device), and closes it with a check for leaks and messages.
  */
