@@ -1,5 +1,6 @@
 // dropout.comp - y = keep ? x * scale : 0, the mask a pure function of (seed; step, salt, element): backward runs it again on dy.
 //   Element e takes word e % 4 of philox((e / 4, draw, salt, 3), seed) and is kept when it is >= threshold.
+//   AFTER: y = dropout(f(x)), f a function of lib/unary.glsl.  BEFORE: y = dropout(x) + b, or the gradient dropout(x) f'(b).
 //   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last, so a row is a channel, columns
 //   are N', and the four samples of a lane take the words of one block for the whole plane.
 //   PLANES_ROWS: the same numbers for a row-major x: a row is a plane n C + c, of columns = 1; columns of the mask as above.
@@ -14,6 +15,11 @@
 #include "lib/philox.glsl"
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
+#if defined(AFTER) || defined(BEFORE)
+layout(constant_id = DROPOUT_SPEC_FUNCTION) const uint FUNCTION = 0;
+#include "abi/functions.abi.h"
+#include "lib/unary.glsl"
+#endif
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
@@ -41,10 +47,27 @@ void main()
 #else
 VKT_IN4(DROPOUT_X, x4);
 VKT_OUT4(DROPOUT_Y, y4);
+#ifdef BEFORE
+VKT_IN4(DROPOUT_B, b4);
+#endif
+
+vec4 operand(uint i)
+{
+#ifdef AFTER
+    return unary(LOAD4(x4, i));
+#else
+    return LOAD4(x4, i);
+#endif
+}
 
 vec4 masked(uint i, uvec4 w)
 {
-    return mix(vec4(0.0), LOAD4(x4, i) * pc.scale, greaterThanEqual(w, uvec4(pc.threshold)));
+    const vec4 v = mix(vec4(0.0), operand(i) * pc.scale, greaterThanEqual(w, uvec4(pc.threshold)));
+#ifdef BEFORE
+    return FUNCTION == DROPOUT_SUM ? v + LOAD4(b4, i) : unary_dx(LOAD4(b4, i), v);
+#else
+    return v;
+#endif
 }
 
 #ifdef PLANES

@@ -104,7 +104,8 @@ typedef enum vkt_stage {
     VKT_STAGE_RELU,    /* input x: max(x, 0) */
     VKT_STAGE_NETWORK, /* input x and those that vkt_mlp_attr tells: both by turns, the last one affine */
     VKT_STAGE_SUM,     /* inputs a, b: a + b, where they lie alike */
-    VKT_STAGE_SLOPE    /* inputs v, dy: dy f'(v), of some f */
+    VKT_STAGE_SLOPE,   /* inputs v, dy: dy f'(v), of some f */
+    VKT_STAGE_DROPOUT  /* inputs x, step: mask x / (1-p) */
 } vkt_stage;
 
 /* One member of an op's attributes, for shapes files and names of benchmarks ("stride=2,2"). */

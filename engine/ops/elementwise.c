@@ -70,26 +70,90 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-static void dropout_emit(const vkt_node *n, vkt_emit *e)
+/* Zero behind the batch stays zero by itself only where f(0) is, and its gradient a number. */
+static bool has_padding(const vkt_value *x)
 {
-    const vkt_dropout_attr *a = n->attr;
+    return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
+}
+
+const vkt_node *vkt_take_dropout(vkt_emit *e)
+{
+    const vkt_node *n = e->then;
+    if (!n || n->op != &vkt_op_dropout || has_padding(vkt_node_in(n, 0))) return NULL;
+    return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_take(e, VKT_STAGE_DROPOUT);
+}
+
+/* What follows within n is of two operands: n's output and *b. */
+static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
+{
+    vkt_flat f = { .kernel = VKT_K_DROPOUT };
+    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
+    const vkt_node *slope = sum || has_padding(vkt_node_in(n, 0)) ? NULL : vkt_take(e, VKT_STAGE_SLOPE);
+    if (sum) {
+        f.function = DROPOUT_SUM;
+        *b = sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id];
+    }
+    if (slope) {
+        f = vkt_slope_of(slope);
+        *b = slope->in[0];
+    }
+    if (sum || slope) f.kernel = VKT_K_DROPOUT_BEFORE;
+    return f;
+}
+
+static void emit_masked(vkt_emit *e, const vkt_node *n, vkt_tensor x, vkt_tensor y, vkt_tensor b, vkt_flat f)
+{
+    const uint64_t total = vkt_node_in(n, 0)->bytes / 4, window = vkt_window_elements(e->lim);
+    vkt_dropout_push pc = dropout_push(vkt_node_in(n, 0), n->attr);
+    const uint32_t spec[] = { flat_lanes(e), [DROPOUT_SPEC_FUNCTION] = f.function };
+    pc.p = f.p;
+    pc.q = f.q;
+    for (uint64_t at = 0; at < total; at += window) {
+        pc.n = (uint32_t)VKT_MIN(total - at, window);
+        pc.begin = (uint32_t)at;
+        vkt_bind bind[4] = { [DROPOUT_X] = vkt_part(e, x, at, pc.n),
+                             [DROPOUT_Y] = vkt_part(e, y, at, pc.n),
+                             [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
+        if (b.id) bind[DROPOUT_B] = vkt_part(e, b, at, pc.n);
+        vkt_dispatch_add(e, f.kernel, bind, b.id ? 4 : 3, &pc, sizeof pc, spec, f.kernel == VKT_K_DROPOUT ? 1 : 2,
+                         flat_groups(e, pc.n), 1, 1);
+    }
+}
+
+void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_tensor y, vkt_flat f)
+{
+    emit_masked(e, dropout, x, y, (vkt_tensor){ 0 }, f);
+}
+
+static void emit_planes(const vkt_node *n, vkt_emit *e)
+{
     const vkt_value *x = vkt_node_in(n, 0);
-    const bool columns = a->planes && x->layout == VKT_BATCH_LAST;
-    const uint16_t kernel = !a->planes ? VKT_K_DROPOUT : columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS;
-    vkt_dropout_push pc = dropout_push(x, a);
+    const bool columns = x->layout == VKT_BATCH_LAST;
+    vkt_dropout_push pc = dropout_push(x, n->attr);
     const uint32_t spec[] = { flat_lanes(e) };
     const uint64_t total = x->bytes / 4, window = vkt_window_elements(e->lim);
+    const uint64_t planes = (uint64_t)pc.channels * pc.columns,
+                   groups = columns ? vkt_groups(planes, spec[0], 4) : planes;
     for (uint64_t at = 0; at < total; at += window) {
         pc.n = (uint32_t)VKT_MIN(total - at, window);
         pc.begin = (uint32_t)at;
         const vkt_bind bind[] = { [DROPOUT_X] = vkt_part(e, n->in[0], at, pc.n),
                                   [DROPOUT_Y] = vkt_part(e, n->out[0], at, pc.n),
                                   [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
-        const uint64_t planes = (uint64_t)pc.channels * pc.columns;
-        const uint64_t groups = !a->planes ? flat_groups(e, pc.n) : columns ? vkt_groups(planes, spec[0], 4) : planes;
-        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, groups,
-                         vkt_div_up(pc.plane, DROPOUT_CHUNK), 1);
+        vkt_dispatch_add(e, columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS, bind, VKT_COUNT(bind), &pc,
+                         sizeof pc, spec, 1, groups, vkt_div_up(pc.plane, DROPOUT_CHUNK), 1);
     }
+}
+
+static void dropout_emit(const vkt_node *n, vkt_emit *e)
+{
+    if (((const vkt_dropout_attr *)n->attr)->planes) {
+        emit_planes(n, e);
+        return;
+    }
+    vkt_tensor b = { 0 };
+    const vkt_flat f = take_behind(n, e, &b);
+    emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
 /* Planes by rows are of any length. */
@@ -162,6 +226,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .cheap = true,
                                 .uses_step = true,
                                 .in_place = 1u << 0,
+                                .stage = VKT_STAGE_DROPOUT,
+                                .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_SLOPE,
                                 .diff = 1u << 0,
                                 .attr_bytes = sizeof(vkt_dropout_attr),
                                 .infer = dropout_infer,

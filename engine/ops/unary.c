@@ -52,7 +52,14 @@ static void unary_emit(const vkt_node *n, vkt_emit *e)
 {
     float p[2];
     parameters(n, p);
-    vkt_emit_flat(n, e, (vkt_flat){ VKT_K_UNARY, function_of(n)->number, p[0], p[1] });
+    vkt_flat f = { VKT_K_UNARY, function_of(n)->number, p[0], p[1] };
+    const vkt_node *dropout = vkt_take_dropout(e);
+    if (!dropout) {
+        vkt_emit_flat(n, e, f);
+        return;
+    }
+    f.kernel = VKT_K_DROPOUT_AFTER;
+    vkt_emit_dropout(e, dropout, n->in[0], n->out[0], f);
 }
 
 static double unary_flops(const vkt_node *n)
@@ -90,7 +97,7 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 
 #define UNARY_ROW                                                                                           \
     .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = vkt_infer_same, \
-    .emit = unary_emit, .flops = unary_flops
+    .emit = unary_emit, .flops = unary_flops, .takes = 1u << VKT_STAGE_DROPOUT
 #define HALF .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
 static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void *attr)
@@ -110,8 +117,13 @@ static vkt_result unary_dx_infer(vkt_infer *f)
 
 static void unary_dx_emit(const vkt_node *n, vkt_emit *e)
 {
+    vkt_emit_flat(n, e, vkt_slope_of(n));
+}
+
+vkt_flat vkt_slope_of(const vkt_node *n)
+{
     const unary_dx_attr *a = n->attr;
-    vkt_emit_flat(n, e, (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q });
+    return (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q };
 }
 
 bool vkt_is_relu_dx(const vkt_node *n)

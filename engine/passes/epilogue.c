@@ -1,5 +1,5 @@
-/* passes/epilogue.c - a relu, or a sum or an activation's gradient with what is there already, is done by the node
- * before it as it stores.
+/* passes/epilogue.c - a relu, a dropout, or a sum or an activation's gradient with what is there already, is done by
+ * the node before it as it stores.
  *
  * The graph keeps both nodes: gradients and audits know nothing of it, and a printed program says what is within what.
  * The later one's output becomes an alias of the earlier one's, like that of a reshape, and the lowering passes over
@@ -58,7 +58,7 @@ static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
 static void place(vkt_graph *g, vkt_node *n)
 {
     const vkt_stage stage = n->op->stage;
-    if (stage == VKT_STAGE_RELU && fits_behind(g, n, 0)) put_behind(g, n, 0);
+    if ((stage == VKT_STAGE_RELU || stage == VKT_STAGE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
     if (stage != VKT_STAGE_SUM && stage != VKT_STAGE_SLOPE) return;
     for (uint32_t i = stage == VKT_STAGE_SLOPE; i < 2 && !n->within; i++)
         if (lie_alike(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&

@@ -12,8 +12,8 @@ void vkt_find_live(const vkt_graph *g, bool *live);
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 /* Has live nodes lowered within the one that makes their operand, where its row takes such a stage (vkt_op.takes):
- * relu, the sum with a tensor that is there already, the gradient of an activation that is. The graph's gradients have
- * been added before. `no_fuse`: does nothing. */
+ * relu, dropout, the sum with a tensor that is there already, the gradient of an activation that is. The graph's
+ * gradients have been added before. `no_fuse`: does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
 #endif

@@ -227,6 +227,81 @@ static void a_sum_is_its_norms(void **state)
     pair_agree(&blocks, 1);
 }
 
+/* ---- dropout ---- */
+
+/* Where values are stored in 16 bits, twice a number is as exact as the number. */
+static float chance(const net *n)
+{
+    return n->s->bare ? 0.5f : 0.3f;
+}
+
+static vkt_tensor dropped(net *n, vkt_tensor x)
+{
+    return n->s->given ? vkt_dropout2d(n->g, x, chance(n)) : vkt_dropout(n->g, x, chance(n));
+}
+
+/* dropout(act(x)); `other`: with another tensor added. */
+static void drop(net *n)
+{
+    const spec *s = n->s;
+    const vkt_tensor x = input_x(n), y = dropped(n, s->act ? s->act(n->g, x) : x);
+    const vkt_tensor o = s->other ? pair_input(n, s->by_rows, s->x, false) : (vkt_tensor){ 0 };
+    pair_show(n, !o.id ? y : s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o), false);
+}
+
+/* The gradient of x through dropout(act(x)). */
+static void drop_slope(net *n)
+{
+    const vkt_tensor x = input_x(n), y = dropped(n, n->s->act(n->g, x));
+    const vkt_tensor dy = pair_input(n, n->s->by_rows, n->s->x, false);
+    vkt_tensor dx;
+    OK(vkt_gradients(n->g, &y, &dy, 1, &x, 1, &dx));
+    pair_show(n, dx, true);
+}
+
+static vkt_tensor leak(vkt_graph *g, vkt_tensor x)
+{
+    return vkt_leaky_relu(g, x, 0.25f);
+}
+
+static vkt_tensor clip(vkt_graph *g, vkt_tensor x)
+{
+    return vkt_clamp(g, x, -0.25f, 0.5f);
+}
+
+#define WHOLE_VEC4S .x = { 4, { 8, 3, 5, 7 } }
+#define TABLE .x = { 2, { 37, 113 } }, .by_rows = true
+
+static void dropout_is_part_of_its_neighbours(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { drop, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
+        { drop, WHOLE_VEC4S, .act = leak, .values = SPECIAL, .gone = 1 },
+        { drop, WHOLE_VEC4S, .act = vkt_exp, .rows = 5, .gone = 1 },
+        { drop, TABLE, .act = vkt_silu, .gone = 1 },
+        { drop, TABLE, .act = vkt_gelu, .lie = AGAIN, .gone = 1 },
+        { drop, .x = { 1, { 3 } }, .by_rows = true, .act = leak, .gone = 1 },
+        { drop, WHOLE_VEC4S, .other = 1, .values = SPECIAL, .gone = 1 },
+        { drop, BATCHES, .other = 1, .swap = true, .gone = 1 },
+        { drop, TABLE, .other = 1, .gone = 1 },
+        { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .gone = 1 }, /* the sum is in place */
+        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
+        { drop_slope, TABLE, .act = clip, .values = SPECIAL, .gone = 1 },
+        { drop_slope, TABLE, .act = leak, .left = 1, .gone = 1 }, /* from y, which is made */
+        { drop_slope, TABLE, .act = vkt_silu, .lie = PACKED, .gone = 1 },
+        /* In place: what a function makes of padding, and whole planes */
+        { drop, BATCHES, .act = vkt_exp, .left = 1 },
+        { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
+        { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
+        { drop, WHOLE_VEC4S, .given = true, .other = 1, .left = 1 },
+    };
+    pair_agree(specs, VKT_COUNT(specs));
+}
+
+/* ---- any device ---- */
+
 /* The device pretended another, or with bindings so small that each node is several dispatches. */
 static void in_every_view(void **state)
 {
@@ -237,6 +312,9 @@ static void in_every_view(void **state)
         { norm, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
         { linear, .x = { 2, { 9, 12 } }, .w = { 2, { 7, 12 } }, .bias = true, .gone = PAIR_MANY },
         { sum, .x = { 4, { 6, 7, 9, 11 } }, .bias = true, .rows = 5, .gone = PAIR_MANY },
+        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .act = vkt_gelu, .gone = PAIR_MANY },
+        { drop, .x = { 2, { 41, 131 } }, .by_rows = true, .other = 1, .gone = PAIR_MANY },
+        { drop_slope, .x = { 4, { 8, 7, 9, 11 } }, .act = vkt_gelu, .gone = PAIR_MANY },
     };
     for (size_t i = 0; i < VKT_COUNT(specs); i++) {
         uint32_t views = 0;
@@ -404,6 +482,9 @@ static void stored_in_16_bits(void **state)
         { sum, BATCHES, .bias = true, .given = true, .values = WHOLE, .other = WIDE, .gone = 2 },
         { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
+        { drop, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .gone = 1 },
+        { drop, WHOLE_VEC4S, .other = 1, .values = WHOLE, .bare = true, .gone = 1 },
+        { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .bare = true, .gone = 1 },
     };
     for (size_t i = 0; i < 2 * VKT_COUNT(specs); i++) {
         const harness_view *view = &harness_half_views[i % 2];
@@ -467,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_sum_is_its_norms),
         cmocka_unit_test(in_every_view),
         cmocka_unit_test(the_rest_is_done_in_place),
+        cmocka_unit_test(dropout_is_part_of_its_neighbours),
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
         cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(what_others_want_stays),
