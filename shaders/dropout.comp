@@ -23,9 +23,19 @@ layout(constant_id = DROPOUT_SPEC_FUNCTION) const uint FUNCTION = 0;
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
+uvec2 key; // what does not change from element to element, read once: each read costs lavapipe a loop over lanes
+uint draw, salt, threshold;
+float scale;
+
+void read_once()
+{
+    key = uvec2(step[STEP_KEY0], step[STEP_KEY1]);
+    draw = step[STEP_DRAW], salt = pc.salt, threshold = pc.threshold, scale = pc.scale;
+}
+
 uvec4 words(uint e4)
 {
-    return philox4x32(uvec4(e4, step[STEP_DRAW], pc.salt, 3u), uvec2(step[STEP_KEY0], step[STEP_KEY1]));
+    return philox4x32(uvec4(e4, draw, salt, 3u), key);
 }
 
 #ifdef PLANES_ROWS
@@ -33,14 +43,15 @@ layout(binding = DROPOUT_X, std430) readonly buffer X { float x[]; };
 
 void main()
 {
+    read_once();
     const uint end = pc.begin + pc.n, first_row = pc.begin / pc.plane, rows = (end - 1) / pc.plane + 1;
     for (uint row = first_row + gl_WorkGroupID.x; row < rows; row += gl_NumWorkGroups.x) {
         const uint e = row % pc.channels * pc.columns + row / pc.channels;
-        const bool keep = words(e / 4)[e % 4] >= pc.threshold;
+        const bool keep = words(e / 4)[e % 4] >= threshold;
         for (uint q = gl_WorkGroupID.y * DROPOUT_CHUNK; q < pc.plane; q += gl_NumWorkGroups.y * DROPOUT_CHUNK)
             for (uint k = q + gl_LocalInvocationID.x; k < min(q + DROPOUT_CHUNK, pc.plane); k += gl_WorkGroupSize.x) {
                 const uint i = row * pc.plane + k;
-                if (i >= pc.begin && i < end) y[i - pc.begin] = keep ? x[i - pc.begin] * pc.scale : 0.0;
+                if (i >= pc.begin && i < end) y[i - pc.begin] = keep ? x[i - pc.begin] * scale : 0.0;
             }
     }
 }
@@ -62,7 +73,7 @@ vec4 operand(uint i)
 
 vec4 masked(uint i, uvec4 w)
 {
-    const vec4 v = mix(vec4(0.0), operand(i) * pc.scale, greaterThanEqual(w, uvec4(pc.threshold)));
+    const vec4 v = mix(vec4(0.0), operand(i) * scale, greaterThanEqual(w, uvec4(threshold)));
 #ifdef BEFORE
     return FUNCTION == DROPOUT_SUM ? v + LOAD4(b4, i) : unary_dx(LOAD4(b4, i), v);
 #else
@@ -73,6 +84,7 @@ vec4 masked(uint i, uvec4 w)
 #ifdef PLANES
 void main()
 {
+    read_once();
     const uint begin = pc.begin / 4, end = begin + pc.n / 4, columns = pc.columns / 4, row4 = pc.plane * columns;
     const uint first = begin / row4 * columns, units = ((end - 1) / row4 + 1) * columns;
     const uint stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
@@ -89,12 +101,13 @@ void main()
 #else
 void main()
 {
-    const uint whole = pc.n / 4;
+    read_once();
+    const uint whole = pc.n / 4, begin4 = pc.begin / 4;
     const uvec2 share = share_of(whole);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x)
-        STORE4(y4, i, masked(i, words(pc.begin / 4 + i)));
+        STORE4(y4, i, masked(i, words(begin4 + i)));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
-        const vec4 tail = masked(whole, words(pc.begin / 4 + whole));
+        const vec4 tail = masked(whole, words(begin4 + whole));
         for (uint k = 0; k < pc.n % 4; k++) y[4 * whole + k] = tail[k];
     }
 }

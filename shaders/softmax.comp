@@ -2,7 +2,8 @@
 //   Of classes at the maximum only the number counts, and LOG takes log(1 + rest): a logarithm near 0 keeps its digits.
 //   DX: dx = scale y (dy - sum dy y);  LOG: dx = scale (dy - exp(y) sum dy)
 //   CAUSAL: classes behind a line's query are left out: 0 in y and dx.
-//   A lane takes a line, four neighbouring ones in WIDTH 4; ALONG: a work group takes a line, WIDTH neighbouring classes a lane.
+//   A lane takes a line, four neighbouring ones in WIDTH 4, one by fours of its classes with LINE; ALONG: a work group takes a line,
+//   WIDTH neighbouring classes a lane.
 // grid: x over lines in contiguous shares, ALONG with a stride. Deterministic: the order of additions depends on the shape, the
 // lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from dy_i/dz_k = y_i ((i == k) - y_k)
@@ -48,7 +49,13 @@ const uint SPAN = 64, TURNS = 4;
 #include "lib/lanes.glsl"
 #define FIRST gl_LocalInvocationID.x
 #define STEP gl_WorkGroupSize.x
-#if WIDTH == 4
+#else
+#define FIRST 0
+#define STEP 1
+#define sum_of_lanes(v) (v)
+#define max_of_lanes(v) (v)
+#endif
+#if WIDTH == 4 && (defined(ALONG) || defined(LINE))
 float total(vec4 v) { return sum_of_lanes((v.x + v.y) + (v.z + v.w)); }
 float largest(vec4 v) { return max_of_lanes(max(max(v.x, v.y), max(v.z, v.w))); }
 // v where class 4k + j is seen, else `other`.
@@ -57,16 +64,8 @@ vec4 seen(vec4 v, uint k, uint visible, float other)
     return mix(vec4(other), v, lessThan(4 * k + uvec4(0, 1, 2, 3), uvec4(visible)));
 }
 #else
-float total(float v) { return sum_of_lanes(v); }
-float largest(float v) { return max_of_lanes(v); }
-#endif
-#else
-#define FIRST 0
-#define STEP 1
-#define total(v) (v)
-#define largest(v) (v)
-#endif
-#if !defined(ALONG) || WIDTH == 1
+VEC total(VEC v) { return sum_of_lanes(v); }
+VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
@@ -136,7 +135,7 @@ void line(uint at, uint all, uint n, uint visible)
 void lines(uint u)
 {
     const uint visible = CAUSAL != 0 ? min((pc.first + u) % pc.queries + 1, pc.classes) : pc.classes;
-#ifdef ALONG
+#if defined(ALONG) || defined(LINE)
     line(u * (pc.classes / WIDTH), pc.classes / WIDTH, (visible + WIDTH - 1) / WIDTH, visible);
 #else
     line(u / pc.inner * (pc.classes * pc.inner) + u % pc.inner, pc.classes, visible, visible);

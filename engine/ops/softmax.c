@@ -35,11 +35,15 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
+/* A line is walked by a lane, which has neighbouring ones; by a lane, four neighbouring classes a step; by all lanes of
+ * a work group. */
+typedef enum walker { LANE, LINE, ALONG } walker;
+
 /* How the lines of a tensor are walked. */
 typedef struct walk {
     uint32_t classes;
     uint64_t outer, inner; /* elements: of the slowest dimensions; from one class to the next */
-    bool along;            /* a line is walked by all lanes of a work group */
+    walker by;
     uint32_t width, lanes;
 } walk;
 
@@ -50,24 +54,29 @@ static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     while (p.logical[at] != axis) at++;
     walk w = { .classes = p.dim[at], .inner = p.stride[at], .width = 1 };
     w.outer = p.elements / w.inner / w.classes;
-    w.along = w.inner == 1 && w.classes > 64;
-    if ((w.along ? w.classes : w.inner) % 4 == 0) w.width = 4;
+    if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
+    if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* Three walks, of four loads a turn. */
-    w.lanes = w.along ? vkt_lanes_for_walks(e, w.classes / w.width, 1) : e->lim->cpu ? e->lim->subgroup_size : 64;
+    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1) : e->lim->cpu ? e->lim->subgroup_size : 64;
     return w;
 }
 
 /* Work groups: on a CPU of about 1000 turns of a loop. */
 static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
 {
-    const uint64_t turns = 3ull * w->classes / (w->along ? w->width * w->lanes : 4u) + 8;
-    return vkt_groups(units, w->along ? 1 : w->lanes, e->lim->cpu ? (uint32_t)VKT_MAX(1024 / turns, 1u) : 1);
+    const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
+    const uint64_t turns = 3ull * w->classes / at_once + 8;
+    return vkt_groups(units, w->by == ALONG ? 1 : w->lanes, e->lim->cpu ? (uint32_t)VKT_MAX(1024 / turns, 1u) : 1);
 }
 
-static const uint16_t kernels[2][2][2] = {
-    /* gradient; along; wide */
-    { { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 }, { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
-    { { VKT_K_SOFTMAX_DX, VKT_K_SOFTMAX_DX4 }, { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
+static const uint16_t kernels[2][3][2] = {
+    /* gradient; by whom; wide */
+    { [LANE] = { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 },
+      [LINE] = { VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_LINE4 },
+      [ALONG] = { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
+    { [LANE] = { VKT_K_SOFTMAX_DX, VKT_K_SOFTMAX_DX4 },
+      [LINE] = { VKT_K_SOFTMAX_DX_LINE4, VKT_K_SOFTMAX_DX_LINE4 },
+      [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
 /* Both ops: x, or y and dy, and a result of one shape; in windows of the slowest dimensions. */
@@ -81,7 +90,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const uint64_t step = slice <= UINT32_MAX ? vkt_window_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
     const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
-    if (per == 0 || (!w.along && w.classes > MOST_CLASSES_OF_A_LANE)) {
+    if (per == 0 || (w.by == LANE && w.classes > MOST_CLASSES_OF_A_LANE)) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: want slices of %llu elements in %llu bytes, and at most %u classes unless they "
                                    "are the fastest dimension",
@@ -90,7 +99,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
         return;
     }
     for (uint64_t at = 0; at < w.outer; at += per) {
-        const uint64_t count = VKT_MIN(w.outer - at, per), vec = w.along ? 1 : w.width;
+        const uint64_t count = VKT_MIN(w.outer - at, per), vec = w.by == LANE ? w.width : 1;
         const vkt_softmax_push pc = { .units = (uint32_t)(count * w.inner / vec),
                                       .classes = w.classes,
                                       .inner = (uint32_t)(w.inner / vec),
@@ -101,7 +110,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [SOFTMAX_X] = vkt_part(e, n->in[0], at * slice, count * slice),
                                   [SOFTMAX_DY] = vkt_part(e, dx ? n->in[1] : none, at * slice, count * slice),
                                   [SOFTMAX_Y] = vkt_part(e, n->out[0], at * slice, count * slice) };
-        vkt_dispatch_add(e, kernels[dx][w.along][w.width == 4], bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
+        vkt_dispatch_add(e, kernels[dx][w.by][w.width == 4], bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
                          VKT_COUNT(spec), groups_of(e, &w, pc.units), 1, 1);
     }
 }
