@@ -93,16 +93,17 @@ void load()
 
 void multiply(uint zero)
 {
+    float sign = CONJ ? 1 : -1; // no branch below: SwiftShader's optimizer takes memory exponential in those of unrolled loops
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
-        [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = a_part(MB + m, k, zero);
+        [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);
         [[unroll]] for (uint c = 0; c < 4; c++) {
             float re = acc_re[m][c], im = acc_im[m][c];
             [[unroll]] for (uint k = 0; k < 4; k++) {
                 re += ar[k] * b_re[k][c];
                 im += ar[k] * b_im[k][c];
-                if (CONJ) re += ai[k] * b_im[k][c], im -= ai[k] * b_re[k][c];
-                else re -= ai[k] * b_im[k][c], im += ai[k] * b_re[k][c];
+                re += ai[k] * b_im[k][c];
+                im -= ai[k] * b_re[k][c];
             }
             acc_re[m][c] = re, acc_im[m][c] = im;
         }
