@@ -173,18 +173,18 @@ static void expect_in_window(const rig *r, const char *const *args)
 }
 #define IN_WINDOW(r, ...) expect_in_window(r, (const char *const[]){ SMALL, __VA_ARGS__, NULL })
 
-/* Two hundred frames each: training in slices of a budget between them, or in their own command buffers. */
+/* Training in slices of a budget between them, or in their own command buffers. */
 static void a_picture_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);
     want_server();
     IN_WINDOW(r, "--frames", "2", "--screenshot", "first.png", "--json", "first");
     assert_true(psnr_of(r, "first.png", "first") < 15);
-    IN_WINDOW(r, "--frames", "200", "--budget", "8", "--screenshot", "budget.png", "--json", "budget");
+    IN_WINDOW(r, "--frames", "160", "--budget", "8", "--screenshot", "budget.png", "--json", "budget");
     expect_learned(r, "budget.png", "budget");
-    IN_WINDOW(r, "--frames", "200", "--recorded", "--screenshot", "recorded.png", "--json", "recorded");
+    IN_WINDOW(r, "--frames", "100", "--recorded", "--screenshot", "recorded.png", "--json", "recorded");
     expect_learned(r, "recorded.png", "recorded");
-    assert_true(number_in(r, "recorded", "steps") == 200);
+    assert_true(number_in(r, "recorded", "steps") == 100);
 }
 
 static void keys_do_what_they_say(void **state)
@@ -209,7 +209,7 @@ static void a_window_may_change_its_size(void **state)
     rig *r = rig_of(state);
     want_server();
     const char *const env[] = { server.display, "WAYLAND_DISPLAY", NULL };
-    const char *const args[] = { SMALL,      "--recorded", "--frames", "120", "--screenshot",
+    const char *const args[] = { SMALL,      "--recorded", "--frames", "60", "--screenshot",
                                  "shot.png", "--json",     "report",   NULL };
     int width = 0, height = 0;
     for (int i = 0; i < 5 && width != 500; i++) { /* once, unless this process stood still until its frames were over */
