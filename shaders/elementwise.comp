@@ -28,18 +28,20 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-vec4 f(uint i)
-{
+// y[i], and the same where f is QUICK: not all drivers fold constants before they unroll loops, SwiftShader takes seconds.
 #if defined(UNARY)
-    return unary(LOAD4(a4, i));
+vec4 f(uint i) { return unary(LOAD4(a4, i)); }
+vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }
 #elif defined(UNARY_DX)
-    return unary_dx(LOAD4(a4, i), LOAD4(b4, i));
+vec4 f(uint i) { return unary_dx(LOAD4(a4, i), LOAD4(b4, i)); }
+vec4 quick_f(uint i) { return quick_unary_dx(LOAD4(a4, i), LOAD4(b4, i)); }
 #elif OPERANDS == 2
-    return binary(LOAD4(a4, i), LOAD4(b4, i));
+vec4 f(uint i) { return binary(LOAD4(a4, i), LOAD4(b4, i)); }
+vec4 quick_f(uint i) { return quick_binary(LOAD4(a4, i), LOAD4(b4, i)); }
 #else
-    return ternary(LOAD4(a4, i), LOAD4(b4, i), LOAD4(c4, i));
+vec4 f(uint i) { return ternary(LOAD4(a4, i), LOAD4(b4, i), LOAD4(c4, i)); }
+vec4 quick_f(uint i) { return quick_ternary(LOAD4(a4, i), LOAD4(b4, i), LOAD4(c4, i)); }
 #endif
-}
 
 void main()
 {
@@ -59,7 +61,7 @@ void main()
     }
     if (QUICK)
         for (; i + 3 * lanes < share.y; i += 4 * lanes)
-            [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, f(i + k * lanes));
+            [[unroll]] for (uint k = 0; k < 4; k++) STORE4(y4, i + k * lanes, quick_f(i + k * lanes));
     for (; i < share.y; i += lanes) STORE4(y4, i, f(i));
     if (gl_GlobalInvocationID.x == 0 && pc.n % 4 != 0) {
         const vec4 tail = as_stored(f(whole));

@@ -7,7 +7,7 @@ const bool QUICK = FUNCTION < TERNARY_QUICK;
 const bool QUICK = FUNCTION < BINARY_QUICK;
 #endif
 
-vec4 binary(vec4 a, vec4 b)
+vec4 quick_binary(vec4 a, vec4 b)
 {
     switch (FUNCTION) {
     case BINARY_ADD: return a + b;
@@ -16,9 +16,13 @@ vec4 binary(vec4 a, vec4 b)
     case BINARY_DIV: return a / b;
     case BINARY_MINIMUM: return mix(mix(b, a, lessThan(a, b)), a, notEqual(a, a));
     case BINARY_MAXIMUM: return mix(mix(b, a, greaterThan(a, b)), a, notEqual(a, a));
-    case BINARY_PRELU: return mix(a * b, a, greaterThan(a, vec4(0.0)));
-    default: return pow_any(a, b);
+    default: return mix(a * b, a, greaterThan(a, vec4(0.0)));
     }
+}
+
+vec4 binary(vec4 a, vec4 b)
+{
+    return QUICK ? quick_binary(a, b) : pow_any(a, b);
 }
 
 // A product, so that 0 times what is not finite is NaN.
@@ -28,7 +32,7 @@ vec4 times_truth(vec4 x, bvec4 b)
     return y;
 }
 
-vec4 ternary(vec4 dy, vec4 a, vec4 b)
+vec4 quick_ternary(vec4 dy, vec4 a, vec4 b)
 {
     const vec4 zero = vec4(0.0);
     switch (FUNCTION) {
@@ -39,7 +43,15 @@ vec4 ternary(vec4 dy, vec4 a, vec4 b)
     case TERNARY_PRELU_DX: return mix(dy * b, dy, greaterThan(a, zero));
     case TERNARY_PRELU_DW: return mix(dy * a, zero, greaterThan(a, zero));
     case TERNARY_EQUAL: return times_truth(dy, equal(a, b));
-    case TERNARY_RELU_DX: return mix(dy + a, zero, lessThanEqual(b, zero)); // as UNARY_RELU of lib/unary.glsl
+    default: return mix(dy + a, zero, lessThanEqual(b, zero)); // as UNARY_RELU of lib/unary.glsl
+    }
+}
+
+vec4 ternary(vec4 dy, vec4 a, vec4 b)
+{
+    const vec4 zero = vec4(0.0);
+    if (QUICK) return quick_ternary(dy, a, b);
+    switch (FUNCTION) {
     case TERNARY_POW_DA: return mix(dy * (b * pow_any(a, b - 1.0)), zero, equal(b, zero));
     default: return mix(dy * (pow_any(a, b) * log_any(a)), zero, both(equal(a, zero), greaterThanEqual(b, zero)));
     }

@@ -47,7 +47,7 @@ vec4 softplus(vec4 x)
     return mix(log1p_1ulp(exp_any(z)) / pc.p, x, greaterThan(z, vec4(pc.q)));
 }
 
-vec4 unary(vec4 x)
+vec4 quick_unary(vec4 x)
 {
     const vec4 zero = vec4(0.0);
     switch (FUNCTION) {
@@ -59,20 +59,27 @@ vec4 unary(vec4 x)
         return mix(x, vec4(pc.q), greaterThan(x, vec4(pc.q)));
     case UNARY_SCALE: return pc.p * x + pc.q;
     case UNARY_HARDSWISH: return x * (clamp(x + 3.0, zero, vec4(6.0)) * (1.0 / 6.0));
-    case UNARY_SQRT: return mix(sqrt(x), NAN4, lessThan(x, zero));
+    default: return mix(sqrt(x), NAN4, lessThan(x, zero));
+    }
+}
+
+vec4 unary(vec4 x)
+{
+    if (QUICK) return quick_unary(x);
+    switch (FUNCTION) {
     case UNARY_EXP: return exp_any(x);
     case UNARY_LOG: return log_any(x);
     case UNARY_SIGMOID: return sigmoid(x);
     case UNARY_TANH: return tanh_any(x);
     case UNARY_SILU: return x * sigmoid(x);
-    case UNARY_ELU: return mix(pc.p * expm1_negative(x), x, greaterThan(x, zero));
+    case UNARY_ELU: return mix(pc.p * expm1_negative(x), x, greaterThan(x, vec4(0.0)));
     case UNARY_SOFTPLUS: return softplus(x);
     case UNARY_GELU: return gelu(x);
     default: return gelu_tanh(x);
     }
 }
 
-vec4 unary_dx(vec4 v, vec4 dy)
+vec4 quick_unary_dx(vec4 v, vec4 dy)
 {
     const vec4 zero = vec4(0.0);
     switch (FUNCTION) {
@@ -83,13 +90,20 @@ vec4 unary_dx(vec4 v, vec4 dy)
         return mix(zero, dy, both(greaterThanEqual(v, vec4(pc.p)), lessThanEqual(v, vec4(pc.q))));
     case UNARY_HARDSWISH:
         return mix(mix(dy, dy * (v * (1.0 / 3.0) + 0.5), lessThanEqual(v, vec4(3.0))), zero, lessThan(v, vec4(-3.0)));
-    case UNARY_SQRT: return dy / (2.0 * v);
+    default: return dy / (2.0 * v);
+    }
+}
+
+vec4 unary_dx(vec4 v, vec4 dy)
+{
+    if (QUICK) return quick_unary_dx(v, dy);
+    switch (FUNCTION) {
     case UNARY_EXP: return dy * v;
     case UNARY_LOG: return dy / v;
     case UNARY_SIGMOID: return dy * v * (1.0 - v);
     case UNARY_TANH: return dy * ((1.0 - v) * (1.0 + v));
     case UNARY_SILU: return dy * silu_dx(v);
-    case UNARY_ELU: return mix(dy, dy * (pc.p * exp_any(v)), lessThanEqual(v, zero));
+    case UNARY_ELU: return mix(dy, dy * (pc.p * exp_any(v)), lessThanEqual(v, vec4(0.0)));
     case UNARY_SOFTPLUS: return mix(dy * sigmoid(pc.p * v), dy, greaterThan(pc.p * v, vec4(pc.q)));
     case UNARY_GELU: return dy * gelu_dx(v);
     default: return dy * gelu_tanh_dx(v);

@@ -173,7 +173,7 @@ static void expect_in_window(const rig *r, const char *const *args)
 }
 #define IN_WINDOW(r, ...) expect_in_window(r, (const char *const[]){ SMALL, __VA_ARGS__, NULL })
 
-/* Training in slices of a budget between them, or in their own command buffers. */
+/* Training in slices of a budget between frames, or in their command buffers. */
 static void a_picture_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);
