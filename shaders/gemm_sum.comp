@@ -1,5 +1,6 @@
-// gemm_sum.comp - adds the slices of k that gemm_shared.comp made, first to last:  C[i] (+)= sum_s part[s][i] (+ bias[i % N])
-// A C that is stored in 16 bits is whole vec4s.
+// gemm_sum.comp - adds arrays of n floats that lie one behind the other, first to last (slices of k that gemm_shared.comp made,
+// tables of hash_grid_dw.comp):  C[i] (+)= sum_s part[s][i] (+ bias[i % N])
+//   WIDE: by vec4s, of which n, N and c_base are whole ones; the only way to a C that is stored in 16 bits.
 // grid: x over the elements, or vec4s (stride loop). Deterministic.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -9,31 +10,35 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = GEMM_SUM_SPEC_ACCUMULATE) const bool ACCUMULATE = false;
 layout(constant_id = GEMM_SUM_SPEC_BIAS) const bool BIAS = false;
-layout(binding = GEMM_SUM_PART, std430) readonly buffer Part { float part[]; };
-layout(binding = GEMM_SUM_C, std430) buffer C { float c[]; };
-layout(binding = GEMM_SUM_C, std430) writeonly buffer C2 { uvec2 c_half[]; };
-layout(binding = GEMM_SUM_BIAS, std430) readonly buffer Bias { float bias[]; };
 
-float sum_of(uint i)
-{
-    float sum = 0.0;
-    for (uint s = 0; s < pc.slices; s++) sum += part[s * pc.n + i];
-    if (BIAS) sum += bias[i % pc.columns];
-    return sum;
-}
+#ifdef WIDE
+VKT_IN4(GEMM_SUM_PART, part);
+VKT_INOUT4(GEMM_SUM_C, c);
+VKT_IN4(GEMM_SUM_BIAS, bias);
 
 void main()
 {
-    const uint first = gl_GlobalInvocationID.x, stride = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
-    if (STORED_AS(GEMM_SUM_C) == STORAGE_F32) {
-        for (uint i = first; i < pc.n; i += stride) {
-            const float sum = sum_of(i);
-            c[pc.c_base + i] = ACCUMULATE ? c[pc.c_base + i] + sum : sum;
-        }
-    } else {
-        for (uint i = first; i < pc.n / 4; i += stride) {
-            const vec4 sum = vec4(sum_of(4 * i), sum_of(4 * i + 1), sum_of(4 * i + 2), sum_of(4 * i + 3));
-            c_half[pc.c_base / 4 + i] = narrow(sum, STORED_AS(GEMM_SUM_C));
-        }
+    const uint n4 = pc.n / 4, columns4 = pc.columns / 4, base4 = pc.c_base / 4, slices = pc.slices;
+    for (uint i = gl_GlobalInvocationID.x; i < n4; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        vec4 sum = vec4(0.0);
+        for (uint s = 0, at = i; s < slices; s++, at += n4) sum += LOAD4(part, at);
+        if (BIAS) sum += LOAD4(bias, i % columns4);
+        if (ACCUMULATE) sum += LOAD4(c, base4 + i);
+        STORE4(c, base4 + i, sum);
     }
 }
+#else
+layout(binding = GEMM_SUM_PART, std430) readonly buffer Part { float part[]; };
+layout(binding = GEMM_SUM_C, std430) buffer C { float c[]; };
+layout(binding = GEMM_SUM_BIAS, std430) readonly buffer Bias { float bias[]; };
+
+void main()
+{
+    for (uint i = gl_GlobalInvocationID.x; i < pc.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
+        float sum = 0.0;
+        for (uint s = 0; s < pc.slices; s++) sum += part[s * pc.n + i];
+        if (BIAS) sum += bias[i % pc.columns];
+        c[pc.c_base + i] = ACCUMULATE ? c[pc.c_base + i] + sum : sum;
+    }
+}
+#endif

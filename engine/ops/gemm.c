@@ -318,18 +318,28 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const s
                                        : VKT_V_PACKED);
 }
 
+void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *s)
+{
+    const bool biased = s->bias.t.id != 0, wide = (s->n | s->c_base | (biased ? s->columns : 0)) % 4 == 0;
+    const vkt_gemm_sum_push push = { .n = s->n, .columns = s->columns, .slices = s->slices, .c_base = s->c_base };
+    const vkt_bind bind[] = {
+        [GEMM_SUM_PART] = s->part, [GEMM_SUM_C] = s->c, [GEMM_SUM_BIAS] = biased ? s->bias : s->part
+    };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_ACCUMULATE] = s->accumulate,
+                              [GEMM_SUM_SPEC_BIAS] = biased };
+    vkt_dispatch_add(e, wide ? VKT_K_GEMM_SUM4 : VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec,
+                     VKT_COUNT(spec), vkt_groups(wide ? s->n / 4 : s->n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+}
+
 /* Puts one batch of C, which is stored in 16 bits, from the f32 that its sums went on in. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
     const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_BIAS] = 0 };
     for (uint64_t at = 0; at < n; at += most) {
-        vkt_gemm_sum_push push = { .n = (uint32_t)VKT_MIN(most, n - at), .columns = 1, .slices = 1 };
-        const vkt_bind from = vkt_part(e, sums, at, push.n);
-        const vkt_bind to = vkt_window(e, g->c.t, batch * g->c.batch + at, push.n, &push.c_base);
-        const vkt_bind bind[] = { [GEMM_SUM_PART] = from, [GEMM_SUM_C] = to, [GEMM_SUM_BIAS] = from };
-        vkt_dispatch_add(e, VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                         vkt_groups(push.n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+        vkt_gemm_sum sum = { .n = (uint32_t)VKT_MIN(most, n - at), .slices = 1 };
+        sum.part = vkt_part(e, sums, at, sum.n);
+        sum.c = vkt_window(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
+        vkt_gemm_sum_emit(e, &sum);
     }
 }
 

@@ -30,4 +30,16 @@ typedef struct vkt_gemm {
 /* VKT_E_UNSUPPORTED, in e, where one row of four does not fit into a binding. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 
+/* Arrays of n f32, one behind the other, to be added in this order. */
+typedef struct vkt_gemm_sum {
+    vkt_bind part, c;
+    vkt_bind bias; /* {0}: none */
+    uint32_t n, columns, slices, c_base;
+    bool accumulate; /* to what c holds, f32 */
+} vkt_gemm_sum;
+
+/* c[c_base + i] (+)= the sum over slices of part[s][i], + bias[i % columns]: shaders/gemm_sum.comp. A c that is stored
+ * in 16 bits is whole vec4s. */
+void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
+
 #endif

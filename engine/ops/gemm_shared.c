@@ -5,7 +5,6 @@
 
 #include "abi/abi.h"
 #include "abi/gemm_shared.abi.h"
-#include "abi/gemm_sum.abi.h"
 
 /* Whether `base` and all rows of a matrix start at whole vec4s, and its rows end there. */
 static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
@@ -51,16 +50,15 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
 
 static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_tensor part)
 {
-    const vkt_gemm_sum_push push = {
-        .n = b->batches * b->m * b->g->n, .columns = b->g->n, .slices = slices, .c_base = b->c_base
-    };
-    const vkt_bind bind[] = { [GEMM_SUM_PART] = VKT_WHOLE(part),
-                              [GEMM_SUM_C] = b->c,
-                              [GEMM_SUM_BIAS] = b->bias.id ? VKT_WHOLE(b->bias) : VKT_WHOLE(part) };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_ACCUMULATE] = b->accumulate,
-                              [GEMM_SUM_SPEC_BIAS] = b->bias.id != 0 };
-    vkt_dispatch_add(e, VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+    vkt_gemm_sum sum = { .part = VKT_WHOLE(part),
+                         .c = b->c,
+                         .n = b->batches * b->m * b->g->n,
+                         .columns = b->g->n,
+                         .slices = slices,
+                         .c_base = b->c_base,
+                         .accumulate = b->accumulate };
+    if (b->bias.id) sum.bias = VKT_WHOLE(b->bias);
+    vkt_gemm_sum_emit(e, &sum);
 }
 
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *cut)

@@ -3,14 +3,13 @@
  * The gradient of the table is the hard part: 2^D L additions a point, many of them to one entry. See
  * hash_grid_dw.comp: each lane owns the table of a level, and of a slice of the batch where levels alone would leave
  * cores idle. */
-#include "ops/ops.h"
+#include "ops/gemm.h"
 
 #include <math.h>
 
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
-#include "abi/gemm_sum.abi.h"
 #include "abi/hash_grid.abi.h"
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
@@ -336,15 +335,6 @@ static uint32_t slices_for(const vkt_emit *e, const part *p)
     return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, MOST_SHARE, 1));
 }
 
-static void add_slices(vkt_emit *e, const part *p, vkt_bind tables, vkt_bind out, uint32_t base)
-{
-    const uint32_t spec[] = { p->lanes, [GEMM_SUM_SPEC_ACCUMULATE] = 0, [GEMM_SUM_SPEC_BIAS] = 0 };
-    const vkt_gemm_sum_push pc = { .n = p->pc.floats, .columns = 1, .slices = p->pc.slices, .c_base = base };
-    const vkt_bind bind[] = { [GEMM_SUM_PART] = tables, [GEMM_SUM_C] = out, [GEMM_SUM_BIAS] = tables };
-    vkt_dispatch_add(e, VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     vkt_groups(pc.n, p->lanes, e->lim->cpu ? 64 : 4), 1, 1);
-}
-
 static void dw_emit(const vkt_node *n, vkt_emit *e)
 {
     const hash_grid_dw_attr *a = n->attr;
@@ -370,7 +360,12 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         p.pc.floats = floats;
         dispatch(e, &p, VKT_K_HASH_GRID_DW, 1u << HASH_GRID_DX,
                  vkt_groups((uint64_t)p.pc.slices * p.pc.levels, p.lanes, 1), 1);
-        if (p.pc.slices > 1) add_slices(e, &p, p.bind[HASH_GRID_TABLE], out, base);
+        if (p.pc.slices > 1) {
+            const vkt_gemm_sum sum = {
+                .part = p.bind[HASH_GRID_TABLE], .c = out, .n = floats, .slices = p.pc.slices, .c_base = base
+            };
+            vkt_gemm_sum_emit(e, &sum);
+        }
     }
 }
 
