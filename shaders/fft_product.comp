@@ -93,7 +93,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // no branch below: SwiftShader's optimizer takes memory exponential in those of unrolled loops
+    float sign = CONJ ? 1 : -1; // no branch below: in loops unrolled three deep it took SwiftShader's compiler all memory
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

@@ -318,6 +318,8 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const s
                                        : VKT_V_PACKED);
 }
 
+/* ---- sums of parts ---- */
+
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *s)
 {
     const bool biased = s->bias.t.id != 0, wide = (s->n | s->c_base | (biased ? s->columns : 0)) % 4 == 0;
