@@ -51,7 +51,7 @@ function(vkt_compile_shader compiler validator file id defines out)
     set(check COMMAND ${validator} --target-env vulkan1.3 ${spv})
   endif()
   add_custom_command(OUTPUT ${spv}
-    COMMAND ${compiler} -V -g0 --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
+    COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
             -I${PROJECT_SOURCE_DIR}/include -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
     ${check}
     DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp ${VKT_SHADER_DEPENDS}

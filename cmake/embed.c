@@ -1,5 +1,8 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
+ * Without the names of what is in it, an eighth of its size that no driver needs, but for those of the push block,
+ * which unit/test_abi.c compares with shaders/abi/.
+ *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
  * module that does not exist: its array is one zero, so that a table can name it. */
 #include <ctype.h>
@@ -18,8 +21,53 @@ static void c_name(const char *path, char name[256])
         if (!isalnum((unsigned char)*c)) *c = '_';
 }
 
+/* Numbers from the SPIR-V specification 1.6, section 3. */
+enum { HEADER = 5 }; /* words */
+enum { OP_SOURCE = 3, OP_SOURCE_EXTENSION = 4, OP_NAME = 5, OP_MEMBER_NAME = 6, OP_TYPE_POINTER = 32 };
+enum { PUSH_CONSTANT = 9 };
+
+typedef struct module {
+    uint32_t words[1 << 20];
+    size_t n;
+    uint32_t push; /* the id of the push block, which the first pointer to push constants is for; 0: it has none */
+} module;
+
+static size_t length(const module *m, size_t at)
+{
+    return m->words[at] >> 16;
+}
+
+/* Reads a module and finds its push block. Not 0: it is none. */
+static int take(module *m, FILE *in)
+{
+    m->n = fread(m->words, sizeof m->words[0], sizeof m->words / sizeof m->words[0], in);
+    m->push = 0;
+    if (m->n <= HEADER || m->words[0] != 0x07230203 || !feof(in)) return 1;
+    for (size_t at = HEADER; at < m->n; at += length(m, at)) {
+        if (length(m, at) == 0 || length(m, at) > m->n - at) return 1;
+        const uint32_t *w = m->words + at;
+        if (!m->push && (w[0] & 0xffff) == OP_TYPE_POINTER && w[2] == PUSH_CONSTANT) m->push = w[3];
+    }
+    return 0;
+}
+
+/* Whether an instruction is there for people only. */
+static int is_comment(const module *m, size_t at)
+{
+    const uint32_t op = m->words[at] & 0xffff;
+    if (op == OP_NAME || op == OP_MEMBER_NAME) return m->words[at + 1] != m->push;
+    return op == OP_SOURCE || op == OP_SOURCE_EXTENSION;
+}
+
+static void put(FILE *out, const uint32_t *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) fprintf(out, "0x%x,", (unsigned)words[i]);
+    fputc('\n', out);
+}
+
 static int embed(FILE *out, const char *path)
 {
+    static module m;
     char name[256];
     c_name(path, name);
     if (path[strlen(path) - 1] == '=') {
@@ -31,14 +79,18 @@ static int embed(FILE *out, const char *path)
         perror(path);
         return 1;
     }
-    fprintf(out, "static const uint32_t vkt_spv_%s[] = {", name);
-    uint32_t word;
-    unsigned n = 0;
-    while (fread(&word, sizeof word, 1, in) == 1) fprintf(out, "%s0x%08x,", n++ % 12 ? "" : "\n", (unsigned)word);
-    fputs("\n};\n", out);
+    const int bad = take(&m, in);
     fclose(in);
-    if (n < 5) fprintf(stderr, "%s: not a SPIR-V module\n", path);
-    return n < 5;
+    if (bad) {
+        fprintf(stderr, "%s: not a SPIR-V module\n", path);
+        return 1;
+    }
+    fprintf(out, "static const uint32_t vkt_spv_%s[] = {\n", name);
+    put(out, m.words, HEADER);
+    for (size_t at = HEADER; at < m.n; at += length(&m, at))
+        if (!is_comment(&m, at)) put(out, m.words + at, length(&m, at));
+    fputs("};\n", out);
+    return 0;
 }
 
 int main(int argc, char **argv)

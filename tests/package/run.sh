@@ -40,6 +40,18 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
 }
 
+if grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
+    step "size: link" "${CC:-cc}" -shared -s -o "$work/whole.so" -Wl,--whole-archive "$build/libvktrain.a" -Wl,--no-whole-archive
+    bytes=$(wc -c <"$work/whole.so")
+    echo "size: $bytes bytes with all shaders, stripped"
+    [ "$bytes" -lt 6000000 ] || {
+        echo "FAILED: the library is to stay below 6 MB"
+        exit 1
+    }
+else
+    echo "size: not looked at, for this is no release build"
+fi
+
 step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # a package may be put elsewhere
 use_package static "$work/moved"
@@ -50,7 +62,7 @@ use_pkg_config static "$work/moved" --static
 
 # The shared one, as a subdirectory of an application: what it exports begins with vkt_.
 step "subdirectory: configure" cmake -G Ninja -S "$app" -B "$work/sub" -DVKTRAIN_SOURCE="$source" -DBUILD_SHARED_LIBS=ON \
-    -DVKT_INSTALL=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # compiles in a third of the time
+    -DVKT_INSTALL=ON -DVKT_BUILD_SAMPLES=ON -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Debug # compiles in a third of the time
 step "subdirectory: a shader" cmake --build "$work/sub" --target vktrain/spv/REPORT.spv vkt_embed
 step "subdirectory: the other shaders" cmake -DVKT_SPIRV="$spirv" "$work/sub"
 step "subdirectory: build" cmake --build "$work/sub"
