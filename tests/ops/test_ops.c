@@ -4,6 +4,7 @@
  *   VKT_TEST_OPS=relu,pool2d   these rows alone
  *   VKT_TEST_SHARE=2/3         the second of three parts of the rows, which ctest runs side by side
  *   VKT_TEST_SEEDS=200         cases per row (24; with VKT_TEST_SMALL=1: 3)
+ *   VKT_TEST_FIRST=5           of which the first is this one: run.sh has others in each of its phases
  *   VKT_TEST_SEED=17           this case alone
  *   VKT_REQUIRE_COOP=1         each row must have multiplied cooperative matrices */
 #include <setjmp.h>
@@ -26,8 +27,9 @@ static void a_row_agrees_with_its_reference(void **state)
     harness_needs(ctx);
     const int64_t only = vkt_env_int("VKT_TEST_SEED", 0);
     const int64_t n = vkt_env_int("VKT_TEST_SEEDS", vkt_env_int("VKT_TEST_SMALL", 0) ? 3 : 24);
+    const int64_t first = only ? only : vkt_env_int("VKT_TEST_FIRST", 1), end = only ? only + 1 : first + n;
     int64_t failures = 0, halves = 0, coops = 0;
-    for (int64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
+    for (int64_t seed = first; seed < end; seed++) {
         harness_report report = { .faults = 0 };
         subject s;
         subject_make(&s, op, (uint64_t)seed);
