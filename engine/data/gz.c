@@ -28,6 +28,12 @@ bool vkt_gz_is_plain(const vkt_gz *g)
     return gzdirect(g->gz);
 }
 
+/* `code` is none of success. */
+static vkt_result status_of(int code)
+{
+    return code == Z_ERRNO ? VKT_E_IO : code == Z_MEM_ERROR ? VKT_E_NOMEM : VKT_E_FORMAT;
+}
+
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got)
 {
     *got = 0;
@@ -36,8 +42,8 @@ vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got)
         if (k < 0) {
             int code;
             const char *why = gzerror(g->gz, &code);
-            return vkt_fail(g->h, code == Z_ERRNO ? VKT_E_IO : VKT_E_FORMAT, "cannot read \"%s\": %s after %llu bytes",
-                            g->file.path, why, (unsigned long long)g->total);
+            return vkt_fail(g->h, status_of(code), "cannot read \"%s\": %s after %llu bytes", g->file.path, why,
+                            (unsigned long long)g->total);
         }
         if (k == 0) break;
         *got += (size_t)k;

@@ -241,19 +241,33 @@ static bool is_picture(const char *name)
     return false;
 }
 
-static bool is_folder(const char *folder, const char *name, vkt_text *path)
-{
-    struct stat st;
-    path->len = 0;
-    vkt_text_add(path, "%s/%s", folder, name);
-    return !path->failed && stat(path->s, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
 {
     char text[128];
     if (strerror_r(error, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", error);
     return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder, text);
+}
+
+/* A link to nothing is none. What cannot be looked at may be a class, which nobody should miss without knowing. */
+static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
+{
+    struct stat st;
+    path->len = 0;
+    vkt_text_add(path, "%s/%s", folder, name);
+    if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder) + strlen(name) + 2);
+    const int error = stat(path->s, &st) == 0 ? 0 : errno;
+    *is = !error && S_ISDIR(st.st_mode);
+    return error && error != ENOENT ? fail_errno(path->h, path->s, error) : VKT_OK;
+}
+
+/* Whether list_folder is asked for an entry. */
+static vkt_result is_wanted(const char *folder, const char *name, bool folders, vkt_text *path, bool *is)
+{
+    *is = false;
+    if (name[0] == '.') return VKT_OK;
+    if (folders) return is_folder(folder, name, path, is);
+    *is = is_picture(name);
+    return VKT_OK;
 }
 
 /* The entries of a folder, sorted: its folders, or its pictures. Names that begin with a dot are left alone. */
@@ -269,13 +283,14 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
             if (errno) r = fail_errno(h, folder, errno);
             break;
         }
-        if (e->d_name[0] == '.' || (folders ? !is_folder(folder, e->d_name, &path) : !is_picture(e->d_name))) continue;
+        bool wanted;
+        r = is_wanted(folder, e->d_name, folders, &path, &wanted);
+        if (r != VKT_OK || !wanted) continue;
         r = vkt_grow(h, &out->s, out->n, &out->cap, sizeof *out->s);
         if (r == VKT_OK && !(out->s[out->n] = vkt_strdup(h, e->d_name)))
             r = vkt_fail_nomem(h, "a file name", strlen(e->d_name) + 1);
         out->n += r == VKT_OK;
     }
-    if (r == VKT_OK && path.failed) r = vkt_fail_nomem(h, "a file name", strlen(folder));
     closedir(d);
     vkt_text_free(&path);
     if (r == VKT_OK && out->n) qsort(out->s, out->n, sizeof *out->s, by_bytes);

@@ -189,6 +189,24 @@ static void class_folders_are_read(void **state)
                      VKT_E_IO);
 }
 
+/* A link to nothing is no class; one that goes round in circles may be, so that leaving it out would be silent. */
+static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    vkt_dataset *ds;
+    assert_int_equal(mkdir(vkt_temp_dir_file(t, "ant"), 0700), 0);
+    gallery_put(t, "ant/1.png", 1);
+    assert_int_equal(symlink("nothing", vkt_temp_dir_file(t, "bee")), 0);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_classes(ds), 1);
+    vkt_dataset_destroy(&ds);
+    assert_int_equal(symlink("cat", vkt_temp_dir_file(t, "cat")), 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_E_IO);
+    vkt_test_error_says("/cat\"");
+}
+
 /* ---- broken files ---- */
 
 static void broken_files_are_named_counted_and_left_out(void **state)
@@ -397,6 +415,7 @@ int main(void)
         TEST(classes_of_another_set_are_kept),
         TEST(wrong_tables_and_settings_are_refused),
         TEST(class_folders_are_read),
+        TEST(an_entry_that_cannot_be_looked_at_is_an_error),
         TEST(broken_files_are_named_counted_and_left_out),
         TEST(files_that_break_later_stop_the_epoch),
         TEST(long_strips_are_broken),
