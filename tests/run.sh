@@ -141,7 +141,7 @@ if [ "$mode" != quick ]; then
             if [ "$bits" = 512 ] && ! grep -q avx512bw /proc/cpuinfo; then
                 VKT_TEST_SEEDS=1
                 default_width_only="$default_width_only|$real_width_only"
-                skipped "convolutions, attention and MLPs beyond a case of each op at 512 bits: the CPU has no such vectors"
+                skipped "more than a case of each op at 512 bits of $real_width_only: the CPU has no such vectors"
             fi
             check build-tests -L ops -E "$default_width_only"
             if [ "$bits" = 512 ] && grep -q avx512bw /proc/cpuinfo; then # what vkt_ctx_create_wide trains with
@@ -153,7 +153,7 @@ if [ "$mode" != quick ]; then
     done
 
     phase "more drivers, small shapes"
-    export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=5
+    export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
     # Each op on each driver, by every variant. What looks into one of them or at whole programs has the widths above, and
     # most of its time here would go into compiling kernels.
     widths_only="$default_width_only|test_relu_pool|test_unpool|test_epilogue|test_conv2d$|test_mlp|test_attention"
@@ -163,7 +163,7 @@ if [ "$mode" != quick ]; then
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
-    VKT_TEST_FIRST=6
+    VKT_TEST_FIRST=5 # pretends no texel loads, which SwiftShader does not have
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
@@ -179,7 +179,7 @@ if [ "$mode" != quick ]; then
         for test in ops_test_shared ops_test_ops ops_test_coop; do
             echo "add_test($test $drivers/newer/run $PWD/build-tests/tests/$test)"
         done >build-coop/CTestTestfile.cmake
-        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=conv2d,conv_transpose2d,linear,matmul VKT_TEST_SEEDS=2 VKT_TEST_FIRST=9
+        export VKT_REQUIRE_COOP=1 VKT_TEST_OPS=conv2d,conv_transpose2d,linear,matmul VKT_TEST_SEEDS=3 VKT_TEST_FIRST=9
         current_layer on_driver "$drivers/mesa26.json" build-coop
         unset VKT_REQUIRE_COOP VKT_TEST_OPS
     else
@@ -191,7 +191,7 @@ if [ "$mode" != quick ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
     # -O1 compiles in half the time of -O2 and has all checks, but warns of what cannot be: the other builds are without warnings.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    export VKT_TEST_SEEDS=1 VKT_TEST_FIRST=11
+    export VKT_TEST_SEEDS=1 VKT_TEST_FIRST=12
     numbers_only='test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp|test_conv2d$' # by the same host code
     numbers_only="$numbers_only|test_trainer_precision|test_resnet$|test_mnist_data|test_reference"
     check build-asan -LE lint -E "planted_faults|$numbers_only"

@@ -14,7 +14,8 @@ vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g)
     if (g->gz) return VKT_OK;
     if (fd >= 0) close(fd);
     vkt_file_close(&g->file);
-    return vkt_fail(h, VKT_E_IO, "cannot read \"%s\": no file descriptor or no memory for zlib", path);
+    return fd < 0 ? vkt_fail(h, VKT_E_IO, "cannot read \"%s\": no file descriptor for zlib", path)
+                  : vkt_fail(h, VKT_E_NOMEM, "cannot read \"%s\": no memory for zlib", path);
 }
 
 void vkt_gz_close(vkt_gz *g)

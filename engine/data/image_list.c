@@ -257,7 +257,7 @@ static vkt_result is_folder(const char *folder, const char *name, vkt_text *path
     if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder) + strlen(name) + 2);
     const int error = stat(path->s, &st) == 0 ? 0 : errno;
     *is = !error && S_ISDIR(st.st_mode);
-    return error && error != ENOENT ? fail_errno(path->h, path->s, error) : VKT_OK;
+    return error && error != ENOENT && error != ENOTDIR ? fail_errno(path->h, path->s, error) : VKT_OK;
 }
 
 /* Whether list_folder is asked for an entry. */

@@ -1,6 +1,6 @@
-/* What a node does for those behind it as it stores (passes/epilogue.c): relu, a sum, the gradient of an activation.
- * The same bits as with a node for each, in as many dispatches less as there should be; and the nodes apart where
- * somebody else reads what is in between. */
+/* What a node does for those behind it as it stores (passes/epilogue.c): relu, dropout, a sum, the gradient of an
+ * activation. The same bits as with a node for each, in as many dispatches less as there should be; and the nodes apart
+ * where somebody else reads what is in between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -240,20 +240,20 @@ static vkt_tensor dropped(net *n, vkt_tensor x)
     return n->s->given ? vkt_dropout2d(n->g, x, chance(n)) : vkt_dropout(n->g, x, chance(n));
 }
 
-/* dropout(act(x)); `other`: with another tensor added. */
+/* dropout(act(x)); `other`: with another tensor added; `flat`: x is a norm's, so that there is memory to lie in. */
 static void drop(net *n)
 {
     const spec *s = n->s;
-    const vkt_tensor x = input_x(n), y = dropped(n, s->act ? s->act(n->g, x) : x);
+    const vkt_tensor in = input_x(n), x = s->flat ? norm_of(n, in) : in, y = dropped(n, s->act ? s->act(n->g, x) : x);
     const vkt_tensor o = s->other ? pair_input(n, s->by_rows, s->x, false) : (vkt_tensor){ 0 };
     pair_show(n, !o.id ? y : s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o), false);
 }
 
-/* The gradient of x through dropout(act(x)). */
+/* The gradient of x through dropout(act(x)); `flat`: dy is a norm's. */
 static void drop_slope(net *n)
 {
     const vkt_tensor x = input_x(n), y = dropped(n, n->s->act(n->g, x));
-    const vkt_tensor dy = pair_input(n, n->s->by_rows, n->s->x, false);
+    const vkt_tensor in = pair_input(n, n->s->by_rows, n->s->x, false), dy = n->s->flat ? norm_of(n, in) : in;
     vkt_tensor dx;
     OK(vkt_gradients(n->g, &y, &dy, 1, &x, 1, &dx));
     pair_show(n, dx, true);
@@ -298,6 +298,25 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, WHOLE_VEC4S, .given = true, .other = 1, .left = 1 },
     };
     pair_agree(specs, VKT_COUNT(specs));
+}
+
+static void dropout_lies_where_its_operand_lay(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const spec specs[] = {
+        { drop, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .gone = 1 },
+        { drop, WHOLE_VEC4S, .flat = true, .other = 1, .gone = 1 },
+        { drop, BATCHES, .flat = true, .other = 1, .swap = true, .gone = 1 },
+        { drop_slope, WHOLE_VEC4S, .flat = true, .act = vkt_gelu, .gone = 1 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(specs); i++) {
+        net fused, plain;
+        assert_true(pair_make(&fused, &plain, &specs[i], &pair_whole));
+        const uint32_t root = vkt_root(fused.g, fused.out[0].t);
+        assert_int_not_equal(fused.p->plan.home[root], root);
+        pair_free(&fused, &plain);
+    }
 }
 
 /* ---- any device ---- */
@@ -498,13 +517,26 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* What is cheap waits for its second reader while two pictures of four times its channels come and go. `given`: it is
- * two dispatches, of which the second one is in place. */
+/* What `late` makes early: relu of a sum, behind a norm's relu, or with dropout. */
+enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
+
+static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
+{
+    switch (n->s->other) {
+    case AND_NORM: x = vkt_relu(n->g, norm_of(n, x)); break;
+    case DROPPED_FUNCTION: return dropped(n, vkt_gelu(n->g, x));
+    case DROPPED_SUM: return vkt_add(n->g, dropped(n, x), o);
+    default: break;
+    }
+    return vkt_relu(n->g, vkt_add(n->g, x, o));
+}
+
+/* What is cheap waits for its second reader while two pictures of four times its channels come and go. With a norm it
+ * is two dispatches, of which the second one is in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;
-    const vkt_tensor none = { 0 }, x = input_x(n), o = input_x(n);
-    const vkt_tensor r = vkt_relu(g, vkt_add(g, n->s->given ? vkt_relu(g, norm_of(n, x)) : x, o));
+    const vkt_tensor none = { 0 }, x = input_x(n), o = input_x(n), r = early(n, x, o);
     const uint32_t few = n->s->x.dim[1], many = 4 * few;
     vkt_tensor y = vkt_conv2d(g, r, input_rows(n, vkt_shape4(many, few, 1, 1)), none, NULL);
     y = vkt_conv2d(g, y, input_rows(n, vkt_shape4(many, many, 1, 1)), none, NULL);
@@ -523,15 +555,23 @@ static void what_is_made_again_has_the_same_bits(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    for (uint32_t given = 0; given < 2; given++) {
-        const spec s = { late, BATCHES, .given = given, .lie = PACKED, .left = 2, .gone = 1 + given };
+    static const struct {
+        spec s;
+        uint32_t again, relus;
+    } cases[] = {
+        { { late, BATCHES, .other = RELU_OF_SUM, .lie = PACKED, .left = 2, .gone = 1 }, 1, 1 },
+        { { late, BATCHES, .other = AND_NORM, .given = true, .lie = PACKED, .left = 2, .gone = 2 }, 2, 2 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_FUNCTION, .lie = PACKED, .left = 1, .gone = 1 }, 1, 0 },
+        { { late, WHOLE_VEC4S, .other = DROPPED_SUM, .lie = PACKED, .left = 1, .gone = 1 }, 1, 0 },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         net fused, plain;
-        assert_true(pair_make(&fused, &plain, &s, &pair_whole));
+        assert_true(pair_make(&fused, &plain, &cases[i].s, &pair_whole));
         net again = fused; /* another program of its graph */
         assert_true(pair_program(&again, &pair_whole, AGAIN, &again.p));
-        assert_int_equal(again.p->again, 1 + given);
-        assert_int_equal(relus_stored(fused.p), 1 + given);
-        assert_int_equal(relus_stored(again.p), 2 * (1 + given));
+        assert_int_equal(again.p->again, cases[i].again);
+        assert_int_equal(relus_stored(fused.p), cases[i].relus);
+        assert_int_equal(relus_stored(again.p), 2 * cases[i].relus);
         pair_run(&again);
         pair_same(&again, &plain);
         vkt_program_destroy(&again.p);
@@ -549,6 +589,7 @@ int main(void)
         cmocka_unit_test(in_every_view),
         cmocka_unit_test(the_rest_is_done_in_place),
         cmocka_unit_test(dropout_is_part_of_its_neighbours),
+        cmocka_unit_test(dropout_lies_where_its_operand_lay),
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
         cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(what_others_want_stays),

@@ -40,7 +40,7 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
 }
 
-if grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
+if [ -f "$build/libvktrain.a" ] && grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
     step "size: link" "${CC:-cc}" -shared -s -o "$work/whole.so" -Wl,--whole-archive "$build/libvktrain.a" -Wl,--no-whole-archive
     bytes=$(wc -c <"$work/whole.so")
     echo "size: $bytes bytes with all shaders, stripped"
@@ -49,7 +49,7 @@ if grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CMakeCache.txt"; then
         exit 1
     }
 else
-    echo "size: not looked at, for this is no release build"
+    echo "size: not looked at, for this is no static release build"
 fi
 
 step "static: install" cmake --install "$build" --prefix "$work/static"

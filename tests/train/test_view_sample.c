@@ -180,7 +180,7 @@ static void a_picture_is_learned_while_it_is_drawn(void **state)
     want_server();
     IN_WINDOW(r, "--frames", "2", "--screenshot", "first.png", "--json", "first");
     assert_true(psnr_of(r, "first.png", "first") < 15);
-    IN_WINDOW(r, "--frames", "40", "--budget", "30", "--screenshot", "budget.png", "--json", "budget");
+    IN_WINDOW(r, "--frames", "100", "--budget", "30", "--screenshot", "budget.png", "--json", "budget");
     expect_learned(r, "budget.png", "budget");
     IN_WINDOW(r, "--frames", "100", "--recorded", "--screenshot", "recorded.png", "--json", "recorded");
     expect_learned(r, "recorded.png", "recorded");
