@@ -12,7 +12,7 @@ static void it_learns_the_curve(void **state)
 {
     rig *r = rig_of(state);
     double want, got;
-    const char *const env[] = { "ASAN_OPTIONS=detect_leaks=0", NULL }, *const none[] = { NULL };
+    const char *const env[] = { "LSAN_OPTIONS=detect_leaks=0", NULL }, *const none[] = { NULL };
     run done = program_finish(r, program_start(r, VKT_EMBED_MINIMAL_PROGRAM, env, none));
     assert_int_equal(done.status, 0);
     assert_int_equal(sscanf(done.out, "the curve ends at %lf, and the network's at %lf", &want, &got), 2);
