@@ -18,20 +18,36 @@ static void merge(moments *a, const moments *b)
     a->n = n;
 }
 
-/* Moments of one channel of one row: `n` elements of `type` at `p`. The elements are as stored: sums of equal u8 or f32
- * are exact in f64 (up to 2^29 of them), so a channel that never varies has m2 = 0 to the bit. */
-static moments plane_moments(const void *p, size_t n, vkt_row_type type)
+/* Moments of one channel of one row, as it is stored: sums of equal f32 are exact in f64 (up to 2^29 of them), so a
+ * channel that never varies has m2 = 0 to the bit. */
+static moments floats_moments(const float *p, size_t n)
 {
-    const uint8_t *u8 = p;
-    const float *f32 = p;
     double sum = 0, m2 = 0;
-    for (size_t i = 0; i < n; i++) sum += type == VKT_ROW_U8 ? u8[i] : (double)f32[i];
+    for (size_t i = 0; i < n; i++) sum += (double)p[i];
     const double mean = sum / (double)n;
     for (size_t i = 0; i < n; i++) {
-        const double d = (type == VKT_ROW_U8 ? u8[i] : (double)f32[i]) - mean;
+        const double d = (double)p[i] - mean;
         m2 += d * d;
     }
     return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
+}
+
+/* The same of u8, in whole numbers, which compilers make vectors of. Squares of 2^16 elements stay below 2^32. */
+static moments bytes_moments(const uint8_t *p, size_t n)
+{
+    moments all = { 0 };
+    for (size_t at = 0; at < n; at += 1 << 16) {
+        const size_t end = VKT_MIN(n, at + (1 << 16));
+        const uint64_t count = end - at;
+        uint32_t sum = 0, squares = 0;
+        for (size_t i = at; i < end; i++) {
+            sum += p[i];
+            squares += (uint32_t)p[i] * p[i];
+        }
+        const double m2 = (double)(count * squares - (uint64_t)sum * sum) / (double)count;
+        merge(&all, &(moments){ .n = (double)count, .mean = (double)sum / (double)count, .m2 = m2 });
+    }
+    return all;
 }
 
 static vkt_result measure(const vkt_dataset *ds, moments *all, uint8_t *row)
@@ -39,10 +55,12 @@ static vkt_result measure(const vkt_dataset *ds, moments *all, uint8_t *row)
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);
     const size_t plane = (size_t)chw[1] * chw[2], plane_bytes = vkt_dataset_row_bytes(ds) / chw[0];
+    const bool u8 = vkt_dataset_type(ds) == VKT_ROW_U8;
     for (uint32_t i = 0; i < vkt_dataset_rows(ds); i++) {
         VKT_TRY(vkt_dataset_fetch(ds, i, row));
         for (uint32_t c = 0; c < chw[0]; c++) {
-            const moments m = plane_moments(row + c * plane_bytes, plane, vkt_dataset_type(ds));
+            const uint8_t *p = row + c * plane_bytes;
+            const moments m = u8 ? bytes_moments(p, plane) : floats_moments((const float *)(const void *)p, plane);
             merge(&all[c], &m);
         }
     }

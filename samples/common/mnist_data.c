@@ -1,6 +1,7 @@
 /* common/mnist_data.c - see mnist_data.h. */
 #include "common/mnist_data.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,21 +42,27 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, mnist_da
     return r;
 }
 
-/* The first folder that has the files. VKT_E_NOT_FOUND, without a message, when there is none. */
+static bool has_images(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    bool found = false;
+    if (!dir) return false;
+    for (const struct dirent *e; !found && (e = readdir(dir));) found = strncmp(e->d_name, "train-images", 12) == 0;
+    closedir(dir);
+    return found;
+}
+
+/* The first folder that has the files. VKT_E_NOT_FOUND when there is none, with a message where some of them are. */
 static vkt_result look_around(const vkt_host *host, mnist_data *d)
 {
     char from_env[400] = "";
     const char *data = getenv("VKT_DATA");
     if (data && *data) snprintf(from_env, sizeof from_env, "%s/mnist", data);
     const char *const places[] = { from_env, "data/mnist", "../shared/data/mnist" };
-    vkt_host silent = *host;
-    silent.log_level = VKT_LOG_NONE;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        if (!*places[i]) continue;
-        const vkt_result r = open_folder(&silent, places[i], d);
-        if (r == VKT_E_NOT_FOUND) continue;
-        if (r == VKT_OK) mnist_data_close(d);
-        return open_folder(host, places[i], d); /* with the host's own logger, that now has something to say */
+        if (!*places[i] || !has_images(places[i])) continue;
+        const vkt_result r = open_folder(host, places[i], d);
+        if (r != VKT_E_NOT_FOUND) return r;
     }
     return VKT_E_NOT_FOUND;
 }

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/base.h"
 #include "data/dataset.h"
@@ -290,6 +291,34 @@ static void measured_statistics_are_exact(void **state)
     vkt_dataset_destroy(&ds);
 }
 
+/* Sums of u8 are made in pieces of 2^16. */
+static void large_pictures_are_measured_exactly(void **state)
+{
+    enum { LONG = 3 * 65536 + 41 };
+    fixture *t = *state;
+    const vkt_dataset_params p = { .rows = 2, .width = LONG };
+    uint8_t *u8 = malloc(2 * LONG);
+    vkt_dataset *ds;
+    double mean, std, sum = 0, squares = 0;
+    assert_non_null(u8);
+    for (uint32_t i = 0; i < 2 * LONG; i++) {
+        u8[i] = i % 5 ? 255 : (uint8_t)(i * 2654435761u >> 24);
+        sum += u8[i];
+    }
+    for (uint32_t i = 0; i < 2 * LONG; i++) squares += (u8[i] - sum / (2 * LONG)) * (u8[i] - sum / (2 * LONG));
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
+    assert_true(fabs(mean - sum / (2 * LONG) / 255) < 1e-14);
+    assert_true(fabs(std - sqrt(squares / (2 * LONG)) / 255) < 1e-12);
+    vkt_dataset_destroy(&ds);
+    memset(u8, 255, 2 * LONG);
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &p, u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
+    assert_true(mean == 1 && std == 1);
+    vkt_dataset_destroy(&ds);
+    free(u8);
+}
+
 static void every_failed_allocation_is_a_status(void **state)
 {
     fixture *t = *state;
@@ -344,6 +373,7 @@ int main(void)
         TEST(whole_numbers_are_kept_as_they_are),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),
+        TEST(large_pictures_are_measured_exactly),
         TEST(every_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);
