@@ -193,7 +193,7 @@ if [ "$mode" != quick ]; then
     unset VK_INSTANCE_LAYERS VK_LAYER_ENABLES # the layer of 1.3.239 leaks; it had its turn
     # -O1 compiles in half the time of -O2 and has all checks, but warns of what cannot be: the other builds are without warnings.
     build build-asan all -DVKT_SANITIZE=address,undefined -DVKT_WERROR=OFF "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-    # What is freed is touched anew after 8 MiB, not 256: page faults took half of the time. And kernels compiled above.
+    # What is freed is touched anew after 8 MiB, not 256: page faults took up to half of a test. And kernels compiled above.
     export ASAN_OPTIONS=quarantine_size_mb=8 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=4
     numbers_only='test_op_goldens|test_large|test_long|test_in_place|test_shared|test_mlp|test_conv2d$' # by the same host code
     numbers_only="$numbers_only|test_trainer_precision|test_resnet$|test_mnist_data|test_reference"
