@@ -7,6 +7,10 @@ set(VKT_SPIRV "" CACHE PATH "where another build of this tree, with the same VKT
 file(GLOB VKT_SHADER_DEPENDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl ${PROJECT_SOURCE_DIR}/shaders/abi/*.h
   ${PROJECT_SOURCE_DIR}/include/vktrain/*.glsl)
 
+# A compiler that writes a depfile rebuilds only the modules whose text changed. Without one, a change rebuilds all of them.
+execute_process(COMMAND ${GLSLANG} --help OUTPUT_VARIABLE help ERROR_QUIET)
+string(FIND "${help}" "--depfile" VKT_GLSLANG_DEPFILE)
+
 if(NOT SPIRV_VAL)
   message(STATUS "spirv-val not found: SPIR-V is not validated at build time (install spirv-tools)")
 endif()
@@ -50,11 +54,17 @@ function(vkt_compile_shader compiler validator file id defines out)
   if(validator)
     set(check COMMAND ${validator} --target-env vulkan1.3 ${spv})
   endif()
+  set(depfile)
+  set(depends DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp ${VKT_SHADER_DEPENDS})
+  if(NOT VKT_GLSLANG_DEPFILE EQUAL -1)
+    set(depfile --depfile ${spv}.d)
+    set(depends DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp DEPFILE ${spv}.d)
+  endif()
   add_custom_command(OUTPUT ${spv}
     COMMAND ${compiler} -V --quiet --target-env vulkan1.3 -DVKT_GLSL=1 ${defines} -I${PROJECT_SOURCE_DIR}/shaders
-            -I${PROJECT_SOURCE_DIR}/include -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
+            -I${PROJECT_SOURCE_DIR}/include ${depfile} -o ${spv} ${PROJECT_SOURCE_DIR}/shaders/${file}.comp
     ${check}
-    DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${file}.comp ${VKT_SHADER_DEPENDS}
+    ${depends}
     COMMENT "shader ${id}" VERBATIM)
   set(${out} ${spv} PARENT_SCOPE)
 endfunction()

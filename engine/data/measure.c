@@ -32,12 +32,14 @@ static moments floats_moments(const float *p, size_t n)
     return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
 }
 
-/* The same of u8, in whole numbers, which compilers make vectors of. Squares of 2^16 elements stay below 2^32. */
+enum { PIECE = 1 << 16 }; /* elements of u8, the sum of whose squares stays below 2^32 */
+
+/* The same of u8, in whole numbers, which compilers make vectors of. */
 static moments bytes_moments(const uint8_t *p, size_t n)
 {
     moments all = { 0 };
-    for (size_t at = 0; at < n; at += 1 << 16) {
-        const size_t end = VKT_MIN(n, at + (1 << 16));
+    for (size_t at = 0; at < n; at += PIECE) {
+        const size_t end = VKT_MIN(n, at + PIECE);
         const uint64_t count = end - at;
         uint32_t sum = 0, squares = 0;
         for (size_t i = at; i < end; i++) {

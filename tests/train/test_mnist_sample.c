@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -285,6 +286,21 @@ static void without_data_digits_are_drawn(void **state)
     run_forget(r, &done);
 }
 
+static void a_folder_without_labels_is_passed_by(void **state)
+{
+    rig *r = rig_of(state);
+    assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data"), 0777), 0);
+    assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data/mnist"), 0777), 0);
+    FILE *f = fopen(vkt_temp_dir_file(&r->dir, "data/mnist/train-images-idx3-ubyte"), "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    run done = look_for_data(r, "");
+    assert_non_null(strstr(done.err, "data/mnist"));
+    assert_non_null(strstr(done.err, "found no such pair"));
+    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    run_forget(r, &done);
+}
+
 static void remove_data(const rig *r)
 {
     static const char *const names[] = { "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
@@ -344,6 +360,7 @@ int main(void)
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),
         rig_test(without_data_digits_are_drawn),
+        rig_test(a_folder_without_labels_is_passed_by),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),
     };
