@@ -2,6 +2,7 @@
 # run.sh [SAMPLE] [OPTIONS] - from a fresh checkout to a program that runs: installs what is missing (Debian, Ubuntu),
 # builds the sample in build/ and runs it with all options passed through; --help lists them. SAMPLE is the name of a
 # samples/*.c or of a folder with a main.c; without one it is mnist, a network that learns to read digits.
+# VKT_BUILD_DIR=DIR in the environment builds in DIR/build instead.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/scripts/setup.sh"
@@ -18,4 +19,4 @@ if [ ! -f "$root/samples/$sample.c" ] && [ ! -f "$root/samples/$sample/main.c" ]
     exit 2
 fi
 build_sample "$root" "vkt-$sample" || exit 1
-exec "$root/build/samples/vkt-$sample" "$@"
+exec "$build/samples/vkt-$sample" "$@"

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034 # used by those who read it
 # setup.sh - read by samples/run.sh, samples/bench/run.sh and tests/run.sh: the packages, how missing ones are installed, and
-# how a sample is built.
+# how a sample is built. VKT_BUILD_DIR=DIR in the environment puts all builds into DIR, so that the checkout may be read-only.
 
 VKT_BUILD_PACKAGES="build-essential cmake ninja-build pkg-config libvulkan-dev libvulkan1 glslang-tools spirv-tools
     mesa-vulkan-drivers zlib1g-dev libjpeg-dev libpng-dev libcairo2-dev libjansson-dev libglfw3-dev curl ca-certificates"
@@ -48,17 +48,25 @@ install_missing() {
     rm -f "$apt_log"
 }
 
-# build_sample ROOT TARGET: in ROOT/build, everything that it needs installed before.
+# make_folder DIR: as mkdir -p, with a message that says what to do where that cannot be.
+make_folder() {
+    mkdir -p "$1" 2>/dev/null && [ -w "$1" ] && return 0
+    say "$1 cannot be written: set VKT_BUILD_DIR to a folder for builds, for instance VKT_BUILD_DIR=\$HOME/vktrain-build"
+    return 1
+}
+
+# build_sample ROOT TARGET: installs what the build needs, and builds TARGET in $build.
 build_sample() {
     # shellcheck disable=SC2086
     install_missing $VKT_BUILD_PACKAGES || return 1
-    mkdir -p "$1/build"
-    if [ -f "$1/build/build.ninja" ] || [ -f "$1/build/Makefile" ]; then
+    build=${VKT_BUILD_DIR:-$1}/build
+    make_folder "$build" || return 1
+    if [ -f "$build/build.ninja" ] || [ -f "$build/Makefile" ]; then
         say "building (build/)"
     else
         say "configuring and building (build/; a minute or two the first time)"
-        quietly "$1/build/configure.log" cmake -S "$1" -B "$1/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        quietly "$build/configure.log" cmake -S "$1" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
             -DVKT_BUILD_TESTS=OFF || return 1
     fi
-    quietly "$1/build/build.log" cmake --build "$1/build" --target "$2" --parallel
+    quietly "$build/build.log" cmake --build "$build" --target "$2" --parallel
 }

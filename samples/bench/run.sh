@@ -5,4 +5,4 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/scripts/setup.sh"
 build_sample "$root" vkt-bench || exit 1
-exec "$root/build/samples/vkt-bench" "$@"
+exec "$build/samples/vkt-bench" "$@"

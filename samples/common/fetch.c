@@ -35,38 +35,68 @@ static bool run(const char *const *argv, const char *input)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool make_folder(const char *folder)
+/* Makes each folder of `path` that is not there. Returns how many it made: the last ones of the path. */
+static unsigned make_folders(char *path)
 {
-    char path[PATH_ROOM];
-    if ((size_t)snprintf(path, sizeof path, "%s", folder) >= sizeof path) return false;
+    unsigned made = 0;
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(path, 0777);
+        made += mkdir(path, 0777) == 0;
         *slash = '/';
     }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
+    return made + (mkdir(path, 0777) == 0);
 }
 
+/* Removes the last `made` folders of `path`; those that are not empty stay. */
+static void remove_folders(char *path, unsigned made)
+{
+    while (made-- > 0 && rmdir(path) == 0) {
+        char *slash = strrchr(path, '/');
+        if (!slash) return;
+        *slash = 0;
+    }
+}
+
+/* "<folder>/<file's name><ending>"; false: too long. */
+static bool name_of(char path[PATH_ROOM], const char *folder, const fetch_file *f, const char *ending)
+{
+    return snprintf(path, PATH_ROOM, "%s/%s%s", folder, f->name, ending) < PATH_ROOM;
+}
+
+static bool has_hash(const char *path, const char *sha256)
+{
+    char sum[PATH_ROOM + 128];
+    const char *const check[] = { "sha256sum", "-c", "--status", NULL };
+    snprintf(sum, sizeof sum, "%s  %s\n", sha256, path);
+    return run(check, sum);
+}
+
+/* Leaves the whole file as <name>.part, unless it is there already under its name. */
 static bool fetch_one(const char *base_url, const char *folder, const fetch_file *f)
 {
-    char url[PATH_ROOM], gz[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM], sum[PATH_ROOM + 128];
-    const int longest = snprintf(gz, sizeof gz, "%s/%s.part.gz", folder, f->name);
-    if (longest >= PATH_ROOM || snprintf(url, sizeof url, "%s/%s.gz", base_url, f->name) >= PATH_ROOM) return false;
-    snprintf(part, sizeof part, "%s/%s.part", folder, f->name);
-    snprintf(path, sizeof path, "%s/%s", folder, f->name);
-    snprintf(sum, sizeof sum, "%s  %s\n", f->sha256, part);
+    char url[PATH_ROOM], gz[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];
+    if (!name_of(gz, folder, f, ".part.gz") || !name_of(url, base_url, f, ".gz")) return false;
+    if (!name_of(part, folder, f, ".part") || !name_of(path, folder, f, "")) return false;
+    if (access(path, F_OK) == 0) return has_hash(path, f->sha256);
     const char *const curl[] = { "curl", "-fsSL", "--connect-timeout", "3", "--max-time", "300", "-o", gz, url, NULL };
     const char *const gzip[] = { "gzip", "-df", gz, NULL };
-    const char *const check[] = { "sha256sum", "-c", "--status", NULL };
-    const bool good = run(curl, "") && run(gzip, "") && run(check, sum) && rename(part, path) == 0;
+    const bool good = run(curl, "") && run(gzip, "") && has_hash(part, f->sha256);
     unlink(gz);
-    unlink(part);
     return good;
 }
 
 bool fetch_files(const char *base_url, const char *folder, const fetch_file *files, size_t n)
 {
-    bool good = make_folder(folder);
+    char root[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];
+    if (snprintf(root, sizeof root, "%s", folder) >= PATH_ROOM) return false;
+    const unsigned made = make_folders(root);
+    bool good = access(root, W_OK) == 0;
     for (size_t i = 0; i < n && good; i++) good = fetch_one(base_url, folder, &files[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (!name_of(part, folder, &files[i], ".part") || !name_of(path, folder, &files[i], "")) continue;
+        if (good && access(part, F_OK) == 0) good = rename(part, path) == 0;
+        unlink(part);
+    }
+    if (!good) remove_folders(root, made);
     return good;
 }

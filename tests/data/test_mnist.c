@@ -7,10 +7,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "data/temp.h"
+#include "support/find_data.h"
 #include "support/host.h"
 #include "vktrain/data.h"
 
@@ -200,19 +203,25 @@ static void the_real_mnist_has_its_published_counts(void **state)
     (void)state;
     static const uint32_t train[10] = { 5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949 };
     static const uint32_t test[10] = { 980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009 };
-    char folders[3][1024] = { "" };
-    const char *data = getenv("VKT_DATA");
-    if (data) snprintf(folders[0], sizeof folders[0], "%s/mnist", data);
-    snprintf(folders[1], sizeof folders[1], "%s/../data/mnist", VKT_TEST_DIR);
-    snprintf(folders[2], sizeof folders[2], "%s/../../shared/data/mnist", VKT_TEST_DIR);
-    for (size_t i = 0; i < VKT_COUNT(folders); i++) {
-        if (access(folders[i], F_OK) != 0) continue;
-        check_split(folders[i], VKT_SPLIT_TRAIN, train, 60000);
-        check_split(folders[i], VKT_SPLIT_TEST, test, 10000);
-        return;
-    }
-    print_message("SKIPPED: the real MNIST lies neither in $VKT_DATA/mnist, data/mnist nor ../shared/data/mnist\n");
-    skip();
+    char folder[512];
+    if (!vkt_test_find_mnist(folder)) skip();
+    check_split(folder, VKT_SPLIT_TRAIN, train, 60000);
+    check_split(folder, VKT_SPLIT_TEST, test, 10000);
+}
+
+/* A download that failed used to leave an empty folder, which this test then took for the data set. */
+static void an_empty_folder_is_not_the_data_set(void **state)
+{
+    char found[512];
+    const char *before = getenv("VKT_DATA");
+    char *kept = before ? strdup(before) : NULL;
+    const vkt_temp_dir *t = *state;
+    assert_int_equal(mkdir(vkt_temp_dir_file(t, "mnist"), 0700), 0);
+    temp_write(t, "mnist/train-images-idx3-ubyte", "", 0, false);
+    assert_int_equal(setenv("VKT_DATA", t->path, 1), 0);
+    if (vkt_test_find_mnist(found)) assert_int_not_equal(strncmp(found, t->path, strlen(t->path)), 0);
+    assert_int_equal(kept ? setenv("VKT_DATA", kept, 1) : unsetenv("VKT_DATA"), 0);
+    free(kept);
 }
 
 int main(void)
@@ -226,6 +235,7 @@ int main(void)
         TEST(a_folder_is_searched_for_every_usual_name),
         TEST(every_failed_allocation_is_a_status),
         TEST(the_real_mnist_has_its_published_counts),
+        TEST(an_empty_folder_is_not_the_data_set),
     };
     return cmocka_run_group_tests_name("mnist", tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "data/temp.h"
+#include "support/find_data.h"
 #include "support/host.h"
 #include "vktrain/text.h"
 
@@ -353,8 +354,8 @@ static vkt_texts *open_reuters(const char *folder, const char *split)
 {
     const vkt_host h = vkt_test_host();
     char path[512], classes[512];
-    snprintf(path, sizeof path, "%s/reuters46-keras/%s.tsv.gz", folder, split);
-    snprintf(classes, sizeof classes, "%s/reuters46-keras/classes.txt", folder);
+    snprintf(path, sizeof path, "%s/%s.tsv.gz", folder, split);
+    snprintf(classes, sizeof classes, "%s/classes.txt", folder);
     vkt_texts *t;
     assert_int_equal(vkt_texts_from_tsv(&h, path, &(vkt_tsv_params){ .classes_path = classes }, &t), VKT_OK);
     assert_int_equal(vkt_texts_classes(t), 46);
@@ -375,15 +376,9 @@ static void the_reuters_corpus(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
-    const char *folder = getenv("VKT_DATA");
-    char readme[512];
-    snprintf(readme, sizeof readme, "%s/reuters46-keras/README.md", folder ? folder : "");
-    FILE *there = folder ? fopen(readme, "r") : NULL;
-    if (!there) {
-        puts("SKIPPED: no reuters46-keras in $VKT_DATA");
-        skip();
-    }
-    fclose(there);
+    char folder[512];
+    if (!vkt_test_find_data("reuters46-keras/train.tsv.gz", folder)) skip();
+    *strrchr(folder, '/') = 0;
     vkt_texts *train = open_reuters(folder, "train"), *test = open_reuters(folder, "test");
     assert_int_equal(vkt_texts_rows(train), 8982);
     assert_int_equal(vkt_texts_rows(test), 2246);

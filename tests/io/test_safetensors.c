@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/philox.h"
 #include "io/safetensors.h"
+#include "support/find_data.h"
 #include "support/host.h"
 #include "support/temp_dir.h"
 
@@ -186,22 +187,12 @@ static void a_file_of_the_python_package_loads(void **state)
     vkt_safetensors_close(&st);
 }
 
-/* $VKT_DATA/pretrained, else shared/data beside the checkout; its README lists the tensors. */
+/* The README of the folder lists the tensors. */
 static void the_pretrained_mnist_network_loads(void **state)
 {
     (void)state;
-    char path[1024];
-    const char *data = getenv("VKT_DATA");
-    if (data)
-        snprintf(path, sizeof path, "%s/pretrained/mnist-cnn.safetensors", data);
-    else
-        snprintf(path, sizeof path, "%s/../../shared/data/pretrained/mnist-cnn.safetensors", VKT_TEST_DIR);
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        print_message("SKIPPED: no %s\n", path);
-        skip();
-    }
-    fclose(f);
+    char path[512];
+    if (!vkt_test_find_data("pretrained/mnist-cnn.safetensors", path)) skip();
     static const struct {
         const char *name;
         uint32_t rank;

@@ -5,15 +5,35 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool vkt_test_find_data(const char *name, char path[512])
+/* The first of the places where data sets lie that has all of `files` (up to a NULL), plain or packed, under `name`. */
+static bool find(const char *name, const char *const *files, char path[512])
 {
     const char *env = getenv("VKT_DATA");
     const char *const folders[] = { env ? env : VKT_TEST_DIR "/../data", VKT_TEST_DIR "/../data",
                                     VKT_TEST_DIR "/../../shared/data" };
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        snprintf(path, 512, "%s/%s", folders[i], name);
-        if (access(path, R_OK) == 0) return true;
+        bool all = snprintf(path, 512, "%s/%s", folders[i], name) < 512 && access(path, R_OK) == 0;
+        for (size_t k = 0; all && files[k]; k++) {
+            char plain[640], packed[644];
+            snprintf(plain, sizeof plain, "%s/%s", path, files[k]);
+            snprintf(packed, sizeof packed, "%s.gz", plain);
+            all = access(plain, R_OK) == 0 || access(packed, R_OK) == 0;
+        }
+        if (all) return true;
     }
     printf("SKIPPED: %s is not in $VKT_DATA, data/ or ../shared/data/\n", name);
     return false;
+}
+
+bool vkt_test_find_data(const char *name, char path[512])
+{
+    return find(name, (const char *const[]){ NULL }, path);
+}
+
+bool vkt_test_find_mnist(char folder[512])
+{
+    return find("mnist",
+                (const char *const[]){ "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                                       "t10k-labels-idx1-ubyte", NULL },
+                folder);
 }

@@ -121,8 +121,7 @@ static void a_network_from_pytorch_reads_mnist_as_it_did_there(void **state)
 {
     rig *r = rig_of(state);
     char weights[512], folder[512];
-    if (!vkt_test_find_data("pretrained/mnist-cnn.safetensors", weights) || !vkt_test_find_data("mnist", folder))
-        skip();
+    if (!vkt_test_find_data("pretrained/mnist-cnn.safetensors", weights) || !vkt_test_find_mnist(folder)) skip();
     vkt_dataset *d;
     assert_int_equal(vkt_dataset_open_mnist_like(&r->h, folder, VKT_SPLIT_TEST, 10, &d), VKT_OK);
     assert_int_equal(vkt_dataset_rows(d), IMAGES);

@@ -318,8 +318,7 @@ static void data_are_fetched_checked_and_kept(void **state)
 {
     rig *r = rig_of(state);
     char folder[512], mirror[600];
-    if (!vkt_test_find_data("mnist/train-images-idx3-ubyte.gz", folder)) skip();
-    *strrchr(folder, '/') = 0;
+    if (!vkt_test_find_mnist(folder)) skip();
     char *real = realpath(folder, NULL); /* curl does not follow ".." */
     assert_non_null(real);
     snprintf(mirror, sizeof mirror, "file://%s", real);
@@ -345,6 +344,30 @@ static void files_with_another_hash_are_not_kept(void **state)
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.out, "training on drawn digits\n"));
     run_forget(r, &done);
+    assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
+}
+
+/* A folder with files of somebody else's: none of them is replaced. */
+static void files_of_others_are_never_replaced(void **state)
+{
+    rig *r = rig_of(state);
+    char folder[512], mirror[600];
+    if (!vkt_test_find_mnist(folder)) skip();
+    char *real = realpath(folder, NULL);
+    assert_non_null(real);
+    snprintf(mirror, sizeof mirror, "file://%s", real);
+    free(real);
+    assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data"), 0777), 0);
+    assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data/mnist"), 0777), 0);
+    const char *own = vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte");
+    assert_int_equal(vkt_file_write(&r->h, own, "mine", 4), VKT_OK);
+    run done = look_for_data(r, mirror);
+    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    run_forget(r, &done);
+    struct stat kept;
+    assert_int_equal(stat(vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte"), &kept), 0);
+    assert_int_equal(kept.st_size, 4);
+    assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data/mnist/train-images-idx3-ubyte"), F_OK), 0);
     remove_data(r);
 }
 
@@ -363,6 +386,7 @@ int main(void)
         rig_test(a_folder_without_labels_is_passed_by),
         rig_test(data_are_fetched_checked_and_kept),
         rig_test(files_with_another_hash_are_not_kept),
+        rig_test(files_of_others_are_never_replaced),
     };
     return cmocka_run_group_tests_name("vkt-mnist", tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+#!/bin/sh
+# bare.sh - the README's two commands as a newcomer meets them: in a copy of this tree with no data beside it, in a folder whose
+# name has a space, without network, and as a user who is not root. The packages are installed before.
+#
+# Then the same from a checkout that may not be written, with VKT_BUILD_DIR. Root is needed to change the user; without root it
+# stays. Where the kernel does not allow `unshare -n`, the network stays too, and a line says so.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+. scripts/setup.sh
+# shellcheck disable=SC2086
+install_missing $VKT_BUILD_PACKAGES $VKT_TEST_PACKAGES || exit 1
+
+work=$(mktemp -d) || exit 2
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+chmod 755 "$work"
+home="$work/a home"
+tree="$home/vktrain, a copy"
+mkdir -p "$tree" "$home/builds"
+git ls-files -z | xargs -0 cp --parents -t "$tree"
+
+as_user=
+if [ "$(id -u)" = 0 ]; then
+    chown -R 65534:65534 "$home"
+    as_user="setpriv --reuid=65534 --regid=65534 --clear-groups"
+fi
+offline=
+if unshare -n true 2>/dev/null; then
+    offline="unshare -n"
+elif unshare -rn true 2>/dev/null; then
+    offline="unshare -rn"
+else
+    echo "bare.sh: this kernel allows no unshare -n: the network stays"
+fi
+
+bare() ( # bare COMMAND...: in the copy, as that user, with an environment of its own
+    cd "$tree" || exit 1
+    # shellcheck disable=SC2086
+    exec $offline $as_user env -i PATH="$PATH" HOME="$home" TERM=dumb LANG=C.UTF-8 "$@"
+)
+
+status=0
+step() { # step COMMAND...
+    echo "==== without data, without network: $*"
+    began=$(date +%s)
+    "$@" || { status=1; echo "FAILED: $*"; }
+    echo "---- $(($(date +%s) - began)) s"
+}
+step bare sh samples/run.sh
+[ ! -e "$tree/data" ] || { status=1; echo "FAILED: a download that failed left $(ls -R "$tree/data")"; }
+step bare sh tests/run.sh
+rm -rf "$tree/build" "$tree/build-tests"
+chmod -R a-w "$tree"
+step bare VKT_BUILD_DIR="$home/builds" sh samples/run.sh linreg
+exit "$status"
