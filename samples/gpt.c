@@ -278,6 +278,7 @@ int main(int argc, char **argv)
     corpus c;
     texts data = { NULL, NULL };
     vkt_result r = corpus_open(s.o.data, &c) ? split(&s.host, &c, o.model.context, &data) : VKT_E_IO;
+    s.data = (session_data){ c.source, s.o.data == NULL, data.train, data.check, NULL };
     if (r == VKT_OK && !s.o.quiet) printf("data    %s: %u characters, %u different ones\n", c.source, c.n, c.size);
     if (r == VKT_OK) r = run(&s, &c, &data, &o);
     vkt_dataset_destroy(&data.train);

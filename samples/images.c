@@ -51,16 +51,14 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- the run ---- */
 
-static vkt_result show_test(vkt_trainer *t, const vkt_dataset *test)
+static vkt_result show_test(const session *s, vkt_trainer *t)
 {
+    const vkt_dataset *test = s->data.test;
     const uint32_t rows = vkt_dataset_rows(test), n = rows < SHOWN ? rows : SHOWN;
-    double loss, accuracy;
-    vkt_result r = vkt_trainer_evaluate(t, test, &loss, &accuracy);
-    if (r != VKT_OK) return r;
     printf("test    %u pictures: loss %.4f, accuracy %.4f\n\nthe first of them, and what they are taken for\n", rows,
-           loss, accuracy);
+           s->test_loss, s->test_accuracy);
     float *logits = malloc((size_t)n * vkt_dataset_classes(test) * sizeof *logits);
-    r = logits ? vkt_trainer_predict(t, test, 0, n, NULL, logits) : VKT_E_NOMEM;
+    const vkt_result r = logits ? vkt_trainer_predict(t, test, 0, n, NULL, logits) : VKT_E_NOMEM;
     if (r == VKT_OK) print_guesses(stdout, test, n, logits);
     free(logits);
     return r;
@@ -78,7 +76,7 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
     };
     vkt_trainer *t = NULL;
     vkt_result r = session_train(s, &p, NULL, &t);
-    if (r == VKT_OK && !s->o.quiet && !session_interrupted() && data->test) r = show_test(t, data->test);
+    if (r == VKT_OK && !s->o.quiet && !session_interrupted() && data->test) r = show_test(s, t);
     vkt_trainer_destroy(&t);
     return r;
 }
@@ -133,8 +131,9 @@ int main(int argc, char **argv)
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     o.data.folder = s.o.data;
     image_data data;
-    vkt_result r = image_data_open(&s.host, &o.data, s.o.quiet ? NULL : stdout, &data);
-    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.check);
+    vkt_result r = image_data_open(&s.host, &o.data, &data);
+    if (r == VKT_OK)
+        session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.check, data.test });
     if (r == VKT_OK) r = run(&s, &data, o.lr_patience);
     image_data_close(&data);
     return session_end(&s, r);

@@ -43,6 +43,7 @@ static bool draw_points(points *p, uint64_t *seed)
 /* ---- the fit: what was made is freed by main, whatever happened ---- */
 
 typedef struct fit {
+    uint32_t rows;
     vkt_graph *g;
     vkt_store *store;
     vkt_program *step;
@@ -91,7 +92,7 @@ static vkt_result descend(const session *s, fit *f)
             TRY(vkt_program_wait(f->step));
             first = session_now_ns();
         }
-        if (done % SHOWN_EVERY && done < s->o.epochs) continue;
+        if (done % SHOWN_EVERY && done < s->o.epochs && !session_interrupted()) continue;
         vkt_metrics m;
         TRY(vkt_program_metrics(f->step, run, &m));
         const uint64_t now = session_now_ns();
@@ -99,7 +100,7 @@ static vkt_result descend(const session *s, fit *f)
         show(s, f, done, now - shown);
         shown = now;
     }
-    f->first_step_ms = (double)(first - s->start_ns) * 1e-6;
+    f->first_step_ms = done ? (double)(first - s->start_ns) * 1e-6 : NAN;
     f->ms_per_step = done > 1 ? (double)(shown - first) * 1e-6 / (done - 1) : NAN;
     TRY(vkt_store_read(f->store, 0, VKT_PART_VALUE, f->w));
     return vkt_store_read(f->store, 1, VKT_PART_VALUE, f->w + 2);
@@ -114,25 +115,28 @@ static vkt_result finish(const session *s, const fit *f)
         printf("speed   %.3f ms per step\n", f->ms_per_step);
         session_print_memory(s);
     }
+    if (session_interrupted()) fputs("ended by a signal: this is how far it came\n", stderr);
     if (!s->o.json) return VKT_OK;
     json_t *results =
-        json_pack("{s:i, s:O, s:o, s:o, s:f, s:[f,f], s:f}", "parameters", 3, "epochs", f->epochs, "final_loss",
-                  real_or_null(f->loss), "ms_per_step", real_or_null(f->ms_per_step), "first_step_ms", f->first_step_ms,
-                  "weight", (double)f->w[0], (double)f->w[1], "bias", (double)f->w[2]);
-    return write_results(s->o.json, s->ctx, results) ? VKT_OK : VKT_E_IO;
+        json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[f,f], s:f}", "data", "source",
+                  "points of t = 2 x0 - 3 x1 + 10, give or take 2", "made_up", 1, "train", (json_int_t)f->rows,
+                  "parameters", 3, "epochs", f->epochs, "final_loss", real_or_null(f->loss), "ms_per_step",
+                  real_or_null(f->ms_per_step), "first_step_ms", real_or_null(f->first_step_ms), "weight",
+                  (double)f->w[0], (double)f->w[1], "bias", (double)f->w[2]);
+    return write_results(s, results) ? VKT_OK : VKT_E_IO;
 }
 
 static vkt_result run(const session *s, uint32_t rows)
 {
     uint64_t seed = s->o.seed;
     points p = { .n = rows };
-    fit f = { .epochs = json_array(), .loss = NAN };
+    fit f = { .rows = rows, .epochs = json_array(), .loss = NAN };
     vkt_result r = draw_points(&p, &seed) ? VKT_OK : VKT_E_NOMEM;
     for (int k = 0; k < 2; k++) f.w[k] = (float)random_normal(&seed);
     if (r == VKT_OK && !s->o.quiet) printf("data    %u points of t = 2 x0 - 3 x1 + 10, give or take 2\n\n", rows);
     if (r == VKT_OK) r = prepare(s, &p, &f);
     if (r == VKT_OK) r = descend(s, &f);
-    if (r == VKT_OK && !session_interrupted()) r = finish(s, &f);
+    if (r == VKT_OK) r = finish(s, &f);
     vkt_program_destroy(&f.step);
     vkt_store_destroy(&f.store);
     vkt_graph_destroy(&f.g);

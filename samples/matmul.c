@@ -270,7 +270,7 @@ static vkt_result run(const session *s, errors *e, const product *list, size_t n
         putchar('\n');
         session_print_memory(s);
     }
-    if (whole && s->o.json && !write_results(s->o.json, s->ctx, json_pack("{s:O}", "products", results))) r = VKT_E_IO;
+    if (whole && s->o.json && !write_results(s, json_pack("{s:O}", "products", results))) r = VKT_E_IO;
     json_decref(results);
     return r;
 }

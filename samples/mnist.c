@@ -119,7 +119,8 @@ int main(int argc, char **argv)
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     mnist_data data = { 0 };
     vkt_result r = mnist_data_open(&s.host, s.o.data, s.o.quiet ? NULL : stdout, &data);
-    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.test);
+    if (r == VKT_OK)
+        session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.test, data.test });
     if (r == VKT_OK) r = pictures_fit(data.train) ? run(&s, &data) : VKT_E_SHAPE;
     mnist_data_close(&data);
     return session_end(&s, r);

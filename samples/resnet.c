@@ -217,7 +217,9 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     if (r == VKT_OK && !from->o->new_head) r = evaluate(t, from);
     if (r == VKT_OK && from->o->frozen_epochs && !from->o->evaluate) {
         if (!s->o.quiet) puts("\nthe last layer alone");
-        r = session_follow(s, &(vkt_fit_params){ .epochs = from->o->frozen_epochs }, t);
+        const vkt_fit_params fit = { .epochs = from->o->frozen_epochs };
+        r = session_follow(s, &fit, t);
+        if (session_interrupted()) r = session_finish(s, &fit, t, r, false);
     }
     if (r == VKT_OK) r = take(t, from);
     vkt_trainer_destroy(&t);
@@ -286,8 +288,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
     }
     const bool begin = from.weights && (!s->o.resume || o->evaluate);
     vkt_result r = begin ? begin_pretrained(&from, &p) : VKT_OK;
-    if (r == VKT_OK && o->evaluate && s->o.json && !write_results(s->o.json, s->ctx, json_incref(s->more)))
-        r = VKT_E_IO;
+    if (r == VKT_OK && o->evaluate && s->o.json && !write_results(s, json_incref(s->more))) r = VKT_E_IO;
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
         s->o.load = NULL; /* it is loaded */
@@ -338,10 +339,11 @@ int main(int argc, char **argv)
                                   .mean = mean,
                                   .deviation = deviation };
     image_data data = { 0 };
-    vkt_result r = image_data_open(&s.host, &p, s.o.quiet ? NULL : stdout, &data);
+    vkt_result r = image_data_open(&s.host, &p, &data);
     if (r == VKT_OK) r = limit(&data.train, o.limit);
     if (r == VKT_OK) r = limit(&data.check, o.limit);
-    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.check);
+    if (r == VKT_OK)
+        session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.check, data.test });
     if (r == VKT_OK) r = run(&s, &o, &data);
     image_data_close(&data);
     return session_end(&s, r);

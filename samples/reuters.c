@@ -130,8 +130,9 @@ int main(int argc, char **argv)
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
     topics_data data = { 0 };
-    vkt_result r = topics_data_open(&s.host, s.o.data, LENGTH, s.o.quiet ? NULL : stdout, &data);
-    if (r == VKT_OK) session_print_data(&s, data.source, data.train, data.test);
+    vkt_result r = topics_data_open(&s.host, s.o.data, LENGTH, &data);
+    if (r == VKT_OK)
+        session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.test, data.test });
     if (r == VKT_OK && !s.o.quiet) printf("words   %u in the vocabulary\n", vkt_vocab_size(data.vocab));
     if (r == VKT_OK) r = run(&s, &data);
     topics_data_close(&data);

@@ -1,16 +1,27 @@
 /* base/file.h - whole-file and positioned reading, and writing that never leaves half a file behind.
  *
- * Writing is atomic: bytes go to a temporary file "<path>.tmp" in the same directory, which is flushed to the disk
- * (fsync) and renamed over `path` by commit; then the directory is flushed too. A reader, also after a crash, a kill -9
- * or a full disk, finds either the whole old file or the whole new one. A temporary that a killed process left behind
- * is taken over by the next writer of the same path.
+ * Writing is atomic: bytes go to a temporary file in the same directory, of a random name that nothing had before
+ * ("<name>.<16 hexadecimal digits>.vkttmp"), which is flushed to the disk (fsync) and renamed over `path` by commit;
+ * then the directory is flushed too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old
+ * file or the whole new one. A temporary that a killed process left behind is removed by the same user's next writer of
+ * that path: a writer holds a lock on its own, where the file system has locks.
  *
- * Every message names the path and the system's error text. Threads: different objects, any thread; one object, one
- * call at a time. Several threads and processes may write the same path: the last commit wins, whole. */
+ * A symbolic link as `path` stays, and what it leads to is written. What exists and is no regular file (a device, a
+ * FIFO, /dev/stdout whatever it is) is written to where it is, and never replaced; that is not atomic.
+ *
+ * Every message names the path and the system's error text. Calls that a signal interrupts are repeated. Threads:
+ * different objects, any thread; one object, one call at a time. Several threads and processes may write the same path:
+ * the last commit wins, whole. */
 #ifndef VKT_FILE_H
 #define VKT_FILE_H
 
 #include "base/base.h"
+
+/* One read or write call moves at most this much: Linux itself stops at 2 GiB - 4 KiB. */
+#define VKT_FILE_STEP ((size_t)1 << 30)
+
+/* "cannot <verb> "<path>": <the system's text>", logged; VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */
+vkt_result vkt_file_fail(const vkt_host *h, const char *verb, const char *path, int error);
 
 /* ---- reading ---- */
 
@@ -36,14 +47,15 @@ vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes
 
 typedef struct vkt_file_writer {
     const vkt_host *h; /* lent; must outlive the writer */
-    char *path;        /* owned; NULL when the writer is closed */
-    char *temp;        /* owned; name of the temporary, inside the directory */
+    char *path;        /* owned; for messages; NULL when the writer is closed */
+    char *target;      /* owned; what path leads to behind all links */
+    char *temp;        /* owned; name of the temporary, inside the target's directory; NULL: written in place */
     int fd, dir_fd;
 } vkt_file_writer;
 
-/* Starts a new version of `path`. An existing file must be a regular one (a device such as /dev/null is refused rather
- * than replaced; a symbolic link is replaced by the file), and its permission bits are kept. VKT_E_IO or VKT_E_NOMEM on
- * failure; *w is then closed. */
+/* Starts a new version of `path`. Permissions of an existing file are kept, and its owner where this process may.
+ * VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed. A FIFO is waited for until
+ * it has a reader. */
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
 /* Appends. A failure (VKT_E_IO: disk full, quota, ...) has already aborted the writer. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
@@ -51,7 +63,8 @@ vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n
  * stands, with one exception: when only the last step, flushing the directory, fails, the new one stands. VKT_E_STATE
  * when an earlier write failed. */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
-/* Drops what was written; the old file is untouched. Safe on a zeroed and on a closed writer. */
+/* Drops what was written; the old file is untouched (what was written in place stays). Safe on a zeroed and on a closed
+ * writer. */
 void vkt_file_writer_abort(vkt_file_writer *w);
 
 /* begin + write + commit. */

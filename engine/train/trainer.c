@@ -177,6 +177,11 @@ const char *vkt_trainer_summary(const vkt_trainer *t)
     return t->summary;
 }
 
+uint64_t vkt_trainer_seed(const vkt_trainer *t)
+{
+    return t->params.seed;
+}
+
 uint64_t vkt_trainer_parameters(const vkt_trainer *t)
 {
     return vkt_nn_parameters(t->builder);

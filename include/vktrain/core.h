@@ -106,6 +106,18 @@ typedef struct vkt_host {
  * not the allocator. */
 VKT_API void vkt_text_release(char **text);
 
+/* ---- files: as the library writes its own ------------------------------------------------------------------------ */
+
+/* Writes a whole file: a reader finds the old one or the new one, never a part, whatever happens meanwhile. Bytes go to
+ * a temporary file beside `path` that is flushed and renamed. Permissions are kept; a symbolic link stays, and what it
+ * leads to is written. What is there and no regular file (a device, a FIFO, /dev/stdout) is written to and never
+ * replaced. VKT_E_IO (the message says which path, and why), VKT_E_NOMEM; VKT_E_ARG for NULL. host may be NULL. Any
+ * thread. */
+VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *bytes, size_t n_bytes);
+/* Whether a file could be written to `path` now, before hours are spent on what goes there: VKT_OK, or what
+ * vkt_write_file would return. Nothing changes at `path`. */
+VKT_API vkt_result vkt_try_output(const vkt_host *host, const char *path);
+
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
 
 /* VkPhysicalDeviceType. Kernels are chosen by whether it is a CPU. */

@@ -168,7 +168,8 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
-/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. VKT_E_IO. */
+/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. Nothing but numbers, as readers
+ * of CSV expect: what they are of is the application's to keep. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
@@ -176,6 +177,7 @@ VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 /* Layers, shapes, parameters, memory. Lives as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);  /* vkt_nn_parameters of the model */
+VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);        /* of its params, or of the checkpoint it resumed */
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in

@@ -144,6 +144,7 @@ bool corpus_open(const char *path, corpus *c)
 {
     size_t bytes;
     *c = (corpus){ .source = path ? path : "made-up sentences" };
+    if (!path) fputs("no text is given (--data names a file): training on made-up sentences\n", stderr);
     errno = 0;
     char *text = path ? read_file(path, &bytes) : make_up(&bytes);
     if (!text) {

@@ -13,8 +13,8 @@ typedef struct corpus {
     uint32_t n, size;
 } corpus;
 
-/* Reads `path`, which must be UTF-8; NULL: makes up sentences by a small grammar, the same ones every time. False, with
- * a message on stderr, when that cannot be done. corpus_close frees *c in any case. */
+/* Reads `path`, which must be UTF-8; NULL: makes up sentences by a small grammar, the same ones every time, and
+ * says so on stderr. False, with a message on stderr, when that cannot be done. corpus_close frees *c in any case. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
 /* The ids of a text: *n of them, at most `room`. False: it has a character that the corpus has not, or is too long. */

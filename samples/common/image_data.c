@@ -2,6 +2,7 @@
 #include "common/image_data.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -137,11 +138,13 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
     return r;
 }
 
-static vkt_result draw_all(const vkt_host *host, uint32_t side, FILE *notes, image_data *d)
+/* Said on stderr, also under --quiet: the numbers of this run are no numbers of photographs. */
+static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    if (notes) fputs("no pictures are here (--data names a folder): learning from drawn ones\n", notes);
+    fputs("no pictures are here (--data names a folder): learning from drawn ones\n", stderr);
+    d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);
     if (r == VKT_OK) r = draw_part(host, check, 2, side, &d->check);
@@ -151,12 +154,12 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, FILE *notes, ima
 
 /* ---- either ---- */
 
-vkt_result image_data_open(const vkt_host *host, const image_data_params *p, FILE *notes, image_data *out)
+vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out)
 {
     char room[PATH_ROOM];
     *out = (image_data){ 0 };
     const char *folder = p->folder ? p->folder : look_around(p->name, room);
-    vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->images.height, notes, out);
+    vkt_result r = folder ? open_folder(host, folder, p, out) : draw_all(host, p->images.height, out);
     vkt_dataset *const parts[] = { out->train, out->check, out->test };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (r == VKT_OK && parts[i]) r = vkt_dataset_normalize(parts[i], p->mean, p->deviation);

@@ -67,9 +67,11 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
     return VKT_E_NOT_FOUND;
 }
 
-static vkt_result draw(const vkt_host *host, FILE *notes, mnist_data *d)
+/* Said on stderr, also under --quiet: the numbers of this run are no numbers of MNIST. */
+static vkt_result draw(const vkt_host *host, mnist_data *d)
 {
-    if (notes) fputs("MNIST is neither here nor can it be fetched: training on drawn digits\n", notes);
+    fputs("MNIST is neither here nor can it be fetched: training on drawn digits\n", stderr);
+    d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn digits");
     vkt_result r = vkt_dataset_digits(host, DRAWN_TRAIN, 1, &d->train);
     if (r == VKT_OK) r = vkt_dataset_digits(host, DRAWN_TEST, 2, &d->test);
@@ -99,7 +101,7 @@ vkt_result mnist_data_open(const vkt_host *host, const char *folder, FILE *notes
     *out = (mnist_data){ 0 };
     vkt_result r = folder ? open_folder(host, folder, out) : look_around(host, out);
     if (r == VKT_E_NOT_FOUND && !folder)
-        r = download("data/mnist", notes) ? open_folder(host, "data/mnist", out) : draw(host, notes, out);
+        r = download("data/mnist", notes) ? open_folder(host, "data/mnist", out) : draw(host, out);
     if (r == VKT_OK) r = normalize(out);
     if (r != VKT_OK) mnist_data_close(out);
     return r;

@@ -72,7 +72,7 @@ static const struct argp_option table[] = {
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit, to --epochs in all", 3 },
     { "load", OPT_LOAD, "FILE", 0, "begin with these weights (safetensors, PyTorch's names)", 3 },
     { "save", OPT_SAVE, "FILE", 0, "write the best weights at the end (safetensors)", 3 },
-    { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object", 3 },
+    { "json", OPT_JSON, "FILE", 0, "write the results as one JSON object; here and below, - is standard output", 3 },
     { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
     { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
     { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },

@@ -1,35 +1,27 @@
 /* common/session.c - see session.h. */
 #include "common/session.h"
 
+#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "common/outputs.h"
 #include "common/report.h"
-
-enum { INTERRUPTED = 130 };
-
-/* ---- Ctrl-C: the step is finished and the checkpoint written ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
+#include "common/stop.h"
+#include "common/train_files.h"
 
 static bool was_interrupted(void *user)
 {
     (void)user;
-    return interrupted != 0;
+    return stop_signal() != 0;
 }
 
 bool session_interrupted(void)
 {
-    return interrupted != 0;
+    return stop_signal() != 0;
 }
 
 /* ---- begin and end ---- */
@@ -58,10 +50,16 @@ uint64_t session_now_ns(void)
 void session_begin(session *s, const train_cli *cli, int argc, char **argv)
 {
     s->start_ns = session_now_ns();
+    s->argc = argc;
+    s->argv = argv;
+    s->test_loss = s->test_accuracy = NAN;
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
-    signal(SIGINT, on_signal);
+    stop_begin();
+    outputs_begin();
+    const int status = train_files_try(&s->o);
+    if (status) exit(status);
 }
 
 bool session_open(session *s)
@@ -77,20 +75,26 @@ int session_end(session *s, vkt_result r)
 {
     vkt_ctx_destroy(&s->ctx);
     json_decref(s->more);
-    return r != VKT_OK ? 1 : interrupted ? INTERRUPTED : 0;
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "standard output cannot be written: %s\n", errno ? strerror(errno) : "an earlier write failed");
+        if (r == VKT_OK) r = VKT_E_IO;
+    }
+    return session_interrupted() ? 128 + stop_signal() : r != VKT_OK;
 }
 
 /* ---- what is printed ---- */
 
-void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check)
+void session_set_data(session *s, const session_data *data)
 {
     uint32_t chw[3];
+    s->data = *data;
     if (s->o.quiet) return;
-    vkt_dataset_sample_shape(train, chw);
-    printf("data    %s: %u to learn from", source, vkt_dataset_rows(train));
-    if (check) printf(", %u to check", vkt_dataset_rows(check));
+    vkt_dataset_sample_shape(data->train, chw);
+    printf("data    %s: %u to learn from", data->source, vkt_dataset_rows(data->train));
+    if (data->validation) printf(", %u to check", vkt_dataset_rows(data->validation));
     printf(", %ux%ux%u", chw[0], chw[1], chw[2]);
-    if (vkt_dataset_classes(train)) printf(", %u classes", vkt_dataset_classes(train));
+    if (vkt_dataset_classes(data->train)) printf(", %u classes", vkt_dataset_classes(data->train));
     putchar('\n');
 }
 
@@ -103,27 +107,41 @@ void session_print_memory(const session *s)
 
 static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p)
 {
-    uint32_t n, best = 0;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    const bool accuracy = n && !isnan(r[0].val_acc), loss = n && !isnan(r[0].val_loss);
-    for (uint32_t i = 1; i < n; i++)
-        if (accuracy ? r[i].val_acc > r[best].val_acc
-            : loss   ? r[i].val_loss < r[best].val_loss
-                     : r[i].train_loss < r[best].train_loss)
-            best = i;
-    if (n && n < p->epochs && !interrupted) printf("stopped early: no better epoch in %u\n", p->patience);
-    if (n)
-        printf("\nbest    epoch %u: %s %.4f\n", r[best].epoch,
+    uint32_t n;
+    vkt_trainer_history(t, &n);
+    const vkt_epoch_record *best = best_record(t);
+    if (n && n < p->epochs && !session_interrupted()) printf("stopped early: no better epoch in %u\n", p->patience);
+    if (best) {
+        const bool accuracy = !isnan(best->val_acc), loss = !isnan(best->val_loss);
+        printf("\nbest    epoch %u: %s %.4f\n", best->epoch,
                accuracy ? "validation accuracy"
                : loss   ? "validation loss"
                         : "loss",
-               accuracy ? r[best].val_acc
-               : loss   ? r[best].val_loss
-                        : r[best].train_loss);
+               accuracy ? best->val_acc
+               : loss   ? best->val_loss
+                        : best->train_loss);
+    }
     if (!isnan(vkt_trainer_ms_per_step(t)))
         printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
                vkt_trainer_host_us_per_step(t));
     session_print_memory(s);
+}
+
+/* A run that a signal ended: what it leaves, and how it goes on. */
+static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
+{
+    const train_options *o = &s->o;
+    uint32_t n;
+    vkt_trainer_history(t, &n);
+    fflush(stdout);
+    fprintf(stderr, "ended by %s after %u of %u epochs\n", stop_name(stop_signal()), n, o->epochs);
+    if (o->save) fprintf(stderr, "%s has the weights so far\n", o->save);
+    if (resumable) {
+        fputs("this goes on with the run:\n  ", stderr);
+        stop_print_command(stderr, s->argc, s->argv, o->checkpoint);
+    } else {
+        fputs("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them\n", stderr);
+    }
 }
 
 /* ---- the run ---- */
@@ -141,17 +159,34 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
     return r;
 }
 
-static vkt_result write_files(const session *s, vkt_trainer *t)
+static void keep_first(vkt_result *r, vkt_result next)
+{
+    if (*r == VKT_OK) *r = next;
+}
+
+/* A plot wants an epoch. */
+static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
 {
     const train_options *o = &s->o;
-    vkt_result r = VKT_OK;
-    if (r == VKT_OK && o->save) r = vkt_trainer_save(t, o->save);
-    if (r == VKT_OK && o->history) r = vkt_trainer_write_history(t, o->history);
-    if (r == VKT_OK && o->plot) r = vkt_trainer_plot(t, o->plot);
-    if (r == VKT_OK && o->profile) r = vkt_trainer_profile(t, o->profile);
-    if (r == VKT_OK && o->json && !write_report(o->json, s->ctx, t, precision_name(o->precision), s->start_ns, s->more))
-        r = VKT_E_IO;
-    return r;
+    uint32_t epochs;
+    vkt_trainer_history(t, &epochs);
+    fflush(stdout); /* where that is a file of results too, they come behind what was printed */
+    if (o->save) keep_first(r, vkt_trainer_save(t, o->save));
+    if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
+    if (o->plot && epochs) keep_first(r, vkt_trainer_plot(t, o->plot));
+    if (o->profile) keep_first(r, vkt_trainer_profile(t, o->profile));
+    if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
+}
+
+/* A set that is the validation set was measured with the best weights already. */
+static vkt_result measure_test(session *s, vkt_trainer *t)
+{
+    const vkt_epoch_record *best = best_record(t);
+    if (!s->data.test || session_interrupted() || (s->o.quiet && !s->o.json)) return VKT_OK;
+    if (s->data.test != s->data.validation)
+        return vkt_trainer_evaluate(t, s->data.test, &s->test_loss, &s->test_accuracy);
+    if (best) s->test_loss = best->val_loss, s->test_accuracy = best->val_acc;
+    return VKT_OK;
 }
 
 /* One that ends with the run takes its length: of batches, as a trainer counts. */
@@ -177,9 +212,22 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.precision = o->precision;
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
+    s->schedule = p.schedule.kind;
     vkt_result r = vkt_trainer_create(s->ctx, &p, t);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
     if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
+    return r;
+}
+
+vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
+{
+    const bool stopped = session_interrupted() && r == VKT_OK;
+    if (r != VKT_OK && r != VKT_E_IO) return r;
+    if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
+    if (!s->o.quiet) print_outcome(s, t, fit);
+    keep_first(&r, measure_test(s, t));
+    write_files(s, t, &r);
+    if (stopped) print_stop(s, t, resumable);
     return r;
 }
 
@@ -191,10 +239,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
     if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
-    const vkt_result r = session_follow(s, &f, t);
-    if (r != VKT_OK || interrupted) return r;
-    if (!s->o.quiet) print_outcome(s, t, &f);
-    return write_files(s, t);
+    return session_finish(s, &f, t, session_follow(s, &f, t), f.checkpoint != NULL);
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)

@@ -1,4 +1,5 @@
-/* common/session.h - what every training sample does around its model: device, options, Ctrl-C, what is printed, files.
+/* common/session.h - what every training sample does around its model: device, options, signals, what is printed,
+ * files.
  *
  *   session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
  *   session_begin(&s, &cli, argc, argv);
@@ -13,35 +14,51 @@
 
 #include "common/options.h"
 
+/* What the numbers are of: for --json. */
+typedef struct session_data {
+    const char *source; /* a path, or what was made up */
+    bool made_up;
+    const vkt_dataset *train, *validation, *test; /* NULL: none; test may be validation */
+} session_data;
+
 typedef struct session {
     train_options o; /* begins with the sample's defaults */
+    int argc;
+    char **argv;
+    session_data data; /* the sample's, before it trains */
+    vkt_schedule_kind schedule;
+    double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
     json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
 } session;
 
-/* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
+/* Reads the command line and tries the files that are to be written; ends the program when an option is wrong (2), when
+ * a file cannot be written (1), after --help and --list-devices (0). From now on signals end the run in order. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
 /* The context; says which device it is. False, logged: there is none. */
 bool session_open(session *s);
 uint64_t session_now_ns(void);               /* CLOCK_MONOTONIC, as start_ns */
 void session_print_memory(const session *s); /* one line: most that was held from the device */
-/* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
-void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
+/* Keeps `data`, and prints a line: what it is called, rows to learn from and to check, shape of a sample. */
+void session_set_data(session *s, const session_data *data);
 /* A trainer of p with the options put in (batch, optimizer, lr, schedule, seed, stream, recompute, precision, profile;
  * the rest is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
- * VKT_OK too when Ctrl-C ended it. */
+ * VKT_OK too when a signal ended it: then the files are of the run so far, and the command that goes on is printed. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
-/* Nothing but a fit, as `p` has it, with progress and under Ctrl-C. */
+/* Nothing but a fit, as `p` has it, with progress, until a signal ends it. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
-/* Ctrl-C came: the sample prints no results. */
+/* What comes behind a fit that `r` is the result of: outcome and files. Each file is tried whatever became of the
+ * others. `resumable`: the fit wrote checkpoints. */
+vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
+/* A signal came: the sample prints no predictions. */
 bool session_interrupted(void);
-/* Destroys the context; the program's exit status for a result: 0, 1, or 130 after Ctrl-C. */
+/* Destroys the context; the program's exit status for a result: 0, 1, or 128 + signal. */
 int session_end(session *s, vkt_result r);
 
 #endif

@@ -404,7 +404,7 @@ static vkt_result tell(app *a, double psnr)
                           "frame_ms", json_times(&a->frame_times), "training_ms", json_times(&a->training_times),
                           "host_ms", json_times(&a->host_times), "host_cpu_ms", json_times(&a->cpu_times), "target",
                           json_rect(at.target), "network", json_rect(at.network));
-    return write_results(t->json, a->s->ctx, o) ? VKT_OK : VKT_E_IO;
+    return write_results(a->s, o) ? VKT_OK : VKT_E_IO;
 }
 
 static vkt_result run(app *a)

@@ -101,7 +101,7 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 2, "'stray'", "stray");
     EXPECT(r, 1, "no such card", FEW, "--device", "no such card");
     EXPECT(r, 1, "cap", FEW, "--memory-limit", "1M");
-    EXPECT(r, 1, "cannot be written", "-q", FEW, "--json", "none/report");
+    EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", FEW, "--json", "none/report");
 }
 
 static void ctrl_c_ends_it(void **state)

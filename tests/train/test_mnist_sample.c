@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bench/schema.h"
 
 enum { SIDE = 16, CLASSES = 4, TRAIN = 90, CHECK = 30 };
 
@@ -94,6 +95,29 @@ static void check_report(const json_t *o, size_t epochs, size_t resumed)
         best = fmax(best, json_number_of(json_array_get(list, i), "val_acc"));
     }
     assert_true(json_number_of(o, "best_val_acc") == best);
+    const json_t *of_best = json_array_get(list, (size_t)json_number_of(o, "best_epoch") - 1);
+    assert_true(json_number_of(of_best, "val_acc") == best);
+    assert_true(json_number_of(o, "test_accuracy") == best &&
+                json_number_of(o, "test_loss") == json_number_of(of_best, "val_loss"));
+}
+
+/* What the numbers are of. */
+static void check_run(const rig *r, const json_t *o)
+{
+    static const char *const arguments[] = { SMALL, "--epochs" };
+    const json_t *data = json_object_get(o, "data"), *optimizer = json_object_get(o, "optimizer");
+    char why[256];
+    if (!schema_fits("train", vkt_temp_dir_file(&r->dir, "report"), why)) fail_msg("%s", why);
+    for (size_t i = 0; i < VKT_COUNT(arguments); i++)
+        assert_string_equal(json_string_value(json_array_get(json_object_get(o, "arguments"), i)), arguments[i]);
+    assert_string_equal(json_string_value(json_object_get(data, "source")), ".");
+    assert_true(json_is_false(json_object_get(data, "made_up")));
+    assert_true(json_number_of(data, "train") == TRAIN && json_number_of(data, "validation") == CHECK &&
+                json_number_of(data, "test") == CHECK && json_is_true(json_object_get(data, "test_is_validation")));
+    assert_true(json_number_of(o, "batch") == 32 && json_number_of(o, "seed") == 5 && json_number_of(o, "lr") == 0.003);
+    assert_string_equal(json_string_value(json_object_get(optimizer, "name")), "adam");
+    assert_true(json_number_of(optimizer, "beta1") == 0.9 && json_number_of(optimizer, "eps") == 1e-8);
+    assert_true(json_is_null(json_object_get(o, "stopped_by")));
 }
 
 /* ---- tests ---- */
@@ -115,6 +139,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     run_forget(r, &done);
     json_t *report = program_json(r, "report"), *trace = program_json(r, "trace");
     check_report(report, 3, 0);
+    check_run(r, report);
     assert_true(json_array_size(json_object_get(trace, "traceEvents")) > 20);
     assert_true(json_number_of(json_object_get(trace, "otherData"), "host_us_per_step") > 0);
     assert_true(json_number_of(json_object_get(trace, "otherData"), "data_wait_us_per_step") == 0);
@@ -129,14 +154,15 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
 {
     rig *r = rig_of(state);
     write_data(r, SIDE);
-    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9");
-    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9", "--seed", "3");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9", "--seed", "3");
     EXPECT(r, 1, "is of another run", SMALL, "-q", "--epochs", "3", "--resume", "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report", "--ema",
            "0.9");
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
     json_t *report = program_json(r, "report");
     check_report(report, 3, 1);
+    assert_true(json_number_of(report, "seed") == 3); /* the checkpoint's */
     json_decref(report);
     assert_false(program_wrote(r, "out")); /* --quiet */
     EXPECT(r, 1, "is of another run", SMALL, "--batch", "16", "--resume", "c");
@@ -234,7 +260,8 @@ static void what_cannot_work_ends_with_1_and_says_why(void **state)
     EXPECT(r, 1, "no such card", SMALL, "--device", "no such card");
     EXPECT(r, 1, "missing", "--data", "missing");
     EXPECT(r, 1, "cap", SMALL, "--memory-limit", "1M");
-    EXPECT(r, 1, "cannot be written", SMALL, "-q", "--epochs", "1", "--json", "none/report");
+    EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", SMALL, "-q", "--epochs", "1", "--json",
+           "none/report");
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
     write_data(r, 8);
     EXPECT(r, 1, "14x14 or more", SMALL);
@@ -281,8 +308,13 @@ static void without_data_digits_are_drawn(void **state)
 {
     rig *r = rig_of(state);
     run done = look_for_data(r, "");
-    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on drawn digits\n"));
     assert_non_null(strstr(done.out, "drawn digits: 20000 to learn"));
+    run_forget(r, &done);
+    const char *const env[] = { "VKT_MNIST_MIRROR=", "VKT_DATA", NULL };
+    const char *const quiet[] = { "-q", "--resume", "none", NULL };
+    done = program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, quiet));
+    assert_non_null(strstr(done.err, "training on drawn digits\n"));
     run_forget(r, &done);
 }
 
@@ -297,7 +329,7 @@ static void a_folder_without_labels_is_passed_by(void **state)
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.err, "data/mnist"));
     assert_non_null(strstr(done.err, "found no such pair"));
-    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on drawn digits\n"));
     run_forget(r, &done);
 }
 
@@ -342,7 +374,7 @@ static void files_with_another_hash_are_not_kept(void **state)
         vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte.gz"), gzip_of_nothing, 20), VKT_OK);
     snprintf(mirror, sizeof mirror, "file://%s", r->dir.path);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on drawn digits\n"));
     run_forget(r, &done);
     assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
 }

@@ -162,7 +162,7 @@ static void data_are_looked_for(void **state)
     const char *const no_env[] = { "VKT_DATA", NULL }, *const args[] = { "--resume", "none", NULL };
     run done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, no_env, args));
     assert_int_equal(done.status, 1);
-    assert_non_null(strstr(done.out, "the Reuters corpus is not here: training on made-up news\n"));
+    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on made-up news\n"));
     assert_non_null(strstr(done.out, "made-up news: 2400 to learn from, 600 to check, 1x1x300, 8 classes"));
     run_forget(r, &done);
     char folder[512], env[600];

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,7 +165,7 @@ static void a_full_disk_and_a_readonly_directory_leave_the_old_file_alone(void *
     vkt_temp_dir_remove(&dir);
 }
 
-static void paths_that_are_no_files_are_refused(void **state)
+static void paths_that_name_no_file_are_refused(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -175,7 +176,6 @@ static void paths_that_are_no_files_are_refused(void **state)
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, ""), "x", 1), VKT_E_IO);
     vkt_test_error_says("names no file");
     assert_int_equal(vkt_file_write(&h, "", "x", 1), VKT_E_IO);
-    assert_int_equal(vkt_file_write(&h, "/dev/null", "x", 1), VKT_E_IO); /* not replaced by a file, even for root */
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "none/a"), "x", 1), VKT_E_IO);
     vkt_test_error_says("No such file");
     assert_int_equal(vkt_temp_dir_count(&dir), 0);
@@ -201,18 +201,39 @@ static void permissions_are_kept(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-static void a_left_temporary_is_taken_over_and_a_busy_one_is_not(void **state)
+/* As a killed process leaves it: no lock. */
+static void make_file(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
-    const char *path = vkt_temp_dir_file(&dir, "a"), *temp = vkt_temp_dir_file(&dir, "a.tmp");
-    const int fd = open(temp, O_WRONLY | O_CREAT, 0600); /* as a killed process leaves it: no lock */
-    assert_int_equal(write(fd, "longer than the new one", 23), 23);
-    close(fd);
+    const char *path = vkt_temp_dir_file(&dir, "a"), *temp = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
+    make_file(temp, "of a killed process");
     assert_int_equal(vkt_file_write(&h, path, "new", 3), VKT_OK);
     assert_content(path, "new");
     assert_int_equal(vkt_temp_dir_count(&dir), 1);
+
+    make_file(temp, "of a process that lives");
+    const int fd = open(temp, O_WRONLY);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(vkt_file_write(&h, path, "newer", 5), VKT_OK);
+    assert_content(temp, "of a process that lives");
+    assert_int_equal(unlink(temp), 0);
+    close(fd);
 
     vkt_file_writer first, second;
     assert_int_equal(vkt_file_writer_begin(&h, path, &first), VKT_OK);
@@ -224,6 +245,200 @@ static void a_left_temporary_is_taken_over_and_a_busy_one_is_not(void **state)
     assert_int_equal(vkt_file_writer_commit(&first), VKT_OK);
     assert_content(path, "first");
     assert_int_equal(vkt_temp_dir_count(&dir), 1);
+    vkt_temp_dir_remove(&dir);
+}
+
+/* What somebody else has beside the file is neither followed nor replaced nor removed. */
+static void files_of_others_stay(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    static const char *const names[] = { "a.tmp",
+                                         "a.tmp1",
+                                         "other",
+                                         "a.0123456789abcdeg.vkttmp",
+                                         "a.0123456789abcde.vkttmp",
+                                         "a.0123456789abcdef.vkttmp~",
+                                         "ab.0123456789abcdef.vkttmp",
+                                         ".0123456789abcdef.vkttmp" };
+    for (size_t i = 0; i < VKT_COUNT(names); i++) make_file(vkt_temp_dir_file(&dir, names[i]), "mine");
+    assert_int_equal(symlink("other", vkt_temp_dir_file(&dir, "b.tmp")), 0);
+    assert_int_equal(symlink("other", vkt_temp_dir_file(&dir, "b.0123456789abcdef.vkttmp")), 0);
+    assert_int_equal(mkfifo(vkt_temp_dir_file(&dir, "c.tmp"), 0600), 0);
+    assert_int_equal(mkfifo(vkt_temp_dir_file(&dir, "c.0123456789abcdef.vkttmp"), 0600), 0);
+    const unsigned before = vkt_temp_dir_count(&dir);
+    static const char *const written[] = { "a", "b", "c" };
+    for (size_t i = 0; i < VKT_COUNT(written); i++)
+        assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, written[i]), "new", 3), VKT_OK);
+    for (size_t i = 0; i < VKT_COUNT(names); i++) assert_content(vkt_temp_dir_file(&dir, names[i]), "mine");
+    assert_int_equal(vkt_temp_dir_count(&dir), before + VKT_COUNT(written));
+    vkt_temp_dir_remove(&dir);
+}
+
+static void a_long_name_has_a_temporary_too(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = 0;
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, name), "long", 4), VKT_OK);
+    assert_content(vkt_temp_dir_file(&dir, name), "long");
+    assert_int_equal(vkt_temp_dir_count(&dir), 1);
+    vkt_temp_dir_remove(&dir);
+}
+
+static void assert_link(const char *path, const char *to)
+{
+    char text[64] = "";
+    assert_true(readlink(path, text, sizeof text - 1) >= 0);
+    assert_string_equal(text, to);
+}
+
+static void a_link_stays_and_what_it_leads_to_is_written(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "link");
+    assert_int_equal(mkdir(vkt_temp_dir_file(&dir, "sub"), 0700), 0);
+    assert_int_equal(symlink("sub/next", path), 0);
+    assert_int_equal(symlink("../file", vkt_temp_dir_file(&dir, "sub/next")), 0);
+    assert_int_equal(vkt_file_write(&h, path, "made", 4), VKT_OK); /* it led to nothing */
+    path = vkt_temp_dir_file(&dir, "link");
+    assert_content(vkt_temp_dir_file(&dir, "file"), "made");
+    assert_int_equal(chmod(vkt_temp_dir_file(&dir, "file"), 0640), 0);
+    assert_int_equal(vkt_file_write(&h, path, "replaced", 8), VKT_OK);
+    assert_content(vkt_temp_dir_file(&dir, "file"), "replaced");
+    assert_link(path, "sub/next");
+    assert_link(vkt_temp_dir_file(&dir, "sub/next"), "../file");
+    struct stat st;
+    assert_int_equal(lstat(vkt_temp_dir_file(&dir, "file"), &st), 0);
+    assert_true(S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0640);
+    assert_int_equal(vkt_temp_dir_count(&dir), 3);
+
+    assert_int_equal(symlink("loop", vkt_temp_dir_file(&dir, "loop")), 0);
+    assert_int_equal(symlink("/dev/null", vkt_temp_dir_file(&dir, "null")), 0);
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "null"), "x", 1), VKT_OK);
+    assert_link(vkt_temp_dir_file(&dir, "null"), "/dev/null");
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "loop"), "x", 1), VKT_E_IO);
+    vkt_test_error_says("loop");
+    vkt_temp_dir_remove(&dir);
+}
+
+static void what_is_no_regular_file_is_written_to_and_stays(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *fifo = vkt_temp_dir_file(&dir, "fifo");
+    struct stat st;
+    char got[8] = "";
+    assert_int_equal(vkt_file_write(&h, "/dev/null", "x", 1), VKT_OK);
+    assert_int_equal(lstat("/dev/null", &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(vkt_file_write(&h, fifo, "through", 7), VKT_OK);
+    assert_int_equal(read(reader, got, sizeof got), 7);
+    assert_string_equal(got, "through");
+    close(reader);
+    assert_int_equal(lstat(fifo, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(vkt_temp_dir_count(&dir), 1);
+    vkt_temp_dir_remove(&dir);
+}
+
+/* Standard output and its like, whatever they are: what is there already stays, and what follows comes behind. */
+static void a_descriptor_is_written_where_it_stands(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *file = vkt_temp_dir_file(&dir, "file");
+    char path[32], got[8] = "";
+    int pair[2];
+    const int fd = open(file, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "before ", 7), 7);
+    snprintf(path, sizeof path, "/dev/fd/%d", fd);
+    assert_int_equal(symlink(path, vkt_temp_dir_file(&dir, "link")), 0);
+    assert_int_equal(vkt_file_write(&h, path, "report ", 7), VKT_OK);
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "link"), "again ", 6), VKT_OK);
+    assert_int_equal(write(fd, "behind", 6), 6);
+    assert_content(file, "before report again behind");
+    assert_int_equal(vkt_temp_dir_count(&dir), 2);
+    close(fd);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_file_write(&h, path, "x", 1), VKT_E_IO);
+    vkt_test_error_says(path);
+    vkt_test_expect_errors(false);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* which cannot be opened by a name */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", pair[0]);
+    assert_int_equal(vkt_file_write(&h, path, "socket", 6), VKT_OK);
+    assert_int_equal(read(pair[1], got, sizeof got), 6);
+    assert_string_equal(got, "socket");
+    close(pair[0]);
+    close(pair[1]);
+    vkt_temp_dir_remove(&dir);
+}
+
+static void root_leaves_a_file_to_its_owner(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) skip();
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a");
+    struct stat st;
+    make_file(path, "old");
+    if (chown(path, 65534, 65534) != 0) skip(); /* a namespace without that user */
+    assert_int_equal(vkt_file_write(&h, path, "new", 3), VKT_OK);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_uid == 65534 && st.st_gid == 65534 && (st.st_mode & 0777) == 0600);
+    vkt_temp_dir_remove(&dir);
+}
+
+static int try_a_readonly_directory(const char *path)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_test_expect_errors(true);
+    if (geteuid() == 0 && setuid(65534) != 0) return 2;
+    if (vkt_try_output(&h, path) != VKT_E_IO) return 3;
+    return strstr(vkt_test_last_error(), "Permission denied") && strstr(vkt_test_last_error(), path) ? 0 : 4;
+}
+
+static void an_output_is_tried_and_nothing_changes(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a");
+    assert_int_equal(vkt_try_output(&h, path), VKT_OK);
+    assert_false(is_there(path));
+    make_file(path, "old");
+    assert_int_equal(vkt_try_output(&h, path), VKT_OK);
+    assert_content(path, "old");
+    assert_int_equal(mkfifo(vkt_temp_dir_file(&dir, "fifo"), 0600), 0);
+    assert_int_equal(vkt_try_output(&h, vkt_temp_dir_file(&dir, "fifo")), VKT_OK); /* and does not wait for a reader */
+    assert_int_equal(vkt_try_output(NULL, "/dev/null"), VKT_OK);
+    assert_int_equal(vkt_temp_dir_count(&dir), 2);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_try_output(&h, dir.path), VKT_E_IO);
+    vkt_test_error_says("directory");
+    assert_int_equal(vkt_try_output(&h, vkt_temp_dir_file(&dir, "none/a")), VKT_E_IO);
+    vkt_test_error_says("none/a");
+    assert_int_equal(vkt_try_output(&h, "/dev/fd/9999"), VKT_E_IO);
+    assert_int_equal(vkt_try_output(&h, ""), VKT_E_IO);
+    assert_int_equal(vkt_try_output(&h, NULL), VKT_E_ARG);
+    assert_int_equal(vkt_write_file(&h, NULL, "x", 1), VKT_E_ARG);
+    assert_int_equal(vkt_write_file(&h, path, NULL, 1), VKT_E_ARG);
+    assert_int_equal(vkt_write_file(&h, path, NULL, 0), VKT_OK);
+    assert_content(path, "");
+    assert_int_equal(chmod(dir.path, 0555), 0);
+    assert_int_equal(in_a_child(try_a_readonly_directory, path), 0);
     vkt_temp_dir_remove(&dir);
 }
 
@@ -245,7 +460,7 @@ static void every_failed_allocation_is_survived(void **state)
         vkt_test_fail_allocation(0);
         assert_content(path, "old");
     }
-    assert_int_equal(failures, 3);
+    assert_int_equal(failures, 4);
     for (unsigned n = 1;; n++) {
         void *bytes;
         size_t size;
@@ -270,9 +485,16 @@ int main(void)
         TEST(what_cannot_be_read_is_refused_with_a_reason),
         TEST(an_aborted_write_leaves_the_old_file_alone),
         TEST(a_full_disk_and_a_readonly_directory_leave_the_old_file_alone),
-        TEST(paths_that_are_no_files_are_refused),
+        TEST(paths_that_name_no_file_are_refused),
         TEST(permissions_are_kept),
-        TEST(a_left_temporary_is_taken_over_and_a_busy_one_is_not),
+        TEST(a_left_temporary_is_removed_and_a_busy_one_is_not),
+        TEST(files_of_others_stay),
+        TEST(a_long_name_has_a_temporary_too),
+        TEST(a_link_stays_and_what_it_leads_to_is_written),
+        TEST(what_is_no_regular_file_is_written_to_and_stays),
+        TEST(a_descriptor_is_written_where_it_stands),
+        TEST(root_leaves_a_file_to_its_owner),
+        TEST(an_output_is_tried_and_nothing_changes),
         TEST(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);

@@ -1,0 +1,108 @@
+/* common/stop.c - see stop.h. */
+#define _XOPEN_SOURCE 700 /* SA_RESTART */
+#include "common/stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+static const struct {
+    int number;
+    const char *name;
+} kinds[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* timeout(1) signals its child and then the whole group, a terminal and its shell may both tell of a hang-up: what
+ * comes so soon after the first is no second wish. */
+#define ECHO_NS 250000000
+
+static volatile sig_atomic_t came;
+static struct timespec first; /* when; written before `came`, and only in the handler, where no other of them comes */
+
+static void on_signal(int number)
+{
+    struct timespec now;
+    const int error = errno;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!came) {
+        first = now;
+        came = number;
+    } else if ((now.tv_sec - first.tv_sec) * 1000000000LL + now.tv_nsec - first.tv_nsec > ECHO_NS) {
+        signal(number, SIG_DFL);
+        raise(number); /* comes when this handler is left */
+    }
+    errno = error;
+}
+
+void stop_begin(void)
+{
+    struct sigaction now, mine = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    sigemptyset(&mine.sa_mask);
+    for (int i = 0; i < KINDS; i++) sigaddset(&mine.sa_mask, kinds[i].number);
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].number != SIGHUP || sigaction(SIGHUP, NULL, &now) != 0 || now.sa_handler != SIG_IGN)
+            sigaction(kinds[i].number, &mine, NULL);
+}
+
+int stop_signal(void)
+{
+    return came;
+}
+
+const char *stop_name(int signal_number)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].number == signal_number) return kinds[i].name;
+    return "?";
+}
+
+/* ---- the command that goes on ---- */
+
+/* Whether `arg` is --option, perhaps shortened, perhaps with =VALUE. *alone: its value is the next argument. */
+static bool is_option(const char *arg, const char *option, bool *alone)
+{
+    if (strncmp(arg, "--", 2) != 0 || arg[2] == 0) return false;
+    const size_t n = strcspn(arg + 2, "=");
+    *alone = arg[2 + n] == 0;
+    return strncmp(arg + 2, option, n) == 0;
+}
+
+/* For a shell: in quotes where it must be. */
+static void print_quoted(FILE *to, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+    if (*text && strspn(text, plain) == strlen(text)) {
+        fputs(text, to);
+        return;
+    }
+    putc('\'', to);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", to);
+        else
+            putc(*text, to);
+    }
+    putc('\'', to);
+}
+
+void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint)
+{
+    static const char *const dropped[] = { "resume", "load", "seed" }; /* the checkpoint has them */
+    print_quoted(to, argv[0]);
+    for (int i = 1; i < argc; i++) {
+        bool drop = false, alone = false;
+        for (size_t k = 0; k < sizeof dropped / sizeof *dropped && !drop; k++)
+            drop = is_option(argv[i], dropped[k], &alone);
+        if (drop) {
+            i += alone;
+            continue;
+        }
+        putc(' ', to);
+        print_quoted(to, argv[i]);
+    }
+    fputs(" --resume ", to);
+    print_quoted(to, checkpoint);
+    putc('\n', to);
+}

@@ -1,0 +1,11 @@
+/* common/train_files.h - the files that a training sample is asked to write. */
+#ifndef SAMPLE_TRAIN_FILES_H
+#define SAMPLE_TRAIN_FILES_H
+
+#include "common/options.h"
+
+/* Looks at them before hours of training are spent: 0 where each can be written, else the program's exit status, after
+ * a message that names option and path. "-" becomes the path of standard output. */
+int train_files_try(train_options *o);
+
+#endif
