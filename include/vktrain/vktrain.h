@@ -5,6 +5,7 @@
 #include "vktrain/audit.h"    /* is this device right? */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
+#include "vktrain/events.h"   /* files for TensorBoard */
 #include "vktrain/graph.h"    /* tensors, programs */
 #include "vktrain/models.h"   /* networks */
 #include "vktrain/nn.h"       /* layers */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/schedules.h"
+
 enum {
     OPT_LIST_DEVICES = 256,
     OPT_EPOCHS,
@@ -19,6 +21,7 @@ enum {
     OPT_CLIP_NORM,
     OPT_MICRO_BATCHES,
     OPT_SCHEDULE,
+    OPT_WARMUP,
     OPT_RECOMPUTE,
     OPT_PRECISION,
     OPT_EMA,
@@ -54,10 +57,9 @@ static const struct argp_option table[] = {
       2 },
     { "clip-norm", OPT_CLIP_NORM, "X", 0, "scale gradients down to this norm where that of all of them is larger", 2 },
     { "micro-batches", OPT_MICRO_BATCHES, "N", 0, "add up the gradients of N batches for each step (1)", 2 },
-    { "schedule", OPT_SCHEDULE, "NAME", 0,
-      "of the learning rate: constant, cosine (down to 0 over the run), one-cycle (--lr is its most), plateau (a tenth "
-      "when nothing improves), or step=N (a tenth every N epochs)",
-      2 },
+    { "schedule", OPT_SCHEDULE, "NAME", 0, schedules_help, 2 },
+    { "warmup", OPT_WARMUP, "N", 0,
+      "let the rate rise linearly over the first N steps; with a schedule by epochs, over N epochs", 2 },
     { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
@@ -165,25 +167,6 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
     return optimizers[0].value;
 }
 
-static vkt_schedule schedule(struct argp_state *state, const char *text)
-{
-    static const struct {
-        const char *name;
-        vkt_schedule_kind kind;
-    } kinds[] = { { "constant", VKT_SCHEDULE_CONSTANT },
-                  { "cosine", VKT_SCHEDULE_COSINE },
-                  { "one-cycle", VKT_SCHEDULE_ONE_CYCLE },
-                  { "plateau", VKT_SCHEDULE_PLATEAU } };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(text, kinds[i].name) == 0) return (vkt_schedule){ .kind = kinds[i].kind };
-    if (strncmp(text, "step=", 5) == 0)
-        return (vkt_schedule){ .kind = VKT_SCHEDULE_STEP,
-                               .by_epoch = true,
-                               .step_size = integer32(state, "schedule step=N", text + 5, 1) };
-    argp_error(state, "--schedule: want constant, cosine, one-cycle, plateau or step=N, got '%s'", text);
-    return (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-}
-
 static vkt_precision precision(struct argp_state *state, const char *text)
 {
     for (int i = 0; i < 3; i++)
@@ -267,9 +250,11 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_CLIP_NORM: p->clip_norm = above_zero(state, "clip-norm", text); break;
     case OPT_MICRO_BATCHES: p->micro_batches = integer32(state, "micro-batches", text, 1); break;
     case OPT_SCHEDULE:
-        o->schedule = schedule(state, text);
+        if (!schedule_parse(text, &o->schedule))
+            argp_error(state, "--schedule: want one of those that --help lists, got '%s'", text);
         o->has_schedule = true;
         break;
+    case OPT_WARMUP: o->warmup = integer32(state, "warmup", text, 1); break;
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;

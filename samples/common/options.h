@@ -15,6 +15,7 @@ typedef struct train_options {
     vkt_optimizer optimizer;
     bool has_schedule;     /* else the sample's own */
     vkt_schedule schedule; /* its total, where it has one, is for session_train to fill in */
+    uint32_t warmup;       /* of this schedule, or of the sample's own */
     bool recompute;
     vkt_precision precision;
     double ema_decay;

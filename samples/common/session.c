@@ -189,12 +189,15 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* One that ends with the run takes its length: of batches, as a trainer counts. */
-static vkt_schedule schedule_of(const train_options *o, const vkt_dataset *train)
+/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left after
+ * the warm-up as its length. */
+static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
-    vkt_schedule s = o->schedule;
-    const uint64_t batches = ((uint64_t)vkt_dataset_rows(train) + o->batch - 1) / o->batch;
-    if (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE) s.total = o->epochs * batches;
+    vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
+    const uint64_t batches = ((uint64_t)vkt_dataset_rows(p->train) + o->batch - 1) / o->batch * o->epochs;
+    if (o->warmup) s.warmup = o->warmup;
+    if (o->has_schedule && (s.kind == VKT_SCHEDULE_COSINE || s.kind == VKT_SCHEDULE_ONE_CYCLE))
+        s.total = batches > s.warmup ? batches - s.warmup : 1;
     return s;
 }
 
@@ -205,7 +208,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.batch = o->batch;
     p.optimizer = o->optimizer;
     p.lr = o->lr;
-    if (o->has_schedule) p.schedule = schedule_of(o, p.train);
+    p.schedule = schedule_of(o, &p);
     p.seed = o->seed;
     p.stream = o->stream;
     p.recompute = o->recompute;

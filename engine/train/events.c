@@ -1,0 +1,336 @@
+/* train/events.c - event files for TensorBoard; see vktrain/events.h. Messages are written by hand: a protocol buffer's field
+ * is a key (number << 3 | wire type) and a value: a varint (0), 8 bytes (1), a length and bytes (2), or 4 bytes (5). */
+#include "vktrain/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <png.h>
+
+#include "train/events.h"
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+struct vkt_events {
+    vkt_host h;
+    FILE *file;
+    char *path;
+    bool broken; /* a write failed: what follows a part of a record could not be read */
+};
+
+/* Bytes that grow. A failed allocation is remembered, and later appends do nothing. */
+typedef struct bytes {
+    const vkt_host *h;
+    uint8_t *p;
+    size_t n, cap;
+    bool failed;
+} bytes;
+
+static void put(bytes *b, const void *from, size_t n)
+{
+    if (b->failed || n == 0) return;
+    if (b->n + n > b->cap) {
+        const size_t cap = VKT_MAX(2 * b->cap, b->n + n + 64);
+        uint8_t *p = vkt_realloc(b->h, b->p, cap);
+        b->failed = !p;
+        if (!p) return;
+        b->p = p;
+        b->cap = cap;
+    }
+    memcpy(b->p + b->n, from, n);
+    b->n += n;
+}
+
+/* n bytes of x, the lowest first. */
+static void put_little_endian(bytes *b, uint64_t x, size_t n)
+{
+    uint8_t out[8];
+    for (size_t i = 0; i < n; i++) out[i] = (uint8_t)(x >> (8 * i));
+    put(b, out, n);
+}
+
+static void put_varint(bytes *b, uint64_t x)
+{
+    uint8_t out[10];
+    size_t n = 0;
+    for (; x >= 0x80; x >>= 7) out[n++] = (uint8_t)(x | 0x80);
+    out[n++] = (uint8_t)x;
+    put(b, out, n);
+}
+
+static void put_integer(bytes *b, unsigned field, uint64_t x)
+{
+    put_varint(b, field << 3 | VARINT);
+    put_varint(b, x);
+}
+
+static void put_double(bytes *b, unsigned field, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    put_varint(b, field << 3 | FIXED64);
+    put_little_endian(b, bits, 8);
+}
+
+static void put_float(bytes *b, unsigned field, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    put_varint(b, field << 3 | FIXED32);
+    put_little_endian(b, bits, 4);
+}
+
+static void put_bytes(bytes *b, unsigned field, const void *p, size_t n)
+{
+    put_varint(b, field << 3 | BYTES);
+    put_varint(b, n);
+    put(b, p, n);
+}
+
+/* A field that is a message. Frees the message. */
+static void put_message(bytes *b, unsigned field, bytes *message)
+{
+    put_bytes(b, field, message->p, message->n);
+    b->failed |= message->failed;
+    vkt_free(message->h, message->p);
+    message->p = NULL;
+}
+
+/* ---- records ---- */
+
+uint32_t vkt_crc32c(const void *p, size_t n)
+{
+    const uint8_t *byte = p;
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= byte[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    return ~crc;
+}
+
+/* Checksums of data that contain checksums are stored rotated and shifted by a constant (record_writer.h). */
+static uint32_t masked(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static vkt_result write_failed(vkt_events *e)
+{
+    e->broken = true;
+    return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
+}
+
+/* Appends one record to the file: length, its checksum, the message, its checksum. Frees the message. */
+static vkt_result write_record(vkt_events *e, bytes *event)
+{
+    bytes all = { .h = &e->h };
+    put_little_endian(&all, event->n, 8);
+    put_little_endian(&all, masked(all.failed ? 0 : vkt_crc32c(all.p, 8)), 4);
+    put(&all, event->p, event->n);
+    put_little_endian(&all, masked(vkt_crc32c(event->p, event->n)), 4);
+    vkt_result r = VKT_OK;
+    if (all.failed || event->failed)
+        r = vkt_fail_nomem(&e->h, "an event", event->n);
+    else if (e->broken)
+        r = VKT_E_IO; /* which was logged */
+    else if (fwrite(all.p, 1, all.n, e->file) != all.n)
+        r = write_failed(e);
+    vkt_free(&e->h, all.p);
+    vkt_free(&e->h, event->p);
+    return r;
+}
+
+/* Event: 1 wall_time, 2 step. */
+static bytes begin_event(const vkt_events *e, uint64_t step)
+{
+    bytes event = { .h = &e->h };
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    put_double(&event, 1, (double)now.tv_sec + (double)now.tv_nsec * 1e-9);
+    put_integer(&event, 2, step);
+    return event;
+}
+
+/* Event: 5 summary, whose field 1 is the value. Takes the value. */
+static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
+{
+    bytes event = begin_event(e, step), summary = { .h = &e->h };
+    put_message(&summary, 1, value);
+    put_message(&event, 5, &summary);
+    return write_record(e, &event);
+}
+
+/* ---- the file ---- */
+
+/* A new file; the number in its name makes it one that is not there yet. */
+static vkt_result open_new(vkt_events *e, const char *folder)
+{
+    static atomic_uint files; /* of this process */
+    char host[65] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !*host) snprintf(host, sizeof host, "localhost");
+    for (int i = 0; i < 1000; i++) {
+        vkt_text name = { .h = &e->h };
+        vkt_text_add(&name, "%s/events.out.tfevents.%lld.%s.%ld.%u", folder, (long long)time(NULL), host, (long)getpid(),
+                     atomic_fetch_add(&files, 1));
+        if (name.failed) return vkt_fail_nomem(&e->h, "a file name", strlen(folder));
+        vkt_free(&e->h, e->path);
+        e->path = name.s;
+        const int fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno == EEXIST) continue;
+        e->file = fd < 0 ? NULL : fdopen(fd, "wb");
+        if (!e->file && fd >= 0) close(fd);
+        if (e->file) return VKT_OK;
+        break;
+    }
+    return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, strerror(errno));
+}
+
+/* Event: 3 file_version; of a run that goes on 7 session_log with 1 status START, which drops later steps. */
+static vkt_result write_head(vkt_events *e, uint64_t first_step)
+{
+    static const char version[] = "brain.Event:2";
+    bytes event = begin_event(e, 0);
+    put_bytes(&event, 3, version, sizeof version - 1);
+    VKT_TRY(write_record(e, &event));
+    if (first_step == 0) return VKT_OK;
+    bytes started = begin_event(e, first_step), session = { .h = &e->h };
+    put_integer(&session, 1, 1);
+    put_message(&started, 7, &session);
+    return write_record(e, &started);
+}
+
+vkt_result vkt_events_create(const vkt_host *host, const char *folder, uint64_t first_step, vkt_events **out)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    if (!out) return vkt_fail(&h, VKT_E_ARG, "vkt_events_create: want a place for the result, got NULL");
+    *out = NULL;
+    if (!folder || !*folder) return vkt_fail(&h, VKT_E_ARG, "vkt_events_create: want a folder, got none");
+    vkt_events *e = vkt_alloc(&h, sizeof *e);
+    if (!e) return vkt_fail_nomem(&h, "an event file", sizeof *e);
+    e->h = h;
+    vkt_result r = open_new(e, folder);
+    if (r == VKT_OK) r = write_head(e, first_step);
+    if (r == VKT_OK) r = vkt_events_flush(e);
+    if (r != VKT_OK) vkt_events_destroy(&e);
+    *out = e;
+    return r;
+}
+
+void vkt_events_destroy(vkt_events **ee)
+{
+    if (!ee || !*ee) return;
+    vkt_events *e = *ee;
+    const vkt_host h = e->h;
+    if (e->file && fclose(e->file) != 0 && !e->broken)
+        vkt_say(&h, VKT_LOG_ERROR, "%s: the last events cannot be written: %s", e->path, strerror(errno));
+    vkt_free(&h, e->path);
+    vkt_free(&h, e);
+    *ee = NULL;
+}
+
+vkt_result vkt_events_flush(vkt_events *e)
+{
+    if (!e) return VKT_E_ARG;
+    if (e->broken) return VKT_E_IO;
+    return fflush(e->file) == 0 ? VKT_OK : write_failed(e);
+}
+
+/* ---- what is added ---- */
+
+/* Summary.Value: 1 tag. */
+static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
+{
+    if (!e) return VKT_E_ARG;
+    if (!tag || !*tag) return vkt_fail(&e->h, VKT_E_ARG, "events: want a tag, got none");
+    *value = (bytes){ .h = &e->h };
+    put_bytes(value, 1, tag, strlen(tag));
+    return VKT_OK;
+}
+
+/* Summary.Value: 9 metadata, with 1 plugin_data, with 1 plugin_name. */
+static void put_plugin(bytes *value, const char *name)
+{
+    bytes plugin = { .h = value->h }, metadata = { .h = value->h };
+    put_bytes(&plugin, 1, name, strlen(name));
+    put_message(&metadata, 1, &plugin);
+    put_message(value, 9, &metadata);
+}
+
+/* Summary.Value: 2 simple_value. */
+vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double x)
+{
+    bytes value;
+    VKT_TRY(begin_value(e, tag, &value));
+    put_float(&value, 2, (float)x);
+    put_plugin(&value, "scalars");
+    return write_value(e, step, &value);
+}
+
+/* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */
+vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
+{
+    bytes value;
+    VKT_TRY(begin_value(e, tag, &value));
+    bytes tensor = { .h = &e->h };
+    if (!text) text = "";
+    put_integer(&tensor, 1, 7);
+    put_bytes(&tensor, 2, "", 0);
+    put_bytes(&tensor, 8, text, strlen(text));
+    put_message(&value, 8, &tensor);
+    put_plugin(&value, "text");
+    return write_value(e, step, &value);
+}
+
+/* The picture as PNG; *n bytes that vkt_free frees. */
+static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+                         void **png, size_t *n)
+{
+    png_image image = { .version = PNG_IMAGE_VERSION, .width = width, .height = height };
+    image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
+    png_alloc_size_t room = 0;
+    *png = NULL;
+    if (!png_image_write_to_memory(&image, NULL, &room, 0, pixels, 0, NULL))
+        return vkt_fail(h, VKT_E_IO, "a picture cannot be encoded: %s", image.message);
+    *png = vkt_alloc(h, room);
+    if (!*png) return vkt_fail_nomem(h, "a picture", room);
+    if (!png_image_write_to_memory(&image, *png, &room, 0, pixels, 0, NULL)) {
+        vkt_free(h, *png);
+        return vkt_fail(h, VKT_E_IO, "a picture cannot be encoded: %s", image.message);
+    }
+    *n = room;
+    return VKT_OK;
+}
+
+/* Summary.Value: 4 image, with 1 height, 2 width, 3 colorspace (its channels), 4 the encoded picture. */
+vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
+                            uint32_t width, uint32_t channels)
+{
+    if (!e) return VKT_E_ARG;
+    if (!pixels || height == 0 || width == 0 || (channels != 1 && channels != 3 && channels != 4))
+        return vkt_fail(&e->h, VKT_E_ARG, "vkt_events_image: want pixels of 1, 3 or 4 channels, got %ux%ux%u%s", channels,
+                        height, width, pixels ? "" : " and no pixels");
+    void *png;
+    size_t n = 0;
+    bytes value;
+    VKT_TRY(begin_value(e, tag, &value));
+    const vkt_result r = encode(&e->h, pixels, height, width, channels, &png, &n);
+    if (r != VKT_OK) {
+        vkt_free(&e->h, value.p);
+        return r;
+    }
+    bytes image = { .h = &e->h };
+    put_integer(&image, 1, height);
+    put_integer(&image, 2, width);
+    put_integer(&image, 3, channels);
+    put_bytes(&image, 4, png, n);
+    vkt_free(&e->h, png);
+    put_message(&value, 4, &image);
+    put_plugin(&value, "images");
+    return write_value(e, step, &value);
+}

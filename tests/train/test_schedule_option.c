@@ -1,0 +1,49 @@
+/* --schedule of the samples: each form, and texts that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "common/schedules.h"
+
+static void each_form_is_read(void **state)
+{
+    (void)state;
+    vkt_schedule s;
+    assert_true(schedule_parse("constant", &s) && s.kind == VKT_SCHEDULE_CONSTANT && !s.by_epoch);
+    assert_true(schedule_parse("cosine", &s) && s.kind == VKT_SCHEDULE_COSINE && !s.by_epoch);
+    assert_true(schedule_parse("one-cycle", &s) && s.kind == VKT_SCHEDULE_ONE_CYCLE);
+    assert_true(schedule_parse("plateau", &s) && s.kind == VKT_SCHEDULE_PLATEAU);
+    assert_true(schedule_parse("step=30", &s) && s.kind == VKT_SCHEDULE_STEP && s.by_epoch && s.step_size == 30);
+    assert_true(schedule_parse("exponential=0.95", &s) && s.kind == VKT_SCHEDULE_EXPONENTIAL && s.by_epoch);
+    assert_true(fabs(vkt_schedule_lr(&s, 1, 2) - 0.9025) < 1e-12);
+    assert_true(schedule_parse("multi-step=2,5,9", &s) && s.kind == VKT_SCHEDULE_MULTI_STEP && s.by_epoch);
+    assert_true(fabs(vkt_schedule_lr(&s, 1, 1) - 1) < 1e-12 && fabs(vkt_schedule_lr(&s, 1, 5) - 0.01) < 1e-12);
+    assert_int_equal(vkt_schedule_check(NULL, &s), VKT_OK);
+    assert_true(schedule_parse("multi-step=1,2,3,4,5,6,7,8", &s) && s.n_milestones == 8);
+}
+
+static void other_texts_are_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",          "Cosine",          "cosine=3",        "cos",           "step",           "step=",
+        "step=0",    "step=-1",         "step=3x",         "step=3,4",      "step= 3",        "step=4294967296",
+        "plateau=2", "multi-step",      "multi-step=",     "multi-step=3,", "multi-step=3,3", "multi-step=,3",
+        "multi=3",   "multi-step=5,3",  "exponential=",    "exponential=0", "exponential=2",  "exponential=nan",
+        "steps=3",   "exponential=.5x", "multi-step=1,2,3,4,5,6,7,8,9",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        vkt_schedule s;
+        if (schedule_parse(texts[i], &s)) fail_msg("'%s' was taken", texts[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(each_form_is_read), cmocka_unit_test(other_texts_are_refused) };
+    return cmocka_run_group_tests_name("schedule option", tests, NULL, NULL);
+}
