@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/report.h"
+#include "common/terminal.h"
 
 enum { INTERRUPTED = 130 };
 
@@ -69,7 +70,7 @@ bool session_open(session *s)
     const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.quiet) printf("device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (!s->o.quiet) terminal_printf(stdout, "device  %u: %s, %s\n", device->index, device->name, device->driver);
     return true;
 }
 
@@ -87,11 +88,11 @@ void session_print_data(const session *s, const char *source, const vkt_dataset 
     uint32_t chw[3];
     if (s->o.quiet) return;
     vkt_dataset_sample_shape(train, chw);
-    printf("data    %s: %u to learn from", source, vkt_dataset_rows(train));
-    if (check) printf(", %u to check", vkt_dataset_rows(check));
-    printf(", %ux%ux%u", chw[0], chw[1], chw[2]);
-    if (vkt_dataset_classes(train)) printf(", %u classes", vkt_dataset_classes(train));
-    putchar('\n');
+    char checked[32] = "", classes[32] = "";
+    if (check) snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(check));
+    if (vkt_dataset_classes(train)) snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(train));
+    terminal_printf(stdout, "data    %s: %u to learn from%s, %ux%ux%u%s\n", source, vkt_dataset_rows(train), checked,
+                    chw[0], chw[1], chw[2], classes);
 }
 
 void session_print_memory(const session *s)
@@ -121,8 +122,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
                : loss   ? r[best].val_loss
                         : r[best].train_loss);
     if (!isnan(vkt_trainer_ms_per_step(t)))
-        printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
-               vkt_trainer_host_us_per_step(t));
+        terminal_printf(stdout, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n",
+                        vkt_trainer_ms_per_step(t), vkt_trainer_host_us_per_step(t));
     session_print_memory(s);
 }
 
@@ -190,7 +191,11 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.patience = s->o.patience;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
-    if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
+    if (!s->o.quiet) {
+        putchar('\n');
+        terminal_print(stdout, vkt_trainer_summary(t));
+        putchar('\n');
+    }
     const vkt_result r = session_follow(s, &f, t);
     if (r != VKT_OK || interrupted) return r;
     if (!s->o.quiet) print_outcome(s, t, &f);
