@@ -82,7 +82,8 @@ typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* NULL: none; else likewise */
-    uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
+    uint32_t batch;                /* 0: 128. At most all rows of `train`: more would be padding. The last batch of an
+                                    * epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
