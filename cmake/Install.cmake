@@ -5,9 +5,11 @@ include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/vktrain)
 get_target_property(type vktrain TYPE)
-if(type STREQUAL "STATIC_LIBRARY") # whoever links an archive links what it needs
-  set(VKT_PC_REQUIRES "Requires.private: jansson cairo zlib libjpeg libpng")
-  set(VKT_PC_LIBS "Libs.private: -pthread -ldl -lm")
+if(type STREQUAL "STATIC_LIBRARY")
+  # A program that links an archive also links what the archive needs. There is no shared library beside it, so these are
+  # not private: `pkg-config --libs vktrain` links, with and without --static.
+  set(VKT_PC_REQUIRES "Requires: jansson cairo zlib libjpeg libpng")
+  set(VKT_PC_LIBS " -pthread -ldl -lm")
   set(VKT_DEPENDENCIES "find_dependency(Threads)
 find_dependency(ZLIB)
 find_dependency(JPEG)

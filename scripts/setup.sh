@@ -13,9 +13,14 @@ quietly() {
     log=$1
     shift
     "$@" >"$log" 2>&1 && return 0
+    show_errors "$@"
+    return 1
+}
+
+# show_errors COMMAND...: what $log says of the command's failure.
+show_errors() {
     { grep -A 5 -iE '(^|[^a-z])error|FAILED:' "$log" || tail -n 40 "$log"; } | head -n 100 >&2
     say "failed: $* (whole output: $log)"
-    return 1
 }
 
 is_installed() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
@@ -39,12 +44,14 @@ install_missing() {
         echo "    sudo apt-get update && sudo apt-get install -y$missing" >&2
         return 1
     fi
-    say "installing:$missing"
     apt_log=$(mktemp)
+    say "fetching the lists of packages (apt-get update)"
     # shellcheck disable=SC2086 # word splitting is wanted
-    quietly "$apt_log" $as_root apt-get -qq update &&
-        quietly "$apt_log" $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-            -o DPkg::Lock::Timeout=120 $missing || return 1
+    quietly "$apt_log" $as_root apt-get -qq update || return 1
+    say "installing (apt-get install; some minutes the first time):$missing"
+    # shellcheck disable=SC2086
+    quietly "$apt_log" $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+        -o DPkg::Lock::Timeout=120 $missing || return 1
     rm -f "$apt_log"
 }
 
@@ -52,6 +59,41 @@ install_missing() {
 make_folder() {
     mkdir -p "$1" 2>/dev/null && [ -w "$1" ] && return 0
     say "$1 cannot be written: set VKT_BUILD_DIR to a folder for builds, for instance VKT_BUILD_DIR=\$HOME/vktrain-build"
+    return 1
+}
+
+# show_build: reads ninja's output, writes it to stdout, and says on stderr how far it is: in one line that is rewritten on a
+# terminal, in a line for every tenth of a long build elsewhere.
+show_build() {
+    rewrites= said=0
+    [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac
+    while IFS= read -r line; do
+        printf '%s\n' "$line"
+        case $line in
+        "["[0-9]*/[0-9]*"] "*) ;;
+        *) continue ;;
+        esac
+        count=${line%%"]"*}
+        count=${count#"["}
+        tenths=$((${count%/*} * 10 / ${count#*/}))
+        if [ "$rewrites" ]; then
+            printf '\rbuilding %s' "$count" >&2
+            said=1
+        elif [ "${count#*/}" -ge 50 ] && [ "$tenths" -gt "$said" ]; then
+            say "building: $count"
+            said=$tenths
+        fi
+    done
+    [ ! "$rewrites" ] || [ "$said" = 0 ] || echo >&2
+}
+
+# build_quietly LOG COMMAND...: as quietly does, but shows how far ninja is.
+build_quietly() {
+    log=$1
+    shift
+    { "$@" 2>&1 && echo "build succeeded"; } | show_build >"$log"
+    [ "$(tail -n 1 "$log")" = "build succeeded" ] && return 0
+    show_errors "$@"
     return 1
 }
 
@@ -68,5 +110,5 @@ build_sample() {
         quietly "$build/configure.log" cmake -S "$1" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
             -DVKT_BUILD_TESTS=OFF || return 1
     fi
-    quietly "$build/build.log" cmake --build "$build" --target "$2" --parallel
+    build_quietly "$build/build.log" cmake --build "$build" --target "$2" --parallel
 }

@@ -324,6 +324,19 @@ vkt_result vkt_program_create_in_place(vkt_ctx *ctx, vkt_graph *g, vkt_store *st
     return create(ctx, g, store, params, (vkt_plan_options){ .guard_bytes = VKT_ALIGN_BYTES, .in_place = true }, out);
 }
 
+vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes)
+{
+    VKT_TRY(g->status);
+    vkt_program *p = vkt_alloc(&ctx->host, sizeof *p);
+    if (!p) return vkt_fail_nomem(&ctx->host, "a plan", sizeof *p);
+    *p = (vkt_program){ .ctx = ctx, .g = g, .options = { .in_place = true } };
+    vkt_result r = finish_graph(p);
+    if (r == VKT_OK) r = lower_and_plan(p, params->precision, params->recompute);
+    if (r == VKT_OK) *bytes = planned_bytes(p);
+    vkt_program_destroy(&p);
+    return r;
+}
+
 void vkt_program_destroy(vkt_program **pp)
 {
     vkt_program *p = pp ? *pp : NULL;

@@ -141,6 +141,9 @@ vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 vkt_result vkt_debug_start(vkt_program *p);
 vkt_result vkt_debug_run(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index);
 void vkt_debug_end(vkt_program *p);
+/* Device memory that a program of this graph would hold, in *bytes: from its plan, with nothing made on the device. Of
+ * `params`, precision and recompute count. Nothing may be added to the graph afterwards. */
+vkt_result vkt_program_need(vkt_ctx *ctx, vkt_graph *g, const vkt_program_params *params, uint64_t *bytes);
 /* vkt_program_print, line by line, at VKT_LOG_DEBUG. */
 void vkt_program_log(const vkt_program *p);
 

@@ -1,20 +1,29 @@
 /* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single rows. */
 #include "train/trainer.h"
 
-static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
+vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
+                               vkt_head *head, vkt_tensor *classes)
 {
-    VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, t->params.batch, t->params.stream, t->params.workers, &e->feed));
-    VKT_TRY(vkt_graph_create(&t->host, &e->g));
+    VKT_TRY(vkt_graph_create(&t->host, g));
     vkt_builder *b = NULL;
-    VKT_TRY(vkt_builder_create(e->g, false, &b));
-    const vkt_feed_values v = vkt_feed_declare(e->g, &e->feed);
-    const vkt_result r = vkt_head_build(t, b, &e->feed, v, &e->head);
+    VKT_TRY(vkt_builder_create(*g, false, &b));
+    *v = vkt_feed_declare(*g, feed);
+    const vkt_result r = vkt_head_build(t, b, feed, *v, head);
     vkt_builder_destroy(&b);
     VKT_TRY(r);
-    if (e->head.classifies) vkt_keep(e->g, e->classes = vkt_argmax(e->g, e->head.y));
-    vkt_keep(e->g, e->head.y);
-    if (e->head.loss.id) vkt_report(e->g, e->head.loss, e->head.correct);
-    VKT_TRY(vkt_graph_status(e->g));
+    if (head->classifies) vkt_keep(*g, *classes = vkt_argmax(*g, head->y));
+    vkt_keep(*g, head->y);
+    if (head->loss.id) vkt_report(*g, head->loss, head->correct);
+    return vkt_graph_status(*g);
+}
+
+/* Its batch is the trainer's, or all rows where there are fewer. */
+static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
+{
+    const uint32_t batch = VKT_MIN(t->params.batch, vkt_dataset_rows(data));
+    VKT_TRY(vkt_feed_create(t->ctx, &t->host, data, batch, t->params.stream, t->params.workers, &e->feed));
+    vkt_feed_values v;
+    VKT_TRY(vkt_evaluator_graph(t, &e->feed, &e->g, &v, &e->head, &e->classes));
     vkt_binding arrays[VKT_FEED_BINDINGS];
     const uint32_t n_arrays = vkt_feed_bind(&e->feed, v, arrays);
     const vkt_program_params pp = { .name = "evaluate",

@@ -124,6 +124,12 @@ static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
     return bytes <= max && target_bytes <= max && bytes + target_bytes <= (m.cap_bytes - m.used_total_bytes) / 2;
 }
 
+uint64_t vkt_feed_bytes(const vkt_feed *f)
+{
+    const uint64_t row = pitch_of(f->data) + 4ull * vkt_dataset_target_width(f->data) + 8; /* label, order */
+    return row * (f->streams ? (uint64_t)VKT_FEED_SLOTS * f->batch : f->n);
+}
+
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
                            uint32_t workers, vkt_feed *out)
 {
@@ -165,7 +171,7 @@ vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f)
     vkt_feed_values v = { .features = vkt_external(g, "data.features", table_type(f), table_shape(f)),
                           .labels = vkt_external(g, "data.labels", VKT_U32, vkt_shape1(rows)),
                           .order = vkt_external(g, "data.order", VKT_U32, vkt_shape1(rows)) };
-    if (f->targets) v.targets = vkt_external(g, "data.targets", VKT_F32, target_shape(f));
+    if (vkt_dataset_target_width(f->data)) v.targets = vkt_external(g, "data.targets", VKT_F32, target_shape(f));
     return v;
 }
 
@@ -204,7 +210,7 @@ void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_ten
 
 vkt_tensor vkt_feed_gather_targets(vkt_graph *g, const vkt_feed *f, vkt_feed_values v)
 {
-    if (!f->targets) return (vkt_tensor){ 0 };
+    if (!vkt_dataset_target_width(f->data)) return (vkt_tensor){ 0 };
     return vkt_gather_rows(g, v.targets, v.order, f->batch, vkt_shape1(vkt_dataset_target_width(f->data)), NULL, NULL);
 }
 

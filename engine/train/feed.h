@@ -36,8 +36,11 @@ typedef struct vkt_batch {
 vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *data, uint32_t batch, bool stream,
                            uint32_t workers, vkt_feed *out);
 void vkt_feed_destroy(vkt_feed *f);
+/* Device memory of its tables: asks for data, batch, n and streams alone. */
+uint64_t vkt_feed_bytes(const vkt_feed *f);
 
-/* The external values of a graph, and their binding to this feed's arrays. */
+/* The external values of a graph, and their binding to this feed's arrays. A graph wants no arrays, only data, batch, n
+ * and streams. */
 typedef struct vkt_feed_values {
     vkt_tensor features, labels, order, targets; /* targets: null where the data set has none */
 } vkt_feed_values;

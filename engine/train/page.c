@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/numbers.h"
 
 #define PNG_SCALE 2.0
 
@@ -38,10 +39,44 @@ double vkt_page_text_width(cairo_t *cr, const char *text)
     return e.x_advance;
 }
 
+/* ---- text of an SVG stays text: cairo would draw the outlines of its letters ---- */
+
+/* The <text> elements of a page that becomes an SVG, kept with its cairo_t. */
+static const cairo_user_data_key_t labels_key;
+
+static void add_escaped(vkt_text *t, const char *text)
+{
+    for (; *text; text++) switch (*text) {
+        case '<': vkt_text_add(t, "&lt;"); break;
+        case '>': vkt_text_add(t, "&gt;"); break;
+        case '&': vkt_text_add(t, "&amp;"); break;
+        default: vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML has no control characters */
+        }
+}
+
+static void add_label(cairo_t *cr, vkt_text *labels, double x, double y, double anchor, vkt_rgb color, const char *text)
+{
+    static const char *const anchors[] = { "start", "middle", "end" };
+    cairo_matrix_t font;
+    cairo_get_font_matrix(cr, &font);
+    const bool bold = cairo_toy_font_face_get_weight(cairo_get_font_face(cr)) == CAIRO_FONT_WEIGHT_BOLD;
+    vkt_text_add(labels, "<text x=\"%.2f\" y=\"%.2f\" font-size=\"%.2f\"%s text-anchor=\"%s\" fill=\"#%02x%02x%02x\">",
+                 x, y, font.xx, bold ? " font-weight=\"bold\"" : "", anchors[(int)(2 * anchor)],
+                 (unsigned)(255 * color.r + 0.5), (unsigned)(255 * color.g + 0.5), (unsigned)(255 * color.b + 0.5));
+    add_escaped(labels, text);
+    vkt_text_add(labels, "</text>\n");
+}
+
 void vkt_page_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text)
 {
+    const double width = vkt_page_text_width(cr, text); /* looks whether it is UTF-8, too */
+    vkt_text *labels = cairo_get_user_data(cr, &labels_key);
+    if (labels) {
+        add_label(cr, labels, x, y, anchor, color, text);
+        return;
+    }
     vkt_page_color(cr, color);
-    cairo_move_to(cr, x - anchor * vkt_page_text_width(cr, text), y);
+    cairo_move_to(cr, x - anchor * width, y);
     cairo_show_text(cr, text);
 }
 
@@ -69,25 +104,72 @@ static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsi
     return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-static cairo_status_t render(const page *p, vkt_file_writer *w)
+/* A cairo stream into a vkt_text. */
+static cairo_status_t keep_chunk(void *text, const unsigned char *bytes, unsigned n)
 {
-    cairo_surface_t *surface = p->png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(p->width * PNG_SCALE),
-                                                                   (int)(p->height * PNG_SCALE))
-                                      : cairo_svg_surface_create_for_stream(write_chunk, w, p->width, p->height);
-    if (!p->png) cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+    vkt_text_add(text, "%.*s", (int)n, (const char *)bytes);
+    return ((vkt_text *)text)->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t draw_on(cairo_surface_t *surface, const page *p, vkt_text *labels)
+{
     cairo_t *cr = cairo_create(surface);
+    cairo_set_user_data(cr, &labels_key, labels, NULL);
     if (p->png) cairo_scale(cr, PNG_SCALE, PNG_SCALE);
     vkt_page_color(cr, vkt_white);
     cairo_paint(cr);
     cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
     p->draw(cr, p->user);
-    cairo_status_t status = cairo_status(cr); /* sticky: the first error of all calls above */
+    const cairo_status_t status = cairo_status(cr); /* sticky: the first error of all calls above */
     cairo_destroy(cr);
-    if (p->png && status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(surface, write_chunk, w);
-    cairo_surface_finish(surface); /* an SVG is written here */
+    return status;
+}
+
+static cairo_status_t render_png(const page *p, vkt_file_writer *w)
+{
+    cairo_surface_t *surface =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(p->width * PNG_SCALE), (int)(p->height * PNG_SCALE));
+    cairo_status_t status = draw_on(surface, p, NULL);
+    if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(surface, write_chunk, w);
+    cairo_surface_destroy(surface);
+    return status;
+}
+
+/* What cairo writes, with the labels as its last elements. */
+static cairo_status_t join_svg(const vkt_text *drawing, const vkt_text *labels, vkt_file_writer *w)
+{
+    static const char end[] = "</svg>", group[] = "<g font-family=\"sans-serif\" xml:space=\"preserve\">\n",
+                      closed[] = "</g>\n</svg>\n";
+    size_t n = drawing->len;
+    if (drawing->failed || labels->failed) return CAIRO_STATUS_NO_MEMORY;
+    while (n && strncmp(drawing->s + n - 1, end, sizeof end - 1) != 0) n--;
+    const struct {
+        const char *s;
+        size_t n;
+    } parts[] = { { drawing->s, n ? n - 1 : 0 },
+                  { group, sizeof group - 1 },
+                  { labels->s, labels->len },
+                  { closed, sizeof closed - 1 } };
+    for (size_t i = 0; i < VKT_COUNT(parts); i++)
+        if (parts[i].n && vkt_file_writer_write(w, parts[i].s, parts[i].n) != VKT_OK) return CAIRO_STATUS_WRITE_ERROR;
+    return CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t render_svg(const vkt_host *h, const page *p, vkt_file_writer *w)
+{
+    vkt_text drawing = { .h = h }, labels = { .h = h };
+    const vkt_numbers numbers = vkt_numbers_begin();
+    cairo_surface_t *surface = cairo_svg_surface_create_for_stream(keep_chunk, &drawing, p->width, p->height);
+    cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+    cairo_status_t status = draw_on(surface, p, &labels);
+    cairo_surface_finish(surface); /* it is written here */
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
+    vkt_numbers_end(numbers);
+    if (status == CAIRO_STATUS_SUCCESS) status = join_svg(&drawing, &labels, w);
+    vkt_text_free(&drawing);
+    vkt_text_free(&labels);
     return status;
 }
 
@@ -100,7 +182,7 @@ vkt_result vkt_page_write(const vkt_host *h, const char *path, double width, dou
         return vkt_fail(h, VKT_E_ARG, "plot \"%s\": want a name that ends in .svg or .png", path);
     vkt_file_writer w;
     VKT_TRY(vkt_file_writer_begin(h, path, &w));
-    const cairo_status_t status = render(&p, &w);
+    const cairo_status_t status = p.png ? render_png(&p, &w) : render_svg(h, &p, &w);
     if (status == CAIRO_STATUS_SUCCESS) return vkt_file_writer_commit(&w);
     vkt_file_writer_abort(&w);
     if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* the writer said why */

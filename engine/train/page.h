@@ -23,7 +23,8 @@ extern const vkt_rgb vkt_series_color[VKT_SERIES_COLORS];
 void vkt_page_color(cairo_t *cr, vkt_rgb color);
 void vkt_page_font(cairo_t *cr, double size, bool bold);
 double vkt_page_text_width(cairo_t *cr, const char *text);
-/* `anchor`: which part of the text stands at x; 0 its start, 0.5 its middle, 1 its end. y is the base line. */
+/* `anchor`: which part of the text stands at x; 0 its start, 0.5 its middle, 1 its end. y is the base line. In an SVG
+ * it is a <text> element in a generic sans-serif font, above everything that is drawn; the page must not be rotated. */
 void vkt_page_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text);
 void vkt_page_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color);
 

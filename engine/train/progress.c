@@ -1,19 +1,25 @@
-/* train/progress.c - a progress bar on a terminal, one line an epoch elsewhere. */
+/* train/progress.c - a progress bar on a terminal, one line an epoch elsewhere.
+ *
+ * The bar is one line, rewritten in place, and always shorter than the terminal is wide: a line that wraps would be
+ * left behind by every redraw. The width is asked for at each redraw, so a resized window needs no signal handler.
+ * There are no colours, so NO_COLOR has nothing to switch off. */
 #include <math.h>
-#include <unistd.h>
+#include <stdarg.h>
 
+#include "base/terminal.h"
 #include "train/trainer.h"
 
 struct vkt_progress {
     vkt_host host;
     FILE *out;
-    bool terminal;
+    bool rewrites, unicode;
+    bool open;    /* the bar stands in an unfinished line */
     double drawn; /* seconds of the epoch at the last drawing */
     uint32_t epochs;
     double lr; /* of the last epoch; 0: there was none */
 };
 
-enum { BAR = 24 };
+enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
 
 /* "0:07", "1:02:03" */
 static void clock_text(double seconds, char out[24])
@@ -25,28 +31,82 @@ static void clock_text(double seconds, char out[24])
         snprintf(out, 24, "%u:%02u", s / 60, s % 60);
 }
 
-static void draw(vkt_progress *p, const vkt_fit_progress *f)
+/* "0.1234", and "1.235e+30" where four decimals would be a long number. */
+static const char *loss_text(double loss, char out[24])
 {
-    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    const uint32_t filled = (uint32_t)((uint64_t)f->batch * BAR * 8 / f->batches);
-    char eta[24], spent[24];
+    snprintf(out, 24, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
+    return out;
+}
+
+/* ---- the bar ---- */
+
+/* The parts of the line, in the order in which they are written; the bar stands behind the first one. */
+enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
+
+/* A terminal that is too narrow first has a shorter bar, of SHORTEST_BAR columns at least; then the line goes without
+ * these, one after the other. The head stays, cut where even that is too long. */
+static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
+
+static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
+{
+    char left[24], spent[24], loss[24];
     const double rate = f->seconds > 0 ? f->batch / f->seconds : 0;
     clock_text(f->seconds, spent);
-    clock_text(rate > 0 ? (f->batches - f->batch) / rate : 0, eta);
-    fprintf(p->out, "\r\x1b[K%s %u/%u ", f->validating ? "check" : "epoch", f->epoch, f->epochs);
-    for (uint32_t i = 0; i < filled / 8; i++) fputs("█", p->out);
-    fputs(filled / 8 < BAR ? eighths[filled % 8] : "", p->out);
-    for (uint32_t i = (filled + 7) / 8; i < BAR; i++) fputs("·", p->out);
-    fprintf(p->out, " %u/%u  %s<%s  %.1f it/s  loss %.4f", f->batch, f->batches, spent, eta, rate, f->loss);
-    if (!isnan(f->accuracy)) fprintf(p->out, "  acc %.4f", f->accuracy);
+    clock_text(rate > 0 ? (f->batches - f->batch) / rate : 0, left);
+    snprintf(parts[HEAD], PART_ROOM, "%s %u/%u", f->validating ? "check" : "epoch", f->epoch, f->epochs);
+    snprintf(parts[BATCHES], PART_ROOM, " %u/%u", f->batch, f->batches);
+    snprintf(parts[TIMES], PART_ROOM, "  %s<%s", spent, left);
+    snprintf(parts[RATE], PART_ROOM, "  %.1f it/s", rate);
+    snprintf(parts[LOSS], PART_ROOM, "  loss %s", loss_text(f->loss, loss));
+    if (!isnan(f->accuracy)) snprintf(parts[ACCURACY], PART_ROOM, "  acc %.4f", f->accuracy);
+}
+
+/* Empties parts until the line fits `room` columns; returns how many of them are the bar's. */
+static uint32_t fit_parts(char parts[PARTS][PART_ROOM], uint32_t room)
+{
+    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* and a blank before it */
+    for (int i = 0; i < PARTS; i++) used += (uint32_t)strlen(parts[i]);
+    for (size_t i = 0; i < VKT_COUNT(given_up) && used + bar > room; i++) {
+        if (given_up[i] == THE_BAR) {
+            bar = 0;
+        } else {
+            used -= (uint32_t)strlen(parts[given_up[i]]);
+            *parts[given_up[i]] = 0;
+        }
+    }
+    return bar ? VKT_MIN(BAR, room - used - 1) : 0;
+}
+
+static void put_bar(const vkt_progress *p, const vkt_fit_progress *f, uint32_t columns)
+{
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    uint32_t filled = (uint32_t)((uint64_t)f->batch * columns * 8 / f->batches);
+    if (!p->unicode) filled &= ~7u;
+    fputc(' ', p->out);
+    for (uint32_t i = 0; i < filled / 8; i++) fputs(p->unicode ? "█" : "#", p->out);
+    fputs(filled / 8 < columns ? eighths[filled % 8] : "", p->out);
+    for (uint32_t i = (filled + 7) / 8; i < columns; i++) fputs(p->unicode ? "·" : ".", p->out);
+}
+
+static void draw(vkt_progress *p, const vkt_fit_progress *f)
+{
+    char parts[PARTS][PART_ROOM] = { "" };
+    const uint32_t columns = vkt_terminal_columns(p->out), room = columns > 1 ? columns - 1 : 1;
+    write_parts(f, parts);
+    const uint32_t bar = fit_parts(parts, room);
+    fprintf(p->out, "\r%.*s", (int)room, parts[HEAD]);
+    if (bar) put_bar(p, f, bar);
+    for (int i = HEAD + 1; i < PARTS; i++) fputs(parts[i], p->out);
+    fputs("\x1b[K", p->out); /* erase what a longer line has left */
     fflush(p->out);
+    p->open = true;
 }
 
 static void on_batch(void *user, const vkt_fit_progress *f)
 {
     vkt_progress *p = user;
     p->epochs = f->epochs;
-    if (!p->terminal) return;
+    if (!p->rewrites) return;
     const bool last = f->batch == f->batches;
     if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
         return; /* 20 drawings a second */
@@ -54,19 +114,57 @@ static void on_batch(void *user, const vkt_fit_progress *f)
     draw(p, f);
 }
 
+/* ---- the line of an epoch ---- */
+
+enum { FIELDS = 8 };
+
+typedef struct record {
+    char fields[FIELDS][PART_ROOM];
+    size_t n;
+} record;
+
+static void add_field(record *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(l->fields[l->n++], PART_ROOM, format, args);
+    va_end(args);
+}
+
+/* Writes the fields side by side; where the terminal's columns end (0: it is none), the next line goes on. */
+static void put_record(FILE *out, const record *l, uint32_t columns)
+{
+    uint32_t column = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        const uint32_t length = (uint32_t)strlen(l->fields[i]);
+        const bool breaks = columns && i && column + 2 + length > columns;
+        if (breaks) column = 0;
+        fprintf(out, "%s%s", breaks ? "\n  " : i ? "  " : "", l->fields[i]);
+        column += length + (i ? 2 : 0);
+    }
+    fputc('\n', out);
+    fflush(out);
+}
+
 static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 {
     vkt_progress *p = user;
-    fprintf(p->out, "%sepoch %u/%u  %.1f s  loss %.4f", p->terminal ? "\r\x1b[K" : "", r->epoch, p->epochs, r->seconds,
-            r->train_loss);
-    if (!isnan(r->train_acc)) fprintf(p->out, "  acc %.4f", r->train_acc);
-    if (!isnan(r->val_loss)) fprintf(p->out, "  val_loss %.4f", r->val_loss);
-    if (!isnan(r->val_acc)) fprintf(p->out, "  val_acc %.4f", r->val_acc);
-    if (p->lr != 0 && r->lr != p->lr) fprintf(p->out, "  lr %.3g", r->lr);
+    char text[24];
+    record l = { .n = 0 };
+    add_field(&l, "epoch %u/%u", r->epoch, p->epochs);
+    add_field(&l, "%.1f s", r->seconds);
+    add_field(&l, "loss %s", loss_text(r->train_loss, text));
+    if (!isnan(r->train_acc)) add_field(&l, "acc %.4f", r->train_acc);
+    if (!isnan(r->val_loss)) add_field(&l, "val_loss %s", loss_text(r->val_loss, text));
+    if (!isnan(r->val_acc)) add_field(&l, "val_acc %.4f", r->val_acc);
+    if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
+    char *last = l.fields[l.n - 1]; /* the star never stands in a line alone */
+    if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");
+    if (p->open) fputs("\r\x1b[K", p->out);
+    put_record(p->out, &l, vkt_terminal_columns(p->out));
     p->lr = r->lr;
-    fprintf(p->out, "%s\n", best ? "  *" : "");
-    fflush(p->out);
     p->drawn = 0;
+    p->open = false;
     return false;
 }
 
@@ -75,7 +173,9 @@ vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress 
     const vkt_host h = vkt_host_resolve(host);
     *out = vkt_alloc(&h, sizeof **out);
     if (!*out) return vkt_fail_nomem(&h, "a progress bar", sizeof **out);
-    **out = (vkt_progress){ .host = h, .out = stream, .terminal = isatty(fileno(stream)) == 1 };
+    **out = (vkt_progress){
+        .host = h, .out = stream, .rewrites = vkt_terminal_rewrites(stream), .unicode = vkt_terminal_unicode()
+    };
     return VKT_OK;
 }
 
@@ -83,6 +183,7 @@ void vkt_progress_destroy(vkt_progress **pp)
 {
     if (!pp || !*pp) return;
     const vkt_host h = (*pp)->host;
+    if ((*pp)->open) fputc('\n', (*pp)->out); /* a fit that was interrupted */
     vkt_free(&h, *pp);
     *pp = NULL;
 }

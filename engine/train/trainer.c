@@ -18,7 +18,11 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->name = vkt_strdup(h, q->model.name ? q->model.name : "model");
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
-    if (!q->batch) q->batch = 128;
+    t->batch_wanted = q->batch ? q->batch : 128;
+    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more rows would be padding */
+    if (q->batch < t->batch_wanted)
+        vkt_say(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
+                t->batch_wanted, q->batch);
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
     const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
     if (q->lr == 0) q->lr = q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset);
@@ -26,17 +30,18 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
 }
 
 /* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
-static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
+vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
+                             vkt_feed_values *v, vkt_head *head)
 {
-    VKT_TRY(vkt_graph_create(&t->host, &t->g));
-    VKT_TRY(vkt_builder_create(t->g, true, &t->builder));
-    *v = vkt_feed_declare(t->g, &t->feed);
-    VKT_TRY(vkt_head_build(t, t->builder, &t->feed, *v, &t->head));
-    VKT_TRY(vkt_backward(t->g, t->head.loss));
-    VKT_TRY(vkt_update(t->g, &t->params.optimizer));
-    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(t->g, t->params.ema_decay));
-    vkt_report(t->g, t->head.loss, t->head.correct);
-    return vkt_graph_status(t->g);
+    VKT_TRY(vkt_graph_create(&t->host, g));
+    VKT_TRY(vkt_builder_create(*g, true, b));
+    *v = vkt_feed_declare(*g, feed);
+    VKT_TRY(vkt_head_build(t, *b, feed, *v, head));
+    VKT_TRY(vkt_backward(*g, head->loss));
+    VKT_TRY(vkt_update(*g, &t->params.optimizer));
+    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
+    vkt_report(*g, head->loss, head->correct);
+    return vkt_graph_status(*g);
 }
 
 /* The table of layers, and what the recorded step takes. */
@@ -47,9 +52,11 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text text = { .h = &t->host };
     VKT_TRY(vkt_nn_summary(t->builder, t->params.model.name, &layers));
     vkt_program_plan(t->program, &plan);
-    vkt_text_add(&text, "%sa step: %s of activations and scratch (%s alive at once)   %u kernels, %u barriers\n",
-                 layers, vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound),
-                 plan.dispatches, plan.barriers);
+    vkt_text_add(&text, "%sa step: %u kernels, %u barriers; %s of activations and scratch (%s at once)\n", layers,
+                 plan.dispatches, plan.barriers, vkt_bytes_text(plan.total_bytes, packed),
+                 vkt_bytes_text(plan.lower_bound_bytes, bound));
+    if (t->params.batch < t->batch_wanted)
+        vkt_text_add(&text, "a batch: all %u rows, fewer than the %u asked for\n", t->params.batch, t->batch_wanted);
     vkt_text_release(&layers);
     t->summary = text.s;
     return text.failed ? vkt_fail_nomem(&t->host, "a summary", text.len) : VKT_OK;
@@ -61,7 +68,7 @@ static vkt_result build(vkt_trainer *t)
     vkt_feed_values v;
     VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream || vkt_dataset_varies(p->train), p->workers,
                             &t->feed));
-    VKT_TRY(build_graph(t, &v));
+    VKT_TRY(vkt_trainer_graph(t, &t->feed, &t->g, &t->builder, &v, &t->head));
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
     vkt_binding arrays[VKT_FEED_BINDINGS];
     const uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
@@ -99,7 +106,9 @@ vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vk
     t->feed.h = &t->host;
     t->at = (vkt_position){ .epoch = 1, .best = NAN, .plateau.scale = 1 };
     vkt_result r = resolve(t, params);
-    if (r == VKT_OK) r = build(t);
+    const bool sound = r == VKT_OK;
+    if (sound) r = build(t);
+    if (sound && (r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED)) vkt_trainer_advise(t);
     if (r == VKT_OK)
         *out = t;
     else

@@ -60,6 +60,7 @@ struct vkt_trainer {
     vkt_host host;
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
     char *name;                /* a copy: params.model.name */
+    uint32_t batch_wanted;     /* more than params.batch where the training set has fewer rows */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
@@ -96,6 +97,16 @@ vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
+
+/* The graph of a training step over `feed`: data, forward, loss, backward, update. The caller destroys *g and *b, also
+ * after a failure. */
+vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
+                             vkt_feed_values *v, vkt_head *head);
+/* Likewise of an evaluation. */
+vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
+                               vkt_head *head, vkt_tensor *classes);
+/* After a trainer did not fit: logs which smaller batch, or which larger cap, would do. */
+void vkt_trainer_advise(vkt_trainer *t);
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);

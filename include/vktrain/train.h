@@ -82,7 +82,8 @@ typedef struct vkt_trainer_params {
     vkt_model model;               /* copied */
     const vkt_dataset *train;      /* must outlive the trainer */
     const vkt_dataset *validation; /* NULL: none; else likewise */
-    uint32_t batch;                /* 0: 128. The last batch of an epoch may be smaller; none is dropped */
+    uint32_t batch;                /* 0: 128. At most all rows of `train`: more would be padding. The last batch of an
+                                    * epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
     float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
@@ -200,11 +201,17 @@ VKT_API vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path);
 
 /* ---- ready-made progress ---- */
 
-/* A bar on a terminal, one line an epoch elsewhere. */
+/* A bar on a terminal, and one line an epoch. The bar is one line that is rewritten in place, always shorter than the
+ * terminal is wide: the width is asked for at every redraw (the terminal, else COLUMNS, else 80), and no signal handler
+ * is installed. On a narrow terminal the bar shrinks from 24 to 8 columns, then these are left out, in this order:
+ * batches a second, times, the bar, accuracy, loss, batches. There are no colours. Elsewhere than on a terminal, and
+ * where TERM is "dumb" or not set, there is no bar, and no escape sequence. In a locale without UTF-8 (LC_ALL, else
+ * LC_CTYPE, else LANG) all text is ASCII. */
 typedef struct vkt_progress vkt_progress;
 /* Writes to `stream`, which must outlive it. */
 VKT_API vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out);
-VKT_API void vkt_progress_destroy(vkt_progress **p);               /* after the fit; the stream stays open */
+/* After the fit; the stream stays open. An unfinished bar's line is ended. */
+VKT_API void vkt_progress_destroy(vkt_progress **p);
 VKT_API vkt_fit_callbacks vkt_progress_callbacks(vkt_progress *p); /* for vkt_fit_params; `stop` is NULL */
 
 #ifdef __cplusplus

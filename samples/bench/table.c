@@ -1,9 +1,9 @@
 /* bench/table.c - see table.h. */
 #include "bench/table.h"
 
-#include <langinfo.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/terminal.h"
 
 enum { BAR = 10, WIDEST_SHAPE = 58 };
 
@@ -60,7 +60,8 @@ static void print_time(const layout *l, const bench_result *r)
         fprintf(l->out, "%9s      ", r->check == BENCH_WRONG ? "WRONG" : "-");
         return;
     }
-    fprintf(l->out, "%9s ±%2.0f%% ", bench_time_text(t->median, time), 50 * (t->q3 - t->q1) / t->median);
+    fprintf(l->out, "%9s %s%2.0f%% ", bench_time_text(t->median, time), l->unicode ? "±" : "~",
+            50 * (t->q3 - t->q1) / t->median);
 }
 
 static void print_rate(const layout *l, double per_s, const char *unit)
@@ -173,8 +174,8 @@ void bench_print(FILE *out, const bench_results *all)
 {
     layout l = { .out = out,
                  .roof = &all->roof,
-                 .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
-                 .color = isatty(fileno(out)) && !getenv("NO_COLOR"),
+                 .unicode = vkt_terminal_unicode(),
+                 .color = vkt_terminal_rewrites(out) && !(getenv("NO_COLOR") && *getenv("NO_COLOR")),
                  .shape = 20,
                  .variant = 7 };
     const bench_result **order = calloc(all->n + 1, sizeof *order);

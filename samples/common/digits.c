@@ -2,6 +2,8 @@
  * "Braille Patterns"). */
 #include "common/digits.h"
 
+#include "common/terminal.h"
+
 enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2 };
 
 /* The pixel under a dot; pictures are sampled, not filtered. */
@@ -21,23 +23,33 @@ static float middle(const text_picture *p)
     return low + (high - low) * 0.4f;
 }
 
-static void print_cell(FILE *out, const text_picture *p, float threshold, uint32_t line, uint32_t column)
+/* In a locale without UTF-8: a character of ASCII that is the darker, the more of the dots are set. */
+static void print_cell(FILE *out, const text_picture *p, float threshold, uint32_t line, uint32_t column, bool unicode)
 {
+    static const char darker[] = " .:-=+*#@";
     static const unsigned char bits[4][2] = { { 0x01, 0x08 }, { 0x02, 0x10 }, { 0x04, 0x20 }, { 0x40, 0x80 } };
-    unsigned dots = 0;
+    unsigned dots = 0, count = 0;
     for (uint32_t y = 0; y < 4; y++)
         for (uint32_t x = 0; x < 2; x++)
-            if (pixel(p, 4 * line + y, 2 * column + x) > threshold) dots |= bits[y][x];
+            if (pixel(p, 4 * line + y, 2 * column + x) > threshold) {
+                dots |= bits[y][x];
+                count++;
+            }
+    if (!unicode) {
+        fputc(darker[count], out);
+        return;
+    }
     fprintf(out, "\xe2%c%c", 0xa0 | (int)(dots >> 6), 0x80 | (int)(dots & 0x3f)); /* UTF-8 of U+2800 + dots */
 }
 
-void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
+static void print_row(FILE *out, const text_picture *pictures, uint32_t n)
 {
+    const bool unicode = terminal_unicode();
     for (uint32_t line = 0; line < LINES; line++) {
         for (uint32_t i = 0; i < n; i++) {
             const float threshold = middle(&pictures[i]);
             for (uint32_t column = 0; column < COLUMNS; column++)
-                print_cell(out, &pictures[i], threshold, line, column);
+                print_cell(out, &pictures[i], threshold, line, column, unicode);
             fprintf(out, "%*s", i + 1 < n ? GAP : 0, "");
         }
         fputc('\n', out);
@@ -45,4 +57,11 @@ void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         fprintf(out, "%-*.*s%*s", COLUMNS, COLUMNS, pictures[i].caption, i + 1 < n ? GAP : 0, "");
     fputc('\n', out);
+}
+
+void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
+{
+    const uint32_t columns = terminal_columns(out), fit = (columns + GAP) / (COLUMNS + GAP);
+    const uint32_t a_row = columns == 0 ? n : fit ? fit : 1;
+    for (uint32_t i = 0; i < n; i += a_row) print_row(out, pictures + i, n - i < a_row ? n - i : a_row);
 }

@@ -11,6 +11,7 @@
 #include "common/outputs.h"
 #include "common/report.h"
 #include "common/stop.h"
+#include "common/terminal.h"
 #include "common/train_files.h"
 
 static bool was_interrupted(void *user)
@@ -67,7 +68,7 @@ bool session_open(session *s)
     const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.quiet) printf("device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (!s->o.quiet) terminal_printf(stdout, "device  %u: %s, %s\n", device->index, device->name, device->driver);
     return true;
 }
 
@@ -90,12 +91,14 @@ void session_set_data(session *s, const session_data *data)
     uint32_t chw[3];
     s->data = *data;
     if (s->o.quiet) return;
+    char checked[32] = "", classes[32] = "";
     vkt_dataset_sample_shape(data->train, chw);
-    printf("data    %s: %u to learn from", data->source, vkt_dataset_rows(data->train));
-    if (data->validation) printf(", %u to check", vkt_dataset_rows(data->validation));
-    printf(", %ux%ux%u", chw[0], chw[1], chw[2]);
-    if (vkt_dataset_classes(data->train)) printf(", %u classes", vkt_dataset_classes(data->train));
-    putchar('\n');
+    if (data->validation)
+        snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
+    if (vkt_dataset_classes(data->train))
+        snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(data->train));
+    terminal_printf(stdout, "data    %s: %u to learn from%s, %ux%ux%u%s\n", data->source,
+                    vkt_dataset_rows(data->train), checked, chw[0], chw[1], chw[2], classes);
 }
 
 void session_print_memory(const session *s)
@@ -122,8 +125,8 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
                         : best->train_loss);
     }
     if (!isnan(vkt_trainer_ms_per_step(t)))
-        printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
-               vkt_trainer_host_us_per_step(t));
+        terminal_printf(stdout, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n",
+                        vkt_trainer_ms_per_step(t), vkt_trainer_host_us_per_step(t));
     session_print_memory(s);
 }
 
@@ -241,7 +244,11 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.patience = s->o.patience;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
-    if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
+    if (!s->o.quiet) {
+        putchar('\n');
+        terminal_print(stdout, vkt_trainer_summary(t));
+        putchar('\n');
+    }
     return session_finish(s, &f, t, session_follow(s, &f, t), f.checkpoint != NULL);
 }
 

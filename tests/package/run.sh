@@ -55,7 +55,8 @@ fi
 step "static: install" cmake --install "$build" --prefix "$work/static"
 mv "$work/static" "$work/moved" # a package may be put elsewhere
 use_package static "$work/moved"
-use_pkg_config static "$work/moved" --static
+use_pkg_config static "$work/moved"
+use_pkg_config static-static "$work/moved" --static
 [ ! -x "$build/samples/vkt-info" ] || step "vkt-info" "$work/moved/bin/vkt-info" --help
 [ -z "$(command -v glslangValidator)" ] || step "vktrain.glsl" glslangValidator -V --quiet -I"$work/moved/include" -o "$work/inline.spv" \
     -DDIMS=2 -DLEVELS=3 -DFEATURES=1 -DFREQUENCIES=1 -DHIDDEN=2 "$source/tests/embed/shaders/inline.comp"

@@ -230,6 +230,24 @@ static void an_interrupted_run_leaves_a_checkpoint(void **state)
     EXPECT(r, 0, "", SMALL, "--epochs", "1", "--resume", "c");
 }
 
+/* Digits are drawn with Braille letters only where the locale has them. */
+static void without_utf8_all_that_is_printed_is_ascii(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    static const char *const locales[] = { "LC_ALL=C", "LC_ALL=C.UTF-8" };
+    for (size_t i = 0; i < VKT_COUNT(locales); i++) {
+        const char *const env[] = { locales[i], NULL }, *const args[] = { SMALL, "--epochs", "1", NULL };
+        run done = program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, args));
+        size_t letters = 0;
+        for (const char *c = done.out; *c; c++) letters += (unsigned char)*c >= 0x80;
+        assert_int_equal(done.status, 0);
+        assert_int_equal(letters > 0, i == 1);
+        assert_true(i == 1 || strchr(done.out, '@'));
+        run_forget(r, &done);
+    }
+}
+
 static void wrong_options_end_with_2_and_say_why(void **state)
 {
     rig *r = rig_of(state);
@@ -411,6 +429,7 @@ int main(void)
         rig_test(activations_are_stored_as_asked_for),
         rig_test(the_optimizer_and_its_schedule_are_options),
         rig_test(an_interrupted_run_leaves_a_checkpoint),
+        rig_test(without_utf8_all_that_is_printed_is_ascii),
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),
         rig_test(devices_are_listed_and_help_names_every_option),

@@ -181,6 +181,43 @@ static void both_formats_are_what_their_names_say(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
+/* So that an SVG can be searched, copied from and read aloud. */
+static void text_of_an_svg_stays_text(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a.svg");
+    static const char *const says[] = { ">x &lt; y &amp; z\xc3\xbc ?</text>",
+                                        ">best epoch 3:  validation accuracy 0.9812,",
+                                        ">Loss</text>",
+                                        ">Accuracy</text>",
+                                        ">epoch</text>",
+                                        ">train</text>",
+                                        ">validation</text>",
+                                        ">best</text>",
+                                        ">0.90</text>",
+                                        "font-family=\"sans-serif\"" };
+    void *text;
+    size_t n;
+    assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z\xc3\xbc\n?", path), VKT_OK);
+    assert_int_equal(vkt_file_read(&h, path, 1 << 22, &text, &n), VKT_OK);
+    for (size_t i = 0; i < VKT_COUNT(says); i++)
+        if (!strstr(text, says[i])) fail_msg("the picture does not say %s", says[i]);
+    assert_null(strstr(text, "glyph"));
+    assert_string_equal((char *)text + n - 12, "</g>\n</svg>\n");
+    vkt_free(&h, text);
+    for (unsigned k = 1;; k++) {
+        vkt_test_fail_allocation(k);
+        const vkt_result r = vkt_history_plot(&h, run, VKT_COUNT(run), "x", path);
+        if (!vkt_test_allocation_failed()) break;
+        assert_int_equal(r, VKT_E_NOMEM);
+        assert_int_equal(vkt_test_live_blocks(), 0);
+    }
+    vkt_test_fail_allocation(0);
+    vkt_temp_dir_remove(&dir);
+}
+
 static void failures_leave_the_old_picture(void **state)
 {
     (void)state;
@@ -234,6 +271,7 @@ int main(void)
         TEST(a_history_grows),
         TEST(every_kind_of_history_is_drawn),
         TEST(both_formats_are_what_their_names_say),
+        TEST(text_of_an_svg_stays_text),
         TEST(failures_leave_the_old_picture),
     };
     return cmocka_run_group_tests_name("plot", tests, NULL, NULL);

@@ -1,0 +1,122 @@
+/* train/advise.c - which batch, or which cap, would have done where a trainer did not fit into memory.
+ *
+ * The sizes come from memory plans, as programs make them, without the device: two plans (training and validation) for
+ * each batch that is looked at, and few batches, because only powers of two are. */
+#include "record/record.h"
+#include "train/trainer.h"
+
+/* Beside what is planned: blocks that are not full (gpu/memory.c), staging, and what a program keeps for itself. */
+static const uint64_t SLACK_BYTES = 96ull << 20;
+
+typedef struct need {
+    uint64_t program, data, data_streamed; /* bytes: but for the data; of the data, whole and as a ring of batches */
+} need;
+
+static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
+{
+    *feed = (vkt_feed){ .ctx = t->ctx, .h = &t->host, .data = d, .n = vkt_dataset_rows(d), .streams = true };
+    feed->batch = VKT_MIN(batch, feed->n);
+    n->data_streamed += vkt_feed_bytes(feed);
+    feed->streams = t->params.stream || vkt_dataset_varies(d);
+    n->data += vkt_feed_bytes(feed);
+}
+
+/* Arenas of parameters, one for each that the graph has. */
+static uint64_t store_bytes(const vkt_graph *g)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < VKT_ARENAS; i++) bytes += i == 0 || g->arena[i].id ? g->arena_bytes : 0;
+    return bytes;
+}
+
+static vkt_result plan_training(const vkt_trainer *t, uint32_t batch, need *n)
+{
+    const vkt_program_params p = { .precision = t->params.precision, .recompute = t->params.recompute };
+    vkt_graph *g = NULL;
+    vkt_builder *b = NULL;
+    vkt_feed feed;
+    vkt_feed_values v;
+    vkt_head head;
+    uint64_t bytes = 0;
+    add_data(t, t->params.train, batch, n, &feed);
+    vkt_result r = vkt_trainer_graph(t, &feed, &g, &b, &v, &head);
+    if (r == VKT_OK) r = vkt_program_need(t->ctx, g, &p, &bytes);
+    if (r == VKT_OK) n->program += bytes + store_bytes(g);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static vkt_result plan_validation(const vkt_trainer *t, uint32_t batch, need *n)
+{
+    const vkt_program_params p = { .precision = t->params.precision };
+    vkt_graph *g = NULL;
+    vkt_feed feed;
+    vkt_feed_values v;
+    vkt_head head;
+    vkt_tensor classes;
+    uint64_t bytes = 0;
+    if (!t->params.validation) return VKT_OK;
+    add_data(t, t->params.validation, batch, n, &feed);
+    vkt_result r = vkt_evaluator_graph(t, &feed, &g, &v, &head, &classes);
+    if (r == VKT_OK) r = vkt_program_need(t->ctx, g, &p, &bytes);
+    if (r == VKT_OK) n->program += bytes;
+    vkt_graph_destroy(&g);
+    return r;
+}
+
+static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
+{
+    *n = (need){ 0 };
+    return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
+}
+
+/* Data sets above half of the cap are streamed; see vkt_feed_create. */
+static bool fits(const need *n, uint64_t cap)
+{
+    const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
+    const uint64_t slack = VKT_MIN(SLACK_BYTES, cap / 2);
+    return n->program + data + slack <= cap;
+}
+
+/* The largest power of two below `batch` that fits; 0: none does. */
+static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
+{
+    need n;
+    uint32_t low = 0, high = 0; /* 2^low fits; 2^high is the batch, or the power of two below it */
+    if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
+    while (high < 31 && 2u << high <= batch) high++;
+    if (batch > 1u << high) high++; /* then the power of two below is looked at, too */
+    while (low + 1 < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (plan(t, 1u << middle, &n) && fits(&n, cap))
+            low = middle;
+        else
+            high = middle;
+    }
+    return 1u << low;
+}
+
+void vkt_trainer_advise(vkt_trainer *t)
+{
+    const vkt_host h = t->host;
+    const uint32_t batch = t->params.batch;
+    vkt_memory_stats m;
+    vkt_ctx_memory(t->ctx, &m);
+    need n;
+    t->host.log_level = VKT_LOG_NONE; /* a batch that cannot be planned is no error here */
+    const bool planned = plan(t, batch, &n);
+    const uint32_t fit = batch_that_fits(t, batch, m.cap_bytes);
+    t->host = h;
+    char smaller[48] = "no smaller batch would fit";
+    if (fit) snprintf(smaller, sizeof smaller, "a batch of %u would fit", fit);
+    if (planned)
+        vkt_say(
+            &h, VKT_LOG_ERROR,
+            "trainer: a batch of %u takes up to %lluM of device memory (activations and scratch, parameters, data), "
+            "and the limit is %lluM: %s, or take that as the limit",
+            batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
+            (unsigned long long)(m.cap_bytes >> 20), smaller);
+    else if (fit)
+        vkt_say(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: %s", batch, smaller);
+}

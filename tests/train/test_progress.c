@@ -1,0 +1,301 @@
+/* The ready-made progress bar, on terminals of every width and kind and elsewhere: what a reader sees. */
+#define _XOPEN_SOURCE 700 /* setenv */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "support/host.h"
+#include "support/terminal.h"
+#include "vktrain/train.h"
+
+enum { EPOCHS = 3, BATCHES = 469, CHECKS = 79 };
+
+/* A program's environment: NULL leaves a name out. LC_ALL and NO_COLOR are always left out. */
+static void set_environment(const char *kind, const char *locale, const char *columns)
+{
+    static const char *const names[] = { "TERM", "LC_CTYPE", "COLUMNS" };
+    const char *const values[] = { kind, locale, columns };
+    unsetenv("LC_ALL");
+    unsetenv("NO_COLOR");
+    for (size_t i = 0; i < VKT_COUNT(names); i++)
+        if (values[i])
+            setenv(names[i], values[i], 1);
+        else
+            unsetenv(names[i]);
+    setenv("LANG", "C", 1);
+}
+
+/* A bar that writes to a terminal. */
+typedef struct screen_rig {
+    terminal seen;
+    FILE *out;
+    vkt_progress *bar;
+    vkt_fit_callbacks calls;
+} screen_rig;
+
+static void begin(screen_rig *s, unsigned columns)
+{
+    const vkt_host h = vkt_test_host();
+    assert_true(terminal_open(&s->seen, columns));
+    s->out = fopen(s->seen.path, "w");
+    assert_non_null(s->out);
+    assert_int_equal(vkt_progress_create(&h, s->out, &s->bar), VKT_OK);
+    s->calls = vkt_progress_callbacks(s->bar);
+}
+
+static void end(screen_rig *s)
+{
+    vkt_progress_destroy(&s->bar);
+    fflush(s->out);
+    terminal_look(&s->seen, 0);
+    fclose(s->out);
+}
+
+static void batch(screen_rig *s, uint32_t epoch, uint32_t n, uint32_t of)
+{
+    const vkt_fit_progress f = { .epoch = epoch,
+                                 .epochs = EPOCHS,
+                                 .batch = n,
+                                 .batches = of,
+                                 .loss = 0.1234,
+                                 .accuracy = 0.9876,
+                                 .seconds = n * 0.06,
+                                 .validating = of == CHECKS };
+    s->calls.on_batch(s->calls.user, &f);
+    terminal_look(&s->seen, 0);
+}
+
+static void epoch(screen_rig *s, uint32_t n)
+{
+    const vkt_epoch_record r = { n, 0.1234, 0.9611, 0.0512, 0.9837, 0.01 / n, 12.1 };
+    for (uint32_t i = 1; i <= BATCHES; i++) batch(s, n, i, BATCHES);
+    for (uint32_t i = 1; i <= CHECKS; i++) batch(s, n, i, CHECKS);
+    assert_false(s->calls.on_epoch(s->calls.user, &r, n == 2));
+    terminal_look(&s->seen, 0);
+}
+
+/* The rows that a reader sees at the end are these, and the row behind them is empty. */
+static void expect_rows(const screen_rig *s, const char *const *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) assert_string_equal(terminal_text(&s->seen, i), rows[i]);
+    assert_string_equal(terminal_text(&s->seen, n), "");
+    assert_int_equal(s->seen.n_rows, n + 1);
+    assert_int_equal(s->seen.torn, 0);
+    assert_int_equal(s->seen.wrapped, 0);
+    assert_int_equal(s->seen.colours, 0);
+}
+
+/* ---- tests ---- */
+
+static void a_fit_leaves_one_record_an_epoch(void **state)
+{
+    (void)state;
+    set_environment("xterm", "en_US.UTF-8", NULL);
+    static const struct {
+        unsigned columns;
+        const char *bar; /* in the middle of epoch 3 */
+        const char *rows[12];
+    } cases[] = {
+        { 120,
+          "epoch 3/3 █████████████▎·········· 259/469  0:16<0:13  16.7 it/s  loss 0.1234  acc 0.9876",
+          { "epoch 1/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837",
+            "epoch 2/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837  lr 0.005  *",
+            "epoch 3/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837  lr 0.00333" } },
+        { 80,
+          "epoch 3/3 ███████▋······ 259/469  0:16<0:13  16.7 it/s  loss 0.1234  acc 0.9876",
+          { "epoch 1/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837",
+            "epoch 2/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837", "  lr 0.005  *",
+            "epoch 3/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837", "  lr 0.00333" } },
+        { 60,
+          "epoch 3/3 ████████▊······· 259/469  loss 0.1234  acc 0.9876",
+          { "epoch 1/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837",
+            "epoch 2/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837  lr 0.005  *",
+            "epoch 3/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837  lr 0.00333" } },
+        { 40,
+          "epoch 3/3 259/469  loss 0.1234",
+          { "epoch 1/3  12.1 s  loss 0.1234", "  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837",
+            "epoch 2/3  12.1 s  loss 0.1234", "  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837  lr 0.005  *",
+            "epoch 3/3  12.1 s  loss 0.1234", "  acc 0.9611  val_loss 0.0512", "  val_acc 0.9837  lr 0.00333" } },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        screen_rig s;
+        size_t n = 0;
+        begin(&s, cases[i].columns);
+        epoch(&s, 1);
+        epoch(&s, 2);
+        for (uint32_t k = 1; k <= 259; k++) batch(&s, 3, k, BATCHES);
+        assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), cases[i].bar);
+        epoch(&s, 3);
+        end(&s);
+        while (n < VKT_COUNT(cases[i].rows) && cases[i].rows[n]) n++;
+        expect_rows(&s, cases[i].rows, n);
+        terminal_close(&s.seen);
+    }
+}
+
+static void no_width_is_too_small(void **state)
+{
+    (void)state;
+    set_environment("xterm", "C.UTF-8", NULL);
+    for (unsigned columns = 1; columns <= 130; columns++) {
+        screen_rig s;
+        begin(&s, columns);
+        epoch(&s, 1);
+        batch(&s, 2, BATCHES, BATCHES);
+        assert_int_equal(s.seen.torn, 0);
+        if (columns >= 18) assert_int_equal(s.seen.wrapped, 0); /* a field of a record has up to 17 */
+        if (columns == 20) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3 469/469");
+        if (columns == 10) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3");
+        end(&s);
+        terminal_close(&s.seen);
+    }
+}
+
+/* The window gets another size in the middle of an epoch; no signal is needed. */
+static void a_resized_window_counts_at_once(void **state)
+{
+    (void)state;
+    set_environment("xterm", "C.UTF-8", NULL);
+    static const unsigned sizes[] = { 80, 41, 20, 100, 33 };
+    screen_rig s;
+    begin(&s, 132);
+    for (uint32_t i = 0; i < VKT_COUNT(sizes); i++) {
+        assert_true(terminal_resize(&s.seen, sizes[i]));
+        for (uint32_t k = 1; k <= 40; k++) batch(&s, 1, 40 * i + k, BATCHES);
+        const char *line = terminal_text(&s.seen, 0);
+        if (sizes[i] < 60) assert_true(strlen(line) < sizes[i]); /* no bar: columns are bytes */
+        assert_int_equal(strstr(line, "█") != NULL, sizes[i] >= 80);
+        assert_int_equal(s.seen.n_rows, 1);
+    }
+    assert_int_equal(s.seen.torn + s.seen.wrapped, 0);
+    end(&s);
+    terminal_close(&s.seen);
+}
+
+/* What cannot rewrite a line gets whole lines, and no escape sequence. */
+static void a_dumb_terminal_gets_plain_lines(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "dumb", "", NULL };
+    for (size_t i = 0; i < VKT_COUNT(kinds); i++) {
+        screen_rig s;
+        set_environment(kinds[i], "C.UTF-8", NULL);
+        begin(&s, 80);
+        epoch(&s, 1);
+        end(&s);
+        expect_rows(
+            &s, (const char *const[]){ "epoch 1/3  12.1 s  loss 0.1234  acc 0.9611  val_loss 0.0512  val_acc 0.9837" },
+            1);
+        assert_int_equal(s.seen.escapes + s.seen.rewritten, 0);
+        terminal_close(&s.seen);
+    }
+}
+
+static void without_utf8_all_is_ascii(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *all, *type, *lang;
+        bool unicode;
+    } locales[] = { { NULL, "C", "en_US.UTF-8", false },      { NULL, NULL, "en_US.UTF-8", true },
+                    { "C", "C.UTF-8", "C.UTF-8", false },     { "", "de_DE.utf8", "C", true },
+                    { "POSIX", NULL, NULL, false },           { NULL, NULL, NULL, false },
+                    { "ja_JP.EUC-JP", NULL, "C.utf8", false } };
+    for (size_t i = 0; i < VKT_COUNT(locales); i++) {
+        screen_rig s;
+        set_environment("xterm", locales[i].type, NULL);
+        if (locales[i].all) setenv("LC_ALL", locales[i].all, 1);
+        unsetenv("LANG");
+        if (locales[i].lang) setenv("LANG", locales[i].lang, 1);
+        begin(&s, 80);
+        for (uint32_t k = 1; k <= 259; k++) batch(&s, 1, k, BATCHES);
+        assert_int_equal(s.seen.letters > 0, locales[i].unicode);
+        if (!locales[i].unicode)
+            assert_string_equal(terminal_text(&s.seen, 0),
+                                "epoch 1/3 #######....... 259/469  0:16<0:13  16.7 it/s  loss 0.1234  acc 0.9876");
+        end(&s);
+        terminal_close(&s.seen);
+    }
+}
+
+/* No size from the terminal: the environment's COLUMNS, else 80. */
+static void columns_of_the_environment_are_the_second_choice(void **state)
+{
+    (void)state;
+    static const char *const values[] = { "60", NULL, "many", "-3" };
+    for (size_t i = 0; i < VKT_COUNT(values); i++) {
+        screen_rig s;
+        set_environment("xterm", "C.UTF-8", values[i]);
+        begin(&s, 0);
+        batch(&s, 1, 259, BATCHES);
+        assert_int_equal(strstr(terminal_text(&s.seen, 0), "it/s") != NULL, i > 0);
+        end(&s);
+        terminal_close(&s.seen);
+    }
+    screen_rig s;
+    set_environment("xterm", "C.UTF-8", "200");
+    begin(&s, 40); /* the terminal knows better */
+    batch(&s, 1, 259, BATCHES);
+    assert_string_equal(terminal_text(&s.seen, 0), "epoch 1/3 259/469  loss 0.1234");
+    end(&s);
+    terminal_close(&s.seen);
+}
+
+static void an_interrupted_bar_ends_its_line(void **state)
+{
+    (void)state;
+    screen_rig s;
+    set_environment("xterm", "C.UTF-8", NULL);
+    begin(&s, 80);
+    batch(&s, 1, 200, BATCHES);
+    assert_int_equal(s.seen.n_rows, 1);
+    end(&s);
+    assert_int_equal(s.seen.n_rows, 2);
+    assert_string_equal(terminal_text(&s.seen, 1), "");
+    terminal_close(&s.seen);
+}
+
+/* In a file a record is one line, whatever COLUMNS says; a loss that explodes stays short. */
+static void a_file_gets_one_line_an_epoch(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    char text[512] = "";
+    vkt_progress *bar;
+    set_environment("xterm", "C.UTF-8", "20");
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    assert_int_equal(vkt_progress_create(&h, out, &bar), VKT_OK);
+    vkt_fit_callbacks c = vkt_progress_callbacks(bar);
+    c.on_batch(c.user, &(vkt_fit_progress){ .epoch = 1, .epochs = 2, .batch = 1, .batches = 2 });
+    c.on_epoch(c.user, &(vkt_epoch_record){ 1, 3.4e38, NAN, NAN, NAN, .01, 1 }, false);
+    c.on_epoch(c.user, &(vkt_epoch_record){ 2, 1, .5, 123456.5, .25, .001, 1 }, true);
+    vkt_progress_destroy(&bar);
+    rewind(out);
+    assert_true(fread(text, 1, sizeof text - 1, out) > 0);
+    fclose(out);
+    assert_string_equal(
+        text, "epoch 1/2  1.0 s  loss 3.4e+38\n"
+              "epoch 2/2  1.0 s  loss 1.0000  acc 0.5000  val_loss 123456.5000  val_acc 0.2500  lr 0.001  *\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_fit_leaves_one_record_an_epoch), TEST(no_width_is_too_small),
+        TEST(a_resized_window_counts_at_once),  TEST(a_dumb_terminal_gets_plain_lines),
+        TEST(without_utf8_all_is_ascii),        TEST(columns_of_the_environment_are_the_second_choice),
+        TEST(an_interrupted_bar_ends_its_line), TEST(a_file_gets_one_line_an_epoch),
+    };
+    return cmocka_run_group_tests_name("progress", tests, NULL, NULL);
+}
