@@ -9,6 +9,9 @@
  * Data sets know no device. A trainer copies a whole table to the device, or streams rows of it, by the functions
  * below.
  *
+ * Files that are read whole must be regular ones. Those packed with gzip may unpack to 64 MiB and 32 times their size;
+ * VKT_MAX_UNPACKED=BYTES in the environment allows more.
+ *
  * Threads: everything that takes a `const vkt_dataset *` may run on several threads at once. Destroy a data set after
  * the last call on it; a data set and its slices may be destroyed in any order. */
 #ifndef VKTRAIN_DATA_H
@@ -123,7 +126,8 @@ typedef struct vkt_image_params {
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out; else any of them fails the call */
     uint32_t *left_out;   /* NULL, or gets the number of broken and missing files */
-    uint64_t max_pixels;  /* a picture with more is broken; 0: 2^27 */
+    uint64_t max_pixels;  /* a picture with more is broken; 0: those with more than 2^24 pixels and 64 for each byte of
+                           * the file, at most 2^27, and those with a side above 65535 */
     uint64_t cache_bytes; /* decoded and resized pictures are kept if all fit; else each is decoded whenever it is
                            * fetched. 0: 1 GiB; 1: keep none */
     uint32_t workers;     /* threads that look at all files at first; 0: one per core, 16 at most */
@@ -147,6 +151,12 @@ VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char
  * folders, also empty ones; names that begin with a dot, and folders in folders, are ignored. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
+
+/* One picture as a data set of one row of u8 (3,H,W), in memory. H and W are the picture's; where the longer one is
+ * above `longest` (0: no limit) the picture is resized, its proportions kept. Which files it reads, and `max_pixels`:
+ * as above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
+                                  vkt_dataset **out);
 
 /* `count` drawn digits, 1x28x28 u8, ten classes, ink bright on dark: pen strokes under a random affine warp, of random
  * width and brightness, with noise. Row i depends on (seed, i) alone; each block of ten rows, counted from row 0, holds
