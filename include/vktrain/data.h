@@ -100,8 +100,9 @@ typedef enum vkt_split {
 } vkt_split;
 
 /* From a folder laid out like MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-), also idx4
- * for images in colour, also with a dot before "idx", also with .gz. VKT_E_NOT_FOUND when the folder has no such pair;
- * other results as vkt_dataset_from_idx. Normalisation is 0 and 1 until vkt_dataset_normalize. */
+ * for images in colour, also with a dot before "idx", also with .gz. A file classes.txt with a name in each line names
+ * the classes, as many as it has; `classes` must then be 0 or that number. VKT_E_NOT_FOUND when the folder has no such
+ * pair; other results as vkt_dataset_from_idx. Normalisation is 0 and 1 until vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 

@@ -9,11 +9,11 @@
 typedef struct text_picture {
     const float *pixels; /* height x width */
     uint32_t height, width;
-    char caption[48];
+    char caption[180]; /* UTF-8; broken at blanks into lines */
 } text_picture;
 
 /* Prints the pictures next to each other, scaled to 14 columns by 7 lines each (28 x 28 dots of Braille letters), with
- * their captions below. */
+ * their captions below, in up to three lines. */
 void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
 
 #endif

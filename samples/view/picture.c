@@ -13,11 +13,11 @@ static vkt_result fail(const char *path, const char *why)
     return VKT_E_IO;
 }
 
-vkt_result picture_read(const char *path, uint32_t most, picture *out)
+vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, picture *out)
 {
     vkt_dataset *file;
     uint32_t chw[3];
-    const vkt_result r = vkt_image_read(NULL, path, most, 0, &file);
+    const vkt_result r = vkt_image_read(NULL, path, most, max_pixels, &file);
     if (r != VKT_OK) return r;
     vkt_dataset_sample_shape(file, chw);
     const size_t plane = (size_t)chw[1] * chw[2];
