@@ -2,7 +2,8 @@
  * they are shuffled.
  *
  * A row is one sample, features of shape (C,H,W) stored channel by channel, row-major, as u8 or f32; a table of N rows
- * therefore reads as (N,C,H,W). u8 stays u8 until the device reads it: a network sees, per channel c,
+ * therefore reads as (N,C,H,W). A row that has only a width is a vector: its table is (N,W), and a network gets (B,W),
+ * as vkt_nn_linear wants it; C and H count as 1. u8 stays u8 until the device reads it: a network sees, per channel c,
  *     (x / 255 - mean[c]) / std[c]  of u8          (x - mean[c]) / std[c]  of f32.
  * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1): a network sees them as u32 (B,L), as they are.
  *
@@ -37,7 +38,7 @@ typedef enum vkt_row_type {
 /* A table's description. It need live only for the call, except as `borrow` says. */
 typedef struct vkt_dataset_params {
     uint32_t rows;                    /* N, 1 or more */
-    uint32_t channels, height, width; /* C, H, W; 0 counts as 1, so a vector of F numbers is { .width = F } */
+    uint32_t channels, height, width; /* C, H, W; 0 counts as 1. A vector of F numbers is { .width = F } */
     vkt_row_type type;                /* of the features */
     const uint32_t *labels;           /* N class numbers; NULL: the rows have no labels */
     uint32_t classes;                 /* every label is below this; 0: the largest label + 1 */
@@ -87,7 +88,7 @@ VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_datas
                                            const vkt_data_source *source, vkt_dataset **out);
 
 /* From IDX files of u8, plain or gzip, read whole. Images are (N,H,W), (N,H,W,C), which is turned to (N,C,H,W), or
- * (N,F), which gives C = H = 1, W = F. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params.
+ * (N,F), whose rows are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params.
  * Returns also VKT_E_NOT_FOUND, VKT_E_IO, or VKT_E_FORMAT: not IDX, not u8, truncated, bytes after the end, other
  * counts of images than of labels, or a label that is not below `classes`. */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
@@ -178,6 +179,7 @@ VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, u
 /* ---- what it holds; pointers live as long as the data set ---- */
 VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);                      /* N */
 VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]); /* C, H, W */
+VKT_API uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds);               /* 1: (W); 3: (C,H,W) */
 VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);                  /* of the features */
 VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* of the features: C H W elements */
 VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: no labels, none declared */

@@ -89,7 +89,10 @@ void session_print_data(const session *s, const char *source, const vkt_dataset 
     vkt_dataset_sample_shape(train, chw);
     printf("data    %s: %u to learn from", source, vkt_dataset_rows(train));
     if (check) printf(", %u to check", vkt_dataset_rows(check));
-    printf(", %ux%ux%u", chw[0], chw[1], chw[2]);
+    if (vkt_dataset_sample_rank(train) == 1)
+        printf(", %u numbers each", chw[2]);
+    else
+        printf(", %ux%ux%u", chw[0], chw[1], chw[2]);
     if (vkt_dataset_classes(train)) printf(", %u classes", vkt_dataset_classes(train));
     putchar('\n');
 }
