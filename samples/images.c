@@ -7,7 +7,7 @@
 #include "common/image_data.h"
 #include "common/session.h"
 
-enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE };
+enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum { SMALLEST = 10 /* two times: 3x3 without padding, then half */, LARGEST = 1024, SHOWN = 8 };
 
 /* Of Caltech-101's pictures at 32 x 32, as the reference program has them. */
@@ -90,6 +90,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         break;
     case OPT_NO_FLIP: o->data.images.random_flip = false; break;
     case OPT_SKIP_BROKEN: o->data.images.skip_broken = true; break;
+    case OPT_MAX_PIXELS: o->data.images.max_pixels = option_integer(state, "max-pixels", text, 1, UINT32_MAX); break;
     case OPT_LR_PATIENCE:
         o->lr_patience = (uint32_t)option_integer(state, "lr-patience", text, 0, VKT_PATIENCE_NONE - 1);
         break;
@@ -104,6 +105,8 @@ int main(int argc, char **argv)
         { "size", OPT_SIZE, "N", 0, "pictures are resized to NxN (32)", 1 },
         { "no-flip", OPT_NO_FLIP, 0, 0, "do not mirror pictures to learn from at random", 1 },
         { "skip-broken", OPT_SKIP_BROKEN, 0, 0, "leave out files that are missing or no pictures", 1 },
+        { "max-pixels", OPT_MAX_PIXELS, "N", 0,
+          "read pictures of up to N pixels (16 million, and 64 for each byte of the file)", 1 },
         { "lr-patience", OPT_LR_PATIENCE, "N", 0,
           "after more than N epochs without a lower validation loss, a tenth of the learning rate (10)", 2 },
         { 0 }

@@ -35,7 +35,7 @@ static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, voi
                          text_picture *out)
 {
     uint32_t chw[3];
-    char a[16], b[16];
+    char a[CLASS_NAME_ROOM], b[CLASS_NAME_ROOM];
     vkt_dataset_sample_shape(d, chw);
     *out = (text_picture){ .pixels = pixels, .height = chw[1], .width = chw[2] };
     if (vkt_dataset_fetch(d, row, raw) != VKT_OK) memset(raw, 0, vkt_dataset_row_bytes(d));

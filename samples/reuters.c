@@ -2,7 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/classes.h"
 #include "common/session.h"
 #include "common/topics_data.h"
 
@@ -37,11 +39,14 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 /* The beginning of a text, not cut within a letter of several bytes. */
 static void print_start(const char *text)
 {
-    int n = 0;
-    while (n < SHOWN_BYTES && text[n]) n++;
-    const bool whole = !text[n];
-    while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
-    printf("%.*s%s\n", n, text, whole ? "" : " ..");
+    char room[SHOWN_BYTES + 1];
+    printf("%s%s\n", vkt_printable(text, room, sizeof room), strlen(text) > SHOWN_BYTES ? " .." : "");
+}
+
+/* The name of a topic, as a terminal may have it. */
+static const char *topic_name(const topics_data *d, uint32_t topic, char room[CLASS_NAME_ROOM])
+{
+    return vkt_printable(vkt_texts_class_names(d->test_texts)[topic], room, CLASS_NAME_ROOM);
 }
 
 /* Softmax's largest of K logits. */
@@ -59,14 +64,15 @@ typedef struct predictions {
 
 static void show(const topics_data *d, const predictions *p, bool right, const char *title)
 {
-    const char *const *names = vkt_texts_class_names(d->test_texts);
+    char room[CLASS_NAME_ROOM];
     const uint32_t classes = vkt_texts_classes(d->test_texts);
     for (uint32_t i = 0, shown = 0; i < p->n && shown < SHOWN; i++) {
         const uint32_t guess = p->topics[i], truth = vkt_texts_labels(d->test_texts)[i];
         if ((guess == truth) != right) continue;
         if (!shown++) printf("\n%s\n", title);
-        printf("  %-13s %3.0f%%  ", names[guess], 100 * confidence(p->logits + (size_t)i * classes, classes, guess));
-        if (!right) printf("[%s] ", names[truth]);
+        printf("  %-13s %3.0f%%  ", topic_name(d, guess, room),
+               100 * confidence(p->logits + (size_t)i * classes, classes, guess));
+        if (!right) printf("[%s] ", topic_name(d, truth, room));
         print_start(vkt_texts_all(d->test_texts)[i]);
     }
 }

@@ -112,9 +112,9 @@ vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, s
 void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args)
 {
     if (level > h->log_level) return;
-    char line[1024];
+    char line[1024], shown[2 * sizeof line];
     vsnprintf(line, sizeof line, fmt, args);
-    h->log(h->log_user, level, line);
+    h->log(h->log_user, level, vkt_printable(line, shown, sizeof shown)); /* names in it may come from anywhere */
 }
 
 void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...)

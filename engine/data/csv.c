@@ -130,6 +130,7 @@ vkt_result vkt_csv_next(vkt_csv *c, bool *more)
     c->line = c->next_line;
     size_t n = 0;
     for (bool last = false; !last; n++) {
+        if (n == VKT_CSV_MAX_FIELDS) return vkt_csv_fail(c, "want at most %u fields", VKT_CSV_MAX_FIELDS);
         VKT_TRY(vkt_grow(c->h, &c->fields, n, &c->cap, sizeof *c->fields));
         const bool quoted = c->quote && *c->at == c->quote;
         c->at += quoted;

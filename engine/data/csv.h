@@ -23,6 +23,8 @@
 
 /* No file is larger: whole files are read. */
 #define VKT_CSV_MAX_BYTES (UINT64_C(16) << 30)
+/* No record has more fields: a field may take one byte of the file, and eight of memory. */
+#define VKT_CSV_MAX_FIELDS (1u << 20)
 
 typedef struct vkt_csv_format {
     char separator; /* 0: ',' */

@@ -10,6 +10,7 @@ typedef struct table {
     vkt_host host;
     vkt_data_source source;
     uint32_t rows, shape[3], classes; /* shape: C, H, W */
+    bool vector;                      /* a row is (W) */
     vkt_row_type type;
     size_t row_bytes;
     const uint8_t *features; /* NULL: rows come from the source only */
@@ -60,6 +61,7 @@ static vkt_result set_shape(table *t, const vkt_dataset_params *p)
         return vkt_fail(h, VKT_E_ARG, "data set: want type u8 (0), f32 (1), u16 (2) or u32 (3), got %d", (int)p->type);
     t->rows = p->rows;
     t->type = p->type;
+    t->vector = !p->channels && !p->height;
     t->shape[0] = VKT_MAX(p->channels, 1u);
     t->shape[1] = VKT_MAX(p->height, 1u);
     t->shape[2] = VKT_MAX(p->width, 1u);
@@ -285,6 +287,11 @@ uint32_t vkt_dataset_rows(const vkt_dataset *ds)
 void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3])
 {
     memcpy(chw, ds->t->shape, sizeof ds->t->shape);
+}
+
+uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds)
+{
+    return ds->t->vector ? 1 : 3;
 }
 
 vkt_row_type vkt_dataset_type(const vkt_dataset *ds)

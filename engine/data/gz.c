@@ -29,6 +29,18 @@ bool vkt_gz_is_plain(const vkt_gz *g)
     return gzdirect(g->gz);
 }
 
+vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
+{
+    if (bytes <= VKT_GZ_ALWAYS_BYTES || vkt_gz_is_plain(g)) return VKT_OK;
+    const uint64_t n = g->file.size, usual = VKT_GZ_ALWAYS_BYTES + VKT_GZ_USUAL_RATIO * VKT_MIN(n, UINT64_MAX >> 8);
+    const int64_t allowed = vkt_env_int("VKT_MAX_UNPACKED", 0);
+    if (bytes <= usual || (allowed > 0 && bytes <= (uint64_t)allowed)) return VKT_OK;
+    return vkt_fail(g->h, VKT_E_FORMAT,
+                    "\"%s\": its %llu bytes unpack to more than %llu: unpack it with gunzip, or set "
+                    "VKT_MAX_UNPACKED=BYTES in the environment",
+                    g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(usual, (uint64_t)allowed));
+}
+
 /* `code` is none of success. */
 static vkt_result status_of(int code)
 {
@@ -72,6 +84,7 @@ static vkt_result read_rest(vkt_gz *g, uint64_t max_bytes, char **bytes, size_t 
         *bytes = more;
         VKT_TRY(vkt_gz_read(g, *bytes + *n, room - 1 - *n, &got));
         if (got == 0) break;
+        VKT_TRY(vkt_gz_check_size(g, *n + got));
         if (*n + got > max_bytes)
             return vkt_fail(g->h, VKT_E_FORMAT, "\"%s\" has more than the %llu bytes that are allowed", g->file.path,
                             (unsigned long long)max_bytes);

@@ -9,6 +9,9 @@
 
 /* No deflate stream expands to more than this many times its size (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
+/* What files of data expand to at most, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
+#define VKT_GZ_USUAL_RATIO 32
+#define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 
 typedef struct vkt_gz {
     const vkt_host *h;
@@ -21,6 +24,8 @@ typedef struct vkt_gz {
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);
+/* Whether `bytes` may come out of it. VKT_E_FORMAT for a compressed file that would expand to more than is usual. */
+vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
 /* Reads n bytes; *got < n only at the end of the data. A gzip file that stops too early is an end like any other.
  * VKT_E_IO, VKT_E_FORMAT for what zlib refuses. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);

@@ -31,12 +31,26 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s)
     *s = (vkt_image_scratch){ 0 };
 }
 
-vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height,
+/* A real photograph has a byte for 2 to 20 pixels, a drawing one for up to 1000; small files may be anything. */
+static uint64_t usual_pixels(size_t n)
+{
+    enum { ALWAYS = 1 << 24, PER_BYTE = 64, MOST = 1 << 27 };
+    return VKT_MIN(ALWAYS + PER_BYTE * (uint64_t)VKT_MIN(n, (size_t)MOST), (uint64_t)MOST);
+}
+
+vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels)
 {
-    if (width && height && width <= max_pixels / height) return VKT_OK;
-    return vkt_fail(h, VKT_E_FORMAT, "\"%s\" has %llu x %llu pixels: want 1 to %llu", name, (unsigned long long)width,
-                    (unsigned long long)height, (unsigned long long)max_pixels);
+    enum { LONGEST = 65535 };
+    const uint64_t most = max_pixels ? max_pixels : usual_pixels(n), side = max_pixels ? most : LONGEST;
+    if (width && height && width <= most / height && width <= side && height <= side) return VKT_OK;
+    if (max_pixels)
+        return vkt_fail(h, VKT_E_FORMAT, "\"%s\" has %llu x %llu pixels: want 1 to %llu", name,
+                        (unsigned long long)width, (unsigned long long)height, (unsigned long long)most);
+    return vkt_fail(h, VKT_E_FORMAT,
+                    "\"%s\" has %llu x %llu pixels in %zu bytes: want 1 to %llu, and sides of %d at most; max_pixels "
+                    "allows more",
+                    name, (unsigned long long)width, (unsigned long long)height, n, (unsigned long long)most, LONGEST);
 }
 
 static uint32_t read_u16(const uint8_t *p, bool little)

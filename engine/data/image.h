@@ -7,6 +7,9 @@
 
 #include "base/base.h"
 
+/* No file is larger: whole files are read. */
+#define VKT_IMAGE_MAX_FILE_BYTES (UINT64_C(1) << 30)
+
 /* Bytes that are used again; zeroed: none yet. */
 typedef struct vkt_room {
     uint8_t *p;
@@ -37,8 +40,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);
  * 7471 B + 32768) >> 16 (ITU-R 601), alpha is dropped, CMYK is read as Adobe writes it (inverted), gamma and profiles
  * are ignored; 16 bits are rounded to 8.
  *
- * VKT_E_FORMAT for anything that is not one whole picture of at most max_pixels: data that end early, wrong codes or
- * checksums, kinds that the decoders do not know. VKT_E_NOMEM. Messages begin with `name`. */
+ * VKT_E_FORMAT for anything that is not one whole picture that vkt_image_check_size lets through: data that end early,
+ * wrong codes or checksums, kinds that the decoders do not know. VKT_E_NOMEM. Messages begin with `name`. */
 vkt_result vkt_image_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                             uint32_t channels, vkt_image_scratch *s, const vkt_image **out);
 
@@ -47,8 +50,9 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
                            vkt_image *out, uint32_t *orientation);
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation);
-/* Refuses pictures without pixels and such of more than max_pixels. */
-vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height,
+/* Refuses pictures without pixels, and those with more than max_pixels. max_pixels 0: in proportion to the `n` bytes of
+ * the file, 2^24 + 64 n pixels, 2^27 at most, and sides of 65535 at most (which is JPEG's own limit). */
+vkt_result vkt_image_check_size(const vkt_host *h, const char *name, uint64_t width, uint64_t height, size_t n,
                                 uint64_t max_pixels);
 
 /* The orientation, 1 to 8, that EXIF data name (CIPA DC-008, tag 0x0112 of the 0th IFD); `tiff` begins with the TIFF

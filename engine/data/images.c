@@ -14,9 +14,7 @@
 #include "data/image.h"
 #include "data/image_list.h"
 
-#define DEFAULT_MAX_PIXELS (UINT64_C(1) << 27)
 #define DEFAULT_CACHE_BYTES (UINT64_C(1) << 30)
-#define MAX_FILE_BYTES (UINT64_C(1) << 30)
 #define MAX_LOAD_WORKERS 16
 /* Broken files that are named; the others are counted. */
 #define MAX_NAMED 20
@@ -71,8 +69,8 @@ static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size
 {
     vkt_file f;
     VKT_TRY(vkt_file_open(h, path, &f));
-    vkt_result r = f.size <= MAX_FILE_BYTES ? vkt_room_reserve(h, &w->file, (size_t)f.size + 1)
-                                            : vkt_fail(h, VKT_E_FORMAT, "\"%s\" is larger than 1 GiB", path);
+    vkt_result r = f.size <= VKT_IMAGE_MAX_FILE_BYTES ? vkt_room_reserve(h, &w->file, (size_t)f.size + 1)
+                                                      : vkt_fail(h, VKT_E_FORMAT, "\"%s\" is larger than 1 GiB", path);
     if (r == VKT_OK) r = vkt_file_read_at(&f, 0, w->file.p, (size_t)f.size);
     *n = (size_t)f.size;
     vkt_file_close(&f);
@@ -80,14 +78,15 @@ static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size
 }
 
 /* The size that a picture is resized to. */
-static vkt_result target_size(const vkt_host *h, const images *s, const vkt_image *image, const char *path, base *b)
+static vkt_result target_size(const vkt_host *h, const images *s, const vkt_image *image, const char *path, size_t n,
+                              base *b)
 {
     const vkt_image_params *p = &s->p;
     *b = (base){ .width = p->width, .height = p->height };
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    VKT_TRY(vkt_image_check_size(h, path, width, height, p->max_pixels)); /* a long strip */
+    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip */
     b->width = (uint32_t)width;
     b->height = (uint32_t)height;
     return VKT_OK;
@@ -101,7 +100,7 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
     VKT_TRY(read_file(h, path, w, &n));
     const vkt_image *image;
     VKT_TRY(vkt_image_decode(h, path, w->file.p, n, s->p.max_pixels, s->channels, &w->image, &image));
-    VKT_TRY(target_size(h, s, image, path, out));
+    VKT_TRY(target_size(h, s, image, path, n, out));
     VKT_TRY(vkt_room_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
     VKT_TRY(vkt_image_resize(h, image, out->width, out->height, &w->image, w->planes.p));
     out->planes = w->planes.p;
@@ -367,7 +366,6 @@ static vkt_result resolve(const vkt_host *h, const vkt_image_params *p, images *
     s->p.path_column = s->p.label_column = NULL;
     s->p.classes_like = NULL;
     s->p.left_out = NULL;
-    if (!s->p.max_pixels) s->p.max_pixels = DEFAULT_MAX_PIXELS;
     if (!s->p.cache_bytes) s->p.cache_bytes = DEFAULT_CACHE_BYTES;
     s->channels = p->gray ? 1 : 3;
     return VKT_OK;

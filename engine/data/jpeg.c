@@ -10,8 +10,11 @@
 
 #include "data/image.h"
 
-/* Scans of a progressive file: real ones have ten or so, each costs a walk over the whole picture. */
+/* Scans of a progressive file: real ones have ten or so, each costs a walk over the whole picture. Few bytes can ask
+ * for many, so there are fewer of a large picture: all walks together see 2^31 pixels at most, some seconds. */
 #define MAX_SCANS 500
+#define MIN_SCANS 16
+#define MAX_WALK (UINT64_C(1) << 31)
 
 typedef struct decoder {
     struct jpeg_decompress_struct c;
@@ -23,6 +26,7 @@ typedef struct decoder {
     const uint8_t *bytes;
     size_t n;
     uint64_t max_pixels;
+    int max_scans;
     vkt_image *out;
     uint32_t *orientation;
     vkt_result result;
@@ -53,8 +57,8 @@ static void warn(j_common_ptr c, int level)
 static void watch_scans(j_common_ptr c)
 {
     decoder *d = c->client_data;
-    if (d->c.input_scan_number <= MAX_SCANS) return;
-    d->result = vkt_fail(d->h, VKT_E_FORMAT, "\"%s\" has more than %d scans", d->name, MAX_SCANS);
+    if (d->c.input_scan_number <= d->max_scans) return;
+    d->result = vkt_fail(d->h, VKT_E_FORMAT, "\"%s\" has more than %d scans", d->name, d->max_scans);
     longjmp(d->stopped, 1);
 }
 
@@ -80,6 +84,11 @@ static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
         }
 }
 
+static int most_scans(uint64_t pixels)
+{
+    return (int)VKT_MAX(VKT_MIN(MAX_WALK / pixels, MAX_SCANS), MIN_SCANS);
+}
+
 static vkt_result read_pixels(decoder *d)
 {
     j_decompress_ptr c = &d->c;
@@ -89,7 +98,8 @@ static vkt_result read_pixels(decoder *d)
     jpeg_mem_src(c, d->bytes, d->n);
     jpeg_save_markers(c, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(c, TRUE);
-    VKT_TRY(vkt_image_check_size(d->h, d->name, c->image_width, c->image_height, d->max_pixels));
+    VKT_TRY(vkt_image_check_size(d->h, d->name, c->image_width, c->image_height, d->n, d->max_pixels));
+    d->max_scans = most_scans((uint64_t)c->image_width * c->image_height);
     read_orientation(d);
     const bool cmyk = c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK;
     const bool gray = c->jpeg_color_space == JCS_GRAYSCALE;
@@ -119,6 +129,7 @@ vkt_result vkt_jpeg_decode(const vkt_host *h, const char *name, const uint8_t *b
     decoder d = {
         .h = h, .name = name, .bytes = bytes, .n = n, .max_pixels = max_pixels, .out = out, .orientation = orientation
     };
+    d.max_scans = MAX_SCANS;
     d.c.err = jpeg_std_error(&d.errors);
     d.c.client_data = &d;
     d.errors.error_exit = stop;

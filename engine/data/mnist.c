@@ -1,5 +1,6 @@
 /* data/mnist.c - data sets made of IDX files, and the folder layout of MNIST (vktrain/data.h). */
 #include "data/dataset.h"
+#include "data/class_names.h"
 #include "data/idx.h"
 
 #include <unistd.h>
@@ -63,28 +64,61 @@ static vkt_result read_labels(const vkt_host *h, const char *path, const char *i
     return VKT_OK;
 }
 
+/* Which files: labels and names may be NULL. */
+typedef struct source {
+    const char *images, *labels, *names;
+} source;
+
+/* Reads the names of the classes into `words`, and describes them in *p; *list is the caller's (vkt_free). */
+static vkt_result read_names(const vkt_host *h, const char *path, vkt_dataset_params *p, vkt_words *words,
+                             const char ***list)
+{
+    VKT_TRY(vkt_class_names_read(path, words));
+    if (words->n == 0)
+        return vkt_fail(h, VKT_E_FORMAT, "\"%s\": want the name of a class in each line, found none", path);
+    if (p->classes && p->classes != words->n)
+        return vkt_fail(h, VKT_E_FORMAT, "\"%s\" has %zu names: want one for each of the %u classes", path, words->n,
+                        p->classes);
+    *list = vkt_alloc_array(h, words->n, sizeof **list);
+    if (!*list) return vkt_fail_nomem(h, "class names", words->n * sizeof **list);
+    for (uint32_t i = 0; i < words->n; i++) (*list)[i] = vkt_words_text(words, i);
+    p->classes = (uint32_t)words->n;
+    p->class_names = *list;
+    return VKT_OK;
+}
+
+static vkt_result read_data_set(const vkt_host *h, const source *from, uint32_t classes, vkt_dataset **out)
+{
+    vkt_idx images;
+    VKT_TRY(vkt_idx_read(h, from->images, VKT_IDX_MAX_BYTES, &images));
+    vkt_dataset_params p = { .classes = classes };
+    vkt_words words = { .h = h };
+    const char **names = NULL;
+    uint32_t *labels = NULL;
+    vkt_result r = lay_out(h, from->images, &images, &p);
+    if (r == VKT_OK && from->names) r = read_names(h, from->names, &p, &words, &names);
+    if (r == VKT_OK && from->labels) r = read_labels(h, from->labels, from->images, &p, &labels);
+    p.labels = labels;
+    if (r == VKT_OK) r = vkt_dataset_adopt(h, &p, images.data, out);
+    vkt_free(h, names);
+    vkt_words_free(&words);
+    if (r != VKT_OK) {
+        vkt_free(h, labels);
+        vkt_free(h, images.data);
+    }
+    return r;
+}
+
 vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                 uint32_t classes, vkt_dataset **out)
 {
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!images_path) return vkt_fail(&h, VKT_E_ARG, "data set: images_path is NULL");
-    vkt_idx images;
-    VKT_TRY(vkt_idx_read(&h, images_path, VKT_IDX_MAX_BYTES, &images));
-    vkt_dataset_params p = { .classes = classes };
-    uint32_t *labels = NULL;
-    vkt_result r = lay_out(&h, images_path, &images, &p);
-    if (r == VKT_OK && labels_path) r = read_labels(&h, labels_path, images_path, &p, &labels);
-    p.labels = labels;
-    if (r == VKT_OK) r = vkt_dataset_adopt(&h, &p, images.data, out);
-    if (r != VKT_OK) {
-        vkt_free(&h, labels);
-        vkt_free(&h, images.data);
-    }
-    return r;
+    return read_data_set(&h, &(source){ .images = images_path, .labels = labels_path }, classes, out);
 }
 
-/* Sets `path` to the first of folder/<stem>-<name>[.gz] that exists; `names` ends with NULL. VKT_E_NOT_FOUND is not
+/* Sets `path` to the first of folder/<stem><name>[.gz] that exists; `names` ends with NULL. VKT_E_NOT_FOUND is not
  * logged. */
 static vkt_result find(vkt_text *path, const char *folder, const char *stem, const char *const *names)
 {
@@ -92,38 +126,51 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
     for (; *names; names++)
         for (size_t s = 0; s < VKT_COUNT(suffixes); s++) {
             path->len = 0;
-            vkt_text_add(path, "%s/%s-%s%s", folder, stem, *names, suffixes[s]);
+            vkt_text_add(path, "%s/%s%s%s", folder, stem, *names, suffixes[s]);
             if (path->failed) return vkt_fail_nomem(path->h, "a file name", strlen(folder));
             if (access(path->s, F_OK) == 0) return VKT_OK;
         }
     return VKT_E_NOT_FOUND;
 }
 
-vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split, uint32_t classes,
-                                       vkt_dataset **out)
+/* The paths of a split's files; names is empty where there are none. VKT_E_NOT_FOUND is not logged. */
+static vkt_result find_files(const char *folder, vkt_split split, vkt_text *images, vkt_text *labels, vkt_text *names)
 {
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",
                                                "images.idx4-ubyte", NULL };
     static const char *const label_names[] = { "labels-idx1-ubyte", "labels.idx1-ubyte", NULL };
-    static const char *const stems[2][2] = { { "train", NULL }, { "t10k", "test" } };
+    static const char *const class_names[] = { "classes.txt", NULL };
+    static const char *const stems[2][2] = { { "train-", NULL }, { "t10k-", "test-" } };
+    vkt_result r = VKT_E_NOT_FOUND;
+    for (size_t i = 0; r == VKT_E_NOT_FOUND && i < VKT_COUNT(stems[split]) && stems[split][i]; i++) {
+        r = find(images, folder, stems[split][i], image_names);
+        if (r == VKT_OK) r = find(labels, folder, stems[split][i], label_names);
+    }
+    if (r != VKT_OK) return r;
+    r = find(names, folder, "", class_names);
+    if (r == VKT_E_NOT_FOUND) vkt_text_free(names);
+    return r == VKT_E_NOT_FOUND ? VKT_OK : r;
+}
+
+vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split, uint32_t classes,
+                                       vkt_dataset **out)
+{
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!folder || (split != VKT_SPLIT_TRAIN && split != VKT_SPLIT_TEST))
         return vkt_fail(&h, VKT_E_ARG, "data set: want a folder and split 0 or 1, got %s and %d",
                         folder ? folder : "NULL", (int)split);
-    vkt_text images = { .h = &h }, labels = { .h = &h };
-    vkt_result r = VKT_E_NOT_FOUND;
-    for (size_t i = 0; r == VKT_E_NOT_FOUND && i < VKT_COUNT(stems[split]) && stems[split][i]; i++) {
-        r = find(&images, folder, stems[split][i], image_names);
-        if (r == VKT_OK) r = find(&labels, folder, stems[split][i], label_names);
-    }
+    const char *stem = split == VKT_SPLIT_TRAIN ? "train" : "t10k";
+    vkt_text images = { .h = &h }, labels = { .h = &h }, names = { .h = &h };
+    vkt_result r = find_files(folder, split, &images, &labels, &names);
     if (r == VKT_OK)
-        r = vkt_dataset_from_idx(&h, images.s, labels.s, classes, out);
+        r = read_data_set(&h, &(source){ images.s, labels.s, names.s }, classes, out);
     else if (r == VKT_E_NOT_FOUND)
         r = vkt_fail(&h, r,
                      "\"%s\": want %s-images-idx3-ubyte and %s-labels-idx1-ubyte, plain or .gz, found no such pair",
-                     folder, stems[split][0], stems[split][0]);
+                     folder, stem, stem);
     vkt_text_free(&images);
     vkt_text_free(&labels);
+    vkt_text_free(&names);
     return r;
 }

@@ -13,7 +13,7 @@ typedef struct decoder {
     const vkt_host *h;
     const char *name;
     const uint8_t *at;
-    size_t left;
+    size_t left, n;
     uint64_t max_pixels;
     vkt_image *out;
     uint32_t *orientation;
@@ -72,6 +72,14 @@ static void ask_for_bytes(decoder *d)
     png_set_strip_alpha(d->png);
 }
 
+/* libpng would unpack texts and profiles, and keep up to 8 MB of each, a thousand times. */
+static void leave_out_texts(decoder *d)
+{
+    static const png_byte chunks[] = "iCCP\0iTXt\0tEXt\0zTXt\0sPLT\0hIST";
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0); /* those that libpng does not know */
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, chunks, (int)(sizeof chunks / 5));
+}
+
 static vkt_result read_pixels(decoder *d)
 {
     d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, stop, ignore, d, take, give);
@@ -79,9 +87,10 @@ static vkt_result read_pixels(decoder *d)
     if (!d->info) return fail(d, "this libpng is not the one of its header");
     png_set_read_fn(d->png, d, read_bytes);
     png_set_user_limits(d->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours counts pixels */
+    leave_out_texts(d);
     png_read_info(d->png, d->info);
     const uint32_t width = png_get_image_width(d->png, d->info), height = png_get_image_height(d->png, d->info);
-    VKT_TRY(vkt_image_check_size(d->h, d->name, width, height, d->max_pixels));
+    VKT_TRY(vkt_image_check_size(d->h, d->name, width, height, d->n, d->max_pixels));
     ask_for_bytes(d);
     const int passes = png_set_interlace_handling(d->png);
     png_read_update_info(d->png, d->info);
@@ -107,9 +116,14 @@ static void guarded(decoder *d)
 vkt_result vkt_png_decode(const vkt_host *h, const char *name, const uint8_t *bytes, size_t n, uint64_t max_pixels,
                           vkt_image *out, uint32_t *orientation)
 {
-    decoder d = {
-        .h = h, .name = name, .at = bytes, .left = n, .max_pixels = max_pixels, .out = out, .orientation = orientation
-    };
+    decoder d = { .h = h,
+                  .name = name,
+                  .at = bytes,
+                  .left = n,
+                  .n = n,
+                  .max_pixels = max_pixels,
+                  .out = out,
+                  .orientation = orientation };
     guarded(&d);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     return d.result;

@@ -25,11 +25,12 @@ static vkt_result describe(const vkt_dataset *ds, const uint32_t *rows, uint32_t
     const uint32_t *labels = vkt_dataset_labels(ds), width = vkt_dataset_target_width(ds);
     const float *targets = vkt_dataset_targets(ds);
     const bool named = vkt_dataset_class_name(ds, 0), sequence = vkt_is_sequence(vkt_dataset_type(ds));
+    const bool vector = vkt_dataset_sample_rank(ds) == 1;
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);
     *d = (description){ .p = { .rows = n,
-                               .channels = chw[0],
-                               .height = chw[1],
+                               .channels = vector ? 0 : chw[0],
+                               .height = vector ? 0 : chw[1],
                                .width = chw[2],
                                .type = vkt_dataset_type(ds),
                                .classes = vkt_dataset_classes(ds),

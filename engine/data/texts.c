@@ -1,11 +1,9 @@
 /* data/texts.c - tables of labelled texts, and the data sets that a vocabulary makes of them (vktrain/text.h). */
+#include "data/class_names.h"
 #include "data/csv.h"
 #include "data/dataset.h"
-#include "data/gz.h"
 #include "data/words.h"
 #include "vktrain/text.h"
-
-#define CLASSES_MAX_BYTES (UINT64_C(1) << 28)
 
 struct vkt_texts {
     vkt_host host;
@@ -17,34 +15,11 @@ struct vkt_texts {
     size_t rows, cap_texts, cap_labels;
 };
 
-/* One name a line; blank ones do not count. */
-static vkt_result read_class_names(vkt_texts *t, const char *path)
-{
-    void *text;
-    size_t n;
-    VKT_TRY(vkt_gz_read_file(&t->host, path, CLASSES_MAX_BYTES, &text, &n));
-    vkt_result r = VKT_OK;
-    for (const char *at = text, *end = at + n; at < end && r == VKT_OK;) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        if (!line_end) line_end = end;
-        const char *name_end = line_end > at && line_end[-1] == '\r' ? line_end - 1 : line_end;
-        const size_t before = t->seen.n, bytes = (size_t)(name_end - at);
-        uint32_t number = 0;
-        if (bytes) r = vkt_words_add(&t->seen, at, bytes, 1, &number);
-        if (r == VKT_OK && bytes && t->seen.n == before)
-            r = vkt_fail(&t->host, VKT_E_FORMAT, "\"%s\": class \"%.*s\" is there twice", path,
-                         (int)VKT_MIN(bytes, 100), at);
-        at = line_end + 1;
-    }
-    vkt_free(&t->host, text);
-    return r;
-}
-
 static vkt_result take_class_names(vkt_texts *t, const vkt_tsv_params *p)
 {
     if (p->classes_path && p->class_names)
         return vkt_fail(&t->host, VKT_E_ARG, "texts: want classes_path or class_names, got both");
-    if (p->classes_path) return read_class_names(t, p->classes_path);
+    if (p->classes_path) return vkt_class_names_read(p->classes_path, &t->seen);
     for (uint32_t i = 0; p->class_names && i < p->classes; i++) {
         uint32_t number = 0;
         if (!p->class_names[i]) return vkt_fail(&t->host, VKT_E_ARG, "texts: class name %u is NULL", i);

@@ -1,23 +1,37 @@
-/* io/safetensors.c - dtypes and the checking reader. Names and texts of entries stay in the parsed JSON, which lives as
- * long as the reader. */
+/* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which lives
+ * as long as the reader: each takes the place of its own JSON (io/members.h). So a reader holds the header's bytes and
+ * some 130 bytes a tensor, whatever the header says. */
 #include "io/safetensors.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/half.h"
+#include "io/members.h"
+
+/* A tensor's description takes about 60 bytes; a larger one would only cost memory. */
+#define MAX_DESCRIPTION 65536u
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are little-endian and their bytes are used as they are");
 
+/* Which of a list has this name; sorted by it. */
+typedef struct named {
+    const char *name;
+    size_t i;
+} named;
+
 struct vkt_safetensors {
     vkt_host host;
     vkt_file file;
-    json_t *root;
-    const json_t *meta; /* inside root; NULL: none */
+    char *header;
+    size_t header_bytes;
+    uint64_t data_start; /* in the file */
     vkt_st_entry *entries;
-    size_t n;
+    vkt_meta *meta;            /* in the order of the file */
+    named *entry_at, *meta_at; /* n and n_meta of them */
+    size_t n, n_meta, cap, cap_meta;
+    bool has_meta;
 };
 
 static const struct {
@@ -60,8 +74,7 @@ static vkt_result malformed(const vkt_safetensors *st, const char *fmt, ...)
     return vkt_fail(&st->host, VKT_E_FORMAT, "\"%s\" is not a sound safetensors file: %s", st->file.path, why);
 }
 
-/* Reads and parses the JSON; *data_start: where the data begin in the file. */
-static vkt_result load_header(vkt_safetensors *st, uint64_t *data_start)
+static vkt_result load_header(vkt_safetensors *st)
 {
     const vkt_host *h = &st->host;
     const uint64_t size = st->file.size;
@@ -72,33 +85,39 @@ static vkt_result load_header(vkt_safetensors *st, uint64_t *data_start)
         return malformed(st, "a header of %llu bytes in a file of %llu (limit %u): truncated, or of another kind",
                          (unsigned long long)n, (unsigned long long)size, VKT_ST_MAX_HEADER_BYTES);
     }
-    char *text = vkt_alloc(h, (size_t)n);
-    if (!text) return vkt_fail_nomem(h, "a safetensors header", (size_t)n);
-    vkt_result r = vkt_file_read_at(&st->file, sizeof n, text, (size_t)n);
-    if (r == VKT_OK && (n == 0 || text[0] != '{')) r = malformed(st, "the header does not begin with '{'");
-    if (r == VKT_OK) {
-        json_error_t e;
-        st->root = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &e);
-        if (!st->root && json_error_code(&e) == json_error_out_of_memory)
-            r = vkt_fail_nomem(h, "JSON", (size_t)n);
-        else if (!st->root)
-            r = malformed(st, "header byte %d: %s", e.position, e.text);
-    }
-    vkt_free(h, text);
-    *data_start = sizeof n + n;
-    return r;
+    st->header = vkt_realloc(h, NULL, (size_t)n);
+    if (!st->header) return vkt_fail_nomem(h, "a safetensors header", (size_t)n);
+    st->header_bytes = (size_t)n;
+    st->data_start = sizeof n + n;
+    VKT_TRY(vkt_file_read_at(&st->file, sizeof n, st->header, (size_t)n));
+    return n > 0 && st->header[0] == '{' ? VKT_OK : malformed(st, "the header does not begin with '{'");
 }
 
-static vkt_result check_meta(const vkt_safetensors *st)
+/* What a walk over the header, or over an object in it, has found. */
+static vkt_result fail_walk(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(st->meta)) return malformed(st, "__metadata__ is not an object");
-    json_object_foreach((json_t *)st->meta, key, value)
-    {
-        if (!json_is_string(value)) return malformed(st, "metadata \"%.80s\" is not text", key);
+    if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);
+    return malformed(st, "header byte %zu: %s", (size_t)(w->text - st->header) + w->at, w->why);
+}
+
+static vkt_result parse_meta(vkt_safetensors *st, const vkt_member *all)
+{
+    if (*all->value != '{') return malformed(st, "__metadata__ is not an object");
+    if (st->has_meta) return malformed(st, "a duplicate of __metadata__");
+    st->has_meta = true;
+    vkt_members w = vkt_members_of(all->value, all->value_bytes);
+    for (vkt_member m = { 0 };;) {
+        bool more, no_memory = false;
+        if (!vkt_members_next(&w, &m, &more)) return fail_walk(st, &w, false);
+        if (!more) return VKT_OK;
+        VKT_TRY(vkt_grow(&st->host, &st->meta, st->n_meta, &st->cap_meta, sizeof *st->meta));
+        const char *key = vkt_members_text(&w, m.key, m.key_bytes, &no_memory);
+        if (!key) return fail_walk(st, &w, no_memory);
+        if (*m.value != '"') return malformed(st, "metadata \"%.80s\" is not text", key);
+        const char *value = vkt_members_text(&w, m.value, m.value_bytes, &no_memory);
+        if (!value) return fail_walk(st, &w, no_memory);
+        st->meta[st->n_meta++] = (vkt_meta){ .key = key, .value = value };
     }
-    return VKT_OK;
 }
 
 /* A JSON integer that is not negative. */
@@ -129,9 +148,8 @@ static vkt_result parse_shape(const vkt_safetensors *st, const json_t *shape, vk
     return VKT_OK;
 }
 
-static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, uint64_t data_start, vkt_st_entry *e)
+static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, vkt_st_entry *e)
 {
-    if (!json_is_object(info)) return malformed(st, "tensor \"%.80s\" is not described by an object", e->name);
     e->dtype_name = json_string_value(json_object_get(info, "dtype"));
     if (!e->dtype_name) return malformed(st, "tensor \"%.80s\" has no text \"dtype\"", e->name);
     e->dtype = dtype_named(e->dtype_name);
@@ -143,11 +161,11 @@ static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, uin
         !get_u64(json_array_get(range, 1), &end) || begin > end) {
         return malformed(st, "tensor \"%.80s\" has no rising pair \"data_offsets\"", e->name);
     }
-    if (end > st->file.size - data_start) {
+    if (end > st->file.size - st->data_start) {
         return malformed(st, "tensor \"%.80s\" ends at data byte %llu, but there are only %llu: truncated", e->name,
-                         (unsigned long long)end, (unsigned long long)(st->file.size - data_start));
+                         (unsigned long long)end, (unsigned long long)(st->file.size - st->data_start));
     }
-    e->offset = data_start + begin;
+    e->offset = st->data_start + begin;
     e->bytes = end - begin;
     if (e->dtype != VKT_ST_UNKNOWN &&
         (!vkt_mul_u64(e->elements, vkt_st_dtype_bytes(e->dtype), &want) || want != e->bytes)) {
@@ -155,6 +173,59 @@ static vkt_result parse_entry(const vkt_safetensors *st, const json_t *info, uin
                          (unsigned long long)e->elements, e->dtype_name, (unsigned long long)e->bytes);
     }
     return VKT_OK;
+}
+
+/* Appends the tensor that a member of the header describes. */
+static vkt_result add_entry(vkt_safetensors *st, vkt_members *w, const vkt_member *m)
+{
+    bool no_memory = false;
+    VKT_TRY(vkt_grow(&st->host, &st->entries, st->n, &st->cap, sizeof *st->entries));
+    vkt_st_entry e = { .name = vkt_members_text(w, m->key, m->key_bytes, &no_memory) };
+    if (!e.name) return fail_walk(st, w, no_memory);
+    if (strcmp(e.name, "__metadata__") == 0) return parse_meta(st, m);
+    if (*m->value != '{') return malformed(st, "tensor \"%.80s\" is not described by an object", e.name);
+    if (m->value_bytes > MAX_DESCRIPTION)
+        return malformed(st, "tensor \"%.80s\" is described by %zu bytes: want at most %u", e.name, m->value_bytes,
+                         MAX_DESCRIPTION);
+    json_t *info = vkt_members_parse(w, m->value, m->value_bytes, &no_memory);
+    vkt_result r = info ? parse_entry(st, info, &e) : fail_walk(st, w, no_memory);
+    if (r == VKT_OK) e.dtype_name = memcpy(m->value, e.dtype_name, strlen(e.dtype_name) + 1);
+    json_decref(info);
+    if (r == VKT_OK) st->entries[st->n++] = e;
+    return r;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+    return strcmp(((const named *)pa)->name, ((const named *)pb)->name);
+}
+
+/* Sorts a list; a name that is there twice is an error. */
+static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
+{
+    if (n) qsort(list, n, sizeof *list, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(list[i - 1].name, list[i].name) == 0)
+            return malformed(st, "a duplicate of the name \"%.80s\"", list[i].name);
+    return VKT_OK;
+}
+
+/* NULL: none. */
+static const named *find_name(const named *list, size_t n, const char *name)
+{
+    return n ? bsearch(&(named){ .name = name }, list, n, sizeof *list, by_name) : NULL;
+}
+
+static vkt_result index_names(vkt_safetensors *st)
+{
+    const size_t bytes = (st->n + st->n_meta) * sizeof(named);
+    st->entry_at = vkt_alloc(&st->host, bytes);
+    if (!st->entry_at) return vkt_fail_nomem(&st->host, "names of tensors", bytes);
+    st->meta_at = st->entry_at + st->n;
+    for (size_t i = 0; i < st->n; i++) st->entry_at[i] = (named){ st->entries[i].name, i };
+    for (size_t i = 0; i < st->n_meta; i++) st->meta_at[i] = (named){ st->meta[i].key, i };
+    VKT_TRY(sort_names(st, st->entry_at, st->n));
+    return sort_names(st, st->meta_at, st->n_meta);
 }
 
 static int by_offset(const void *pa, const void *pb)
@@ -165,9 +236,9 @@ static int by_offset(const void *pa, const void *pb)
     return strcmp(a->name, b->name);
 }
 
-static vkt_result check_coverage(const vkt_safetensors *st, uint64_t data_start)
+static vkt_result check_coverage(const vkt_safetensors *st)
 {
-    uint64_t end = data_start;
+    uint64_t end = st->data_start;
     for (size_t i = 0; i < st->n; i++) {
         const vkt_st_entry *e = &st->entries[i];
         if (e->offset < end) {
@@ -182,24 +253,17 @@ static vkt_result check_coverage(const vkt_safetensors *st, uint64_t data_start)
 
 static vkt_result load(vkt_safetensors *st)
 {
-    uint64_t data_start;
-    VKT_TRY(load_header(st, &data_start));
-    st->meta = json_object_get(st->root, "__metadata__");
-    if (st->meta) VKT_TRY(check_meta(st));
-    const size_t capacity = json_object_size(st->root);
-    st->entries = vkt_alloc_array(&st->host, capacity, sizeof *st->entries);
-    if (!st->entries) return vkt_fail_nomem(&st->host, "a list of tensors", capacity * sizeof *st->entries);
-    const char *key;
-    json_t *info;
-    json_object_foreach(st->root, key, info)
-    {
-        if (info == st->meta) continue;
-        vkt_st_entry *e = &st->entries[st->n++];
-        e->name = key;
-        VKT_TRY(parse_entry(st, info, data_start, e));
+    VKT_TRY(load_header(st));
+    vkt_members w = vkt_members_of(st->header, st->header_bytes);
+    for (vkt_member m = { 0 };;) {
+        bool more;
+        if (!vkt_members_next(&w, &m, &more)) return fail_walk(st, &w, false);
+        if (!more) break;
+        VKT_TRY(add_entry(st, &w, &m));
     }
     if (st->n) qsort(st->entries, st->n, sizeof *st->entries, by_offset);
-    return check_coverage(st, data_start);
+    VKT_TRY(index_names(st));
+    return check_coverage(st);
 }
 
 vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out)
@@ -219,9 +283,11 @@ void vkt_safetensors_close(vkt_safetensors **st)
 {
     if (!*st) return;
     const vkt_host h = (*st)->host;
-    json_decref((*st)->root);
     vkt_file_close(&(*st)->file);
+    vkt_free(&h, (*st)->entry_at); /* and meta_at */
     vkt_free(&h, (*st)->entries);
+    vkt_free(&h, (*st)->meta);
+    vkt_free(&h, (*st)->header);
     vkt_free(&h, *st);
     *st = NULL;
 }
@@ -240,22 +306,21 @@ const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i)
 
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name)
 {
-    for (size_t i = 0; i < st->n; i++) {
-        if (strcmp(st->entries[i].name, name) == 0) return &st->entries[i];
-    }
-    return NULL;
+    const named *found = find_name(st->entry_at, st->n, name);
+    return found ? &st->entries[found->i] : NULL;
 }
 
 const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key)
 {
-    return json_string_value(json_object_get(st->meta, key));
+    const named *found = find_name(st->meta_at, st->n_meta, key);
+    return found ? st->meta[found->i].value : NULL;
 }
 
 const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key)
 {
-    json_t *meta = (json_t *)st->meta;
-    void *at = key ? json_object_iter_next(meta, json_object_iter_at(meta, key)) : json_object_iter(meta);
-    return at ? json_object_iter_key(at) : NULL;
+    const named *found = key ? find_name(st->meta_at, st->n_meta, key) : NULL;
+    const size_t next = found ? found->i + 1 : 0;
+    return next < st->n_meta && (found || !key) ? st->meta[next].key : NULL;
 }
 
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st)

@@ -9,7 +9,8 @@
  *
  * The reader trusts nothing: whatever the bytes of a file are, it is opened with every entry inside the file and of the
  * size that shape and dtype imply, or refused with VKT_E_FORMAT and the reason. Data are read on demand (pread), never
- * as a whole. JSON is parsed by jansson, whose memory does not come from the host's allocator. */
+ * as a whole. An open reader holds a few times the bytes of the header, from the host's allocator. jansson parses the
+ * JSON member by member: only the one at hand is in memory of its own, and a tensor's has 64 KiB at most. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 

@@ -43,6 +43,9 @@ vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_eva
     if (memcmp(have, want, sizeof have) != 0)
         return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of shape (%u,%u,%u), got (%u,%u,%u)", want[0],
                         want[1], want[2], have[0], have[1], have[2]);
+    if (vkt_dataset_sample_rank(data) != vkt_dataset_sample_rank(t->params.train))
+        return vkt_fail(&t->host, VKT_E_SHAPE, "evaluate: want samples of rank %u, as in training, got %u",
+                        vkt_dataset_sample_rank(t->params.train), vkt_dataset_sample_rank(data));
     if (vkt_dataset_classes(data) > vkt_dataset_classes(t->params.train))
         return vkt_fail(&t->host, VKT_E_ARG, "evaluate: want %u classes at most, as in training, got %u",
                         vkt_dataset_classes(t->params.train), vkt_dataset_classes(data));

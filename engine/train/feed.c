@@ -194,7 +194,9 @@ static vkt_tensor gather_numbers(vkt_graph *g, const vkt_feed *f, vkt_feed_value
         scale[c] = 1 / (unit * std[c]);
         shift[c] = -mean[c] / std[c];
     }
-    return vkt_gather_rows(g, v.features, v.order, f->batch, vkt_shape3(chw[0], chw[1], chw[2]), scale, shift);
+    const vkt_shape sample =
+        vkt_dataset_sample_rank(f->data) == 1 ? vkt_shape1(chw[2]) : vkt_shape3(chw[0], chw[1], chw[2]);
+    return vkt_gather_rows(g, v.features, v.order, f->batch, sample, scale, shift);
 }
 
 void vkt_feed_gather(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, vkt_tensor *x, vkt_tensor *t)

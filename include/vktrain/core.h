@@ -118,6 +118,12 @@ VKT_API vkt_result vkt_write_file(const vkt_host *host, const char *path, const 
  * vkt_write_file would return. Nothing changes at `path`. */
 VKT_API vkt_result vkt_try_output(const vkt_host *host, const char *path);
 
+/* Copies `text` to `out` (`room` bytes with the NUL) so that a terminal only shows it: each byte of a control
+ * character, of a mark that changes the direction of writing, and of what is not UTF-8 becomes \xNN. A text that is too
+ * long is cut after a whole character. Returns `out`. For names that come from files; the library's own messages are
+ * treated so. */
+VKT_API char *vkt_printable(const char *text, char *out, size_t room);
+
 /* ---- devices and contexts ---------------------------------------------------------------------------------------- */
 
 /* VkPhysicalDeviceType. Kernels are chosen by whether it is a CPU. */

@@ -2,12 +2,16 @@
  * they are shuffled.
  *
  * A row is one sample, features of shape (C,H,W) stored channel by channel, row-major, as u8 or f32; a table of N rows
- * therefore reads as (N,C,H,W). u8 stays u8 until the device reads it: a network sees, per channel c,
+ * therefore reads as (N,C,H,W). A row that has only a width is a vector: its table is (N,W), and a network gets (B,W),
+ * as vkt_nn_linear wants it; C and H count as 1. u8 stays u8 until the device reads it: a network sees, per channel c,
  *     (x / 255 - mean[c]) / std[c]  of u8          (x - mean[c]) / std[c]  of f32.
  * A row of u16 or u32 is a sequence of L = W whole numbers (C = H = 1): a network sees them as u32 (B,L), as they are.
  *
  * Data sets know no device. A trainer copies a whole table to the device, or streams rows of it, by the functions
  * below.
+ *
+ * Files that are read whole must be regular ones. Those packed with gzip may unpack to 64 MiB and 32 times their size;
+ * VKT_MAX_UNPACKED=BYTES in the environment allows more.
  *
  * Threads: everything that takes a `const vkt_dataset *` may run on several threads at once. Destroy a data set after
  * the last call on it; a data set and its slices may be destroyed in any order. */
@@ -34,7 +38,7 @@ typedef enum vkt_row_type {
 /* A table's description. It need live only for the call, except as `borrow` says. */
 typedef struct vkt_dataset_params {
     uint32_t rows;                    /* N, 1 or more */
-    uint32_t channels, height, width; /* C, H, W; 0 counts as 1, so a vector of F numbers is { .width = F } */
+    uint32_t channels, height, width; /* C, H, W; 0 counts as 1. A vector of F numbers is { .width = F } */
     vkt_row_type type;                /* of the features */
     const uint32_t *labels;           /* N class numbers; NULL: the rows have no labels */
     uint32_t classes;                 /* every label is below this; 0: the largest label + 1 */
@@ -84,7 +88,7 @@ VKT_API vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_datas
                                            const vkt_data_source *source, vkt_dataset **out);
 
 /* From IDX files of u8, plain or gzip, read whole. Images are (N,H,W), (N,H,W,C), which is turned to (N,C,H,W), or
- * (N,F), which gives C = H = 1, W = F. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params.
+ * (N,F), whose rows are vectors. Labels are (N); labels_path may be NULL. `classes` as in vkt_dataset_params.
  * Returns also VKT_E_NOT_FOUND, VKT_E_IO, or VKT_E_FORMAT: not IDX, not u8, truncated, bytes after the end, other
  * counts of images than of labels, or a label that is not below `classes`. */
 VKT_API vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
@@ -97,8 +101,9 @@ typedef enum vkt_split {
 } vkt_split;
 
 /* From a folder laid out like MNIST: train-images-idx3-ubyte and train-labels-idx1-ubyte (or t10k-, test-), also idx4
- * for images in colour, also with a dot before "idx", also with .gz. VKT_E_NOT_FOUND when the folder has no such pair;
- * other results as vkt_dataset_from_idx. Normalisation is 0 and 1 until vkt_dataset_normalize. */
+ * for images in colour, also with a dot before "idx", also with .gz. A file classes.txt with a name in each line names
+ * the classes, as many as it has; `classes` must then be 0 or that number. VKT_E_NOT_FOUND when the folder has no such
+ * pair; other results as vkt_dataset_from_idx. Normalisation is 0 and 1 until vkt_dataset_normalize. */
 VKT_API vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split,
                                                uint32_t classes, vkt_dataset **out);
 
@@ -123,7 +128,8 @@ typedef struct vkt_image_params {
     /* Files. */
     bool skip_broken;     /* leave broken and missing files out; else any of them fails the call */
     uint32_t *left_out;   /* NULL, or gets the number of broken and missing files */
-    uint64_t max_pixels;  /* a picture with more is broken; 0: 2^27 */
+    uint64_t max_pixels;  /* a picture with more is broken; 0: those with more than 2^24 pixels and 64 for each byte of
+                           * the file, at most 2^27, and those with a side above 65535 */
     uint64_t cache_bytes; /* decoded and resized pictures are kept if all fit; else each is decoded whenever it is
                            * fetched. 0: 1 GiB; 1: keep none */
     uint32_t workers;     /* threads that look at all files at first; 0: one per core, 16 at most */
@@ -148,6 +154,12 @@ VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
 
+/* One picture as a data set of one row of u8 (3,H,W), in memory. H and W are the picture's; where the longer one is
+ * above `longest` (0: no limit) the picture is resized, its proportions kept. Which files it reads, and `max_pixels`:
+ * as above. Returns also VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT. */
+VKT_API vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
+                                  vkt_dataset **out);
+
 /* `count` drawn digits, 1x28x28 u8, ten classes, ink bright on dark: pen strokes under a random affine warp, of random
  * width and brightness, with noise. Row i depends on (seed, i) alone; each block of ten rows, counted from row 0, holds
  * every class once. Use another seed for a test set. */
@@ -167,6 +179,7 @@ VKT_API vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, u
 /* ---- what it holds; pointers live as long as the data set ---- */
 VKT_API uint32_t vkt_dataset_rows(const vkt_dataset *ds);                      /* N */
 VKT_API void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3]); /* C, H, W */
+VKT_API uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds);               /* 1: (W); 3: (C,H,W) */
 VKT_API vkt_row_type vkt_dataset_type(const vkt_dataset *ds);                  /* of the features */
 VKT_API size_t vkt_dataset_row_bytes(const vkt_dataset *ds);                   /* of the features: C H W elements */
 VKT_API uint32_t vkt_dataset_classes(const vkt_dataset *ds);                   /* 0: no labels, none declared */

@@ -27,9 +27,10 @@ extern "C" {
  * each null where the data set has none. */
 typedef vkt_tensor (*vkt_loss_fn)(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user);
-/* `forward` maps a batch, (B,C,H,W) or (B,L) of whole numbers, to an output. Without `loss`, an output (B,classes) of a
- * labelled set is logits, and the loss their softmax cross-entropy; of a set with targets alone it is the mean squared
- * error. Where the output is (B,K), K at least the classes of a labelled set, accuracy is measured too. */
+/* `forward` maps a batch, (B,C,H,W), (B,F) of vectors or (B,L) of whole numbers, to an output. Without `loss`, an
+ * output (B,classes) of a labelled set is logits, and the loss their softmax cross-entropy; of a set with targets alone
+ * it is the mean squared error. Where the output is (B,K), K at least the classes of a labelled set, accuracy is
+ * measured too. */
 typedef struct vkt_model {
     const char *name;       /* title of the summary; NULL: "model" */
     vkt_forward_fn forward; /* run once for each graph */

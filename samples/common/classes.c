@@ -5,11 +5,12 @@
 
 enum { NAMED = 3 };
 
-const char *class_name(const vkt_dataset *d, uint32_t k, char room[16])
+const char *class_name(const vkt_dataset *d, uint32_t k, char room[CLASS_NAME_ROOM])
 {
     const char *name = vkt_dataset_class_name(d, k);
-    snprintf(room, 16, "%u", k);
-    return name ? name : room;
+    if (name) return vkt_printable(name, room, CLASS_NAME_ROOM);
+    snprintf(room, CLASS_NAME_ROOM, "%u", k);
+    return room;
 }
 
 /* The indices of the largest numbers of z, falling; returns how many there are. */
@@ -34,7 +35,7 @@ void print_guesses(FILE *out, const vkt_dataset *d, uint32_t n, const float *log
         const float *z = logits + (size_t)row * classes;
         const uint32_t truth = vkt_dataset_labels(d)[row];
         uint32_t top[NAMED] = { 0 };
-        char room[16];
+        char room[CLASS_NAME_ROOM];
         const uint32_t named = largest(z, classes, top);
         double sum = 0;
         for (uint32_t k = 0; k < classes; k++) sum += exp((double)z[k] - (double)z[top[0]]);

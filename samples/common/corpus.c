@@ -5,10 +5,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/random.h"
+#include "vktrain/core.h"
 
-enum { MADE_UP_BYTES = 1 << 16, ALTERNATIVES = 8, LONGEST_SENTENCE = 256, NO_CHARACTER = 0x110000 };
+enum {
+    MADE_UP_BYTES = 1 << 16,
+    ALTERNATIVES = 8,
+    LONGEST_SENTENCE = 256,
+    MOST_BYTES = 1 << 29,
+    NO_CHARACTER = 0x110000
+};
 
 /* ---- sentences: a capital stands for one of its alternatives, anything else for itself ---- */
 
@@ -49,27 +57,34 @@ static char *make_up(size_t *n)
 
 /* ---- files ---- */
 
+/* The bytes of an open file, or NULL. */
+static char *read_bytes(FILE *f, size_t n)
+{
+    char *text = malloc(n + 1);
+    if (text && fread(text, 1, n, f) == n) return text;
+    free(text);
+    return NULL;
+}
+
+/* A regular file: a device or a FIFO may never end. NULL, told on stderr, where it cannot be read. */
 static char *read_file(const char *path, size_t *n)
 {
-    FILE *f = fopen(path, "rb");
+    struct stat st = { 0 };
+    const char *why = NULL;
     char *text = NULL;
-    *n = 0;
-    for (size_t room = 1 << 16; f && !feof(f) && !ferror(f); room *= 2) {
-        char *more = realloc(text, room);
-        if (!more) {
-            errno = ENOMEM;
-            free(text);
-            text = NULL;
-            break;
-        }
-        text = more;
-        *n += fread(text + *n, 1, room - *n, f);
-    }
-    if (f && ferror(f)) {
-        free(text);
-        text = NULL;
-    }
+    if (stat(path, &st) != 0)
+        why = strerror(errno);
+    else if (!S_ISREG(st.st_mode))
+        why = "it is not a regular file";
+    else if (st.st_size >= MOST_BYTES)
+        why = "want a text below 512 MiB";
+    *n = (size_t)st.st_size;
+    errno = EIO; /* for a file that ends too early */
+    FILE *f = why ? NULL : fopen(path, "rb");
+    if (f) text = read_bytes(f, *n);
+    if (!why && !text) why = strerror(errno);
     if (f) fclose(f);
+    if (why) fprintf(stderr, "%s: cannot be read: %s\n", path, why);
     return text;
 }
 
@@ -97,8 +112,9 @@ void corpus_put(const corpus *c, uint32_t id, FILE *to)
     const uint32_t u = c->characters[id];
     const int more = u < 0x80 ? 0 : u < 0x800 ? 1 : u < 0x10000 ? 2 : 3; /* bytes behind the first one */
     static const unsigned char mark[] = { 0, 0xc0, 0xe0, 0xf0 };
-    putc((int)(mark[more] | u >> 6 * more), to);
-    for (int i = more - 1; i >= 0; i--) putc((int)(0x80 | (u >> 6 * i & 0x3f)), to);
+    char text[5] = { (char)(mark[more] | u >> 6 * more) }, shown[20];
+    for (int i = 1; i <= more; i++) text[i] = (char)(0x80 | (u >> 6 * (more - i) & 0x3f));
+    fputs(u == '\n' || u == '\t' ? text : vkt_printable(text, shown, sizeof shown), to);
 }
 
 static int by_number(const void *a, const void *b)
@@ -145,15 +161,9 @@ bool corpus_open(const char *path, corpus *c)
     size_t bytes;
     *c = (corpus){ .source = path ? path : "made-up sentences" };
     if (!path) fputs("no text is given (--data names a file): training on made-up sentences\n", stderr);
-    errno = 0;
     char *text = path ? read_file(path, &bytes) : make_up(&bytes);
-    if (!text) {
-        fprintf(stderr, "%s: cannot be read: %s\n", c->source, strerror(errno));
-        return false;
-    }
-    const bool small = bytes < UINT32_MAX / 8;
-    if (!small) fprintf(stderr, "%s: want a text below 512 MiB\n", c->source);
-    const bool ok = small && take(c, text, bytes);
+    if (!text) return false;
+    const bool ok = take(c, text, bytes);
     free(text);
     return ok;
 }

@@ -19,7 +19,7 @@ bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
 /* The ids of a text: *n of them, at most `room`. False: it has a character that the corpus has not, or is too long. */
 bool corpus_encode(const corpus *c, const char *text, uint32_t *ids, uint32_t room, uint32_t *n);
-/* Writes the character of an id as UTF-8. */
+/* Writes the character of an id as UTF-8; control characters but line ends and tabs as vkt_printable has them. */
 void corpus_put(const corpus *c, uint32_t id, FILE *to);
 
 #endif

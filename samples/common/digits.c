@@ -2,9 +2,11 @@
  * "Braille Patterns"). */
 #include "common/digits.h"
 
+#include <stdbool.h>
+
 #include "common/terminal.h"
 
-enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2 };
+enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2, CAPTION_LINES = 3 };
 
 /* The pixel under a dot; pictures are sampled, not filtered. */
 static float pixel(const text_picture *p, uint32_t dot_y, uint32_t dot_x)
@@ -42,6 +44,47 @@ static void print_cell(FILE *out, const text_picture *p, float threshold, uint32
     fprintf(out, "\xe2%c%c", 0xa0 | (int)(dots >> 6), 0x80 | (int)(dots & 0x3f)); /* UTF-8 of U+2800 + dots */
 }
 
+/* ---- captions ---- */
+
+/* Bytes of `text` that fit into COLUMNS characters, and whole words if one fits; *columns: characters of them. */
+static int line_bytes(const char *text, int *columns)
+{
+    int n = 0, blank = 0, blank_columns = 0;
+    for (*columns = 0; text[n] && *columns < COLUMNS; (*columns)++) {
+        if (text[n] == ' ') blank = n, blank_columns = *columns;
+        for (n++; ((unsigned char)text[n] & 0xc0) == 0x80;) n++;
+    }
+    if (!text[n] || text[n] == ' ' || !blank) return n;
+    *columns = blank_columns;
+    return blank;
+}
+
+/* One line of all captions; at[i] moves behind what was printed of the i-th. */
+static void print_caption_line(FILE *out, const char **at, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int columns;
+        const int bytes = line_bytes(at[i], &columns);
+        fprintf(out, "%.*s%*s", bytes, at[i], COLUMNS - columns + (i + 1 < n ? GAP : 0), "");
+        at[i] += bytes;
+        while (*at[i] == ' ') at[i]++;
+    }
+    fputc('\n', out);
+}
+
+static void print_captions(FILE *out, const text_picture *pictures, uint32_t n)
+{
+    enum { MOST = 16 };
+    const char *at[MOST];
+    if (n > MOST) n = MOST;
+    for (uint32_t i = 0; i < n; i++) at[i] = pictures[i].caption;
+    for (int line = 0; line < CAPTION_LINES; line++) {
+        bool more = line == 0;
+        for (uint32_t i = 0; i < n; i++) more = more || *at[i];
+        if (more) print_caption_line(out, at, n);
+    }
+}
+
 static void print_row(FILE *out, const text_picture *pictures, uint32_t n)
 {
     const bool unicode = terminal_unicode();
@@ -54,9 +97,7 @@ static void print_row(FILE *out, const text_picture *pictures, uint32_t n)
         }
         fputc('\n', out);
     }
-    for (uint32_t i = 0; i < n; i++)
-        fprintf(out, "%-*.*s%*s", COLUMNS, COLUMNS, pictures[i].caption, i + 1 < n ? GAP : 0, "");
-    fputc('\n', out);
+    print_captions(out, pictures, n);
 }
 
 void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)

@@ -9,11 +9,12 @@
 typedef struct text_picture {
     const float *pixels; /* height x width */
     uint32_t height, width;
-    char caption[48];
+    char caption[180]; /* UTF-8; broken at blanks into lines */
 } text_picture;
 
 /* Prints the pictures next to each other, as many as the terminal is wide, scaled to 14 columns by 7 lines each, with
- * their captions below: 28 x 28 dots of Braille letters, or characters of ASCII in a locale without UTF-8. */
+ * their captions below in up to three lines: 28 x 28 dots of Braille letters, or characters of ASCII in a locale without
+ * UTF-8. */
 void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
 
 #endif

@@ -91,14 +91,18 @@ void session_set_data(session *s, const session_data *data)
     uint32_t chw[3];
     s->data = *data;
     if (s->o.quiet) return;
-    char checked[32] = "", classes[32] = "";
+    char shape[48], checked[32] = "", classes[32] = "";
     vkt_dataset_sample_shape(data->train, chw);
+    if (vkt_dataset_sample_rank(data->train) == 1)
+        snprintf(shape, sizeof shape, "%u numbers each", chw[2]);
+    else
+        snprintf(shape, sizeof shape, "%ux%ux%u", chw[0], chw[1], chw[2]);
     if (data->validation)
         snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
     if (vkt_dataset_classes(data->train))
         snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(data->train));
-    terminal_printf(stdout, "data    %s: %u to learn from%s, %ux%ux%u%s\n", data->source,
-                    vkt_dataset_rows(data->train), checked, chw[0], chw[1], chw[2], classes);
+    terminal_printf(stdout, "data    %s: %u to learn from%s, %s%s\n", data->source, vkt_dataset_rows(data->train),
+                    checked, shape, classes);
 }
 
 void session_print_memory(const session *s)

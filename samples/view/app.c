@@ -86,7 +86,8 @@ static vkt_result open_artist(app *a)
 
 static vkt_result open_app(app *a)
 {
-    TRY(a->o->image ? picture_read(a->o->image, a->o->side, &a->target) : picture_draw(a->o->side, &a->target));
+    TRY(a->o->image ? picture_read(a->o->image, a->o->side, a->o->max_pixels, &a->target)
+                    : picture_draw(a->o->side, &a->target));
     TRY(open_device(a));
     TRY(frames_create(&a->d, &a->f));
     TRY(upload_picture(&a->d, &a->f, &a->target, &a->texture));

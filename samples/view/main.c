@@ -23,12 +23,15 @@ enum {
     OPT_LR,
     OPT_SAVE,
     OPT_LOAD,
-    OPT_KEYS
+    OPT_KEYS,
+    OPT_MAX_PIXELS
 };
 
 static const struct argp_option options[] = {
     { "image", OPT_IMAGE, "FILE", 0, "a PNG or JPEG file to learn; else one that the sample draws", 1 },
     { "side", OPT_SIDE, "N", 0, "most pixels along a side of it (256)", 1 },
+    { "max-pixels", OPT_MAX_PIXELS, "N", 0, "read a file of up to N pixels (16 million, and 64 for each of its bytes)",
+      1 },
     { "batch", OPT_BATCH, "N", 0, "pixels of a step (8192)", 1 },
     { "lr", OPT_LR, "X", 0, "learning rate (0.01)", 1 },
     { "budget", OPT_BUDGET, "MS", 0, "training on the device in each frame (4); arrow keys change it", 1 },
@@ -49,6 +52,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case OPT_IMAGE: o->image = text; break;
     case OPT_SIDE: o->side = (uint32_t)option_integer(state, "side", text, 16, 2048); break;
+    case OPT_MAX_PIXELS: o->max_pixels = option_integer(state, "max-pixels", text, 1, UINT32_MAX); break;
     case OPT_BATCH: o->batch = (uint32_t)option_integer(state, "batch", text, 64, 1 << 20); break;
     case OPT_LR: o->lr = (float)option_number(state, "lr", text, 1e-8, 1); break;
     case OPT_BUDGET: o->budget_ms = option_number(state, "budget", text, 0.1, 1000); break;

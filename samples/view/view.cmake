@@ -24,5 +24,4 @@ add_custom_command(OUTPUT ${out}/shaders.h COMMAND vkt_embed ${out}/shaders.h ${
 file(GLOB sources CONFIGURE_DEPENDS ${view}/*.c)
 add_executable(vkt-view ${sources} ${out}/shaders.h)
 target_include_directories(vkt-view PRIVATE ${out} ${VKT_VULKAN_INCLUDE})
-target_link_libraries(vkt-view PRIVATE vkt_sample_common vkt_options PkgConfig::GLFW PkgConfig::CAIRO JPEG::JPEG
-  ${CMAKE_DL_LIBS} m)
+target_link_libraries(vkt-view PRIVATE vkt_sample_common vkt_options PkgConfig::GLFW PkgConfig::CAIRO ${CMAKE_DL_LIBS} m)

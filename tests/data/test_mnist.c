@@ -158,12 +158,68 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
     }
 }
 
+static void write_folder(vkt_temp_dir *t, const char *classes, bool gzip)
+{
+    static const char *const stems[] = { "train", "t10k" };
+    for (size_t i = 0; i < 2; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s-images-idx3-ubyte", stems[i]);
+        write_idx(t, name, 3, (const uint32_t[]){ 7, 2, 2 }, 256, false);
+        snprintf(name, sizeof name, "%s-labels-idx1-ubyte", stems[i]);
+        write_idx(t, name, 1, seven, 4, false);
+    }
+    temp_write(t, gzip ? "classes.txt.gz" : "classes.txt", classes, strlen(classes), gzip);
+}
+
+/* Fashion-MNIST's classes are no digits. */
+static void a_folder_may_name_its_classes(void **state)
+{
+    vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    for (int gzip = 0; gzip < 2; gzip++) {
+        write_folder(t, "T-shirt/top\r\nTrouser\n\nPullover\nDress\nCoat", gzip);
+        for (uint32_t classes = 0; classes <= 5; classes += 5) {
+            vkt_dataset *ds;
+            assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, classes, &ds), VKT_OK);
+            assert_int_equal(vkt_dataset_classes(ds), 5); /* one of them without a row */
+            assert_string_equal(vkt_dataset_class_name(ds, 0), "T-shirt/top");
+            assert_string_equal(vkt_dataset_class_name(ds, 2), "Pullover");
+            assert_string_equal(vkt_dataset_class_name(ds, 4), "Coat");
+            vkt_dataset_destroy(&ds);
+        }
+        unlink(vkt_temp_dir_file(t, gzip ? "classes.txt.gz" : "classes.txt"));
+    }
+}
+
+static void names_that_do_not_fit_are_refused(void **state)
+{
+    vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    static const struct {
+        const char *classes, *says;
+        uint32_t want;
+    } cases[] = { { "a\nb\nc\n", "label 3: want a class below 3, got 3", 0 },
+                  { "a\nb\nc\nd\n", "classes.txt\" has 4 names: want one for each of the 10 classes", 10 },
+                  { "a\nb\na\nd\n", "class \"a\" is there twice", 0 },
+                  { "\n\n", "found none", 0 },
+                  { "a\n\x1b[2Jb\n\x1b[2Jb\n", "\"\\x1b[2Jb\" is there twice", 0 } };
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_dataset *ds;
+        write_folder(t, cases[i].classes, false);
+        assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TRAIN, cases[i].want, &ds), VKT_E_FORMAT);
+        vkt_test_error_says(cases[i].says);
+        assert_null(ds);
+    }
+}
+
 static void every_failed_allocation_is_a_status(void **state)
 {
     vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     write_idx(t, "test-images-idx4-ubyte", 4, (const uint32_t[]){ 7, 2, 2, 3 }, 256, false);
     write_idx(t, "test-labels-idx1-ubyte", 1, seven, 4, false);
+    temp_write(t, "classes.txt", "a\nb\nc\nd\n", 8, false);
     vkt_dataset *ds;
     unsigned n = 1;
     for (;; n++) {
@@ -233,6 +289,8 @@ int main(void)
         TEST(vectors_and_missing_labels_are_read),
         TEST(pairs_that_do_not_fit_are_refused),
         TEST(a_folder_is_searched_for_every_usual_name),
+        TEST(a_folder_may_name_its_classes),
+        TEST(names_that_do_not_fit_are_refused),
         TEST(every_failed_allocation_is_a_status),
         TEST(the_real_mnist_has_its_published_counts),
         TEST(an_empty_folder_is_not_the_data_set),

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -314,6 +315,20 @@ static const struct {
     { "{" X("[1]", "1", "5") "}", 5, "a hole" },
     { "{\"__metadata__\":1}", 0, "__metadata__ is not an object" },
     { "{\"__metadata__\":{\"a\":1}}", 0, "is not text" },
+    { "{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "duplicate" },
+    { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "duplicate" },
+    { "{\"__metadata__\":{\"a\":\"b\"}", 0, "header byte 25" },
+    { "{\"x\":", 0, "want a value" },
+    { "{\"x\"}", 0, "want ':'" },
+    { "{\"x", 0, "never ends" },
+    { "{\"x\\", 0, "never ends" },
+    { "{\"x\":[", 0, "never closed" },
+    { "{,}", 0, "want a name" },
+    { "{" X("[1]", "0", "4") ",}", 4, "want a name" },
+    { "{" X("[1]", "0", "4") " 5}", 4, "want ',' or '}'" },
+    { "{\"\\u0000\":{}}", 0, "header byte" },
+    { "{\"e\x1b[31m\":5}", 0, "header byte" },                  /* JSON has control characters as escapes only, */
+    { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" }, /* and then no terminal obeys them */
 };
 
 static void malformed_headers_are_refused_with_the_reason(void **state)
@@ -409,6 +424,75 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
+/* ---- headers that ask for more than they are ---- */
+
+/* jansson's memory, counted as the host's is. */
+static size_t json_now, json_peak;
+
+static void *json_take(size_t n)
+{
+    max_align_t *p = malloc(sizeof *p + n);
+    if (!p) return NULL;
+    *(size_t *)(void *)p = n;
+    json_now += n;
+    json_peak = VKT_MAX(json_peak, json_now);
+    return p + 1;
+}
+
+static void json_give(void *block)
+{
+    if (!block) return;
+    max_align_t *p = (max_align_t *)block - 1;
+    json_now -= *(size_t *)(void *)p;
+    free(p);
+}
+
+/* A header of some 2 MB: `begin`, `again` with running numbers in place of its "%u", `end`. */
+static vkt_result open_repeated(const char *path, const char *begin, const char *again, const char *end)
+{
+    enum { BYTES = 2000000 };
+    char *text = malloc(BYTES + 1000);
+    size_t n = (size_t)sprintf(text, "%s", begin);
+    for (unsigned i = 0; n < BYTES; i++) {
+        if (i) text[n++] = ',';
+        const char *number = strstr(again, "%u");
+        n += (size_t)sprintf(text + n, "%.*s", number ? (int)(number - again) : (int)strlen(again), again);
+        if (number) n += (size_t)sprintf(text + n, "%u%s", i, number + 2);
+    }
+    n += (size_t)sprintf(text + n, "%s", end);
+    json_peak = 0;
+    vkt_test_peak_bytes();
+    const vkt_result r = open_made(path, n, text, 0);
+    free(text);
+    const size_t host = vkt_test_peak_bytes();
+    if (host > 16u << 20) fail_msg("%s..: %zu bytes of the host for a header of %zu", begin, host, n);
+    if (json_peak > 6u << 20) fail_msg("%s..: %zu bytes of jansson for a header of %zu", begin, json_peak, n);
+    return r;
+}
+
+static void a_header_costs_a_few_times_its_bytes(void **state)
+{
+    (void)state;
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    const char *path = vkt_temp_dir_file(&dir, "a");
+    json_set_alloc_funcs(json_take, json_give);
+    assert_int_equal(open_repeated(path, "{", "\"%u\":{\"dtype\":\"F4\",\"shape\":[],\"data_offsets\":[0,0]}", "}"),
+                     VKT_OK);
+    assert_int_equal(open_repeated(path, "{\"__metadata__\":{", "\"%u\":\"\"", "}}"), VKT_OK);
+    vkt_test_expect_errors(true);
+    static const char *const bombs[][2] = { { "{\"x\":[", "{}" },
+                                            { "{\"x\":{\"a\":[", "{}" },
+                                            { "{\"__metadata__\":{\"x\":[", "[]" },
+                                            { "{\"x\":{\"dtype\":\"U8\",\"data_offsets\":[0,0],\"shape\":[", "1" },
+                                            { "{", "\"%u\":{}" } };
+    for (size_t i = 0; i < VKT_COUNT(bombs); i++) {
+        static const char *const ends[] = { "]}", "]}}", "]}}", "]}}", "}" };
+        assert_int_equal(open_repeated(path, bombs[i][0], bombs[i][1], ends[i]), VKT_E_FORMAT);
+    }
+    json_set_alloc_funcs(malloc, free);
+    vkt_temp_dir_remove(&dir);
+}
+
 /* ---- refused writes, lack of memory ---- */
 
 static void senseless_tensors_are_not_written(void **state)
@@ -494,6 +578,7 @@ int main(void)
         TEST(wrong_lengths_are_refused),
         TEST(every_truncation_is_refused),
         TEST(random_damage_never_gives_an_entry_outside_the_file),
+        TEST(a_header_costs_a_few_times_its_bytes),
         TEST(senseless_tensors_are_not_written),
         TEST(every_failed_allocation_is_survived),
     };

@@ -26,7 +26,7 @@ typedef struct header {
 static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a };
 
 static atomic_ulong allocations;
-static atomic_size_t live_blocks, live_bytes;
+static atomic_size_t live_blocks, live_bytes, peak_bytes;
 static atomic_uint broken_blocks, messages, errors, epoch;
 static atomic_uint until_failure; /* 0: no failure is awaited */
 static atomic_bool failed, quiet;
@@ -63,7 +63,9 @@ static void *count_block(header *h, size_t bytes)
     h->epoch = atomic_load(&epoch);
     memcpy((char *)(h + 1) + bytes, guard, GUARD_BYTES);
     atomic_fetch_add(&live_blocks, 1);
-    atomic_fetch_add(&live_bytes, bytes);
+    const size_t now = atomic_fetch_add(&live_bytes, bytes) + bytes;
+    size_t peak = atomic_load(&peak_bytes);
+    while (now > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, now)) continue;
     return h + 1;
 }
 
@@ -120,6 +122,10 @@ size_t vkt_test_live_blocks(void)
 size_t vkt_test_live_bytes(void)
 {
     return atomic_load(&live_bytes);
+}
+size_t vkt_test_peak_bytes(void)
+{
+    return atomic_exchange(&peak_bytes, atomic_load(&live_bytes));
 }
 
 /* ---- messages ---- */
@@ -195,6 +201,7 @@ static void start_afresh(void)
     atomic_store(&allocations, 0);
     atomic_store(&live_blocks, 0);
     atomic_store(&live_bytes, 0);
+    atomic_store(&peak_bytes, 0);
     atomic_store(&broken_blocks, 0);
     atomic_store(&messages, 0);
     atomic_store(&errors, 0);

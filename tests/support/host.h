@@ -36,6 +36,8 @@ unsigned long vkt_test_allocations(void);
 /* Blocks not freed yet, and their bytes. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
+/* Most bytes that were live at once since the test began, or since the last call. */
+size_t vkt_test_peak_bytes(void);
 
 /* ---- messages ---- */
 /* Lines of a Vulkan validation layer: errors that begin with "validation: ". They are always printed. */

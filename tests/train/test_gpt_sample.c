@@ -2,6 +2,7 @@
 #include "train/program.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "io/safetensors.h"
@@ -111,6 +112,9 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 2, "--top-k", "--top-k", "x");
     EXPECT(r, 2, "'stray'", "stray");
     EXPECT(r, 1, "none: cannot be read", "--data", "none");
+    EXPECT(r, 1, "it is not a regular file", "--data", "/dev/zero");
+    assert_int_equal(mkfifo(vkt_temp_dir_file(&r->dir, "fifo"), 0600), 0);
+    EXPECT(r, 1, "it is not a regular file", "--data", "fifo");
     EXPECT(r, 1, "heads that divide D, got (8,16,16) and 3", TINY, "--heads", "3");
     EXPECT(r, 1, "--prompt", TINY, "--prompt", "xyz");
     EXPECT(r, 1, "want 650 characters or more for a context of 64, got 400", "--data", "text");

@@ -150,6 +150,24 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     assert_int_equal(vkt_temp_dir_count(&r->dir), 4 + 2 + 6); /* data, output, files: no temporary */
 }
 
+/* Names come from a file: the terminal shows them, and obeys nothing in them. */
+static void classes_have_the_names_of_the_folder(void **state)
+{
+    rig *r = rig_of(state);
+    static const char names[] = "Pullover\nAnkle boot\nT-shirt/top\nBag\x1b[2J\n";
+    write_data(r, SIDE);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "classes.txt"), names, sizeof names - 1), VKT_OK);
+    run done = program_finish(r, start(r, (const char *const[]){ SMALL, "--epochs", "1", NULL }));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, "Pullover"));
+    assert_non_null(strstr(done.out, "Ankle boot"));
+    assert_non_null(strstr(done.out, "Bag\\x1b[2J"));
+    assert_null(strstr(done.out, "Bag\x1b"));
+    run_forget(r, &done);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "classes.txt"), names, 9), VKT_OK);
+    EXPECT(r, 1, "want a class below 1", SMALL, "-q", "--epochs", "1");
+}
+
 static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **state)
 {
     rig *r = rig_of(state);
@@ -425,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(a_run_writes_what_it_was_asked_for),
+        rig_test(classes_have_the_names_of_the_folder),
         rig_test(a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes),
         rig_test(activations_are_stored_as_asked_for),
         rig_test(the_optimizer_and_its_schedule_are_options),

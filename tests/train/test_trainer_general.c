@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/file.h"
+#include "vktrain/table.h"
+
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
 
@@ -47,6 +50,54 @@ static vkt_trainer_params params(const vkt_dataset *d, uint32_t *outputs)
                                  .optimizer = { .kind = VKT_ADAM },
                                  .lr = 0.1f,
                                  .seed = 5 };
+}
+
+static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
+{
+    vkt_shape *shape = user;
+    *shape = vkt_tensor_shape(vkt_builder_graph(b), x);
+    return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
+}
+
+/* A table's rows are vectors: a linear layer takes them as they come, and so it does what is selected of them. */
+static void rows_of_a_csv_file_are_vectors(void **state)
+{
+    rig *r = rig_of(state);
+    static const char csv[] = "a,b,price\n1,2,5\n2,1,4\n0,1,2\n1,1,3\n3,1,5\n2,2,6\n";
+    const char *price = "price", *path = vkt_temp_dir_file(&r->dir, "t.csv");
+    vkt_dataset *d, *train, *test;
+    vkt_shape shape = { 0 };
+    assert_int_equal(vkt_file_write(&r->h, path, csv, sizeof csv - 1), VKT_OK);
+    assert_int_equal(vkt_dataset_from_csv(&r->h, path, &(vkt_csv_params){ .targets = &price, .n_targets = 1 }, &d),
+                     VKT_OK);
+    assert_int_equal(vkt_dataset_sample_rank(d), 1);
+    assert_int_equal(vkt_dataset_split(d, 0.3, 1, &train, &test), VKT_OK);
+    const vkt_trainer_params p = { .model = { .forward = line, .user = &shape },
+                                   .train = train,
+                                   .validation = test,
+                                   .batch = 4,
+                                   .optimizer = { .kind = VKT_ADAM },
+                                   .lr = 0.1f };
+    vkt_trainer *t = rig_trainer(r, &p);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
+    assert_true(shape.rank == 2 && shape.dim[1] == 2);
+    double loss;
+    assert_int_equal(vkt_trainer_evaluate(t, d, &loss, NULL), VKT_OK);
+    vkt_dataset *picture;
+    const float x[2] = { 1, 2 }, y = 5;
+    const vkt_dataset_params q = {
+        .rows = 1, .channels = 1, .height = 1, .width = 2, .type = VKT_ROW_F32, .targets = &y
+    };
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &q, x, &picture), VKT_OK);
+    assert_int_equal(vkt_dataset_sample_rank(picture), 3);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_evaluate(t, picture, &loss, NULL), VKT_E_SHAPE);
+    vkt_test_error_says("want samples of rank 1, as in training, got 3");
+    vkt_dataset_destroy(&picture);
+    vkt_trainer_destroy(&r->trainers[0]);
+    vkt_dataset_destroy(&train);
+    vkt_dataset_destroy(&test);
+    vkt_dataset_destroy(&d);
 }
 
 static void targets_are_learned_by_their_squared_error(void **state)
@@ -264,6 +315,7 @@ static void parts_of_one_source_are_not_fetched_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        rig_test(rows_of_a_csv_file_are_vectors),
         rig_test(targets_are_learned_by_their_squared_error),
         rig_test(a_model_may_bring_its_loss),
         rig_test(the_rate_follows_its_schedule),

@@ -126,7 +126,7 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 2, "--screenshot needs", "--screenshot", "x.png");
     EXPECT(r, 2, "--headless", "--headless", "0");
     EXPECT(r, 2, "--budget", "--budget", "-1");
-    EXPECT(r, 1, "cannot be opened", "--headless", "1", "--image", "none.png");
+    EXPECT(r, 1, "cannot open", "--headless", "1", "--image", "none.png");
     EXPECT(r, 1, VKT_TEST_DIR, "--headless", "1", "--image", VKT_TEST_DIR "/run.sh");
     EXPECT(r, 1, "no such card", "--headless", "1", "--device", "no such card");
     EXPECT(r, 1, "none/x.png", SMALL, "--headless", "1", "--screenshot", "none/x.png");

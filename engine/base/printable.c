@@ -1,0 +1,39 @@
+/* base/printable.c - texts of foreign files on their way to a terminal (vktrain/core.h). */
+#include "base/base.h"
+
+/* The bytes of the UTF-8 character (RFC 3629) at `s`; 0 where there is none that may reach a terminal as it is: control
+ * characters (C0, C1, DEL), line separators, and marks that change the direction of writing. */
+static size_t plain_bytes(const unsigned char *s)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    const size_t n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0;
+    if (n == 0) return 0;
+    uint32_t c = n == 1 ? *s : *s & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if (s[i] >> 6 != 2) return 0; /* also the NUL at the end */
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    const bool character = c >= least[n] && c < 0x110000 && c >> 11 != 0x1b; /* 0x1b: surrogates */
+    const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    const bool turns = (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return character && !control && !turns ? n : 0;
+}
+
+char *vkt_printable(const char *text, char *out, size_t room)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t at = 0;
+    if (!out || room == 0) return out;
+    for (const unsigned char *s = (const unsigned char *)(text ? text : ""); *s;) {
+        const size_t plain = plain_bytes(s), put = plain ? plain : 4;
+        if (put >= room - at) break;
+        if (plain)
+            memcpy(out + at, s, plain);
+        else
+            memcpy(out + at, (const char[4]){ '\\', 'x', digits[*s >> 4], digits[*s & 15] }, 4);
+        at += put;
+        s += plain ? plain : 1;
+    }
+    out[at] = 0;
+    return out;
+}
