@@ -19,9 +19,9 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
     if (!q->batch) q->batch = 128;
-    if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr > 0, got %g", (double)q->lr);
     const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
-    if (q->lr == 0) q->lr = q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset);
+    q->lr = vkt_or_f32(q->lr, q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset));
+    if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr >= 0, got %g", (double)q->lr);
     return VKT_OK;
 }
 

@@ -190,8 +190,9 @@ VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
 /* Zero is torch's default. */
 typedef struct vkt_batch_norm_params {
-    float eps;                            /* 0: 1e-5 */
-    float momentum;                       /* weight of the new statistics; 0: 0.1. Keras' 0.99 is 0.01 here */
+    float eps;                            /* 0: 1e-5; VKT_ZERO: 0 */
+    float momentum;                       /* weight of the new statistics; 0: 0.1; VKT_ZERO: they stay as they are.
+                                           * Keras' 0.99 is 0.01 here */
     vkt_tensor gamma, beta;               /* (C), or null: 1 and 0 */
     vkt_tensor running_mean, running_var; /* (C): vkt_state; both, or neither in training */
     bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
@@ -205,12 +206,13 @@ typedef struct vkt_batch_norm_params {
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
- * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5. Any layout, ROWS
- * at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
+ * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5, VKT_ZERO: 0. Any
+ * layout, ROWS at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.)
+ */
 VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
-/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23. (Zhang & Sennrich, Root Mean Square Layer
- * Normalization, 2019; PyTorch documentation of RMSNorm.) */
+/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23, VKT_ZERO: 0. (Zhang & Sennrich, Root Mean
+ * Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
 VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
 /* The same as layer_norm for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and beta (C)
  * or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
