@@ -1,13 +1,14 @@
 // adam.comp - Adam and its kin over a window of the parameter arena, in place; what g is, lib/update.glsl says.
 //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
 //   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
+//   AMSGRAD: w = max(w, v) in place of v in p's formula
 //   NADAM:  p -= lr (u' m / (1 - P u') + (1 - u) g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
 // From the step state come c1 = 1 - b1^t and c2 = 1 - b2^t; with NADAM u and u', the momentum of steps t and t + 1, and 1 - P,
 // P = u_1 .. u_t, in place of c1.
 // The order of operations is PyTorch's single-tensor form. A gradient of 0 with v = 0 and eps = 0 gives NaN, as there.
 // grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
 // source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019 (weight
-// decay that is decoupled). Dozat, ICLR 2016 workshop (NADAM). PyTorch and Keras documentation.
+// decay that is decoupled). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and Keras documentation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -22,6 +23,10 @@ VKT_IN4(UPDATE_MOMENT1, moment1);
 VKT_IN4(UPDATE_MOMENT2, moment2);
 VKT_F32_OUT4(UPDATE_MOMENT1_OUT, moment1_out);
 VKT_F32_OUT4(UPDATE_MOMENT2_OUT, moment2_out);
+#ifdef AMSGRAD
+VKT_IN4(UPDATE_MOMENT3, most);
+VKT_F32_OUT4(UPDATE_MOMENT3_OUT, most_out);
+#endif
 
 void main()
 {
@@ -38,9 +43,13 @@ void main()
         if (rule.frozen) continue;
         const vec4 p = LOAD4(param, i), g = gradient(i, p, rule.decay);
         const vec4 m = beta1 * LOAD4(moment1, i) + one_minus_beta1 * g;
-        const vec4 v = beta2 * LOAD4(moment2, i) + one_minus_beta2 * g * g;
+        vec4 v = beta2 * LOAD4(moment2, i) + one_minus_beta2 * g * g;
         STORE4(moment1_out, i, m);
         STORE4(moment2_out, i, v);
+#ifdef AMSGRAD
+        v = mix(v, LOAD4(most, i), lessThan(v, LOAD4(most, i))); // a NaN of v stays one
+        STORE4(most_out, i, v);
+#endif
         vec4 way = rule.factor * size * m;
         if (NADAM) way += rule.factor * ahead * g;
         STORE4(param_out, i, decayed(p, rule) - way / (sqrt(v) / scale + eps));

@@ -60,6 +60,16 @@ const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 /* Whether `name` is what `pattern` says: '*' is any text, everything else itself. */
 bool vkt_name_matches(const char *pattern, const char *name);
 
+/* ---- numbers of params structs: 0 is `usual`, VKT_ZERO is 0 ---- */
+static inline double vkt_or(double x, double usual)
+{
+    return x == 0 ? usual : x == (double)VKT_ZERO ? 0 : x;
+}
+static inline float vkt_or_f32(float x, float usual)
+{
+    return x == 0 ? usual : x == VKT_ZERO ? 0 : x;
+}
+
 /* ---- small integer helpers ---- */
 static inline uint64_t vkt_round_up(uint64_t x, uint64_t multiple)
 {

@@ -104,6 +104,9 @@ vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdi
     return keepdim ? y : drop(g, y, VKT_AXIS(a));
 }
 
+/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. What they
+ * add up to is n times its error, so (sum d)^2 / n is what that error added to the sum of d^2. (Chan, Golub & LeVeque,
+ * Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)
 {
     vkt_shape shape;
@@ -115,6 +118,9 @@ vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correctio
         return (vkt_tensor){ 0 };
     }
     const vkt_tensor minus_mean = scaled_sum(g, x, shape, -1.0 / (double)n), d = vkt_add(g, x, minus_mean);
-    const vkt_tensor y = scaled_sum(g, vkt_mul(g, d, d), shape, 1.0 / (double)(n - correction));
+    const float left_factor = (float)(1.0 / ((double)n * (double)(n - correction)));
+    const vkt_tensor squares = scaled_sum(g, vkt_mul(g, d, d), shape, 1.0 / (double)(n - correction));
+    const vkt_tensor left = scaled_sum(g, d, shape, 1);
+    const vkt_tensor y = vkt_sub(g, squares, vkt_scale(g, vkt_mul(g, left, left), left_factor, 0));
     return keepdim ? y : drop(g, y, axes);
 }

@@ -433,11 +433,11 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
 vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
 {
     const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
-    const vkt_batch_norm_attr a = { .eps = q->eps == 0 ? 1e-5f : q->eps };
-    const float momentum = q->momentum == 0 ? 0.1f : q->momentum;
-    if (!(a.eps > 0) || isinf(a.eps) || !(momentum > 0 && momentum <= 1)) {
+    const vkt_batch_norm_attr a = { .eps = vkt_or_f32(q->eps, 1e-5f) };
+    const float momentum = vkt_or_f32(q->momentum, 0.1f);
+    if (!(a.eps >= 0) || isinf(a.eps) || !(momentum >= 0 && momentum <= 1)) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
-                                    "batch_norm: want eps > 0 and a momentum in (0, 1], got %g and %g", (double)a.eps,
+                                    "batch_norm: want eps >= 0 and a momentum in [0, 1], got %g and %g", (double)a.eps,
                                     (double)momentum));
         return (vkt_tensor){ 0 };
     }

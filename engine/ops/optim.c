@@ -42,7 +42,7 @@ uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
     case VKT_SGD: return o->momentum != 0;
     case VKT_RMSPROP: return 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
     case VKT_ADAGRAD: return 1u;
-    default: return 3u;
+    default: return 3u | (o->amsgrad ? 4u : 0);
     }
 }
 
@@ -350,7 +350,7 @@ const vkt_op vkt_op_sgd = {
     .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
-/* ---- adam: m, v ---- */
+/* ---- adam: m, v, and the largest v where it is amsgrad ---- */
 
 static void adam_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -363,7 +363,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
                            .one_minus_beta2 = (float)(1.0 - o->beta2),
                            .eps = o->eps,
                            .keras = o->keras && !nadam }; /* NAdam's form is the same everywhere */
-    emit_update(n, e, VKT_K_ADAM, &push, sizeof push, nadam);
+    emit_update(n, e, o->amsgrad ? VKT_K_ADAM_AMSGRAD : VKT_K_ADAM, &push, sizeof push, nadam);
 }
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
@@ -374,19 +374,21 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
                         .momentum_decay = vkt_rng_range(r, 0, 1) ? 4e-3 : 1,
                         .eps = vkt_rng_range(r, 0, 1) ? 1e-8f : 1e-3f };
-    sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 } }, 2);
+    o.amsgrad = o.kind != VKT_NADAM && vkt_rng_range(r, 0, 2) == 0;
+    sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 }, { 1e-3f, 1 } }, 3);
 }
 
 /* Both moments 3 each and a square; root, division, sum, division, product and difference of the step. */
 static double adam_flops(const vkt_node *n)
 {
     const vkt_optimizer *o = n->attr;
-    return vkt_elements_in(n, 0) * (13 + common_flops(o) + 2 * (o->kind == VKT_NADAM));
+    return vkt_elements_in(n, 0) * (13 + common_flops(o) + 2 * (o->kind == VKT_NADAM) + o->amsgrad);
 }
 
 static const vkt_field adam_fields[] = { COMMON_FIELDS(VKT_ADAM),
                                          VKT_FIELD(vkt_optimizer, beta1, F64, 1, 0.9),
                                          VKT_FIELD(vkt_optimizer, beta2, F64, 1, 0.999),
+                                         VKT_FIELD(vkt_optimizer, amsgrad, BOOL, 1, 0),
                                          VKT_FIELD(vkt_optimizer, momentum_decay, F64, 1, 4e-3),
                                          VKT_FIELD(vkt_optimizer, eps, F32, 1, 1e-8f),
                                          { .name = NULL } };
@@ -394,7 +396,7 @@ static const vkt_field adam_fields[] = { COMMON_FIELDS(VKT_ADAM),
 const vkt_op vkt_op_adam = {
     .name = "adam",
     .min_in = 4,
-    .max_in = 6,
+    .max_in = 7,
     .uses_step = true,
     .side_effect = true,
     .attr_bytes = sizeof(vkt_optimizer),

@@ -378,5 +378,5 @@ vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, f
                                 vkt_loss_reduction reduction)
 {
     return build(g, &vkt_op_relative_l2, y, target, NO_WEIGHT,
-                 (vkt_pair_loss_attr){ .reduction = reduction, .beta = epsilon == 0 ? 0.01f : epsilon });
+                 (vkt_pair_loss_attr){ .reduction = reduction, .beta = vkt_or_f32(epsilon, 0.01f) });
 }

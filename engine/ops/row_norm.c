@@ -361,13 +361,13 @@ static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, u
 
 vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta, float eps)
 {
-    const vkt_row_norm_attr a = { .eps = eps == 0 ? 1e-5f : eps };
+    const vkt_row_norm_attr a = { .eps = vkt_or_f32(eps, 1e-5f) };
     return normalise_last(g, "layer_norm", x, dims, a, gamma, beta);
 }
 
 vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps)
 {
-    const vkt_row_norm_attr a = { .eps = eps == 0 ? 0x1p-23f : eps, .rms = 1 };
+    const vkt_row_norm_attr a = { .eps = vkt_or_f32(eps, 0x1p-23f), .rms = 1 };
     return normalise_last(g, "rms_norm", x, dims, a, gamma, (vkt_tensor){ 0 });
 }
 
@@ -382,7 +382,7 @@ vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tenso
                                   "and %u",
                                   vkt_shape_text(s, text), groups));
     vkt_row_norm_attr a = {
-        .groups = groups, .channels = s.dim[1] / groups, .inner = 1, .eps = eps == 0 ? 1e-5f : eps
+        .groups = groups, .channels = s.dim[1] / groups, .inner = 1, .eps = vkt_or_f32(eps, 1e-5f)
     };
     for (uint32_t i = 2; i < s.rank; i++) a.inner *= s.dim[i];
     return normalise(g, "group_norm", x, a, gamma, beta);

@@ -37,21 +37,25 @@ static bool is_kind(vkt_optimizer_kind kind)
     return (unsigned)kind < VKT_OPTIMIZER_KIND_COUNT;
 }
 
-/* What is zero becomes the default of the kind. */
+/* What is zero becomes the default of the kind, and VKT_ZERO becomes zero. */
 static void fill_in(vkt_optimizer *o)
 {
     const defaults *d = &table[o->kind][o->keras];
-    if (o->weight_decay == 0) o->weight_decay = d->weight_decay;
+    float *const plain[] = { &o->momentum, &o->dampening, &o->lr_decay, &o->clip_norm, &o->clip_value };
+    for (size_t i = 0; i < VKT_COUNT(plain); i++) *plain[i] = vkt_or_f32(*plain[i], 0);
+    o->weight_decay = vkt_or_f32(o->weight_decay, d->weight_decay);
     if (o->kind == VKT_ADAMW) o->decoupled = true;
-    if (o->beta1 == 0) o->beta1 = d->beta1;
-    if (o->beta2 == 0) o->beta2 = d->beta2;
-    if (o->alpha == 0) o->alpha = d->alpha;
-    if (o->momentum_decay == 0) o->momentum_decay = d->momentum_decay;
-    if (o->initial_accumulator == 0) o->initial_accumulator = d->initial_accumulator;
-    if (o->eps == 0) o->eps = d->eps;
+    o->beta1 = vkt_or(o->beta1, d->beta1);
+    o->beta2 = vkt_or(o->beta2, d->beta2);
+    o->alpha = vkt_or(o->alpha, d->alpha);
+    o->momentum_decay = vkt_or(o->momentum_decay, d->momentum_decay);
+    o->initial_accumulator = vkt_or_f32(o->initial_accumulator, d->initial_accumulator);
+    o->eps = vkt_or_f32(o->eps, d->eps);
     if (o->micro_batches == 0) o->micro_batches = 1;
-    for (int i = 0; i < VKT_PARAM_GROUPS; i++)
-        if (o->groups[i].lr_factor == 0) o->groups[i].lr_factor = 1;
+    for (int i = 0; i < VKT_PARAM_GROUPS; i++) {
+        o->groups[i].lr_factor = vkt_or_f32(o->groups[i].lr_factor, 1);
+        o->groups[i].weight_decay = vkt_or_f32(o->groups[i].weight_decay, 0);
+    }
 }
 
 vkt_optimizer vkt_optimizer_preset(vkt_optimizer_kind kind, vkt_preset preset)
@@ -111,6 +115,8 @@ static vkt_result check_kind(const vkt_host *h, const vkt_optimizer *o)
 static vkt_result check(const vkt_host *h, const vkt_optimizer *o)
 {
     if (!is_kind(o->kind)) return vkt_fail(h, VKT_E_ARG, "update: unknown kind %d", (int)o->kind);
+    if (o->amsgrad && o->kind != VKT_ADAM && o->kind != VKT_ADAMW)
+        return vkt_fail(h, VKT_E_ARG, "update: amsgrad wants the kind VKT_ADAM or VKT_ADAMW, got %d", (int)o->kind);
     if (!is_size(o->weight_decay))
         return vkt_fail(h, VKT_E_ARG, "update: want weight_decay >= 0, got %g", (double)o->weight_decay);
     if (!is_size(o->clip_norm) || !is_size(o->clip_value) || (o->clip_norm != 0 && o->clip_value != 0))
@@ -213,8 +219,8 @@ static const struct {
     const vkt_op *op;
     uint32_t moments; /* room for them in the op's inputs */
 } rows[VKT_OPTIMIZER_KIND_COUNT] = {
-    [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 2 },       [VKT_ADAMW] = { &vkt_op_adam, 2 },
-    [VKT_NADAM] = { &vkt_op_adam, 2 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
+    [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 3 },       [VKT_ADAMW] = { &vkt_op_adam, 3 },
+    [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
 };
 
 static vkt_result update(vkt_graph *g, const vkt_optimizer *o)

@@ -47,13 +47,15 @@ static void adam(const rule *r, double *p, double g, double *const m[3])
     const double c1 = 1 - pow(o->beta1, r->t), c2 = 1 - pow(o->beta2, r->t), eps = (double)o->eps;
     *m[0] += (1 - o->beta1) * (g - *m[0]);
     *m[1] = o->beta2 * *m[1] + (1 - o->beta2) * g * g;
+    if (o->amsgrad) *m[2] = fmax(*m[2], *m[1]);
+    const double v = o->amsgrad ? *m[2] : *m[1];
     if (o->kind == VKT_NADAM) {
         const double ahead = r->u_next * *m[0] / (1 - r->product * r->u_next) + (1 - r->u) * g / (1 - r->product);
-        *p -= r->lr * ahead / (sqrt(*m[1] / c2) + eps);
+        *p -= r->lr * ahead / (sqrt(v / c2) + eps);
     } else if (o->keras) {
-        *p -= r->lr * sqrt(c2) / c1 * *m[0] / (sqrt(*m[1]) + eps);
+        *p -= r->lr * sqrt(c2) / c1 * *m[0] / (sqrt(v) + eps);
     } else {
-        *p -= r->lr * (*m[0] / c1) / (sqrt(*m[1] / c2) + eps);
+        *p -= r->lr * (*m[0] / c1) / (sqrt(v / c2) + eps);
     }
 }
 
@@ -142,18 +144,13 @@ static void forward1(const vkt_ref_call *c)
     forward(c, 1);
 }
 
-static void forward2(const vkt_ref_call *c)
-{
-    forward(c, 2);
-}
-
 static void forward3(const vkt_ref_call *c)
 {
     forward(c, 3);
 }
 
 const vkt_ref_op vkt_ref_op_sgd = { "sgd", 2, forward1, NULL };
-const vkt_ref_op vkt_ref_op_adam = { "adam", 3, forward2, NULL };
+const vkt_ref_op vkt_ref_op_adam = { "adam", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_rmsprop = { "rmsprop", 4, forward3, NULL };
 const vkt_ref_op vkt_ref_op_adagrad = { "adagrad", 2, forward1, NULL };
 

@@ -62,10 +62,10 @@ MAP(tanh, void, tanh(x), 1 / (cosh(x) * cosh(x)))
 MAP(softplus, vkt_softplus_attr,
     (double)a->beta *x > (double)a->threshold ? x : log1p(exp((double)a->beta * x)) / (double)a->beta,
     (double)a->beta *x > (double)a->threshold ? 1 : sigmoid((double)a->beta * x))
-MAP(hardswish, void, x *fmin(fmax(x + 3, 0), 6) / 6, x < -3 ? 0 : x <= 3 ? x / 3 + 0.5 : 1)
+MAP(hardswish, void, x *fmin(fmax(x + 3, 0), 6) / 6, x <= -3 ? 0 : x < 3 ? x / 3 + 0.5 : 1)
 MAP(exp, void, exp(x), exp(x))
 MAP(log, void, log(x), 1 / x)
 MAP(sqrt, void, sqrt(x), 0.5 / sqrt(x))
 MAP(abs, void, fabs(x), (x > 0) - (x < 0))
-MAP(clamp, vkt_clamp_attr, fmin(fmax(x, (double)a->min), (double)a->max), x >= (double)a->min && x <= (double)a->max)
+MAP(clamp, vkt_clamp_attr, fmin(fmax(x, (double)a->min), (double)a->max), x > (double)a->min && x < (double)a->max)
 MAP(scale, vkt_scale_attr, (double)a->scale *x + (double)a->shift, (double)a->scale)

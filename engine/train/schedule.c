@@ -7,20 +7,20 @@
 
 #define PI 3.14159265358979323846
 
-static double or_else(double x, double usual)
+static double warmup_from(const vkt_schedule *s)
 {
-    return x == 0 ? usual : x;
+    return vkt_or(s->warmup_from, s->kind == VKT_SCHEDULE_WARMUP_COSINE ? 0 : 1.0 / 3);
 }
 
 vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
 {
     const vkt_host silent = vkt_host_resolve(NULL), *h = host ? host : &silent;
-    const double gamma = s->gamma;
+    const double gamma = vkt_or(s->gamma, 0), from = warmup_from(s), part = vkt_or(s->pct_start, 0.3);
+    const double div = vkt_or(s->div_factor, 25), final = vkt_or(s->final_div_factor, 1e4);
     const bool scales = s->kind == VKT_SCHEDULE_STEP || s->kind == VKT_SCHEDULE_MULTI_STEP;
-    if ((unsigned)s->kind > VKT_SCHEDULE_PLATEAU)
+    if ((unsigned)s->kind > VKT_SCHEDULE_WARMUP_COSINE)
         return vkt_fail(h, VKT_E_ARG, "schedule: unknown kind %d", (int)s->kind);
-    if (!(s->warmup_from >= 0 && s->warmup_from <= 1))
-        return vkt_fail(h, VKT_E_ARG, "schedule: want warmup_from in [0, 1], got %g", s->warmup_from);
+    if (!(from >= 0 && from <= 1)) return vkt_fail(h, VKT_E_ARG, "schedule: want warmup_from in [0, 1], got %g", from);
     if (scales && !(gamma >= 0 && isfinite(gamma)))
         return vkt_fail(h, VKT_E_ARG, "schedule: want gamma >= 0, got %g", gamma);
     if (s->kind == VKT_SCHEDULE_EXPONENTIAL && !(gamma > 0 && isfinite(gamma)))
@@ -32,11 +32,14 @@ vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
             return vkt_fail(h, VKT_E_ARG, "schedule: want at most %zu rising milestones", VKT_COUNT(s->milestones));
     if ((s->kind == VKT_SCHEDULE_COSINE || s->kind == VKT_SCHEDULE_ONE_CYCLE) && s->total == 0)
         return vkt_fail(h, VKT_E_ARG, "schedule: cosine and one-cycle want a total of at least 1");
-    if (!(s->pct_start >= 0 && s->pct_start <= 1) || s->div_factor < 0 || s->final_div_factor < 0)
-        return vkt_fail(h, VKT_E_ARG, "schedule: want pct_start in [0, 1] and factors above 0, got %g, %g, %g",
-                        s->pct_start, s->div_factor, s->final_div_factor);
+    if (s->kind == VKT_SCHEDULE_WARMUP_COSINE && s->total <= s->warmup)
+        return vkt_fail(h, VKT_E_ARG, "schedule: want a total above the warm-up of %u, got %llu", s->warmup,
+                        (unsigned long long)s->total);
+    if (!(part >= 0 && part <= 1) || !(div > 0) || !(final > 0))
+        return vkt_fail(h, VKT_E_ARG, "schedule: want pct_start in [0, 1] and factors above 0, got %g, %g, %g", part,
+                        div, final);
     if (s->kind == VKT_SCHEDULE_FUNCTION && !s->function) return vkt_fail(h, VKT_E_ARG, "schedule: want a function");
-    const double factor = or_else(s->plateau.factor, 0.1);
+    const double factor = vkt_or(s->plateau.factor, 0.1);
     if (s->kind == VKT_SCHEDULE_PLATEAU && !(factor > 0 && factor < 1))
         return vkt_fail(h, VKT_E_ARG, "schedule: want a plateau's factor in (0, 1), got %g", factor);
     return VKT_OK;
@@ -47,30 +50,38 @@ static double cosine(double from, double to, double part)
     return to + (from - to) * (1 + cos(PI * part)) / 2;
 }
 
+static double line(double from, double to, double part)
+{
+    return from + (to - from) * part;
+}
+
 /* torch counts phases to the last step, not to the number of steps. */
 static double one_cycle(const vkt_schedule *s, double lr, double t)
 {
-    const double first = lr / or_else(s->div_factor, 25), last = first / or_else(s->final_div_factor, 1e4);
-    const double end = (double)s->total - 1, peak = or_else(s->pct_start, 0.3) * (double)s->total - 1;
-    if (t <= peak && peak > 0) return cosine(first, lr, t / peak);
-    return cosine(lr, last, end > peak ? VKT_MIN((t - peak) / (end - peak), 1.0) : 1.0);
+    const double first = lr / vkt_or(s->div_factor, 25), last = first / vkt_or(s->final_div_factor, 1e4);
+    const double end = (double)s->total - 1, peak = vkt_or(s->pct_start, 0.3) * (double)s->total - 1;
+    double (*const anneal)(double, double, double) = s->linear ? line : cosine;
+    if (t <= peak && peak > 0) return anneal(first, lr, t / peak);
+    return anneal(lr, last, end > peak ? VKT_MIN((t - peak) / (end - peak), 1.0) : 1.0);
 }
 
 double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 {
     if (step < s->warmup) {
-        const double from = or_else(s->warmup_from, 1.0 / 3);
+        const double from = warmup_from(s);
         return lr * (from + (1 - from) * (double)step / s->warmup);
     }
     const uint64_t t = step - s->warmup;
     uint32_t passed = 0;
     switch (s->kind) {
-    case VKT_SCHEDULE_STEP: return lr * pow(or_else(s->gamma, 0.1), (double)(t / s->step_size));
+    case VKT_SCHEDULE_STEP: return lr * pow(vkt_or(s->gamma, 0.1), (double)(t / s->step_size));
     case VKT_SCHEDULE_MULTI_STEP:
         while (passed < s->n_milestones && s->milestones[passed] <= t) passed++;
-        return lr * pow(or_else(s->gamma, 0.1), passed);
+        return lr * pow(vkt_or(s->gamma, 0.1), passed);
+    case VKT_SCHEDULE_WARMUP_COSINE:
+        return cosine(lr, vkt_or(s->min_lr, 0), VKT_MIN((double)t / (double)(s->total - s->warmup), 1.0));
     case VKT_SCHEDULE_EXPONENTIAL: return lr * pow(s->gamma, (double)t);
-    case VKT_SCHEDULE_COSINE: return cosine(lr, s->min_lr, (double)t / (double)s->total);
+    case VKT_SCHEDULE_COSINE: return cosine(lr, vkt_or(s->min_lr, 0), (double)t / (double)s->total);
     case VKT_SCHEDULE_ONE_CYCLE: return one_cycle(s, lr, (double)t);
     case VKT_SCHEDULE_FUNCTION: return lr * s->function(s->user, t);
     case VKT_SCHEDULE_CONSTANT:
@@ -81,15 +92,16 @@ double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 
 static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double value)
 {
-    const double threshold = or_else(p->threshold, 1e-4), sign = p->maximise ? 1 : -1;
+    const double threshold = vkt_or(p->threshold, 1e-4), sign = p->maximise ? 1 : -1;
     if (isnan(value) || !s->seen) return isfinite(value); /* nothing beats a best that is not there yet */
-    const double by = p->form == VKT_PLATEAU_KERAS ? threshold : threshold * s->best;
+    const double by = p->form == VKT_PLATEAU_KERAS || p->absolute ? threshold : threshold * s->best;
     return p->maximise ? value > s->best + sign * by : value < s->best + sign * by;
 }
 
 bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, double value)
 {
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
+    const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
     if (keras && cooling) { /* the epoch that ends it is no longer part of it */
         s->cooling--;
@@ -108,8 +120,8 @@ bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, dou
     }
     if (keras ? s->bad < VKT_MAX(patience, 1u) : s->bad <= patience) return false;
     s->bad = 0;
-    const double now = lr * s->scale, next = fmax(now * or_else(p->factor, 0.1), p->min_lr);
-    const bool lower = keras ? now > p->min_lr : now - next > or_else(p->eps, 1e-8);
+    const double now = lr * s->scale, next = fmax(now * vkt_or(p->factor, 0.1), min_lr);
+    const bool lower = keras ? now > min_lr : now - next > vkt_or(p->eps, 1e-8);
     if (lower) s->scale = next / lr;
     if (lower || !keras) s->cooling = p->cooldown;
     return lower;

@@ -96,6 +96,8 @@ static void schedule_text(const vkt_trainer *t, char out[TEXT_ROOM])
                      s->pct_start, s->div_factor, s->final_div_factor);
     n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " plateau %d %d %a %u %a %u %a %a milestones", (int)p->form,
                   p->maximise, p->factor, p->patience, p->threshold, p->cooldown, p->min_lr, p->eps);
+    if (s->linear) n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " linear");
+    if (p->absolute) n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " absolute");
     for (uint32_t i = 0; i < s->n_milestones; i++)
         n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " %u", s->milestones[i]);
     vkt_numbers_end(locale);
@@ -148,7 +150,8 @@ static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
                            t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
                            (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
                            o->nesterov, o->beta1, o->beta2, (double)o->eps);
-    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s", more, ema, precisions[t->params.precision]);
+    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s%s", o->amsgrad ? " amsgrad" : "", more, ema,
+             precisions[t->params.precision]);
     vkt_numbers_end(locale);
 }
 

@@ -3,7 +3,8 @@
  * Conventions of every vktrain header:
  *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched, as each
  *     comment says, and one message that tells what was wanted and what was found went to the logger.
- *   - A params struct may be zeroed: zero is always the default. It need live only for the call.
+ *   - A params struct may be zeroed: zero is always the default. It need live only for the call. VKT_ZERO stands for
+ *     the number 0 where 0 stands for a default.
  *   - A destroy function takes the address of a handle, sets it to NULL, and accepts a handle that is NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
 #ifndef VKTRAIN_CORE_H
@@ -30,6 +31,14 @@ extern "C" {
 #define VKT_VERSION_MAJOR 0
 #define VKT_VERSION_MINOR 1
 #define VKT_VERSION_PATCH 0
+
+/* The number 0, or none, in a floating-point member or argument whose 0 is a default: .beta1 = VKT_ZERO has no
+ * momentum, .weight_decay = VKT_ZERO makes AdamW decay nothing, .threshold = VKT_ZERO takes any improvement. Members
+ * whose default is 0 take it too. Where 0 is not possible (an optimizer's eps), it is refused as 0 would be. Counts
+ * have names of their own, as VKT_PATIENCE_NONE. The value is no number that any of them could mean: -2^-126, the same
+ * in float and double.
+ */
+#define VKT_ZERO (-1.1754943508222875e-38f)
 
 /* Every status the library can return, with the sentence that vkt_result_text() gives. */
 #define VKT_RESULTS(X)                                                    \

@@ -135,7 +135,7 @@ VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x,
 
 /* Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
-    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's */
+    float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's; VKT_ZERO */
     bool no_affine;      /* neither weight nor bias */
     bool biased;         /* the running variance is the biased one (ONNX); Keras' presets imply it */
     bool use_running;    /* normalise with the running statistics in training too, and leave them as they are */
@@ -146,7 +146,7 @@ VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tenso
 
 /* Of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
-    float eps;      /* 0: the op's, or the preset's */
+    float eps;      /* 0: the op's, or the preset's; VKT_ZERO: 0 */
     bool no_affine; /* neither weight nor bias */
 } vkt_nn_norm_params;
 /* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */

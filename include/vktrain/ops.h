@@ -160,8 +160,8 @@ VKT_API vkt_tensor vkt_gelu(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_gelu_tanh(vkt_graph *g, vkt_tensor x);
 /* x / (1 + e^-x), also called swish. */
 VKT_API vkt_tensor vkt_silu(vkt_graph *g, vkt_tensor x);
-/* x min(max(x + 3, 0), 6) / 6; dx = 0 below -3, dy above 3, (x / 3 + 1 / 2) dy between, bounds included. Howard et al.,
- * arXiv 1905.02244. */
+/* x min(max(x + 3, 0), 6) / 6; dx = 0 for x <= -3, dy for x >= 3, (x / 3 + 1 / 2) dy between, as in PyTorch 2.15
+ * (1.13 gave -dy / 2 and 3 dy / 2 at the bounds). Howard et al., arXiv 1905.02244. */
 VKT_API vkt_tensor vkt_hardswish(vkt_graph *g, vkt_tensor x);
 /* 1 / (1 + e^-x); dx = y (1 - y) dy. */
 VKT_API vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x);
@@ -177,7 +177,8 @@ VKT_API vkt_tensor vkt_log(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_sqrt(vkt_graph *g, vkt_tensor x);
 /* |x|; the gradient at 0 is 0. */
 VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
-/* min(max(x, min), max), bounds may be infinite; dx = dy where min <= x <= max, else 0. VKT_E_ARG: a bound is NaN. */
+/* min(max(x, min), max), bounds may be infinite; dx = dy where min < x < max, else 0, as in PyTorch 2.15
+ * (1.13 gave dy at the bounds, too). VKT_E_ARG: a bound is NaN. */
 VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
 /* scale x + shift. */
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
@@ -189,8 +190,9 @@ VKT_API vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p);
 
 /* Zero is torch's default. */
 typedef struct vkt_batch_norm_params {
-    float eps;                            /* 0: 1e-5 */
-    float momentum;                       /* weight of the new statistics; 0: 0.1. Keras' 0.99 is 0.01 here */
+    float eps;                            /* 0: 1e-5; VKT_ZERO: 0 */
+    float momentum;                       /* weight of the new statistics; 0: 0.1; VKT_ZERO: they stay as they are.
+                                           * Keras' 0.99 is 0.01 here */
     vkt_tensor gamma, beta;               /* (C), or null: 1 and 0 */
     vkt_tensor running_mean, running_var; /* (C): vkt_state; both, or neither in training */
     bool biased;   /* run the biased variance, as ONNX and Keras do; torch's is n / (n-1) of it */
@@ -204,12 +206,13 @@ typedef struct vkt_batch_norm_params {
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
 /* y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each row: the last `dims` dimensions of x
- * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5. Any layout, ROWS
- * at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.) */
+ * together. gamma and beta: of the shape of these dimensions (or its product), or null. eps 0: 1e-5, VKT_ZERO: 0. Any
+ * layout, ROWS at no extra cost. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch documentation of LayerNorm.)
+ */
 VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
-/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23. (Zhang & Sennrich, Root Mean Square Layer
- * Normalization, 2019; PyTorch documentation of RMSNorm.) */
+/* y = gamma x / sqrt(mean of x^2 + eps), of the same rows. eps 0: 2^-23, VKT_ZERO: 0. (Zhang & Sennrich, Root Mean
+ * Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
 VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
 /* The same as layer_norm for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and beta (C)
  * or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
@@ -291,8 +294,9 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_ALL_AXES UINT32_MAX /* whatever the rank */
 /* Over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2), or all of x; they are 1 in the result with `keepdim`, else gone.
  * ROWS. `max_over`, `min_over`: NaN if there is one; dx = dy / m at the m elements that are equal to y, else 0 (torch's
- * amax and amin). `var`: sum (x - mean)^2 / (n - correction), two passes, so that a large mean costs no digits;
- * correction 1 is torch's default (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <=
+ * amax and amin). `var`: sum (x - mean)^2 / (n - correction); what rounding of the mean adds is subtracted, so that the
+ * result is good to 1e-6 of itself also where the mean is a million deviations; correction 1 is torch's default
+ * (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <=
  * correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);

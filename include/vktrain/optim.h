@@ -19,17 +19,17 @@ typedef enum vkt_optimizer_kind {
     VKT_OPTIMIZER_KIND_COUNT /* how many there are */
 } vkt_optimizer_kind;
 
-/* What differs for the parameters of a group. */
+/* What differs for the parameters of a group. VKT_ZERO is 0. */
 #define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
-    float lr_factor;    /* times the run's lr; 0: 1 */
+    float lr_factor;    /* times the run's lr; 0: 1; VKT_ZERO: moments move, parameters do not */
     float weight_decay; /* in place of the optimizer's: 0 is none */
 } vkt_param_group;
 
-/* Zero is torch's default except for lr, which the step carries. */
+/* Zero is torch's default except for lr, which the step carries; VKT_ZERO is 0. */
 typedef struct vkt_optimizer {
     vkt_optimizer_kind kind;   /* the formula */
-    float weight_decay;        /* AdamW; 0: 0.01 (torch) or 0.004 (keras). Others; 0: none */
+    float weight_decay;        /* AdamW; 0: 0.01 (torch) or 0.004 (keras), VKT_ZERO: none. Others; 0: none */
     bool decoupled;            /* weight decay as AdamW's, for any kind; else it is L2, added to the gradient */
     bool keras;                /* the formula and defaults of Keras 3 where it differs */
     float momentum;            /* SGD, RMSprop */
@@ -37,10 +37,11 @@ typedef struct vkt_optimizer {
     bool nesterov;             /* SGD; needs momentum > 0 and dampening 0 */
     bool centered;             /* RMSprop */
     double alpha;              /* RMSprop; 0: 0.99 (torch) or 0.9 (keras, as rho) */
-    double beta1, beta2;       /* Adam, AdamW, NAdam; 0: 0.9 and 0.999 */
+    double beta1, beta2;       /* Adam, AdamW, NAdam; 0: 0.9 and 0.999; VKT_ZERO: 0 */
+    bool amsgrad;              /* Adam, AdamW: divide by the largest v so far */
     double momentum_decay;     /* NAdam; 0: 0.004 (torch) or 1 (keras) */
     float lr_decay;            /* Adagrad */
-    float initial_accumulator; /* Adagrad; 0: 0 (torch) or 0.1 (keras). vkt_store_create fills it in */
+    float initial_accumulator; /* Adagrad; 0: 0 (torch) or 0.1 (keras), VKT_ZERO: 0. vkt_store_create fills it in */
     float eps;                 /* all but SGD; 0: 1e-8, Adagrad 1e-10 (torch), or 1e-7 (keras) */
     float clip_norm;           /* > 0: gradients are scaled down where the norm of all of them together is larger */
     float clip_value;          /* > 0: each element of a gradient is kept within +-clip_value; not beside clip_norm */
@@ -54,6 +55,7 @@ typedef struct vkt_optimizer {
  *   Adam            m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *            torch  p -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
  *            keras  p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
+ *            amsgrad  w = max(w, v) in place of v in the last formula: a third moment, 0 at first
  *   AdamW           Adam, and weight decay is decoupled
  *   NAdam           m and v as Adam's;  u_t = b1 (1 - 0.96^(momentum_decay t) / 2);  P = u_1 u_2 .. u_t;
  *                   p -= lr (u_(t+1) m / (1 - P u_(t+1)) + (1 - u_t) g / (1 - P)) / (sqrt(v) / sqrt(1 - b2^t) + eps)
@@ -69,7 +71,8 @@ typedef struct vkt_optimizer {
  * parameters and advances t. So a step is that of one batch with all rows, if the loss is a mean over rows. Clipping,
  * and the check for overflow in VKT_PRECISION_F16, come after the division; a step that is skipped drops all k.
  * (PyTorch documentation of SGD, Adam, AdamW, NAdam, RMSprop, Adagrad and clip_grad_norm_; Keras documentation of the
- * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011.) */
+ * same; Kingma & Ba 2015; Loshchilov & Hutter 2019; Dozat 2016; Duchi et al. 2011;
+ * Reddi, Kale & Kumar, On the Convergence of Adam and Beyond, 2018, for amsgrad.) */
 VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
 
 /* Publishes the parameters in every run that completes a step, after its update: in a further part of the store,

@@ -21,7 +21,11 @@ typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_COSINE,       /* CosineAnnealingLR: min_lr + (lr - min_lr) (1 + cos(pi t / total)) / 2 */
     VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR over `total` steps, lr is its max_lr; momentum is not cycled */
     VKT_SCHEDULE_FUNCTION,     /* LambdaLR: lr function(user, t) */
-    VKT_SCHEDULE_PLATEAU       /* ReduceLROnPlateau: see vkt_plateau */
+    VKT_SCHEDULE_PLATEAU,      /* ReduceLROnPlateau: see vkt_plateau */
+    /* Warm-up and cosine in `total` t: the first `warmup` rise linearly, lr (from + (1 - from) t / warmup), then
+     * min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on. (Transformers:
+     * get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
+    VKT_SCHEDULE_WARMUP_COSINE
 } vkt_schedule_kind;
 
 /* Whose ReduceLROnPlateau. */
@@ -30,37 +34,40 @@ typedef enum vkt_plateau_form {
     VKT_PLATEAU_KERAS      /* keras.callbacks */
 } vkt_plateau_form;
 /* Lowers the rate when a value has stopped improving.
- *   torch  better: below best (1 - threshold)
+ *   torch  better: below best (1 - threshold), or with `absolute` below best - threshold
  *          lowers when bad epochs EXCEED patience, if that changes lr by more than eps
  *   keras  better: below best - threshold (its min_delta)
  *          lowers when bad epochs REACH patience
  *
- * Above instead of below with `maximise`. Zero is the default of each field. */
+ * Above instead of below with `maximise`. Zero is the default of each field; VKT_ZERO is 0. */
 typedef struct vkt_plateau {
     vkt_plateau_form form; /* of the rules above */
     bool maximise;         /* the value is to grow, as an accuracy */
     double factor;         /* of lr, each time; 0: 0.1 */
     uint32_t patience;     /* 0: 10; VKT_PATIENCE_NONE: no epoch at all */
-    double threshold;      /* 0: 1e-4 */
+    double threshold;      /* 0: 1e-4; VKT_ZERO: any improvement counts */
+    bool absolute;         /* torch: threshold_mode "abs" (default: "rel"); Keras' is absolute anyway */
     uint32_t cooldown;     /* epochs after a lowering in which none is bad */
     double min_lr;         /* lr does not fall below it */
-    double eps;            /* torch; 0: 1e-8 */
+    double eps;            /* torch; 0: 1e-8; VKT_ZERO: lowers in any case */
 } vkt_plateau;
 #define VKT_PATIENCE_NONE UINT32_MAX /* vkt_plateau.patience, for which 0 is taken */
 
-/* Zero is a constant rate. Of the members below by_epoch a kind looks at those that name it. */
+/* Zero is a constant rate; VKT_ZERO is 0. Of the members below by_epoch a kind looks at those that name it. */
 typedef struct vkt_schedule {
     vkt_schedule_kind kind; /* the formula */
     bool by_epoch;          /* t counts whole epochs, from 0; else steps, from 0 */
-    /* LinearLR before the rest, which then counts from its end: over so many t the rate rises linearly. Any kind. */
+    /* LinearLR before the rest, which then counts from its end: over so many t the rate rises linearly. Any kind;
+     * WARMUP_COSINE counts it as a part of `total`. */
     uint32_t warmup;
-    double warmup_from;                         /* from this factor of lr; 0: 1/3 */
+    double warmup_from;                         /* from this factor of lr; 0: 1/3, WARMUP_COSINE: 0; VKT_ZERO: 0 */
     double gamma;                               /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
     uint32_t step_size;                         /* STEP */
     uint32_t milestones[8];                     /* MULTI_STEP, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: how many these are */
-    uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE */
-    double min_lr;                              /* COSINE */
+    uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE, WARMUP_COSINE */
+    double min_lr;                              /* COSINE, WARMUP_COSINE */
+    bool linear;                                /* ONE_CYCLE: anneal_strategy "linear" (default: "cos") */
     double pct_start;                           /* ONE_CYCLE: the part of total in which lr rises; 0: 0.3 */
     double div_factor;                          /* ONE_CYCLE begins with lr / div_factor; 0: 25 */
     double final_div_factor;                    /* ONE_CYCLE ends with so small a part of that; 0: 1e4 */

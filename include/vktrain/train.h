@@ -86,7 +86,7 @@ typedef struct vkt_trainer_params {
     uint32_t batch;                /* 0: 128. At most all rows of `train`: more would be padding. The last batch of an
                                     * epoch may be smaller; none is dropped */
     vkt_optimizer optimizer;       /* zero: SGD; see optim.h */
-    float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam */
+    float lr;                      /* 0: 0.01 for SGD, else vkt_optimizer_lr: 0.001 for Adam; VKT_ZERO: 0 */
     vkt_schedule schedule;         /* of lr; t counts batches, or epochs. A plateau follows the validation loss (the
                                     * accuracy, if it is to grow), without a validation set that of training */
     double ema_decay;              /* not 0: the weights are averaged, as vkt_publish says with this decay (0.999, for

@@ -99,8 +99,11 @@ void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint co
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        [[unroll]] for (uint n = 0; n < PARTS; n++)
-            y[j * PARTS + n] = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
+        const bool is_row = column + 4 * k + j < b.rows; // else the last row was loaded: 0 times its infinity is NaN
+        [[unroll]] for (uint n = 0; n < PARTS; n++) {
+            const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
+            y[j * PARTS + n] = is_row ? row : vec4(0.0);
+        }
     }
     [[unroll]] for (uint m = 0; m < ROWS; m++)
         [[unroll]] for (uint j = 0; j < 4; j++) {

@@ -87,9 +87,9 @@ vec4 quick_unary_dx(vec4 v, vec4 dy)
     case UNARY_LEAKY_RELU: return mix(pc.p * dy, dy, greaterThan(v, zero));
     case UNARY_ABS: return mix(mix(zero, dy, greaterThan(v, zero)), -dy, lessThan(v, zero));
     case UNARY_CLAMP:
-        return mix(zero, dy, both(greaterThanEqual(v, vec4(pc.p)), lessThanEqual(v, vec4(pc.q))));
+        return mix(zero, dy, both(greaterThan(v, vec4(pc.p)), lessThan(v, vec4(pc.q))));
     case UNARY_HARDSWISH:
-        return mix(mix(dy, dy * (v * (1.0 / 3.0) + 0.5), lessThanEqual(v, vec4(3.0))), zero, lessThan(v, vec4(-3.0)));
+        return mix(mix(dy, dy * (v * (1.0 / 3.0) + 0.5), lessThan(v, vec4(3.0))), zero, lessThanEqual(v, vec4(-3.0)));
     default: return dy / (2.0 * v);
     }
 }

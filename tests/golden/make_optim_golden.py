@@ -62,6 +62,14 @@ CASES = {
     "clip_value_sgd": dict(kind="sgd", lr=0.05, weight_decay=0.1, clip_value=0.5),
     "micro_sgd": dict(kind="sgd", lr=0.05, momentum=0.9, micro_batches=3),
     "micro_nadam_clip": dict(kind="nadam", lr=0.01, micro_batches=4, clip_norm=3, schedule=True),
+    "adam_amsgrad": dict(kind="adam", lr=0.01, amsgrad=True, beta2=0.9),
+    "adamw_amsgrad_groups_schedule": dict(kind="adamw", lr=0.01, amsgrad=True, beta2=0.9, groups=MIXED, schedule=True),
+    "adam_keras_amsgrad": dict(kind="adam", lr=0.01, keras=True, amsgrad=True, beta2=0.9),
+    "adam_no_momentum": dict(kind="adam", lr=0.01, beta1=0),
+    "adamw_no_decay": dict(kind="adamw", lr=0.01, weight_decay=0),
+    "rmsprop_no_memory": dict(kind="rmsprop", lr=0.01, alpha=0, eps=1e-3),
+    "adagrad_keras_from_zero": dict(kind="adagrad", lr=0.1, keras=True, initial_accumulator=0),
+    "groups_factor_zero": dict(kind="adam", lr=0.01, groups=[[0, 0.1], None, None]),
     "micro_adamw_groups": dict(kind="adamw", lr=0.01, micro_batches=2, groups=MIXED),
 }
 
@@ -123,6 +131,8 @@ class KerasLike:
     def adam(self, p, g, group, state):
         m, v = self.moments(g, state, self.beta1, self.beta2)
         scale = np.sqrt(1 - self.beta2**self.t) / (1 - self.beta1**self.t)
+        if self.case.get("amsgrad"):
+            v = state["most"] = torch.maximum(state.get("most", torch.zeros_like(v)), v)
         p -= group["lr"] * scale * m / (torch.sqrt(v) + self.eps)
 
     def adamw(self, p, g, group, state):
@@ -144,14 +154,14 @@ class KerasLike:
         p -= state["buf"]
 
     def adagrad(self, p, g, group, state):
-        start = torch.full_like(g, float(np.float32(0.1)))
+        start = torch.full_like(g, self.case.get("initial_accumulator", float(np.float32(0.1))))
         state["sum"] = state.get("sum", start) + g * g
         p -= group["lr"] * g / torch.sqrt(state["sum"] + self.eps)
 
 
 def torch_optimizer(case, groups):
     pick = lambda **names: {k: case[v] for k, v in names.items() if v in case}
-    adam = dict(betas=(case.get("beta1", 0.9), case.get("beta2", 0.999)), **pick(eps="eps"))
+    adam = dict(betas=(case.get("beta1", 0.9), case.get("beta2", 0.999)), **pick(eps="eps", amsgrad="amsgrad"))
     make = {
         "sgd": lambda: torch.optim.SGD(groups, case["lr"], **pick(momentum="momentum", dampening="dampening", nesterov="nesterov")),
         "adam": lambda: torch.optim.Adam(groups, **adam),

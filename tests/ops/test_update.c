@@ -285,6 +285,59 @@ static void presets_are_the_libraries_defaults(void **state)
     }
 }
 
+/* VKT_ZERO is 0 where 0 is a default, and nothing where it already was none. */
+static void a_real_zero_is_taken_for_each_member(void **state)
+{
+    (void)state;
+    static const vkt_optimizer_kind kinds[] = { VKT_ADAM, VKT_ADAMW, VKT_NADAM, VKT_RMSPROP, VKT_ADAGRAD };
+    for (size_t i = 0; i < VKT_COUNT(kinds); i++)
+        for (int keras = 0; keras < 2; keras++) {
+            vkt_optimizer o = { kinds[i],
+                                .keras = keras,
+                                .weight_decay = VKT_ZERO,
+                                .momentum = VKT_ZERO,
+                                .dampening = VKT_ZERO,
+                                .alpha = VKT_ZERO,
+                                .beta1 = VKT_ZERO,
+                                .beta2 = VKT_ZERO,
+                                .momentum_decay = VKT_ZERO,
+                                .lr_decay = VKT_ZERO,
+                                .initial_accumulator = VKT_ZERO,
+                                .clip_norm = VKT_ZERO,
+                                .clip_value = VKT_ZERO };
+            o.groups[0] = (vkt_param_group){ VKT_ZERO, VKT_ZERO };
+            rig r = { 0 };
+            const vkt_tensor loss = declare(&r);
+            OK(vkt_freeze(r.g, "spare.c"));
+            OK(vkt_backward(r.g, loss));
+            OK(vkt_update(r.g, &o));
+            o = r.g->optimizer;
+            assert_true(o.weight_decay == 0 && o.momentum == 0 && o.dampening == 0 && o.alpha == 0 && o.beta1 == 0);
+            assert_true(o.beta2 == 0 && o.momentum_decay == 0 && o.lr_decay == 0 && o.initial_accumulator == 0);
+            assert_true(o.clip_norm == 0 && o.clip_value == 0 && o.eps > 0);
+            assert_true(o.groups[0].lr_factor == 0 && o.groups[0].weight_decay == 0 && o.groups[1].lr_factor == 1);
+            vkt_graph_destroy(&r.g);
+        }
+}
+
+/* An eps of 0 would make NaN of what lies between parameters; amsgrad is Adam's and AdamW's. */
+static void what_an_optimizer_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    static const vkt_optimizer wrong[] = { { .kind = VKT_ADAM, .eps = VKT_ZERO },
+                                           { .kind = VKT_SGD, .amsgrad = true },
+                                           { .kind = VKT_NADAM, .amsgrad = true },
+                                           { .kind = VKT_RMSPROP, .amsgrad = true } };
+    for (size_t i = 0; i < VKT_COUNT(wrong); i++) {
+        rig r = { 0 };
+        const vkt_tensor loss = declare(&r);
+        OK(vkt_freeze(r.g, "spare.c"));
+        OK(vkt_backward(r.g, loss));
+        assert_int_equal(vkt_update(r.g, &wrong[i]), VKT_E_ARG);
+        vkt_graph_destroy(&r.g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +348,8 @@ int main(void)
         cmocka_unit_test(a_resume_in_the_middle_of_a_step_changes_no_bit),
         cmocka_unit_test(an_overflow_drops_all_micro_batches_of_its_step),
         cmocka_unit_test(presets_are_the_libraries_defaults),
+        cmocka_unit_test(a_real_zero_is_taken_for_each_member),
+        cmocka_unit_test(what_an_optimizer_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("update", tests, harness_setup, harness_teardown);
 }

@@ -213,6 +213,26 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     vkt_dataset_destroy(&d);
 }
 
+/* The largest squares are a moment of their own, which a checkpoint carries; Adam's without them is another run. */
+static void amsgrad_goes_on_after_a_resume(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "amsgrad");
+    vkt_trainer_params p = rig_params(r);
+    p.optimizer = (vkt_optimizer){ .kind = VKT_ADAM, .amsgrad = true, .beta2 = 0.5 };
+    vkt_trainer *a = rig_trainer(r, &p), *b = rig_trainer(r, &p), *c = rig_trainer(r, &p);
+    p.optimizer.amsgrad = false;
+    vkt_trainer *d = rig_trainer(r, &p);
+    rig_fit(a, &(vkt_fit_params){ .epochs = 2 });
+    rig_fit(b, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+    assert_int_equal(vkt_trainer_resume(d, path), VKT_E_STATE);
+    assert_int_equal(vkt_trainer_resume(c, path), VKT_OK);
+    rig_same(b, c, VKT_PART_MOMENT3);
+    rig_fit(c, &(vkt_fit_params){ .epochs = 2 });
+    rig_same(a, c, VKT_PART_VALUE);
+    rig_same(a, c, VKT_PART_MOMENT3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +240,7 @@ int main(void)
         rig_test(a_checkpoint_in_the_middle_of_a_step_goes_on),
         rig_test(biases_do_not_decay),
         rig_test(frozen_layers_stay_also_after_a_resume),
+        rig_test(amsgrad_goes_on_after_a_resume),
         rig_test(a_clipped_step_has_the_length_of_the_bound),
     };
     return cmocka_run_group_tests_name("updates of the trainer", tests, NULL, NULL);
