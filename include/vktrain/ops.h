@@ -396,7 +396,12 @@ typedef enum vkt_loss_reduction {
 /* Mean cross-entropy, in nats, of integer labels:
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
  *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows
- * A label that is no class makes the loss NaN. */
+ * A label that is no class makes the loss NaN.
+ *
+ * This loss, the two below, vkt_argmax and vkt_count_correct take any number of classes whose row one binding holds
+ * (2^25 of them on every device), up to 10 million where a subgroup has 8 lanes: a work group walks a row, and Mesa
+ * before 23 ends loops silently after 65,535 iterations. Above 100,000 classes, or 128 MiB, a BATCH_LAST z goes through
+ * ROWS: two more copies. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
 /* The label that stands for "none" unless said otherwise. Labels are u32: write it as (uint32_t)VKT_IGNORE_INDEX. */
