@@ -303,7 +303,9 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
  *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
  *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
- *   the batch of BATCH_LAST. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
+ *   the batch of BATCH_LAST; where lines along another axis have more than 75,000 elements, or lie in slices of more
+ *   than 128 MiB, that axis is brought to the end and back: two permutations more. One binding has to hold a line, or
+ *   64 where their length is odd and x is larger than a binding. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
  *   scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal), the others get 0. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);

@@ -456,6 +456,34 @@ static void scores_larger_than_a_binding(void **state)
     check_scores(VKT_BATCH_LAST);
 }
 
+/* ---- softmax ---- */
+
+/* Of 160 MB with the batch last: neither a binding nor one lane takes a line where it lies. Every 16th line. */
+static void a_softmax_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    enum { B = 401, K = 100003 };
+    job j;
+    job_begin(&j, VKT_BATCH_LAST, vkt_shape2(B, K), vkt_shape1(1));
+    const vkt_tensor y = vkt_softmax(j.g, j.a, 1);
+    vkt_tensor dx;
+    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* of x y, with x as a constant */
+    if (!job_run(&j, dx)) skip_for_memory(&j);
+    for (size_t b = 0; b < B; b += 16) {
+        const float *x = j.in_a + b * K, *got = j.out + b * K;
+        double all = 0, dot = 0;
+        for (size_t k = 0; k < K; k++) all += exp((double)x[k]);
+        for (size_t k = 0; k < K; k++) dot += exp((double)x[k]) / all * (double)x[k];
+        for (size_t k = 0; k < K; k++) {
+            const double want = exp((double)x[k]) / all * ((double)x[k] - dot);
+            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest is 2e-5 */
+                fail_msg("dx[%zu,%zu] is %g, wanted %g", b, k, (double)got[k], want);
+        }
+    }
+    job_end(&j);
+}
+
 /* ---- data ---- */
 
 /* A data set of 157 MB: rows on both sides of the first window's end. */
@@ -560,6 +588,7 @@ int main(void)
         cmocka_unit_test(a_first_convolution_larger_than_a_binding),
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
+        cmocka_unit_test(a_softmax_larger_than_a_binding),
         cmocka_unit_test(a_table_larger_than_a_binding),
         cmocka_unit_test(sequences_larger_than_a_binding),
     };
