@@ -47,7 +47,9 @@ typedef struct vkt_conv2d_params {
 /* Cross-correlation (what torch calls conv2d):
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
- *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
+ *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL.
+ * R S is at most 19,999: an invocation walks over the taps, and Mesa before 23 ends loops silently after 65,535
+ * iterations. A channel of x and of y, with all samples, has to fit into a binding (128 MiB on every device). */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 /* Zero is torch's default. */

@@ -375,6 +375,19 @@ static void a_first_convolution_larger_than_a_binding(void **state)
     check_conv(16, 3, 49, 224, 3, true);
 }
 
+/* More channels times taps than loops have iterations (180,099 of 20,011 channels): y in parts of its source's
+ * channels, and dx where the output has as many. */
+static void a_convolution_longer_than_loops_may_be(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int texels = 0; texels <= 1; texels++) {
+        check_conv(2, 20011, 3, 5, 3, texels);
+        check_conv(2, 3, 20011, 5, 3, texels); /* dx sums over as many */
+        check_conv(5, 12345, 33, 3, 3, texels);
+    }
+}
+
 /* Without texel loads a source comes in parts too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
@@ -586,6 +599,7 @@ int main(void)
         cmocka_unit_test(more_rows_than_work_groups),
         cmocka_unit_test(a_convolution_larger_than_a_binding),
         cmocka_unit_test(a_first_convolution_larger_than_a_binding),
+        cmocka_unit_test(a_convolution_longer_than_loops_may_be),
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(a_softmax_larger_than_a_binding),
