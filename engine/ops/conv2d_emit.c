@@ -169,8 +169,7 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
     if (p.depth == 0) return false;
-    for (uint32_t n = vkt_div_up(j->depth, p.depth) + 1;
-         p.depth > 4 && longest_rounds(e, j, &p) > VKT_MAX_ROUNDS; n++)
+    for (uint32_t n = vkt_div_up(j->depth, p.depth) + 1; p.depth > 4 && longest_rounds(e, j, &p) > VKT_MAX_ROUNDS; n++)
         p.depth = (uint32_t)vkt_round_up(vkt_div_up(j->depth, n), 4);
     p.groups = 1;
     if (p.rows == j->rows && p.depth == j->depth)

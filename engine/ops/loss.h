@@ -4,8 +4,9 @@
 
 #include "ops/ops.h"
 
-/* Most classes that one lane walks over scores with the batch last: twice, four in an iteration, in less than the 65,535
- * iterations after which Mesa 22.3 leaves a loop. More classes go by rows, where all lanes of a work group share one. */
+/* Most classes that one lane walks over scores with the batch last: twice, four in an iteration, in less than the
+ * 65,535 iterations after which Mesa 22.3 leaves a loop. More classes go by rows, where all lanes of a work group share
+ * one. */
 #define VKT_MAX_CLASSES_OF_A_LANE 100000u
 
 /* A vector is what one work group takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a

@@ -400,6 +400,57 @@ static void a_linear_layer_larger_than_a_binding(void **state)
     }
 }
 
+/* ---- poolings ---- */
+
+/* y and dx, for dy = b, of a pooling of pictures with the batch last, at places all over them against the definition.
+ */
+static void check_pool(vkt_shape x, uint32_t kernel, bool average)
+{
+    const uint32_t height = x.dim[2], width = x.dim[3];
+    const uint32_t P = kernel ? height / kernel : 1, Q = kernel ? width / kernel : 1;
+    const uint32_t R = kernel ? kernel : height, S = kernel ? kernel : width;
+    const vkt_pool2d_params params = { .kernel = { R, S } };
+    job j;
+    for (int gradient = 0; gradient <= 1; gradient++) {
+        job_begin(&j, VKT_BATCH_LAST, x, vkt_shape4(x.dim[0], x.dim[1], P, Q));
+        const vkt_tensor dy = vkt_to_layout(j.g, j.b, VKT_BATCH_LAST);
+        vkt_tensor dx, y = average ? vkt_avg_pool2d(j.g, j.a, &params) : vkt_max_pool2d(j.g, j.a, &params);
+        if (gradient) assert_int_equal(vkt_gradients(j.g, &y, &dy, 1, &j.a, 1, &dx), VKT_OK);
+        if (!job_run(&j, gradient ? dx : vkt_add(j.g, y, dy))) skip_for_memory(&j);
+        for (size_t i = 0; i < j.n_b; i += 1 + j.n_b / 2000) {
+            const size_t first = i / Q / P * height * width + i / Q % P * R * width + i % Q * S;
+            size_t best = first;
+            double all = 0;
+            for (size_t k = 0; k < (size_t)R * S; k++) {
+                const size_t at = first + k / S * width + k % S;
+                if (j.in_a[at] > j.in_a[best]) best = at;
+                all += (double)j.in_a[at];
+            }
+            const double size = (double)R * S, want = average ? all / size : (double)j.in_a[best];
+            if (!gradient && !(fabs((double)j.out[i] - want - (double)j.in_b[i]) <= 1e-6))
+                fail_msg("y[%zu] is %g, wanted %g", i, (double)(j.out[i] - j.in_b[i]), want);
+            for (size_t k = 0; gradient && k < (size_t)R * S; k += 1 + (size_t)R * S / 500) {
+                const size_t at = first + k / S * width + k % S;
+                const double share = average ? (double)j.in_b[i] / size : at == best ? (double)j.in_b[i] : 0;
+                if (!(fabs((double)j.out[at] - share) <= 1e-7))
+                    fail_msg("dx[%zu] is %g, wanted %g", at, (double)j.out[at], share);
+            }
+            if (gradient && !average) assert_true(j.out[best] == j.in_b[i]);
+        }
+        job_end(&j);
+    }
+}
+
+static void a_pooling_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB: planes of 41 MB that start nowhere near 256 bytes */
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 0, true);
+    check_pool(vkt_shape4(33, 1, 1003, 1001), 0, false); /* a plane of 145 MB */
+    check_pool(vkt_shape4(33, 1, 1003, 1001), 2, true);
+}
+
 /* ---- losses ---- */
 
 /* Cross-entropy with its gradient, and what the largest scores say, over scores of 148 MB. */
@@ -600,6 +651,7 @@ int main(void)
         cmocka_unit_test(a_convolution_larger_than_a_binding),
         cmocka_unit_test(a_first_convolution_larger_than_a_binding),
         cmocka_unit_test(a_convolution_longer_than_loops_may_be),
+        cmocka_unit_test(a_pooling_larger_than_a_binding),
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(a_softmax_larger_than_a_binding),
