@@ -61,7 +61,7 @@ void main()
                 [[unroll]] for (uint turn = 0; turn < UNROLL; turn++) {
                     load_taps(on, i * next_h, j * next_w);
                     [[unroll]] for (uint m = 0; m < ROWS; m++)
-                        challenge(best[m], winner[m], product(m, zero), corner + i * z_width + j);
+                        challenge(best[m], winner[m], product(m, zero), uvec4(corner + i * z_width + j));
                     j++;
                     i += j == S ? 1 : 0;
                     j = j == S ? 0 : j;

@@ -2,7 +2,10 @@
 //   window p: rows p stride - pad .. + R - 1, clipped to the picture; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
 //   max: lib/window_max.glsl, of max(x, 0) with RELU; index = h W + w of the winner, biased
 //   mean: the sum over the clipped window, divided by its size before clipping to the picture, or after (exclude_pad)
-// grid: x over channels * P output rows, y over parts of a row, both with a stride; any group count is right. Deterministic.
+//   PART: of a window that is too long for one invocation, one part of part_h x part_w elements, without the division: values and
+//   winners at part * part_pitch. JOIN: all parts of each window, in their order, which is that of the elements.
+// grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right; PART: z over
+// parts. Deterministic.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -20,34 +23,75 @@ VKT_OUT4(POOL_Y, y);
 #ifndef AVERAGE
 VKT_F32_OUT4(POOL_INDEX, index);
 #include "lib/window_max.glsl"
+#ifdef JOIN
+VKT_IN4(POOL_WINNERS, winners);
+#endif
 #endif
 #include "lib/pool.glsl"
+
+// Vector `i` of row `row` of this dispatch, of windows v and u whose first element is at `corner`.
+#ifdef JOIN
+void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
+{
+    const uint from = row * row_items + i, to = pq_base + (first_row + row) * row_items + i;
+#ifdef AVERAGE
+    vec4 sum = vec4(0.0);
+    for (uint k = 0; k < parts; k++) sum += LOAD4(x, k * part_pitch + from);
+    STORE4(y, to, sum / divisor(v, u));
+#else
+    vec4 best = NO_MAXIMUM;
+    uvec4 winner = uvec4(POOL_INDEX_BIAS + v.begin * W + u.begin);
+    for (uint k = 0; k < parts; k++) {
+        const uint at = k * part_pitch + from;
+        challenge(best, winner, LOAD4(x, at), floatBitsToUint(LOAD4(winners, at)));
+    }
+    STORE4(y, to, best);
+    STORE4(index, index_base + (first_row + row) * row_items + i, index_of(winner, best));
+#endif
+}
+#else
+void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
+{
+#ifdef PART
+    const uint k = part + gl_WorkGroupID.z, r0 = k / parts_across * part_h, s0 = k % parts_across * part_w;
+    const uint r1 = min(r0 + part_h, v.count), s1 = min(s0 + part_w, u.count);
+    const uint to = k * part_pitch + row * row_items + i;
+#else
+    const uint r0 = 0, s0 = 0, r1 = v.count, s1 = u.count, to = pq_base + (first_row + row) * row_items + i;
+#endif
+#ifdef AVERAGE
+    vec4 sum = vec4(0.0);
+    for (uint r = r0; r < r1; r++)
+        for (uint s = s0; s < s1; s++) sum += LOAD4(x, corner + (r * W + s) * N4);
+#ifndef PART
+    sum /= divisor(v, u);
+#endif
+    STORE4(y, to, sum);
+#else
+    const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
+    vec4 best = NO_MAXIMUM;
+    uvec4 winner = uvec4(at);
+    for (uint r = r0; r < r1; r++)
+        for (uint s = s0; s < s1; s++) challenge(best, winner, LOAD4(x, corner + (r * W + s) * N4), uvec4(at + r * W + s));
+    STORE4(y, to, best);
+#ifdef PART
+    STORE4(index, to, uintBitsToFloat(winner));
+#else
+    STORE4(index, to - pq_base + index_base, index_of(winner, best));
+#endif
+#endif
+}
+#endif
 
 void main()
 {
     const uint lanes = gl_WorkGroupSize.x, row_items = Q * N4;
-    for (uint row = gl_WorkGroupID.x; row < channels * P; row += gl_NumWorkGroups.x) {
-        const uint c = row / P;
-        const Window v = window(row % P, stride_h, pad_h, R, H, P);
+    for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
+        const uint c = row / rows;
+        const Window v = window(first_row + row % rows, stride_h, pad_h, R, H, P);
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
-            const uint n = i % N4;
             const Window u = window(i / N4, stride_w, pad_w, S, W, Q);
-            const uint corner = ((c * H + v.begin) * W + u.begin) * N4 + n;
-#ifdef AVERAGE
-            vec4 sum = vec4(0.0);
-            for (uint r = 0; r < v.count; r++)
-                for (uint s = 0; s < u.count; s++) sum += LOAD4(x, corner + (r * W + s) * N4);
-            STORE4(y, row * row_items + i, sum / divisor(v, u));
-#else
-            const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
-            vec4 best = NO_MAXIMUM;
-            uvec4 winner = uvec4(at);
-            for (uint r = 0; r < v.count; r++)
-                for (uint s = 0; s < u.count; s++)
-                    challenge(best, winner, LOAD4(x, corner + (r * W + s) * N4), at + r * W + s);
-            STORE4(y, row * row_items + i, best);
-            STORE4(index, row * row_items + i, index_of(winner, best));
-#endif
+            pool(row, i, row_items, v, u, hw_base + ((c * H + v.begin) * W + u.begin) * N4 + i % N4);
         }
     }
 }

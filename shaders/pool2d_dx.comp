@@ -4,7 +4,7 @@
 // CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
 // cells without a window, at the far edges, become 0.
 // Batch lanes past N stay 0 as they are 0 in dy.
-// grid: x over channels * H rows of dx (CELL: rows of cells), y over parts of a row, with strides; any group count is right.
+// grid: x over `rows` rows of dx of each channel (CELL: rows of cells), y over parts of a row, with strides; any group count is right.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -27,13 +27,13 @@ vec4 where(uvec4 winner, uint at, vec4 g) { return mix(vec4(0.0), g, equal(winne
 #ifdef CELL
 void cell(uint c, uint p, uint q, uint n)
 {
-    const uint i = ((c * P + p) * Q + q) * N4 + n;
+    const uint i = pq_base + ((c * P + p) * Q + q) * N4 + n;
     const bool real = INSIDE != 0u || (p < P && q < Q);
     vec4 g = real ? LOAD4(dy, i) : vec4(0.0);
 #ifdef AVERAGE
     g /= divisor(window(p, R, 0u, R, H, P), window(q, S, 0u, S, W, Q));
 #else
-    const uvec4 winner = real ? floatBitsToUint(LOAD4(index, i)) : uvec4(0u);
+    const uvec4 winner = real ? floatBitsToUint(LOAD4(index, i - pq_base + index_base)) : uvec4(0u);
 #endif
     for (uint r = 0; r < R; r++)
         for (uint s = 0; s < S; s++) {
@@ -44,7 +44,7 @@ void cell(uint c, uint p, uint q, uint n)
 #else
             const vec4 e = where(winner, h * W + w, g);
 #endif
-            STORE4(dx, ((c * H + h) * W + w) * N4 + n, e);
+            STORE4(dx, hw_base + ((c * H + h) * W + w) * N4 + n, e);
         }
 }
 #else
@@ -63,13 +63,13 @@ vec4 gather(uint c, uint h, uint w, uint n)
     vec4 sum = vec4(0.0);
     for (int p = ps.x; p <= ps.y; p++)
         for (int q = qs.x; q <= qs.y; q++) {
-            const uint i = ((c * P + uint(p)) * Q + uint(q)) * N4 + n;
+            const uint i = pq_base + ((c * P + uint(p)) * Q + uint(q)) * N4 + n;
             const vec4 g = LOAD4(dy, i);
 #ifdef AVERAGE
             sum += g / divisor(window(uint(p), stride_h, pad_h, R, H, P),
                                window(uint(q), stride_w, pad_w, S, W, Q));
 #else
-            sum += where(floatBitsToUint(LOAD4(index, i)), h * W + w, g);
+            sum += where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, g);
 #endif
         }
     return sum;
@@ -79,18 +79,18 @@ vec4 gather(uint c, uint h, uint w, uint n)
 void main()
 {
 #ifdef CELL
-    const uint rows = (H + R - 1u) / R, columns = (W + S - 1u) / S;
+    const uint columns = (W + S - 1u) / S;
 #else
-    const uint rows = H, columns = W;
+    const uint columns = W;
 #endif
     const uint lanes = gl_WorkGroupSize.x, row_items = columns * N4;
     for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
-        const uint c = row / rows, h = row % rows;
+        const uint c = row / rows, h = first_row + row % rows;
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
 #ifdef CELL
             cell(c, h, i / N4, i % N4);
 #else
-            STORE4(dx, row * row_items + i, gather(c, h, i / N4, i % N4));
+            STORE4(dx, hw_base + (first_row + row) * row_items + i, gather(c, h, i / N4, i % N4));
 #endif
         }
     }

@@ -125,6 +125,28 @@ static uint32_t packed_rows(const vkt_limits *lim, const tile_job *j, uint32_t r
     return vkt_div_up(rows, mb) * mb;
 }
 
+/* Rounds of all loops of an invocation of conv2d_tile.comp for one tile that meets `taps` taps. */
+static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
+{
+    return taps * (depth / step_depth(depth) + 2) + 1;
+}
+
+/* The same for part p in the worst of its lattices, times the tiles that a work group makes one after the other. */
+static uint64_t longest_rounds(const vkt_emit *e, const tile_job *j, const tile_part *p)
+{
+    uint64_t taps[2] = { 0 }, count[2] = { 0 };
+    for (int axis = 0; axis < 2; axis++)
+        for (uint32_t i = 0; i < vkt_lattices(j->z, j->transposed, axis); i++) {
+            const vkt_lattice l = vkt_lattice_of(j->z, j->transposed, axis, i);
+            taps[axis] = VKT_MAX(taps[axis], l.taps);
+            count[axis] = VKT_MAX(count[axis], l.count);
+        }
+    const uint32_t across = lanes_across(e->lim, j, p->rows), blocks = e->lim->subgroup_size / across;
+    const uint64_t tiles = vkt_groups(count[0] * count[1] * j->z->n4, across, 1) *
+                           vkt_div_up(p->rows, tile_rows(e->lim, j, p->rows) * blocks);
+    return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
+}
+
 /* The largest part; the others are no larger. False where not even one channel fits. Few source channels cost more than
  * few destination channels: their sums are stored and read again. */
 static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
@@ -147,6 +169,8 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
     if (p.depth == 0) return false;
+    for (uint32_t n = vkt_div_up(j->depth, p.depth) + 1; p.depth > 4 && longest_rounds(e, j, &p) > VKT_MAX_ROUNDS; n++)
+        p.depth = (uint32_t)vkt_round_up(vkt_div_up(j->depth, n), 4);
     p.groups = 1;
     if (p.rows == j->rows && p.depth == j->depth)
         p.groups = (uint32_t)VKT_MIN(VKT_MIN(rows / p.rows, depth / p.depth), VKT_MIN(packed_depth / p.depth, groups));
@@ -268,7 +292,7 @@ static void emit_lattice(vkt_emit *e, const tile_job *j, const tile_part *p, con
     push.a_tap_w *= v->tap_step;
     const bool uniform = z->n4 % across == 0 || !reaches_out(j, h, v);
     const uint64_t tiles = (uint64_t)vkt_div_up(push.columns, across) * push.row_tiles;
-    if (!vkt_conv2d_is_short(e, tiles, (uint64_t)h->taps * v->taps * (p->depth / unroll + 2) + 1)) return;
+    if (!vkt_conv2d_is_short(e, tiles, tile_rounds((uint64_t)h->taps * v->taps, p->depth))) return;
     const vkt_bind source = source_of(e, j, p, &push.src_base), to = destination_of(e, j, p, &push.dst_base);
     push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;
     const vkt_bind bind[] = { [TILE_A] = a,
@@ -318,15 +342,22 @@ static void emit_tiles(vkt_emit *e, tile_job *j, const tile_part *p)
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
-/* Where each source pixel next to one that a pixel reads is what its neighbour reads, a part is whole products, and its
- * weights fit into a binding in panels of SPAN_ROWS. A turn unrolls all taps of a row: of more than 7 it would be too
- * long. */
+/* Source channels of a turn: at most ten products of a sum. */
+static uint32_t span_unroll(uint32_t taps, uint32_t depth)
+{
+    return taps <= 5 && depth % 2 == 0 ? 2 : 1;
+}
+
+/* Where each source pixel next to one that a pixel reads is what its neighbour reads, a part is whole products, its
+ * loops end in time, and its weights fit into a binding in panels of SPAN_ROWS. A turn unrolls all taps of a row: of
+ * more than 7 it would be too long. */
 static bool can_span(const vkt_emit *e, const tile_job *j, const tile_part *p)
 {
     const vkt_conv2d_attr *a = &j->z->a;
     const uint32_t *kernel = j->z->kernel;
     return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && kernel[1] > 1 &&
            kernel[1] <= 7 && p->depth == j->depth &&
+           kernel[0] * (p->depth / span_unroll(kernel[1], p->depth) + 1ull) < VKT_MAX_ROUNDS &&
            4ull * kernel[0] * kernel[1] * vkt_round_up(p->rows, SPAN_ROWS) * p->depth * p->groups <=
                e->lim->max_storage_range_bytes;
 }
@@ -343,7 +374,7 @@ static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
     const vkt_conv2d_size *z = j->z;
     const vkt_lattice h = vkt_lattice_of(j->z, j->transposed, 0, 0), v = vkt_lattice_of(j->z, j->transposed, 1, 0);
     const uint32_t mb = SPAN_ROWS, span = SPAN_PIXELS, taps = v.taps, lanes = e->lim->subgroup_size;
-    const uint32_t unroll = taps <= 5 && p->depth % 2 == 0 ? 2 : 1; /* at most ten products of a sum in a turn */
+    const uint32_t unroll = span_unroll(taps, p->depth);
     const uint32_t runs = vkt_div_up(j->dst[1], span), panel = h.taps * taps * p->depth * mb / 4;
     vkt_conv2d_span_push push = { .columns = j->dst[0] * runs * z->n4,
                                   .n4 = z->n4,

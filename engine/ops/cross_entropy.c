@@ -68,15 +68,12 @@ static vkt_result nll_infer(vkt_infer *f)
 /* The sums of several blocks. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
-    const uint32_t spec[] = { vkt_lanes_for(e->lim, blocks) };
+    const uint32_t spec[] = { vkt_lanes_for_walks(e, blocks, 1) };
     const vkt_loss_divide_push pc = { blocks, sum };
     const vkt_bind bind[] = { [DIVIDE_PART] = VKT_WHOLE(part),
                               [DIVIDE_WEIGHT] = VKT_WHOLE(weights),
                               [DIVIDE_LOSS] = VKT_WHOLE(n->out[OUT_LOSS]),
                               [DIVIDE_NORM] = VKT_WHOLE(n->out[OUT_NORM]) };
-    if (blocks / spec[0] > VKT_MAX_CLASSES / 2) /* turns, one a block and lane: as few as of classes */
-        vkt_emit_error(
-            e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: too many rows for one sum: %u blocks", n->op->name, blocks));
     vkt_dispatch_add(e, VKT_K_LOSS_DIVIDE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, 1, 1, 1);
 }
 
@@ -251,7 +248,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
                                       VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* not read without */ };
         vkt_dispatch_add(e, s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS, bind, VKT_COUNT(bind),
                          &pc, sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
-                         vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
+                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
     }
 }
 

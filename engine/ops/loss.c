@@ -113,7 +113,7 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
         vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS, bind, VKT_COUNT(bind), &pc,
                          sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
-                         vkt_div_up(s.classes, XENT_DX_CHUNK), 1);
+                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
     }
 }
 

@@ -4,9 +4,10 @@
 
 #include "ops/ops.h"
 
-/* Most classes that a kernel walks: 4 a turn, twice, in less than the 65,535 turns after which Mesa 22.3 leaves a loop.
- */
-#define VKT_MAX_CLASSES 100000u
+/* Most classes that one lane walks over scores with the batch last: twice, four in an iteration, in less than the
+ * 65,535 iterations after which Mesa 22.3 leaves a loop. More classes go by rows, where all lanes of a work group share
+ * one. */
+#define VKT_MAX_CLASSES_OF_A_LANE 100000u
 
 /* A vector is what one work group takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
  * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. A row-major z that is
@@ -29,7 +30,8 @@ typedef struct vkt_sample_window {
 bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt_sample_blocks *out);
 /* The window after *w, the first after a zeroed one; false behind the last. */
 bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w);
-/* z by rows, if batch last it is more than every device binds at once (2^27 bytes): only rows come in windows. */
+/* z by rows if it is BATCH_LAST and either more than every device binds at once (2^27 bytes), for only rows come in
+ * windows, or of more classes than one lane walks. */
 vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z);
 /* For gradients over z: lanes of a work group, and how many of them take a window's rows. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)

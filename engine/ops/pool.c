@@ -6,139 +6,19 @@
 #include "ops/conv2d.h"
 #include "ops/pool.h"
 
-#include "kernel/ids.h"
-
-#include "abi/abi.h"
-#include "abi/pool2d.abi.h"
-
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
-#define MAX_TURNS 50000u
-#define MIN_GROUPS 64u
-
-typedef struct pool2d_dx_attr {
-    vkt_pool2d_attr pool;
-    vkt_shape x; /* what to make a gradient of */
-} pool2d_dx_attr;
-
-/* ---- what both rows share: geometry, windows of channels, group counts ---- */
-
-/* One pooling as the shaders see it. */
-typedef struct geometry {
-    vkt_pool2d_push push;
-    uint32_t R, S; /* 0: adaptive */
-    uint32_t n4, channels;
-    bool inside;  /* no window reaches beyond the picture */
-    bool cells;   /* windows are disjoint and leave no gap but at the far edges */
-    bool covered; /* cells cover the picture exactly */
-} geometry;
-
-static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
-{
-    const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
-    geometry o = { .push = { .H = H, .W = W, .P = P, .Q = Q, .exclude_pad = a->exclude_pad },
-                   .n4 = vkt_div_up(x.dim[0], 4),
-                   .channels = x.dim[1] };
-    if (!a->adaptive) {
-        o.R = a->kernel[0], o.S = a->kernel[1];
-        o.push.stride_h = a->stride[0], o.push.stride_w = a->stride[1];
-        o.push.pad_h = a->pad[0], o.push.pad_w = a->pad[1];
-    } else if (H % P == 0 && W % Q == 0) {
-        o.R = o.push.stride_h = H / P;
-        o.S = o.push.stride_w = W / Q;
-    }
-    if (o.R == 0) return o;
-    const bool no_pad = o.push.pad_h == 0 && o.push.pad_w == 0;
-    o.inside =
-        no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H && (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
-    o.cells = no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
-    o.covered = o.cells && P * o.R == H && Q * o.S == W;
-    return o;
-}
-
-/* What the shaders of either row do: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns. */
-typedef struct work {
-    uint16_t kernel;
-    uint32_t big; /* the binding with H x W pictures; the others have P x Q */
-    uint32_t n_bind;
-    uint32_t rows;
-    uint64_t items, taps;
-    bool inside; /* POOL_SPEC_INSIDE */
-    bool relu;   /* POOL_SPEC_RELU */
-} work;
-
-/* How a work is cut. */
-typedef struct cuts {
-    uint64_t plane[2]; /* elements of one channel's picture, P x Q and H x W */
-    uint64_t channels; /* of one dispatch */
-    uint64_t parts;    /* groups that a row of work can be shared by */
-    uint64_t gy;       /* ... and is */
-} cuts;
-
-static bool cut(const vkt_emit *e, const geometry *o, const work *w, const vkt_bind *bind, uint32_t lanes, cuts *c)
-{
-    uint32_t size = 4; /* bytes of the smallest element */
-    for (uint32_t i = 0; i < w->n_bind; i++) size = VKT_MIN(size, vkt_element_bytes(vkt_lowered_value(e, bind[i].t)));
-    c->plane[0] = (uint64_t)o->push.P * o->push.Q * o->n4 * 4;
-    c->plane[1] = (uint64_t)o->push.H * o->push.W * o->n4 * 4;
-    /* Channels whose bytes are a multiple of VKT_ALIGN_BYTES: at most 64 / size, as planes are whole vec4s. */
-    uint32_t unit = 1;
-    while (unit * c->plane[0] * size % VKT_ALIGN_BYTES || unit * c->plane[1] * size % VKT_ALIGN_BYTES) unit *= 2;
-    const uint64_t fit = e->lim->max_storage_range_bytes / 4 / VKT_MAX(c->plane[0], c->plane[1]);
-    c->channels = fit >= o->channels ? o->channels : fit / unit * unit;
-    if (c->channels == 0) return false;
-    const uint64_t rows = w->rows * c->channels;
-    const uint64_t turns = vkt_groups(rows, e->lim->max_groups, 1) * (w->taps + 2); /* of one part of a row */
-    c->parts = vkt_groups(w->items, lanes, 1);
-    c->gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : c->parts;
-    c->gy = VKT_MIN(VKT_MAX(c->gy, vkt_groups(c->parts * turns, MAX_TURNS, 1)), c->parts);
-    return turns <= MAX_TURNS && c->parts <= e->lim->max_groups;
-}
-
-/* One dispatch for each block of channels that bindings can hold. `bind` is whole tensors. */
-static void emit_channels(const vkt_node *n, vkt_emit *e, const geometry *o, const work *w, vkt_bind *bind)
-{
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
-    const uint32_t spec[] = { lanes,
-                              [POOL_SPEC_R] = o->R,
-                              [POOL_SPEC_S] = o->S,
-                              [POOL_SPEC_N4] = o->n4,
-                              [POOL_SPEC_INSIDE] = w->inside,
-                              [POOL_SPEC_RELU] = w->relu };
-    cuts k;
-    if (!cut(e, o, w, bind, lanes, &k)) {
-        const vkt_result r = vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                      "%s: windows of %llu elements in pictures of %llu bytes do not fit this device",
-                                      n->op->name, (unsigned long long)w->taps, (unsigned long long)k.plane[1] * 4);
-        vkt_emit_error(e, r);
-        return;
-    }
-    for (uint64_t c = 0; c < o->channels; c += k.channels) {
-        vkt_pool2d_push push = o->push;
-        push.channels = (uint32_t)VKT_MIN(k.channels, o->channels - c);
-        for (uint32_t i = 0; i < w->n_bind; i++)
-            bind[i] = vkt_part(e, bind[i].t, c * k.plane[i == w->big], push.channels * k.plane[i == w->big]);
-        vkt_dispatch_add(e, w->kernel, bind, w->n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
-                         (uint64_t)push.channels * w->rows, (uint32_t)k.gy, 1);
-    }
-}
-
-/* Elements of the largest window; adaptive ones differ by at most one along an axis. */
-static uint64_t largest_window(const geometry *o)
-{
-    const uint64_t R = o->R ? o->R : o->push.H / o->push.P + 2, S = o->R ? o->S : o->push.W / o->push.Q + 2;
-    return R * (S + 1);
-}
-
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
+
+#define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
 
 static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     static const char *const names[] = { "height", "width" };
     const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
     if (a->adaptive) {
-        VKT_REQUIRE(f, a->out[axis] > 0 && a->out[axis] < 1u << 16 && size < 1u << 16, VKT_E_ARG,
-                    "pool2d: %s: want an adaptive output of 1 to 65535, got %u from %u", names[axis], a->out[axis],
-                    size);
+        VKT_REQUIRE(
+            f, a->out[axis] > 0 && (a->out[axis] + 1ull) * (size + 1ull) < INT32_MAX, VKT_E_ARG,
+            "pool2d: %s: want an adaptive output of at least 1, and output times size below 2^31, got %u from %u",
+            names[axis], a->out[axis], size);
         return VKT_OK;
     }
     VKT_REQUIRE(f, k > 0 && stride > 0 && pad <= k / 2, VKT_E_ARG,
@@ -161,6 +41,9 @@ static vkt_result pool_infer(vkt_infer *f)
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
+    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
+                "pool2d: a maximum wants pictures of less than %u pixels, got %s", MOST_PIXELS,
+                vkt_shape_text(x->shape, text));
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
@@ -170,25 +53,12 @@ static vkt_result pool_infer(vkt_infer *f)
 
 static void pool_emit(const vkt_node *n, vkt_emit *e)
 {
-    const vkt_pool2d_attr *a = n->attr;
-    const geometry o = geometry_of(a, vkt_node_in(n, 0)->shape);
-    vkt_bind bind[] = {
-        [POOL_X] = VKT_WHOLE(n->in[0]), [POOL_Y] = VKT_WHOLE(n->out[0]), [POOL_INDEX] = VKT_WHOLE(n->out[1])
-    };
-    const work w = { .kernel = a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D,
-                     .big = POOL_X,
-                     .n_bind = a->average ? 2 : 3,
-                     .rows = o.push.P,
-                     .items = (uint64_t)o.push.Q * o.n4,
-                     .taps = largest_window(&o),
-                     .inside = o.inside,
-                     .relu = a->relu };
-    emit_channels(n, e, &o, &w, bind);
+    vkt_emit_pool2d(e, n->attr, n->in[0], n->out[0], n->out[1]);
 }
 
 vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x)
 {
-    const pool2d_dx_attr attr = { .pool = *a, .x = x };
+    const vkt_pool2d_dx_attr attr = { .pool = *a, .x = x };
     const vkt_tensor in[] = { dy, index };
     return vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
 }
@@ -312,7 +182,7 @@ const vkt_op vkt_op_pool2d = {
 
 static vkt_result dx_infer(vkt_infer *f)
 {
-    const pool2d_dx_attr *a = f->n->attr;
+    const vkt_pool2d_dx_attr *a = f->n->attr;
     const vkt_shape want = vkt_shape4(a->x.dim[0], a->x.dim[1], a->pool.out[0], a->pool.out[1]);
     for (uint32_t i = 0; i < (a->pool.average ? 1u : 2u); i++) {
         const vkt_value *v = vkt_in(f, i);
@@ -327,55 +197,14 @@ static vkt_result dx_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static void emit_dx(vkt_emit *e, const pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
-{
-    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
-                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
-    const geometry o = geometry_of(&a->pool, a->x);
-    vkt_bind bind[] = { [POOL_DY] = VKT_WHOLE(dy), [POOL_DX] = VKT_WHOLE(dx), [POOL_INDEX] = VKT_WHOLE(index) };
-    const uint32_t columns = o.cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
-    work w = { .kernel = kernels[a->pool.average][o.cells],
-               .big = POOL_DX,
-               .n_bind = a->pool.average ? 2 : 3,
-               .rows = o.cells ? vkt_div_up(o.push.H, o.R) : o.push.H,
-               .items = (uint64_t)columns * o.n4,
-               .taps = largest_window(&o),
-               .inside = o.cells ? o.covered : o.inside };
-    if (!o.cells) { /* windows over one element: as many strides as fit into a kernel, at most P and Q */
-        const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
-        const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
-        w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
-    }
-    emit_channels(e->node, e, &o, &w, bind);
-}
-
 static void dx_emit(const vkt_node *n, vkt_emit *e)
 {
-    emit_dx(e, n->attr, n->in[0], n->in[1], n->out[0]);
-}
-
-bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2])
-{
-    if (n->op != &vkt_op_pool2d_dx) return false;
-    const pool2d_dx_attr *a = n->attr;
-    const geometry o = geometry_of(&a->pool, a->x);
-    cell[0] = o.R, cell[1] = o.S;
-    return o.cells && !a->pool.average;
-}
-
-void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
-{
-    const vkt_shape y = vkt_lowered_value(e, dy)->shape;
-    const pool2d_dx_attr a = {
-        .pool = { .kernel = { cell[0], cell[1] }, .stride = { cell[0], cell[1] }, .out = { y.dim[2], y.dim[3] } },
-        .x = vkt_lowered_value(e, dx)->shape
-    };
-    emit_dx(e, &a, dy, index, dx);
+    vkt_emit_pool2d_dx(e, n->attr, n->in[0], n->in[1], n->out[0]);
 }
 
 static double dx_flops(const vkt_node *n)
 {
-    const pool2d_dx_attr *a = n->attr;
+    const vkt_pool2d_dx_attr *a = n->attr;
     if (!a->pool.average) return vkt_elements_in(n, 0);
     if (a->pool.adaptive) return vkt_elements_out(n, 0);
     return vkt_elements_in(n, 0) * a->pool.kernel[0] * a->pool.kernel[1];
@@ -385,7 +214,7 @@ const vkt_op vkt_op_pool2d_dx = {
     .name = "pool2d_dx",
     .min_in = 1,
     .max_in = 2,
-    .attr_bytes = sizeof(pool2d_dx_attr),
+    .attr_bytes = sizeof(vkt_pool2d_dx_attr),
     .infer = dx_infer,
     .emit = dx_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),

@@ -1,8 +1,18 @@
-/* ops/pool.h - the gradient of a max pooling, for who has the pooling or its gradient within a node of their own. */
+/* ops/pool.h - the dispatches of poolings and of their gradients (pool_emit.c), also for nodes that contain one. */
 #ifndef VKT_POOL_H
 #define VKT_POOL_H
 
 #include "ops/ops.h"
+
+typedef struct vkt_pool2d_dx_attr {
+    vkt_pool2d_attr pool;
+    vkt_shape x; /* what to make a gradient of */
+} vkt_pool2d_dx_attr;
+
+/* y and, unless it is an average, index of x (N,C,H,W). */
+void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);
+/* dx of dy and, unless it is an average, of index. */
+void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
 
 /* dx (`x`) of dy (N,C,P,Q) and of the winners' indices, as pool2d has them. */
 vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x);

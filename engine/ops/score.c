@@ -35,14 +35,16 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
-    s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size : vkt_lanes_for(e->lim, K);
+    s.lanes = s.columns || s.by_lane          ? e->lim->subgroup_size
+              : K > VKT_MAX_CLASSES_OF_A_LANE ? vkt_lanes_for_walks(e, K, 3) /* two, and the spans of sums */
+                                              : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
         s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
-    if (s.window == 0 || K > VKT_MAX_CLASSES) {
-        vkt_emit_error(
-            e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                        "%s: want at most %u classes, and rows (or, batch last, all) in %llu bytes, got (%u,%u)",
-                        e->node->op->name, VKT_MAX_CLASSES, (unsigned long long)most, B, K));
+    if (s.window == 0 || (s.columns && K > VKT_MAX_CLASSES_OF_A_LANE)) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: want rows in %llu bytes (batch last: all of z, and at most %u classes; "
+                                   "vkt_to_layout makes rows of it), got (%u,%u)",
+                                   e->node->op->name, (unsigned long long)most, VKT_MAX_CLASSES_OF_A_LANE, B, K));
         return false;
     }
     /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
@@ -58,8 +60,10 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 
 vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z)
 {
-    const bool large = z.id && z.id < g->n_values && g->values[z.id].bytes > UINT64_C(1) << 27;
-    return large ? vkt_to_layout(g, z, VKT_ROWS) : z;
+    if (!z.id || z.id >= g->n_values) return z;
+    const vkt_value *v = &g->values[z.id];
+    const bool many = v->shape.rank == 2 && v->shape.dim[1] > VKT_MAX_CLASSES_OF_A_LANE;
+    return many || v->bytes > UINT64_C(1) << 27 ? vkt_to_layout(g, z, VKT_ROWS) : z;
 }
 
 vkt_result vkt_check_scores(vkt_infer *f, bool labels)

@@ -2,7 +2,7 @@
  * the gradient is a difference of numbers made of y, which would lose the digits that it is made of (torch.autocast
  * keeps softmax in f32 too). */
 #include "kernel/ids.h"
-#include "ops/ops.h"
+#include "ops/move.h"
 
 #include <math.h>
 
@@ -93,7 +93,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     if (per == 0 || (w.by == LANE && w.classes > MOST_CLASSES_OF_A_LANE)) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: want slices of %llu elements in %llu bytes, and at most %u classes unless they "
-                                   "are the fastest dimension",
+                                   "are the fastest dimension (vkt_permute and vkt_to_layout make them so)",
                                    n->op->name, (unsigned long long)slice,
                                    (unsigned long long)e->lim->max_storage_range_bytes, MOST_CLASSES_OF_A_LANE));
         return;
@@ -115,14 +115,40 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* `axis` counts from the end where it is negative. Back in x's layout. */
+/* Whether lines along the axis are not contiguous, and either longer than one lane walks or, together, more than every
+ * device binds at once (2^27 bytes). */
+static bool are_too_long(const vkt_value *x, uint32_t axis)
+{
+    if (axis >= x->shape.rank) return false;
+    int64_t stride[VKT_MAX_RANK] = { 0 };
+    vkt_logical_strides(x, stride);
+    const uint64_t classes = x->shape.dim[axis], bytes = 4 * classes * (uint64_t)stride[axis];
+    return stride[axis] > 1 && (classes > MOST_CLASSES_OF_A_LANE || bytes > UINT64_C(1) << 27);
+}
+
+/* `axis` counts from the end where it is negative. Back in x's layout. Lines that are too long where they are become
+ * the last axis of rows, and are put back. */
 static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_attr a)
 {
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
+    const uint32_t rank = g->values[x.id].shape.rank;
     const vkt_layout layout = g->values[x.id].layout;
-    a.axis = (uint32_t)(axis < 0 ? axis + (int32_t)g->values[x.id].shape.rank : axis);
-    if (a.axis == 0 || a.causal) x = vkt_to_layout(g, x, VKT_ROWS);
-    return vkt_to_layout(g, vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL), layout);
+    a.axis = (uint32_t)(axis < 0 ? axis + (int32_t)rank : axis);
+    const bool rows = a.axis == 0 || a.causal || are_too_long(&g->values[x.id], a.axis);
+    if (rows) x = vkt_to_layout(g, x, VKT_ROWS);
+    const bool last = g->status == VKT_OK && are_too_long(&g->values[x.id], a.axis);
+    uint32_t there[VKT_MAX_RANK], back[VKT_MAX_RANK];
+    for (uint32_t i = 0; i < rank; i++) {
+        there[i] = i < a.axis ? i : i + 1 < rank ? i + 1 : a.axis;
+        back[there[i]] = i;
+    }
+    if (last) {
+        x = vkt_permute(g, x, there);
+        a.axis = rank - 1;
+    }
+    vkt_tensor y = vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
+    if (last) y = vkt_permute(g, y, back);
+    return vkt_to_layout(g, y, layout);
 }
 
 vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis)

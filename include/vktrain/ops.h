@@ -47,7 +47,9 @@ typedef struct vkt_conv2d_params {
 /* Cross-correlation (what torch calls conv2d):
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  *   x (N,C,H,W), w (O,C/groups,R,S), bias (O) or null -> (N,O,P,Q), BATCH_LAST (a ROWS input is converted first)
- *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL. */
+ *   P = floor((H + 2 pad - dil (R-1) - 1) / stride) + 1, and Q likewise. p may be NULL.
+ * R S is at most 19,999: an invocation walks over the taps, and Mesa before 23 ends loops silently after 65,535
+ * iterations. A channel of x and of y, with all samples, has to fit into a binding (128 MiB on every device). */
 VKT_API vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p);
 
 /* Zero is torch's default. */
@@ -97,10 +99,16 @@ typedef struct vkt_pool2d_params {
  * convolution of at most 40 products an element before them, if windows neither overlap nor reach out (few and odd
  * channels, as of a first layer), one of all three. The same bits with two or three dispatches less, but that a program
  * of 16 bits does not round in between, and so may choose another of two winners that rounding makes equal
- * (VKT_NO_FUSE=1 when the graph is created: leaves them as they are). */
+ * (VKT_NO_FUSE=1 when the graph is created: leaves them as they are).
+ *
+ * Windows and pictures have any size, but: one binding (128 MiB on every device) has to hold, of all samples, the rows
+ * of x that one window reads, or one row where windows have more than 50,000 elements, which several invocations share;
+ * for a gradient at most 50,000 windows meet in an element (an invocation adds them up, and Mesa before 23 ends loops
+ * silently after 65,535 iterations); and a maximum wants less than 1,065,353,216 pixels, which its index can name. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
-/* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). */
+/* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). Along an
+ * axis (in + 1) (n + 1) is below 2^31, for kernels count in 32 bits. */
 VKT_API vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 
@@ -307,8 +315,11 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
 /* Over one axis of x, of any shape and layout; a negative axis counts from the end:
  *   softmax: y = exp(x) / sum exp(x), dx = y (dy - sum dy y);  log_softmax: its logarithm, dx = dy - exp(y) sum dy
  *   A line with a NaN or +inf, or of -inf alone, is NaN, as in torch. Fast over the last axis of ROWS, and over any but
- *   the batch of BATCH_LAST. `softmax_of_scores`: softmax(scale x) over the last axis of x (.., T, S) for attention,
- *   scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal), the others get 0. */
+ *   the batch of BATCH_LAST; where lines along another axis have more than 75,000 elements, or lie in slices of more
+ *   than 128 MiB, that axis is brought to the end and back: two permutations more. One binding has to hold a line, or
+ *   64 where their length is odd and x is larger than a binding. `softmax_of_scores`: softmax(scale x) over the last
+ * axis of x (.., T, S) for attention, scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal),
+ * the others get 0. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
@@ -400,7 +411,12 @@ typedef enum vkt_loss_reduction {
 /* Mean cross-entropy, in nats, of integer labels:
  *   z (B,K) f32 logits, t (B) u32 in [0,K)  ->  scalar  1/rows sum_b -log softmax(z[b])[t[b]]
  *   dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows
- * A label that is no class makes the loss NaN. */
+ * A label that is no class makes the loss NaN.
+ *
+ * This loss, the two below, vkt_argmax and vkt_count_correct take any number of classes whose row one binding holds
+ * (2^25 of them on every device), up to 10 million where a subgroup has 8 lanes: a work group walks a row, and Mesa
+ * before 23 ends loops silently after 65,535 iterations. Above 100,000 classes, or 128 MiB, a BATCH_LAST z goes through
+ * ROWS: two more copies. */
 VKT_API vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t);
 
 /* The label that stands for "none" unless said otherwise. Labels are u32: write it as (uint32_t)VKT_IGNORE_INDEX. */

@@ -1,7 +1,10 @@
 // pool.glsl - the windows of a pooling along one axis. Needs pool2d's push block and INSIDE.
 // Push constants, read once: in a loop each read costs lavapipe a loop over lanes.
 uint channels = pc.channels, H = pc.H, W = pc.W, P = pc.P, Q = pc.Q, stride_h = pc.stride_h, stride_w = pc.stride_w;
-uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad;
+uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad, rows = pc.rows, first_row = pc.first_row;
+uint hw_base = pc.hw_base, pq_base = pc.pq_base, index_base = pc.index_base;
+uint part = pc.part, part_h = pc.part_h, part_w = pc.part_w, parts_across = pc.parts_across;
+uint parts = pc.parts, part_pitch = pc.part_pitch;
 
 struct Window {
     uint begin, count; // elements inside the picture

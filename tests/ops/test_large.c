@@ -375,6 +375,19 @@ static void a_first_convolution_larger_than_a_binding(void **state)
     check_conv(16, 3, 49, 224, 3, true);
 }
 
+/* More channels times taps than loops have iterations (180,099 of 20,011 channels): y in parts of its source's
+ * channels, and dx where the output has as many. */
+static void a_convolution_longer_than_loops_may_be(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    for (int texels = 0; texels <= 1; texels++) {
+        check_conv(2, 20011, 3, 5, 3, texels);
+        check_conv(2, 3, 20011, 5, 3, texels); /* dx sums over as many */
+        check_conv(5, 12345, 33, 3, 3, texels);
+    }
+}
+
 /* Without texel loads a source comes in parts too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
@@ -385,6 +398,57 @@ static void a_linear_layer_larger_than_a_binding(void **state)
         check_conv(12, 6148, 6007, 1, 1, texels);  /* read where it lies */
         check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
     }
+}
+
+/* ---- poolings ---- */
+
+/* y and dx, for dy = b, of a pooling of pictures with the batch last, at places all over them against the definition.
+ */
+static void check_pool(vkt_shape x, uint32_t kernel, bool average)
+{
+    const uint32_t height = x.dim[2], width = x.dim[3];
+    const uint32_t P = kernel ? height / kernel : 1, Q = kernel ? width / kernel : 1;
+    const uint32_t R = kernel ? kernel : height, S = kernel ? kernel : width;
+    const vkt_pool2d_params params = { .kernel = { R, S } };
+    job j;
+    for (int gradient = 0; gradient <= 1; gradient++) {
+        job_begin(&j, VKT_BATCH_LAST, x, vkt_shape4(x.dim[0], x.dim[1], P, Q));
+        const vkt_tensor dy = vkt_to_layout(j.g, j.b, VKT_BATCH_LAST);
+        vkt_tensor dx, y = average ? vkt_avg_pool2d(j.g, j.a, &params) : vkt_max_pool2d(j.g, j.a, &params);
+        if (gradient) assert_int_equal(vkt_gradients(j.g, &y, &dy, 1, &j.a, 1, &dx), VKT_OK);
+        if (!job_run(&j, gradient ? dx : vkt_add(j.g, y, dy))) skip_for_memory(&j);
+        for (size_t i = 0; i < j.n_b; i += 1 + j.n_b / 2000) {
+            const size_t first = i / Q / P * height * width + i / Q % P * R * width + i % Q * S;
+            size_t best = first;
+            double all = 0;
+            for (size_t k = 0; k < (size_t)R * S; k++) {
+                const size_t at = first + k / S * width + k % S;
+                if (j.in_a[at] > j.in_a[best]) best = at;
+                all += (double)j.in_a[at];
+            }
+            const double size = (double)R * S, want = average ? all / size : (double)j.in_a[best];
+            if (!gradient && !(fabs((double)j.out[i] - want - (double)j.in_b[i]) <= 1e-6))
+                fail_msg("y[%zu] is %g, wanted %g", i, (double)(j.out[i] - j.in_b[i]), want);
+            for (size_t k = 0; gradient && k < (size_t)R * S; k += 1 + (size_t)R * S / 500) {
+                const size_t at = first + k / S * width + k % S;
+                const double share = average ? (double)j.in_b[i] / size : at == best ? (double)j.in_b[i] : 0;
+                if (!(fabs((double)j.out[at] - share) <= 1e-7))
+                    fail_msg("dx[%zu] is %g, wanted %g", at, (double)j.out[at], share);
+            }
+            if (gradient && !average) assert_true(j.out[best] == j.in_b[i]);
+        }
+        job_end(&j);
+    }
+}
+
+static void a_pooling_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB: planes of 41 MB that start nowhere near 256 bytes */
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 0, true);
+    check_pool(vkt_shape4(33, 1, 1003, 1001), 0, false); /* a plane of 145 MB */
+    check_pool(vkt_shape4(33, 1, 1003, 1001), 2, true);
 }
 
 /* ---- losses ---- */
@@ -454,6 +518,34 @@ static void scores_larger_than_a_binding(void **state)
     skip_if_small();
     check_scores(VKT_ROWS);
     check_scores(VKT_BATCH_LAST);
+}
+
+/* ---- softmax ---- */
+
+/* Of 160 MB with the batch last: neither a binding nor one lane takes a line where it lies. Every 16th line. */
+static void a_softmax_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    enum { B = 401, K = 100003 };
+    job j;
+    job_begin(&j, VKT_BATCH_LAST, vkt_shape2(B, K), vkt_shape1(1));
+    const vkt_tensor y = vkt_softmax(j.g, j.a, 1);
+    vkt_tensor dx;
+    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* of x y, with x as a constant */
+    if (!job_run(&j, dx)) skip_for_memory(&j);
+    for (size_t b = 0; b < B; b += 16) {
+        const float *x = j.in_a + b * K, *got = j.out + b * K;
+        double all = 0, dot = 0;
+        for (size_t k = 0; k < K; k++) all += exp((double)x[k]);
+        for (size_t k = 0; k < K; k++) dot += exp((double)x[k]) / all * (double)x[k];
+        for (size_t k = 0; k < K; k++) {
+            const double want = exp((double)x[k]) / all * ((double)x[k] - dot);
+            if (!(fabs((double)got[k] - want) <= 1e-10)) /* the largest is 2e-5 */
+                fail_msg("dx[%zu,%zu] is %g, wanted %g", b, k, (double)got[k], want);
+        }
+    }
+    job_end(&j);
 }
 
 /* ---- data ---- */
@@ -558,8 +650,11 @@ int main(void)
         cmocka_unit_test(more_rows_than_work_groups),
         cmocka_unit_test(a_convolution_larger_than_a_binding),
         cmocka_unit_test(a_first_convolution_larger_than_a_binding),
+        cmocka_unit_test(a_convolution_longer_than_loops_may_be),
+        cmocka_unit_test(a_pooling_larger_than_a_binding),
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
+        cmocka_unit_test(a_softmax_larger_than_a_binding),
         cmocka_unit_test(a_table_larger_than_a_binding),
         cmocka_unit_test(sequences_larger_than_a_binding),
     };

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "ops/harness.h"
+#include "ops/ops.h"
 #include "support/host.h"
 
 /* y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 picture. */
@@ -105,6 +106,56 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
+/* ---- windows that several invocations share, because loops would be too long ---- */
+
+/* Some rows of the pictures below, and no refusal. */
+static void small_storage(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 16384;
+}
+
+static void check_case(const vkt_pool2d_attr *attr, vkt_shape x, bool small)
+{
+    const harness_view view = { "with storage bindings of 16 KiB", small_storage };
+    const vkt_host h = vkt_test_host();
+    vkt_pool2d_attr a = *attr;
+    for (int i = 0; i < 3; i++) {
+        vkt_case c = { .n_in = 0 };
+        subject s = { .seed = 0 };
+        harness_report report = { .faults = 0 };
+        a.average = i == 0;
+        a.exclude_pad = a.average && attr->exclude_pad;
+        a.relu = i == 2;
+        vkt_case_f32(&c, VKT_BATCH_LAST, x, -2, a.relu ? 0.001f : 2)->distinct = !a.average;
+        vkt_case_attr(&c, &a, sizeof a);
+        assert_int_equal(vkt_subject_of_case(&h, &s, &vkt_op_pool2d, &c, 5), VKT_OK);
+        subject_forward(&s);
+        subject_backward(&s);
+        harness_check(harness_ctx, &s, &report);
+        if (small) harness_check_in(harness_ctx, &s, &view, &report);
+        subject_free(&s);
+        if (report.faults) fail_msg("%s", report.text);
+    }
+}
+
+static void long_windows_are_shared(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_pool2d_attr global = { .adaptive = true, .out = { 1, 1 } };
+    check_case(&global, vkt_shape4(3, 2, 601, 97), true);   /* rows of parts */
+    check_case(&global, vkt_shape4(2, 3, 1, 70001), false); /* parts of rows, of more than 65,535 elements */
+    const vkt_pool2d_attr uneven = { .adaptive = true, .out = { 2, 1 } };
+    check_case(&uneven, vkt_shape4(2, 1, 1201, 100), true);
+    const vkt_pool2d_attr overlapping = { .kernel = { 485, 106 },
+
+                                          .stride = { 6, 5 },
+                                          .pad = { 7, 2 },
+                                          .exclude_pad = true,
+                                          .out = { 5, 2 } };
+    check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +163,7 @@ int main(void)
         cmocka_unit_test(overlapping_windows_add_up),
         cmocka_unit_test(nan_propagates_and_infinities_compare),
         cmocka_unit_test(output_sizes_are_torchs),
+        cmocka_unit_test(long_windows_are_shared),
     };
     return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }
