@@ -131,11 +131,24 @@ static uint64_t largest_window(const geometry *o)
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
 
+/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
+static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
+{
+    const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
+    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
+    if (padded < k || stride == 0) return 0;
+    uint64_t n = (padded - k + (a->ceil_mode ? stride - 1 : 0)) / stride + 1;
+    if (a->ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
+    return (uint32_t)n;
+}
+
 static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     static const char *const names[] = { "height", "width" };
     const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
     if (a->adaptive) {
+        VKT_REQUIRE(f, !k && !stride && !pad && !a->ceil_mode, VKT_E_ARG,
+                    "pool2d: %s: an adaptive output takes no kernel, stride, pad or ceil_mode", names[axis]);
         VKT_REQUIRE(f, a->out[axis] > 0 && a->out[axis] < 1u << 16 && size < 1u << 16, VKT_E_ARG,
                     "pool2d: %s: want an adaptive output of 1 to 65535, got %u from %u", names[axis], a->out[axis],
                     size);
@@ -147,7 +160,9 @@ static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t ax
     VKT_REQUIRE(f, (uint64_t)size + 2 * (uint64_t)pad >= k && (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
                 VKT_E_SHAPE, "pool2d: %s: a kernel of %u does not fit into %u with padding %u", names[axis], k, size,
                 pad);
-    VKT_REQUIRE(f, a->out[axis] > 0, VKT_E_SHAPE, "pool2d: %s: want an output of at least 1", names[axis]);
+    const uint32_t out = out_size(a, axis, size);
+    VKT_REQUIRE(f, out > 0 && a->out[axis] == out, VKT_E_SHAPE, "pool2d: %s: want an output of %u, got %u", names[axis],
+                out, a->out[axis]);
     return VKT_OK;
 }
 
@@ -161,6 +176,7 @@ static vkt_result pool_infer(vkt_infer *f)
                 "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
+    VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
@@ -224,22 +240,18 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
 
-/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
-static uint32_t out_size(uint32_t size, uint32_t k, uint32_t stride, uint32_t pad, bool ceil_mode)
-{
-    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
-    if (padded < k || stride == 0) return 0;
-    uint64_t n = (padded - k + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-    if (ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
-    return (uint32_t)n;
-}
-
 static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
 {
     for (uint32_t i = 0; i < 2; i++) {
         if (a->stride[i] == 0) a->stride[i] = a->kernel[i];
-        a->out[i] = out_size(x.dim[2 + i], a->kernel[i], a->stride[i], a->pad[i], a->ceil_mode);
+        a->out[i] = out_size(a, i, x.dim[2 + i]);
     }
+}
+
+static void pool_settle(void *attr, const vkt_case_input *in)
+{
+    vkt_pool2d_attr *a = attr;
+    if (!a->adaptive) resolve_out(a, in[0].shape);
 }
 
 static void pool_sample(vkt_rng *r, vkt_case *c)
@@ -293,6 +305,7 @@ const vkt_op vkt_op_pool2d = {
     .diff = 1,
     .attr_bytes = sizeof(vkt_pool2d_attr),
     .infer = pool_infer,
+    .settle = pool_settle,
     .emit = pool_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
     .backward = pool_backward,
