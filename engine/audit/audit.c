@@ -44,7 +44,7 @@ static bool cut(const audit *a, const vkt_op *op, vkt_case *c, double most, bool
         vkt_case less = *c;
         if (!vkt_case_halve_batch(&less) || vkt_case_cost(&a->quiet, op, &less, &less_cost) != VKT_OK) {
             less = *c;
-            if (!vkt_case_halve(&less) || vkt_case_cost(&a->quiet, op, &less, &less_cost) != VKT_OK) return false;
+            if (!vkt_case_halve(op, &less) || vkt_case_cost(&a->quiet, op, &less, &less_cost) != VKT_OK) return false;
         }
         *c = less;
         *was_cut = true;

@@ -35,7 +35,7 @@ static uint32_t half(uint32_t n)
     return n % 8 == 0 ? n / 2 : (uint32_t)vkt_round_up(n / 2, n % 4 == 0 ? 4 : 1);
 }
 
-bool vkt_case_halve(vkt_case *c)
+bool vkt_case_halve(const vkt_op *op, vkt_case *c)
 {
     uint32_t most = 16;
     for (uint32_t i = 0; i < c->n_in; i++)
@@ -46,6 +46,7 @@ bool vkt_case_halve(vkt_case *c)
         for (uint32_t k = 0; k < c->in[i].shape.rank; k++)
             if (c->in[i].shape.dim[k] == most) c->in[i].shape.dim[k] = half(most);
     }
+    if (op->settle) op->settle(c->attr, c->in);
     return true;
 }
 
@@ -69,16 +70,22 @@ static double elements_of(const vkt_node *n)
     return sum;
 }
 
+/* The case as the only node of a graph, which the caller destroys in any case. */
+static vkt_result graph_of(const vkt_host *h, const vkt_op *op, const vkt_case *c, vkt_graph **g)
+{
+    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
+    VKT_TRY(vkt_graph_create(h, g));
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (!c->in[i].absent) in[i] = vkt_input(*g, "in", c->in[i].dtype, c->in[i].layout, c->in[i].shape);
+    vkt_apply(*g, op, in, c->n_in, c->attr, NULL);
+    return vkt_graph_status(*g);
+}
+
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost)
 {
     enum { BACKWARD = 2, AN_ELEMENT = 16 };
     vkt_graph *g;
-    vkt_tensor in[VKT_MAX_IN] = { { 0 } };
-    VKT_TRY(vkt_graph_create(h, &g));
-    for (uint32_t i = 0; i < c->n_in; i++)
-        if (!c->in[i].absent) in[i] = vkt_input(g, "in", c->in[i].dtype, c->in[i].layout, c->in[i].shape);
-    vkt_apply(g, op, in, c->n_in, c->attr, NULL);
-    const vkt_result r = vkt_graph_status(g);
+    const vkt_result r = graph_of(h, op, c, &g);
     if (r == VKT_OK) {
         const vkt_node *n = g->nodes[g->n_nodes - 1];
         const double times = op->diff ? 1 + BACKWARD : 1;
@@ -118,30 +125,77 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
+/* What the bound of integers is in an op's random cases. */
+typedef struct bound {
+    bool same;                              /* one number in all of them: `least` */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* the size of this dimension of this input, and `slack` at most above it */
+    uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
+} bound;
+
+static void add_sample(bound *b, const vkt_case *s, uint32_t i)
+{
+    const uint32_t it = s->in[i].bound;
+    b->same = b->same && (b->least == 0 || it == b->least);
+    b->least = b->least ? VKT_MIN(b->least, it) : it;
+    for (uint32_t k = 0; k < VKT_MAX_IN; k++)
+        for (uint32_t d = 0; d < VKT_MAX_RANK; d++) {
+            const uint32_t dim = k < s->n_in && d < s->in[k].shape.rank ? s->in[k].shape.dim[d] : 0;
+            b->follows[k][d] = b->follows[k][d] && dim && it >= dim && it - dim <= SLACK;
+            if (b->follows[k][d]) b->slack[k][d] = VKT_MAX(b->slack[k][d], it - dim);
+        }
+}
+
+static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
+{
+    bound b = { .same = true };
+    memset(b.follows, 1, sizeof b.follows);
+    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
+        vkt_case s;
+        draw(op, seed, &s);
+        if (i < s.n_in && s.in[i].dtype == c->in[i].dtype && !s.in[i].absent) add_sample(&b, &s, i);
+    }
+    return b;
+}
+
+/* The dimension of the case that the bound follows; false where there is none. */
+static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
+{
+    for (uint32_t k = 0; k < c->n_in && !b->same; k++)
+        for (uint32_t d = 0; d < c->in[k].shape.rank; d++)
+            if (b->follows[k][d]) return *in = k, *dim = d, true;
+    return false;
+}
+
 /* The bound of the integers in input i: that of all samples, or the node's size of the dimension that it follows in all
  * of them, or the smallest of all. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK], same = true;
-    uint32_t least = 0;
-    memset(follows, 1, sizeof follows);
-    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
-        vkt_case s;
-        draw(op, seed, &s);
-        if (i >= s.n_in || s.in[i].dtype != c->in[i].dtype || s.in[i].absent) continue;
-        const uint32_t bound = s.in[i].bound;
-        same = same && (least == 0 || bound == least);
-        least = least ? VKT_MIN(least, bound) : bound;
-        for (uint32_t k = 0; k < VKT_MAX_IN; k++)
-            for (uint32_t d = 0; d < VKT_MAX_RANK; d++) {
-                const uint32_t dim = k < s.n_in && d < s.in[k].shape.rank ? s.in[k].shape.dim[d] : 0;
-                follows[k][d] = follows[k][d] && dim && bound >= dim && bound - dim <= SLACK;
-            }
+    const bound b = find_bound(op, c, i);
+    uint32_t k, d;
+    return find_dimension(&b, c, &k, &d) ? c->in[k].shape.dim[d] : b.least;
+}
+
+static vkt_result check_bounds(const vkt_host *h, const vkt_op *op, const vkt_case *c)
+{
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (c->in[i].absent || c->in[i].dtype == VKT_F32) continue;
+        const bound b = find_bound(op, c, i);
+        uint32_t k, d;
+        if (!find_dimension(&b, c, &k, &d)) continue;
+        const uint64_t most = (uint64_t)c->in[k].shape.dim[d] + b.slack[k][d];
+        if (c->in[i].bound > most)
+            return vkt_fail(h, VKT_E_ARG, "%s: input %u has numbers below %u; dimension %u of input %u allows %llu",
+                            op->name, i, c->in[i].bound, d, k, (unsigned long long)most);
     }
-    for (uint32_t k = 0; k < c->n_in && !same; k++)
-        for (uint32_t d = 0; d < c->in[k].shape.rank; d++)
-            if (follows[k][d]) return c->in[k].shape.dim[d];
-    return least;
+    return VKT_OK;
+}
+
+vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c)
+{
+    vkt_graph *g;
+    const vkt_result r = graph_of(h, op, c, &g);
+    vkt_graph_destroy(&g);
+    return r == VKT_OK ? check_bounds(h, op, c) : r;
 }
 
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c)

@@ -1,6 +1,8 @@
 /* check/subject.c - see subject.h. */
 #include "check/subject.h"
 
+#include "check/case.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -261,6 +263,7 @@ vkt_result vkt_subject_of_case(const vkt_host *h, vkt_subject *s, const vkt_op *
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
     VKT_TRY(vkt_subject_begin(h, s, seed));
     s->c = *c;
+    VKT_TRY(vkt_case_check(h, op, c));
     return build(s, op, &r);
 }
 

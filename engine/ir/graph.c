@@ -278,6 +278,7 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
         else
             snprintf(v.name, sizeof v.name, "%.30s.%u.%u", n->op->name, n->index, i);
         v.producer = n->index + 1;
+        if (!shape_is_legal(g, v.name, v.shape)) return g->status;
         if (f->out[i].alias_in >= 0) {
             v.alias = n->in[f->out[i].alias_in].id;
             v.role = g->values[v.alias].role;

@@ -20,6 +20,7 @@ typedef struct vkt_node vkt_node;
 typedef struct vkt_infer vkt_infer;
 typedef struct vkt_emit vkt_emit;
 typedef struct vkt_case vkt_case;
+typedef struct vkt_case_input vkt_case_input;
 
 /* Where a value lives. */
 typedef enum vkt_role {
@@ -137,8 +138,11 @@ struct vkt_op {
     uint32_t takes;    /* bit s: emit can do what a node of vkt_stage s does to output 0, as it stores it: vkt_take */
     uint32_t diff;     /* bit i: input i has a gradient */
     size_t attr_bytes; /* no padding in the struct of an op that picks variants: see vkt_node_key */
-    /* Checks inputs and attributes, states outputs. */
+    /* Checks inputs and attributes, states outputs. What it lets through may be emitted and computed: cases of text and
+     * calls of builders pass no other check. */
     vkt_result (*infer)(vkt_infer *f);
+    /* Works out again the attributes that follow from the shapes of the inputs. NULL: the op has none. */
+    void (*settle)(void *attr, const vkt_case_input *in);
     /* Appends dispatches. Pure: node and device limits in, data out; no Vulkan, no allocation but through `e`. NULL:
      * nothing to do on the device (aliases). */
     void (*emit)(const vkt_node *n, vkt_emit *e);
@@ -174,6 +178,10 @@ struct vkt_op {
 #define VKT_HALF_OUT(k) (1u << (VKT_MAX_IN + (k)))
 
 /* ---- values ---- */
+static inline bool vkt_is_layout(vkt_layout l)
+{
+    return l == VKT_ROWS || l == VKT_BATCH_LAST;
+}
 /* A parameter that is not trained: neither gradient nor update. */
 static inline bool vkt_is_fixed(const vkt_value *v)
 {
@@ -185,7 +193,7 @@ static inline const vkt_value *vkt_value_of(const vkt_graph *g, vkt_tensor t)
 }
 uint64_t vkt_shape_elements(vkt_shape s); /* logical; 1 for rank 0 */
 bool vkt_shape_equal(vkt_shape a, vkt_shape b);
-const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)" */
+const char *vkt_shape_text(vkt_shape s, char buf[80]);             /* "(128,1,28,28)"; of any rank */
 const char *vkt_index_text(vkt_shape s, uint64_t i, char buf[80]); /* "[1,0,3,5]" for element i in row-major order */
 uint32_t vkt_dtype_bytes(vkt_dtype d);
 const char *vkt_dtype_name(vkt_dtype d);          /* "f32" */
@@ -386,7 +394,7 @@ static inline const vkt_value *vkt_lowered_value(const vkt_emit *e, vkt_tensor t
 }
 
 /* ---- random cases for tests, fuzzing and the bench runner ---- */
-typedef struct vkt_case_input {
+struct vkt_case_input {
     vkt_dtype dtype;
     vkt_layout layout;
     vkt_shape shape;
@@ -396,7 +404,7 @@ typedef struct vkt_case_input {
     uint32_t bound; /* u32: uniform in [0, bound) */
     bool absent;    /* an optional input left out */
     bool distinct;  /* f32: all values differ by at least (hi - lo) / (2 n): no ties for maxima */
-} vkt_case_input;
+};
 struct vkt_case {
     uint32_t n_in;
     vkt_case_input in[VKT_MAX_IN];

@@ -19,9 +19,9 @@ bool vkt_shape_equal(vkt_shape a, vkt_shape b)
 const char *vkt_shape_text(vkt_shape s, char buf[80])
 {
     size_t n = (size_t)snprintf(buf, 80, "(");
-    for (uint32_t i = 0; i < s.rank && n < 70; i++)
+    for (uint32_t i = 0; i < s.rank && i < VKT_MAX_RANK && n < 70; i++)
         n += (size_t)snprintf(buf + n, 80 - n, "%s%u", i ? "," : "", s.dim[i]);
-    snprintf(buf + n, 80 - n, ")");
+    snprintf(buf + n, 80 - n, s.rank > VKT_MAX_RANK ? ",..)" : ")");
     return buf;
 }
 

@@ -103,6 +103,7 @@ static vkt_result check(const vkt_infer *f)
                 vkt_dtype_name(q->dtype));
     VKT_TRY(optional_in(f->n, 0).id ? check_apart(f) : check_packed(f));
     const form o = form_of_node(f->n);
+    VKT_REQUIRE(f, a->causal <= 1, VKT_E_ARG, "%s: want causal 0 or 1, got %u", name, a->causal);
     VKT_REQUIRE(f, isfinite(a->scale) && a->scale > 0, VKT_E_ARG, "%s: want a scale above 0, got %g", name,
                 (double)a->scale);
     VKT_REQUIRE(f, has_kernels(o.width), VKT_E_SHAPE, "%s: want heads of 4, 8, .. or %u numbers, got %u", name,

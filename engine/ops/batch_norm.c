@@ -34,11 +34,13 @@ vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, con
 
 static vkt_result check_channels(const vkt_infer *f)
 {
+    const vkt_batch_norm_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0);
     char text[80];
     VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST,
                 x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want f32 (N,C,...), batch last, got %s %s",
                 f->n->op->name, vkt_dtype_name(x->dtype), vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, a->eps > 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps > 0, got %g", f->n->op->name, (double)a->eps);
     VKT_REQUIRE(f, x->bytes / 16 / x->shape.dim[1] < UINT32_MAX, VKT_E_UNSUPPORTED,
                 "%s: want channels of less than 2^34 elements", f->n->op->name);
     return VKT_OK;
@@ -356,8 +358,14 @@ const vkt_op vkt_op_batch_norm_dx = {
 
 static vkt_result running_infer(vkt_infer *f)
 {
+    const vkt_running_stats_attr *a = f->n->attr;
     const vkt_value *mean = vkt_in(f, 0);
     const uint32_t channels = mean->shape.dim[0];
+    VKT_REQUIRE(f, a->batch && a->positions && (uint64_t)a->batch * a->positions <= UINT32_MAX && a->unbiased <= 1,
+                VKT_E_ARG, "running_stats: want 1 to 2^32 - 1 numbers and unbiased 0 or 1, got %u x %u and %u",
+                a->batch, a->positions, a->unbiased);
+    VKT_REQUIRE(f, a->momentum >= 0 && a->momentum <= 1, VKT_E_ARG, "running_stats: want a momentum in [0, 1], got %g",
+                (double)a->momentum);
     VKT_TRY(vkt_norm_check_vector(f, 0, channels, "a running mean"));
     VKT_TRY(vkt_norm_check_vector(f, 1, channels, "a running variance"));
     VKT_TRY(vkt_norm_check_vector(f, 2, channels, "a mean"));

@@ -208,6 +208,9 @@ static vkt_result expand_infer(vkt_infer *f)
     vkt_shape s;
     char from[80], to[80];
     VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "expand: want f32, got %s", vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, vkt_is_layout(a->layout), VKT_E_ARG, "expand: want a vkt_layout, got number %d", (int)a->layout);
+    VKT_REQUIRE(f, a->shape.rank <= VKT_MAX_RANK, VKT_E_SHAPE, "expand: want a rank of at most %d, got %u",
+                VKT_MAX_RANK, a->shape.rank);
     VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, a->shape, &s) && vkt_shape_equal(s, a->shape), VKT_E_SHAPE,
                 "expand: %s does not broadcast to %s", vkt_shape_text(x.shape, from), vkt_shape_text(a->shape, to));
     vkt_out(f, VKT_F32, a->layout, a->shape);

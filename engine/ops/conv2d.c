@@ -4,6 +4,9 @@
  *   dw[o,c,r,s] = sum_{n,p,q} dy[n,o,p,q] x[n, .., ..]     db[o] = sum_{n,p,q} dy[n,o,p,q] */
 #include "ops/conv2d.h"
 
+/* Kernels work out where a tap lies in int32. */
+#define MOST_REACH (1u << 20)
+
 /* Attributes of the gradients: what their inputs' shapes do not tell. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
@@ -44,22 +47,38 @@ uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, ui
 {
     const uint64_t padded = in + 2ull * a->pad[axis], reach = (uint64_t)a->dilation[axis] * (kernel - 1ull) + 1;
     const uint64_t out = padded < reach ? 0 : (padded - reach) / a->stride[axis] + 1;
-    return out > UINT32_MAX ? 0 : (uint32_t)out;
+    return padded > INT32_MAX || out > INT32_MAX ? 0 : (uint32_t)out;
 }
 
 /* ---- forward ---- */
+
+vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a)
+{
+    const char *name = f->n->op->name;
+    VKT_REQUIRE(f, a->stride[0] && a->stride[1] && a->dilation[0] && a->dilation[1] && a->groups, VKT_E_ARG,
+                "%s: want a stride, dilation and groups of 1 or more, got %u,%u, %u,%u and %u", name, a->stride[0],
+                a->stride[1], a->dilation[0], a->dilation[1], a->groups);
+    for (int i = 0; i < 2; i++)
+        VKT_REQUIRE(f, VKT_MAX(VKT_MAX(a->stride[i], a->dilation[i]), a->pad[i]) <= MOST_REACH, VKT_E_ARG,
+                    "%s: want a stride, dilation and pad of at most %u, got %u, %u and %u", name, MOST_REACH,
+                    a->stride[i], a->dilation[i], a->pad[i]);
+    return VKT_OK;
+}
 
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2])
 {
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
     char xt[80], wt[80];
+    VKT_TRY(vkt_conv2d_check_attr(f, a));
     VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want w as f32, got %s", f->n->op->name,
                 vkt_dtype_name(w->dtype));
+    VKT_REQUIRE(f, w->layout == VKT_ROWS, VKT_E_SHAPE, "%s: want w by rows (vkt_to_layout), got it with the batch last",
+                f->n->op->name);
     const uint32_t channels = x->shape.dim[1];
     VKT_REQUIRE(f,
-                w->layout == VKT_ROWS && w->shape.rank == 4 && channels % a->groups == 0 &&
-                    w->shape.dim[1] == channels / a->groups && w->shape.dim[0] % a->groups == 0,
+                w->shape.rank == 4 && channels % a->groups == 0 && w->shape.dim[1] == channels / a->groups &&
+                    w->shape.dim[0] % a->groups == 0,
                 VKT_E_SHAPE,
                 "%s: want x (N,C,H,W), w (O,C/groups,R,S) and groups that divide C and O, got x %s, w %s, groups %u",
                 f->n->op->name, vkt_shape_text(x->shape, xt), vkt_shape_text(w->shape, wt), a->groups);

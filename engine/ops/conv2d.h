@@ -18,7 +18,9 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
                                    const vkt_conv2d_attr *a);
 /* For infer: input i, called `name`, is f32 (N,C,H,W) with the batch last. */
 vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name);
-/* For infer: inputs x, w and, if there, bias go together; out: P and Q. */
+/* For infer: the attributes are legal for any picture. */
+vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
+/* For infer: the attributes are legal, inputs x, w and, if there, bias go together; out: P and Q. */
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
 /* (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 when the kernel is larger than the padded picture. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);

@@ -30,6 +30,7 @@ static vkt_result infer(vkt_infer *f)
     const vkt_conv2d_max_pool_attr *a = f->n->attr;
     uint32_t z[2];
     VKT_TRY(vkt_conv2d_check(f, &a->conv, z));
+    VKT_REQUIRE(f, a->relu <= 1, VKT_E_ARG, "%s: want relu 0 or 1, got %u", f->n->op->name, a->relu);
     VKT_REQUIRE(f, a->cell[0] && a->cell[1] && z[0] >= a->cell[0] && z[1] >= a->cell[1], VKT_E_ARG,
                 "%s: cells of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0], z[1]);
     const vkt_shape x = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;

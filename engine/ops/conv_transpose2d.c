@@ -28,13 +28,15 @@ static vkt_result infer(vkt_infer *f)
 {
     const vkt_conv_transpose2d_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
+    const vkt_conv2d_attr conv = conv_of(a);
     char xt[80], wt[80];
+    VKT_TRY(vkt_conv2d_check_attr(f, &conv));
     VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "conv_transpose2d: want w as f32, got %s",
                 vkt_dtype_name(w->dtype));
     VKT_REQUIRE(f,
                 w->layout == VKT_ROWS && w->shape.rank == 4 && w->shape.dim[0] == x->shape.dim[1] &&
-                    x->shape.dim[1] % a->groups == 0,
+                    x->shape.dim[1] % a->groups == 0 && (uint64_t)w->shape.dim[1] * a->groups <= INT32_MAX,
                 VKT_E_SHAPE,
                 "conv_transpose2d: want x (N,C,H,W), w (C,O/groups,R,S) and groups that divide C, got x %s, w %s, "
                 "groups %u",

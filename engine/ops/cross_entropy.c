@@ -45,6 +45,7 @@ static vkt_result infer(vkt_infer *f, bool nll)
     VKT_TRY(check_weight(f, IN_WEIGHT));
     const vkt_value z = *vkt_in(f, IN_Z);
     const float most = nll ? 0 : 1;
+    VKT_REQUIRE(f, a->sum <= 1, VKT_E_ARG, "%s: want sum 0 or 1, got %u", name, a->sum);
     VKT_REQUIRE(f, a->smoothing >= 0 && a->smoothing <= most, VKT_E_ARG,
                 "%s: want a label smoothing of 0 to %g, got %g", name, (double)most, (double)a->smoothing);
     VKT_REQUIRE(f, a->group && z.shape.dim[0] % a->group == 0, VKT_E_SHAPE, "%s: want rows in groups of %u, got %u",

@@ -21,7 +21,8 @@ static vkt_result check(vkt_infer *f, uint32_t batch)
     VKT_REQUIRE(f, order->dtype == VKT_U32 && order->shape.rank == 1 && order->layout == VKT_ROWS,
                 order->dtype == VKT_U32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want order u32 (n), got %s %s",
                 f->n->op->name, vkt_dtype_name(order->dtype), vkt_shape_text(order->shape, text));
-    VKT_REQUIRE(f, batch > 0, VKT_E_ARG, "%s: want a batch of at least 1", f->n->op->name);
+    VKT_REQUIRE(f, batch > 0 && batch <= INT32_MAX, VKT_E_ARG, "%s: want a batch of 1 to 2^31 - 1, got %u",
+                f->n->op->name, batch);
     return VKT_OK;
 }
 

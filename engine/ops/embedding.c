@@ -64,6 +64,7 @@ static vkt_result embedding_infer(vkt_infer *f)
     const vkt_shape s = ids.shape, t = table.shape;
     char it[80], tt[80];
     VKT_TRY(check_ids(f));
+    VKT_REQUIRE(f, a->channels <= 1, VKT_E_ARG, "embedding: want channels 0 or 1, got %u", a->channels);
     VKT_REQUIRE(f, table.dtype == VKT_F32, VKT_E_DTYPE, "embedding: want a table f32, got %s",
                 vkt_dtype_name(table.dtype));
     VKT_REQUIRE(f, table.layout == VKT_ROWS, VKT_E_ARG, "embedding: want the table by rows, got it batch last");

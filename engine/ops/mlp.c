@@ -30,14 +30,16 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* x and, behind it, what has y's shape (`second`: its name, or NULL for none). */
-static vkt_result check_network(vkt_infer *f, const char *second, uint32_t *out_width)
+/* x and, behind it, what has y's shape (`second`: its name, or NULL for none); parameters from input `params` on. */
+static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *t = vkt_in(f, 1);
     char xt[80], tt[80];
     VKT_REQUIRE(f, a->layers >= 1 && a->layers <= VKT_MLP_MAX_LAYERS, VKT_E_UNSUPPORTED,
                 "%s: want 1 to %d layers, got %u", f->n->op->name, VKT_MLP_MAX_LAYERS, a->layers);
+    VKT_REQUIRE(f, a->params == params, VKT_E_ARG, "%s: want params=%u, the first weight's input, got %u",
+                f->n->op->name, params, a->params);
     VKT_REQUIRE(f, x->dtype == VKT_F32, VKT_E_DTYPE, "%s: want x as f32, got %s", f->n->op->name,
                 vkt_dtype_name(x->dtype));
     VKT_REQUIRE(f, x->shape.rank == 2 && x->layout == VKT_BATCH_LAST && x->shape.dim[1] <= VKT_MLP_MAX_WIDTH,
@@ -57,17 +59,23 @@ static vkt_result check_network(vkt_infer *f, const char *second, uint32_t *out_
     return VKT_OK;
 }
 
-static void state_gradients(vkt_infer *f)
+static vkt_result state_gradients(vkt_infer *f)
 {
     const vkt_mlp_attr *a = f->n->attr;
+    uint32_t legal = 1;
+    for (uint32_t i = a->params; i < a->params + 2 * a->layers; i++) legal |= (uint32_t)vkt_has(f, i) << i;
+    VKT_REQUIRE(f, (a->grads & ~legal) == 0, VKT_E_ARG, "%s: want gradients of x and parameters alone (%u), got %u",
+                f->n->op->name, legal, a->grads);
     for (uint32_t i = 0; i < f->n->n_in; i++)
         if (a->grads >> i & 1) vkt_out(f, VKT_F32, vkt_in(f, i)->layout, vkt_in(f, i)->shape);
+    return VKT_OK;
 }
 
 static vkt_result mlp_infer(vkt_infer *f)
 {
     uint32_t out;
-    VKT_TRY(check_network(f, NULL, &out));
+    VKT_TRY(check_network(f, NULL, 1, &out));
+    VKT_REQUIRE(f, ((const vkt_mlp_attr *)f->n->attr)->grads == 0, VKT_E_ARG, "mlp: want grads=0; mlp_dx has them");
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, vkt_shape2(vkt_in(f, 0)->shape.dim[0], out));
     return VKT_OK;
 }
@@ -75,21 +83,19 @@ static vkt_result mlp_infer(vkt_infer *f)
 static vkt_result dx_infer(vkt_infer *f)
 {
     uint32_t out;
-    VKT_TRY(check_network(f, "dy", &out));
-    state_gradients(f);
-    return VKT_OK;
+    VKT_TRY(check_network(f, "dy", 2, &out));
+    return state_gradients(f);
 }
 
 static vkt_result mse_infer(vkt_infer *f)
 {
     uint32_t out;
-    VKT_TRY(check_network(f, "target", &out));
+    VKT_TRY(check_network(f, "target", 3, &out));
     const vkt_value *dloss = vkt_in(f, VKT_MLP_IN_DLOSS);
     VKT_REQUIRE(f, dloss->dtype == VKT_F32 && vkt_shape_elements(dloss->shape) == 1,
                 dloss->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "mlp_mse: want dloss as one f32");
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
-    state_gradients(f);
-    return VKT_OK;
+    return state_gradients(f);
 }
 
 static void mlp_emit(const vkt_node *n, vkt_emit *e)

@@ -91,6 +91,7 @@ static vkt_result infer(vkt_infer *f)
     const uint64_t elements = vkt_shape_elements(s), blocks = blocks_of(4 * elements);
     const uint32_t present = vkt_optimizer_moments(o), groups = groups_at(op);
     char got[80];
+    VKT_TRY(vkt_optimizer_check(&f->g->host, o, op));
     VKT_TRY(check_arena(f, 0, true));
     VKT_TRY(check_arena(f, 1, true));
     for (uint32_t i = 2; i < groups; i++) VKT_TRY(check_arena(f, i, present >> (i - 2) & 1));

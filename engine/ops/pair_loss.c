@@ -72,6 +72,7 @@ static vkt_result loss_infer(vkt_infer *f)
     VKT_TRY(check_pair(f));
     VKT_REQUIRE(f, a->reduction <= VKT_LOSS_NONE, VKT_E_ARG, "%s: want a vkt_loss_reduction, got %u", f->n->op->name,
                 a->reduction);
+    VKT_REQUIRE(f, a->log_target <= 1, VKT_E_ARG, "%s: want log_target 0 or 1, got %u", f->n->op->name, a->log_target);
     VKT_REQUIRE(f, a->beta > 0, VKT_E_ARG, "%s: want a positive beta, delta or epsilon, got %g", f->n->op->name,
                 (double)a->beta);
     if (a->reduction == VKT_LOSS_NONE)

@@ -10,11 +10,24 @@
 
 #define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
 
+/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
+static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
+{
+    const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
+    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
+    if (padded < k || stride == 0) return 0;
+    uint64_t n = (padded - k + (a->ceil_mode ? stride - 1 : 0)) / stride + 1;
+    if (a->ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
+    return (uint32_t)n;
+}
+
 static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     static const char *const names[] = { "height", "width" };
     const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
     if (a->adaptive) {
+        VKT_REQUIRE(f, !k && !stride && !pad && !a->ceil_mode, VKT_E_ARG,
+                    "pool2d: %s: an adaptive output takes no kernel, stride, pad or ceil_mode", names[axis]);
         VKT_REQUIRE(
             f, a->out[axis] > 0 && (a->out[axis] + 1ull) * (size + 1ull) < INT32_MAX, VKT_E_ARG,
             "pool2d: %s: want an adaptive output of at least 1, and output times size below 2^31, got %u from %u",
@@ -27,7 +40,9 @@ static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t ax
     VKT_REQUIRE(f, (uint64_t)size + 2 * (uint64_t)pad >= k && (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
                 VKT_E_SHAPE, "pool2d: %s: a kernel of %u does not fit into %u with padding %u", names[axis], k, size,
                 pad);
-    VKT_REQUIRE(f, a->out[axis] > 0, VKT_E_SHAPE, "pool2d: %s: want an output of at least 1", names[axis]);
+    const uint32_t out = out_size(a, axis, size);
+    VKT_REQUIRE(f, out > 0 && a->out[axis] == out, VKT_E_SHAPE, "pool2d: %s: want an output of %u, got %u", names[axis],
+                out, a->out[axis]);
     return VKT_OK;
 }
 
@@ -44,6 +59,7 @@ static vkt_result pool_infer(vkt_infer *f)
     VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
                 "pool2d: a maximum wants pictures of less than %u pixels, got %s", MOST_PIXELS,
                 vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
@@ -94,22 +110,18 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
 
-/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
-static uint32_t out_size(uint32_t size, uint32_t k, uint32_t stride, uint32_t pad, bool ceil_mode)
-{
-    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
-    if (padded < k || stride == 0) return 0;
-    uint64_t n = (padded - k + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-    if (ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
-    return (uint32_t)n;
-}
-
 static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
 {
     for (uint32_t i = 0; i < 2; i++) {
         if (a->stride[i] == 0) a->stride[i] = a->kernel[i];
-        a->out[i] = out_size(x.dim[2 + i], a->kernel[i], a->stride[i], a->pad[i], a->ceil_mode);
+        a->out[i] = out_size(a, i, x.dim[2 + i]);
     }
+}
+
+static void pool_settle(void *attr, const vkt_case_input *in)
+{
+    vkt_pool2d_attr *a = attr;
+    if (!a->adaptive) resolve_out(a, in[0].shape);
 }
 
 static void pool_sample(vkt_rng *r, vkt_case *c)
@@ -163,6 +175,7 @@ const vkt_op vkt_op_pool2d = {
     .diff = 1,
     .attr_bytes = sizeof(vkt_pool2d_attr),
     .infer = pool_infer,
+    .settle = pool_settle,
     .emit = pool_emit,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
     .backward = pool_backward,

@@ -17,7 +17,9 @@ static vkt_result infer(vkt_infer *f)
 {
     const vkt_value *p = vkt_in(f, IN_PUBLISHED), *q = vkt_in(f, IN_PARAM), *table = vkt_in(f, IN_GROUPS);
     const uint64_t elements = vkt_shape_elements(p->shape), blocks = (elements + UPDATE_BLOCK - 1) / UPDATE_BLOCK;
+    const double decay = ((const vkt_publish_attr *)f->n->attr)->decay;
     char want[80], got[80];
+    VKT_REQUIRE(f, decay >= 0 && decay < 1, VKT_E_ARG, "publish: want a decay in [0,1), got %g", decay);
     VKT_REQUIRE(f, p->dtype == VKT_F32 && q->dtype == VKT_F32 && (!vkt_has(f, IN_GROUPS) || table->dtype == VKT_F32),
                 VKT_E_DTYPE, "publish: want all of it f32, got %s and %s", vkt_dtype_name(p->dtype),
                 vkt_dtype_name(q->dtype));
@@ -103,8 +105,6 @@ static vkt_result publish(vkt_graph *g, double decay)
     if (!g->has_optimizer)
         return vkt_fail(&g->host, VKT_E_STATE, "publish: want completed steps; call vkt_update first");
     if (g->has_publish) return vkt_fail(&g->host, VKT_E_STATE, "publish: this graph publishes already");
-    if (!(decay >= 0 && decay < 1))
-        return vkt_fail(&g->host, VKT_E_ARG, "publish: want a decay in [0,1), got %g", decay);
     g->has_publish = true;
     const vkt_tensor in[] = { vkt_graph_arena(g, VKT_ROLE_PUBLISHED), vkt_graph_arena(g, VKT_ROLE_PARAM), g->groups };
     vkt_apply(g, &vkt_op_publish, in, VKT_COUNT(in), &(vkt_publish_attr){ decay }, NULL);

@@ -372,8 +372,8 @@ static vkt_result to_infer(vkt_infer *f)
     vkt_shape all;
     char from[80], to[80];
     VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x.dtype));
-    VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, s, &all) && vkt_shape_equal(all, x.shape), VKT_E_SHAPE,
-                "%s: %s does not broadcast to %s", f->n->op->name, vkt_shape_text(s, to),
+    VKT_REQUIRE(f, s.rank <= VKT_MAX_RANK && vkt_broadcast_shape(x.shape, s, &all) && vkt_shape_equal(all, x.shape),
+                VKT_E_SHAPE, "%s: %s does not broadcast to %s", f->n->op->name, vkt_shape_text(s, to),
                 vkt_shape_text(x.shape, from));
     VKT_REQUIRE(f, x.bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements", f->n->op->name);
     vkt_out(f, VKT_F32, VKT_ROWS, s);

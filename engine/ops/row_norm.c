@@ -100,7 +100,11 @@ static vkt_result check(const vkt_infer *f)
     char text[80];
     VKT_REQUIRE(f, x->dtype == VKT_F32 && x->layout == VKT_ROWS, VKT_E_DTYPE, "%s: want f32 by rows, got %s",
                 f->n->op->name, vkt_dtype_name(x->dtype));
-    const uint64_t sample = (uint64_t)a->groups * a->channels * a->inner, all = vkt_shape_elements(x->shape);
+    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps) && a->rms <= 1, VKT_E_ARG,
+                "%s: want eps >= 0 and rms 0 or 1, got %g and %u", f->n->op->name, (double)a->eps, a->rms);
+    const uint64_t all = vkt_shape_elements(x->shape);
+    uint64_t sample = (uint64_t)a->groups * a->channels;
+    if (!vkt_mul_u64(sample, a->inner, &sample)) sample = 0;
     VKT_REQUIRE(f, sample != 0 && all % sample == 0, VKT_E_SHAPE,
                 "%s: want whole samples of %u groups of %u channels of %u, got %s", f->n->op->name, a->groups,
                 a->channels, a->inner, vkt_shape_text(x->shape, text));
@@ -332,11 +336,8 @@ static vkt_tensor refuse(vkt_graph *g, vkt_result r)
     return (vkt_tensor){ 0 };
 }
 
-static vkt_tensor normalise(vkt_graph *g, const char *name, vkt_tensor x, vkt_row_norm_attr a, vkt_tensor gamma,
-                            vkt_tensor beta)
+static vkt_tensor normalise(vkt_graph *g, vkt_tensor x, vkt_row_norm_attr a, vkt_tensor gamma, vkt_tensor beta)
 {
-    if (!(a.eps >= 0) || isinf(a.eps))
-        return refuse(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want eps >= 0, got %g", name, (double)a.eps));
     const vkt_layout layout = g->values[x.id].layout;
     x = vkt_to_layout(g, x, VKT_ROWS);
     return vkt_to_layout(g, vkt_apply(g, &vkt_op_row_norm, (vkt_tensor[]){ x, gamma, beta }, 3, &a, NULL), layout);
@@ -356,7 +357,7 @@ static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, u
     for (uint32_t i = s.rank - dims; i < s.rank; i++) a.channels *= s.dim[i];
     if (gamma.id) gamma = vkt_reshape(g, gamma, vkt_shape1(a.channels));
     if (beta.id) beta = vkt_reshape(g, beta, vkt_shape1(a.channels));
-    return normalise(g, name, x, a, gamma, beta);
+    return normalise(g, x, a, gamma, beta);
 }
 
 vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta, float eps)
@@ -385,5 +386,5 @@ vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tenso
         .groups = groups, .channels = s.dim[1] / groups, .inner = 1, .eps = vkt_or_f32(eps, 1e-5f)
     };
     for (uint32_t i = 2; i < s.rank; i++) a.inner *= s.dim[i];
-    return normalise(g, "group_norm", x, a, gamma, beta);
+    return normalise(g, x, a, gamma, beta);
 }

@@ -104,8 +104,11 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
 static vkt_result to_layout_infer(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
+    const vkt_layout layout = ((const vkt_layout_attr *)f->n->attr)->layout;
     VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "to_layout: want f32, got %s", vkt_dtype_name(x.dtype));
-    vkt_out(f, x.dtype, ((const vkt_layout_attr *)f->n->attr)->layout, x.shape);
+    VKT_REQUIRE(f, vkt_is_layout(layout) && layout != x.layout, VKT_E_ARG,
+                "to_layout: want the other layout than that of x, got number %d", (int)layout);
+    vkt_out(f, x.dtype, layout, x.shape);
     return VKT_OK;
 }
 

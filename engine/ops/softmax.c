@@ -26,6 +26,8 @@ static vkt_result infer(vkt_infer *f)
                     vkt_dtype_name(vkt_in(f, i)->dtype));
     VKT_REQUIRE(f, a->axis < x.shape.rank, VKT_E_SHAPE, "%s: %s has no axis %d", name, vkt_shape_text(x.shape, text),
                 (int)a->axis);
+    VKT_REQUIRE(f, a->log <= 1 && a->causal <= 1, VKT_E_ARG, "%s: want log and causal 0 or 1, got %u and %u", name,
+                a->log, a->causal);
     VKT_REQUIRE(f, isfinite(a->scale) && a->scale > 0, VKT_E_ARG, "%s: want a scale above 0, got %g", name,
                 (double)a->scale);
     VKT_REQUIRE(f, x.layout == VKT_ROWS || (a->axis != 0 && !a->causal), VKT_E_ARG, "%s: want this x by rows", name);

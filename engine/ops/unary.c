@@ -95,9 +95,10 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
         unary_case(r, c, lo, hi);                      \
     }
 
-#define UNARY_ROW                                                                                           \
-    .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = vkt_infer_same, \
+#define UNARY_ROW_OF(infer_)                                                                          \
+    .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = (infer_), \
     .emit = unary_emit, .flops = unary_flops, .takes = 1u << VKT_STAGE_DROPOUT
+#define UNARY_ROW UNARY_ROW_OF(vkt_infer_same)
 #define HALF .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
 static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void *attr)
@@ -215,13 +216,16 @@ const vkt_op vkt_op_abs = { .name = "abs",
                             .tol_why = "exact: a sign is changed",
                             .formula = "y = |x|" };
 
+static vkt_result clamp_infer(vkt_infer *f)
+{
+    const vkt_clamp_attr *a = f->n->attr;
+    VKT_REQUIRE(f, !isnan(a->min) && !isnan(a->max), VKT_E_ARG, "clamp: want two numbers as bounds, got %g and %g",
+                (double)a->min, (double)a->max);
+    return vkt_infer_same(f);
+}
+
 vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max)
 {
-    if (isnan(min) || isnan(max)) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "clamp: want two numbers as bounds, got %g and %g",
-                                    (double)min, (double)max));
-        return (vkt_tensor){ 0 };
-    }
     return apply(g, &vkt_op_clamp, x, &(vkt_clamp_attr){ min, max });
 }
 
@@ -238,7 +242,7 @@ static const vkt_field clamp_fields[] = { VKT_FIELD(vkt_clamp_attr, min, F32, 1,
                                           { .name = NULL } };
 
 const vkt_op vkt_op_clamp = { .name = "clamp",
-                              UNARY_ROW,
+                              UNARY_ROW_OF(clamp_infer),
                               HALF,
                               .attr_bytes = sizeof(vkt_clamp_attr),
                               .backward = unary_backward,
@@ -441,12 +445,16 @@ const vkt_op vkt_op_elu = { .name = "elu",
                             .tol_why = "exp or expm1 of 1.5 ulp and two products",
                             .formula = "y = x > 0 ? x : alpha (e^x - 1)" };
 
+static vkt_result softplus_infer(vkt_infer *f)
+{
+    const vkt_softplus_attr *a = f->n->attr;
+    VKT_REQUIRE(f, a->beta > 0 && a->beta < INFINITY, VKT_E_ARG, "softplus: want a beta above 0, got %g",
+                (double)a->beta);
+    return vkt_infer_same(f);
+}
+
 vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold)
 {
-    if (!(beta > 0 && beta < INFINITY)) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "softplus: want a beta above 0, got %g", (double)beta));
-        return (vkt_tensor){ 0 };
-    }
     return apply(g, &vkt_op_softplus, x, &(vkt_softplus_attr){ beta, threshold });
 }
 
@@ -463,7 +471,7 @@ static const vkt_field softplus_fields[] = { VKT_FIELD(vkt_softplus_attr, beta, 
                                              { .name = NULL } };
 
 const vkt_op vkt_op_softplus = { .name = "softplus",
-                                 UNARY_ROW,
+                                 UNARY_ROW_OF(softplus_infer),
                                  HALF,
                                  .attr_bytes = sizeof(vkt_softplus_attr),
                                  .backward = unary_backward,

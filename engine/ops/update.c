@@ -223,6 +223,14 @@ static const struct {
     [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
 };
 
+vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o, const vkt_op *op)
+{
+    VKT_TRY(check(h, o));
+    return rows[o->kind].op == op
+               ? VKT_OK
+               : vkt_fail(h, VKT_E_ARG, "%s: kind %d is updated by %s", op->name, (int)o->kind, rows[o->kind].op->name);
+}
+
 static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
 {
     VKT_TRY(g->status);
@@ -232,7 +240,7 @@ static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
         return vkt_fail(&g->host, VKT_E_STATE, "update: there are no gradients; call vkt_backward first");
     g->optimizer = *o;
     if (is_kind(o->kind)) fill_in(&g->optimizer);
-    VKT_TRY(check(&g->host, &g->optimizer));
+    VKT_TRY(check(&g->host, &g->optimizer)); /* before it is a kind of `rows` */
     g->has_optimizer = true;
     static const vkt_role roles[] = { VKT_ROLE_MOMENT1, VKT_ROLE_MOMENT2, VKT_ROLE_MOMENT3 };
     const uint32_t n = rows[o->kind].moments, present = vkt_optimizer_moments(&g->optimizer);

@@ -38,7 +38,7 @@ vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params 
     vkt_subject cut;
     vkt_result status = VKT_OK;
     for (bool fits = false; !fits && status == VKT_OK;) {
-        if (!vkt_case_halve(&c)) return vkt_fail(&s->host, VKT_E_STATE, "%s: no smaller case", v->op->name);
+        if (!vkt_case_halve(v->op, &c)) return vkt_fail(&s->host, VKT_E_STATE, "%s: no smaller case", v->op->name);
         status = vkt_subject_of_case(&s->host, &cut, v->op, &c, s->seed);
         fits = status == VKT_OK && total_flops(&cut, v->phase->what.forward) <= MOST_FLOPS;
         if (fits) status = verify_subject(ctx, &cut, v->phase, v->force, r);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "bench/case.h"
+#include "check/subject.h"
 #include "support/host.h"
 
 static const char *const sizes[] = {
@@ -99,12 +100,12 @@ static void a_case_is_halved_as_a_whole(void **state)
     vkt_case c;
     char text[160];
     assert_int_equal(bench_case_parse(&h, "matmul (512,512) (512,300)", &op, &c), VKT_OK);
-    assert_true(vkt_case_halve(&c));
+    assert_true(vkt_case_halve(op, &c));
     vkt_case_text(&h, op, &c, text);
     assert_string_equal(text, "(256,256) (256,300)");
     assert_int_equal(bench_case_parse(&h, "softmax_xent (500,1000)b u32<1000(500)", &op, &c), VKT_OK);
-    assert_true(vkt_case_halve(&c));
-    assert_true(vkt_case_halve(&c));
+    assert_true(vkt_case_halve(op, &c));
+    assert_true(vkt_case_halve(op, &c));
     vkt_case_text(&h, op, &c, text);
     assert_string_equal(text, "(252,252)b u32<252(252)");
     assert_int_equal(infers(&h, op, &c), VKT_OK);
@@ -112,14 +113,64 @@ static void a_case_is_halved_as_a_whole(void **state)
         assert_int_equal(bench_case_parse(&h, sizes[i], &op, &c), VKT_OK);
         const bool fixed = /* a dimension follows from attributes */
             strstr(sizes[i], "groups=") || strstr(sizes[i], "batch=") || strstr(sizes[i], "log2_table_size=");
-        for (int times = 0; times < 2 && vkt_case_halve(&c); times++)
+        for (int times = 0; times < 2 && vkt_case_halve(op, &c); times++)
             if (!fixed && infers(&h, op, &c) != VKT_OK) {
                 vkt_case_text(&h, op, &c, text);
                 fail_msg("%s %s, halved, is not legal", op->name, text);
             }
     }
     assert_int_equal(bench_case_parse(&h, "relu (16,3)", &op, &c), VKT_OK);
-    assert_false(vkt_case_halve(&c));
+    assert_false(vkt_case_halve(op, &c));
+}
+
+/* What a builder would refuse is refused as a line too: with a message, before anything is computed. */
+static void lines_are_checked_as_calls_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } bad[] = {
+        { "pool2d (1,1,4,4)b kernel=2,2 stride=2,2 out=9,9", "want an output of 2, got 9" },
+        { "pool2d (1,1,4,4)b adaptive=1 kernel=2,2 out=2,2", "takes no kernel" },
+        { "pool2d (1,1,4,4)b kernel=2,2 stride=0,2 out=2,2", "stride >= 1" },
+        { "conv2d (1,1,4,4)b (1,1,3,3) - stride=0,0", "want a stride" },
+        { "conv2d (1,1,4,4)b (1,1,3,3) - groups=0", "want a stride" },
+        { "conv2d (1,1,4,4)b (1,1,3,3) - dilation=0,1", "want a stride" },
+        { "conv2d (1,1,4,4)b (1,1,3,3) - pad=4294967295,0", "want a stride, dilation and pad of at most" },
+        { "conv2d_max_pool (1,1,4,4)b (1,1,3,3) - conv.stride=0,0", "want a stride" },
+        { "conv_transpose2d (1,1,4,4)b (1,1,3,3) - stride=0,0", "want a stride" },
+        { "conv_transpose2d (1,8,4,4)b (8,1073741825,1,1) - groups=4", "groups that divide C" },
+        { "mlp_mse (4,2)b (4,3)b () (3,2) (3) layers=1 params=3 grads=2147483647", "of x and parameters alone" },
+        { "mlp_mse (4,2)b (4,3)b () (3,2) (3) layers=1 params=4294967294", "want params=3" },
+        { "mlp (4,2)b (3,2) (3) layers=1 params=1 grads=2", "grads=0" },
+        { "gather_rows u8<256(9,48) u32<9(5) batch=3 sample=2147483648,1,1,1,1,1,1", "want a sample (F) or (C,H,W)" },
+        { "gather_rows u8<256(9,48) u32<9(5) batch=4294967295 sample=1,46,0,0,0,0,0", "want a batch" },
+        { "gather_rows u8<256(9,48) u32<10(5) batch=4 sample=1,46,0,0,0,0,0", "numbers below 10" },
+        { "softmax_xent (5,7)b u32<8(5)", "numbers below 8; dimension 1 of input 0 allows 7" },
+        { "embedding u32<99(3,4) (7,2)", "numbers below 99" },
+        { "running_stats (6) +(6) (6) +(6) batch=0", "want 1 to 2^32 - 1 numbers" },
+        { "row_norm (24,20) +(20) (20) channels=20 groups=4294967295 inner=4294967295", "want whole samples" },
+        { "softplus (5) beta=0", "want a beta above 0" },
+        { "batch_norm (2,3)b - - eps=-1", "want eps > 0" },
+        { "adam (64) (64) (64) +(64) kind=0", "sgd" },
+        { "adam (64) (64) (64) +(64) kind=4294967295", "unknown kind" },
+        { "adam (64) (64) (64) +(64) beta1=2", "want betas in [0,1)" },
+        { "publish (64) (64) - decay=1", "want a decay in [0,1)" },
+        { "to_layout (3,4) layout=99", "want the other layout" },
+        { "softmax (3,4) log=2", "want log and causal 0 or 1" },
+    };
+    const vkt_host h = vkt_test_host();
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < VKT_COUNT(bad); i++) {
+        const vkt_op *op;
+        vkt_case c;
+        vkt_subject s;
+        assert_int_equal(bench_case_parse(&h, bad[i].line, &op, &c), VKT_OK);
+        if (vkt_subject_of_case(&h, &s, op, &c, 1) == VKT_OK) fail_msg("\"%s\" is accepted", bad[i].line);
+        vkt_test_error_says(bad[i].says);
+        vkt_subject_free(&s);
+    }
+    vkt_test_expect_errors(false);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
@@ -131,6 +182,7 @@ int main(void)
         TEST(a_line_has_all_kinds_of_inputs),
         TEST(bad_lines_are_refused),
         TEST(a_case_is_halved_as_a_whole),
+        TEST(lines_are_checked_as_calls_are),
     };
     return cmocka_run_group_tests_name("cases of vkt-bench", tests, NULL, NULL);
 }

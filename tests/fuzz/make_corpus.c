@@ -11,6 +11,7 @@
 #include <png.h>
 
 #include "base/variant.h"
+#include "check/case.h"
 #include "fuzz/fuzz.h"
 #include "io/checkpoint.h"
 #include "kernel/tuning.h"
@@ -176,6 +177,32 @@ static void tuning(void)
     }
 }
 
+/* The first cases that each op draws, several ops a file. */
+static void cases(void)
+{
+    enum { SEEDS = 2, OPS_A_FILE = 3 };
+    vkt_text t = { .h = fuzz_host() };
+    char text[160], name[48] = "";
+    uint32_t ops = 0;
+    for (size_t i = 0; vkt_ops[i]; i++) {
+        if (!vkt_ops[i]->sample) continue;
+        if (!*name) snprintf(name, sizeof name, "%s", vkt_ops[i]->name);
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
+            vkt_case c = { .n_in = 0 };
+            vkt_ops[i]->sample(&r, &c);
+            vkt_case_text(fuzz_host(), vkt_ops[i], &c, text);
+            vkt_text_add(&t, "%s %s\n", vkt_ops[i]->name, text);
+        }
+        if (++ops % OPS_A_FILE && vkt_ops[i + 1]) continue;
+        need(t.s && !t.failed, "cases");
+        put_text("case", name, t.s);
+        vkt_text_free(&t);
+        *name = 0;
+    }
+    vkt_text_free(&t);
+}
+
 int main(int argc, char **argv)
 {
     need(argc == 2, "want the folder of the corpus");
@@ -187,5 +214,6 @@ int main(int argc, char **argv)
     scaler();
     tensors();
     tuning();
+    cases();
     return 0;
 }
