@@ -99,6 +99,11 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
+/* Frees what *e holds, not *e itself. */
+void vkt_evaluator_clear(vkt_evaluator *e);
+/* Rows [first, first + count) of its data set, a batch at a time. `classes` may be NULL, and so may `outputs`. */
+vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
+                                 float *outputs);
 /* on_batch may be NULL. */
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);

@@ -143,6 +143,39 @@ VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data,
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                        uint32_t *classes, float *outputs);
 
+/* ---- predictions without training: no labels, no gradients, no moments ---- */
+
+/* A model with its weights over the rows of one data set. */
+typedef struct vkt_predictor vkt_predictor;
+
+/* Zero is the default but for model and data. */
+typedef struct vkt_predictor_params {
+    vkt_model model;         /* its forward is built as for evaluation (dropout off); name and loss are not used */
+    const vkt_dataset *data; /* the rows: those of vkt_dataset_from_arrays with .borrow, for instance. Labels and
+                              * targets are not read. Must outlive the predictor */
+    const char *weights;     /* a file of vkt_trainer_save, or of PyTorch's state_dict as safetensors. NULL: all weights
+                              * are 0 until they are written to vkt_predictor_store */
+    uint32_t batch;          /* rows of a run; 0: 128. Never more than the rows of `data` */
+    bool stream;             /* as in vkt_trainer_params */
+    uint32_t workers;        /* likewise */
+    vkt_precision precision; /* likewise */
+} vkt_predictor_params;
+
+/* Builds the forward graph, its store and its program, and loads the weights. The device holds weights, data and one
+ * batch of activations, nothing of an optimizer. VKT_E_ARG (the message names the field), VKT_E_SHAPE, and what
+ * vkt_store_load returns for the file; *out = NULL then. Owner: the caller; destroy it before the context. One thread
+ * at a time. */
+VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out);
+VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
+/* Elements of the model's output for one row: K for logits (B,K). */
+VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
+/* Of rows [first, first + count): the index of the largest output (VKT_E_STATE where the output is not (B,K)), the
+ * first one at a tie, and the outputs, (count, vkt_predictor_width), row-major. Either may be NULL. */
+VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
+                                     float *outputs);
+/* The predictor's: parameters, to look at or to set; NULL for a model without. */
+VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
+
 /* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);

@@ -6,6 +6,7 @@
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/graph.h"    /* tensors, programs */
+#include "vktrain/metrics.h"  /* confusion, precision, recall, top-k */
 #include "vktrain/models.h"   /* networks */
 #include "vktrain/nn.h"       /* layers */
 #include "vktrain/ops.h"      /* ops */
