@@ -8,7 +8,7 @@ static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *
     vkt_builder *b = NULL;
     VKT_TRY(vkt_builder_create(e->g, false, &b));
     const vkt_feed_values v = vkt_feed_declare(e->g, &e->feed);
-    const vkt_result r = vkt_head_build(t, b, &e->feed, v, &e->head);
+    const vkt_result r = vkt_head_build(t, b, &e->feed, v, false, &e->head);
     vkt_builder_destroy(&b);
     VKT_TRY(r);
     if (e->head.classifies) vkt_keep(e->g, e->classes = vkt_argmax(e->g, e->head.y));
@@ -53,6 +53,7 @@ void vkt_evaluator_clear(vkt_evaluator *e)
     vkt_program_destroy(&e->program);
     vkt_feed_destroy(&e->feed);
     vkt_graph_destroy(&e->g);
+    vkt_free(e->feed.h, e->outputs);
 }
 
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
@@ -81,6 +82,7 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     vkt_order_identity(e->feed.host_order, e->feed.n);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
+    const uint64_t late = e->metrics ? 1 : 3; /* results are read two batches late, outputs before the next batch */
     for (;;) {
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
@@ -90,9 +92,10 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
             submitted++;
         }
         if (arrived == submitted) break;
-        if (b.rows && submitted - arrived < 3) continue; /* results are read two batches late */
+        if (b.rows && submitted - arrived < late) continue;
         VKT_TRY(collect(e, run - (submitted - arrived - 1), s));
         arrived++;
+        if (e->metrics) VKT_TRY(vkt_own_metrics_add(e, b.rows));
         if (!c || !c->on_batch) continue;
         progress->batch = (uint32_t)arrived;
         progress->batches = vkt_div_up(e->feed.n, e->feed.batch);

@@ -62,6 +62,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     if (!isnan(r->train_acc)) fprintf(p->out, "  acc %.4f", r->train_acc);
     if (!isnan(r->val_loss)) fprintf(p->out, "  val_loss %.4f", r->val_loss);
     if (!isnan(r->val_acc)) fprintf(p->out, "  val_acc %.4f", r->val_acc);
+    for (uint32_t i = 0; i < r->n_metrics; i++)
+        if (!isnan(r->metrics[i].value)) fprintf(p->out, "  %s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) fprintf(p->out, "  lr %.3g", r->lr);
     p->lr = r->lr;
     fprintf(p->out, "%s\n", best ? "  *" : "");

@@ -40,12 +40,44 @@ typedef struct vkt_model {
 /* What early stopping and the best weights go by. AUTO: validation accuracy, else validation loss, without a validation
  * set the training loss. */
 typedef enum vkt_monitor {
-    VKT_MONITOR_AUTO = 0,  /* one of the others, as said above */
-    VKT_MONITOR_VAL_ACC,   /* is to grow */
-    VKT_MONITOR_VAL_LOSS,  /* is to fall */
-    VKT_MONITOR_TRAIN_ACC, /* is to grow */
-    VKT_MONITOR_TRAIN_LOSS /* is to fall */
+    VKT_MONITOR_AUTO = 0,   /* one of the others, as said above */
+    VKT_MONITOR_VAL_ACC,    /* is to grow */
+    VKT_MONITOR_VAL_LOSS,   /* is to fall */
+    VKT_MONITOR_TRAIN_ACC,  /* is to grow */
+    VKT_MONITOR_TRAIN_LOSS, /* is to fall */
+    VKT_MONITOR_METRIC      /* the first of vkt_trainer_params.metrics */
 } vkt_monitor;
+
+/* ---- metrics of your own: a number over the validation set, after each epoch of a fit ---- */
+
+/* One batch of the validation set and what the model makes of it. All of it lives for the call alone. */
+typedef struct vkt_metric_batch {
+    uint32_t rows;          /* real rows */
+    uint64_t width;         /* elements of the output for one row */
+    const float *outputs;   /* (rows, width) */
+    const uint32_t *labels; /* (rows); NULL: the set has none */
+    const float *targets;   /* (rows, target_width); NULL: the set has none */
+    uint32_t target_width;  /* numbers to predict for one row; 0: none */
+} vkt_metric_batch;
+
+/* A sum over batches, in the order of the rows, on the thread of vkt_trainer_fit. Its value is in the epoch's record,
+ * in history, checkpoint and progress, and may be the monitor. With metrics, the validation reads back the outputs of
+ * each batch before it starts the next one. vktrain/metrics.h has what many want to know. */
+typedef struct vkt_metric {
+    const char *name;          /* 1 to 31 letters, digits and _: a column of the CSV. Copied */
+    bool less_is_better;       /* as monitor: is to fall */
+    void (*reset)(void *user); /* before the first batch of an epoch; NULL: none */
+    void (*add)(void *user, const vkt_metric_batch *b);
+    double (*result)(void *user); /* after the last one; NaN: not measured */
+    void *user;                   /* handed to all three; must live as long as the trainer */
+} vkt_metric;
+#define VKT_MAX_METRICS 4 /* of a trainer */
+
+/* A metric of an epoch. */
+typedef struct vkt_metric_value {
+    const char *name; /* lives as long as the trainer */
+    double value;     /* NaN: not measured */
+} vkt_metric_value;
 
 /* NaN: not measured. */
 typedef struct vkt_epoch_record {
@@ -53,6 +85,8 @@ typedef struct vkt_epoch_record {
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* of its first step */
     double seconds;                                  /* wall time, validation included */
+    uint32_t n_metrics;                              /* those of vkt_trainer_params */
+    vkt_metric_value metrics[VKT_MAX_METRICS];       /* n_metrics of them */
 } vkt_epoch_record;
 
 /* Where a fit is: handed to on_batch after every batch whose result has arrived (two batches late). */
@@ -99,6 +133,13 @@ typedef struct vkt_trainer_params {
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
+    /* Of the usual loss of a labelled set, in training alone: losses of validation and vkt_trainer_evaluate are plain
+     * cross-entropy, so that runs with different weights can be compared. See vkt_cross_entropy for the formula: a
+     * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
+    const float *class_weights; /* one for each class, 0 or more; NULL: 1 each. Copied */
+    float label_smoothing;      /* in [0,1) */
+    const vkt_metric *metrics;  /* of your own, VKT_MAX_METRICS at most; want a validation set. Copied */
+    uint32_t n_metrics;         /* how many these are */
 } vkt_trainer_params;
 
 /* A model with its graphs, programs, weights and history. */
@@ -201,7 +242,8 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
-/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. VKT_E_IO. */
+/* The same as CSV: a line of names, those of metrics last, then one an epoch; what was not measured is empty.
+ * VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
