@@ -5,8 +5,10 @@
 
 #include "common/classes.h"
 #include "common/image_data.h"
+#include "common/predict_images.h"
 #include "common/session.h"
 
+#define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
 enum { SMALLEST = 10 /* two times: 3x3 without padding, then half */, LARGEST = 1024, SHOWN = 8 };
 
@@ -75,9 +77,26 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
                       .plateau = { .patience = lr_patience ? lr_patience : VKT_PATIENCE_NONE } },
     };
     vkt_trainer *t = NULL;
-    vkt_result r = session_train(s, &p, NULL, &t);
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = card_attach(t, PROGRAM, data->train, NULL);
+    if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted() && data->test) r = show_test(s, t);
     vkt_trainer_destroy(&t);
+    return r;
+}
+
+static vkt_result predict(session *s)
+{
+    data_card card;
+    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    if (r != VKT_OK) return r;
+    image_reader reader = { .idx = false };
+    image_reader_init(&reader, &card);
+    const predict_kind kind = {
+        .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
+    };
+    r = predict_files(s, &kind, &card);
+    card_close(&card);
     return r;
 }
 
@@ -122,6 +141,7 @@ int main(int argc, char **argv)
             "Trains a small convolutional network to tell pictures apart, on a Vulkan device: by stochastic gradient "
             "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling.",
         .data = image_data_help,
+        .predict = image_predict_help,
         .more = &more,
         .input = &o
     };
@@ -132,6 +152,7 @@ int main(int argc, char **argv)
                          .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    if (s.o.predict) return session_end(&s, predict(&s));
     o.data.folder = s.o.data;
     image_data data;
     vkt_result r = image_data_open(&s.host, &o.data, &data);

@@ -1,6 +1,7 @@
 /* mnist.c - vkt-mnist: a convolutional network learns to read handwritten digits on a Vulkan device.
  *
  * Works on any data set of small pictures laid out like MNIST: size, channels and classes are the data's. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,10 @@
 #include "common/classes.h"
 #include "common/digits.h"
 #include "common/mnist_data.h"
+#include "common/predict_images.h"
 #include "common/session.h"
 
+#define PROGRAM "vkt-mnist"
 enum { SMALLEST_PICTURE = 14, SHOWN = 5, SEARCHED = 1000 };
 
 /* x (B,C,H,W) -> (B,classes); 53,994 parameters for one channel and ten classes. */
@@ -85,14 +88,34 @@ static vkt_result show_predictions(vkt_trainer *t, const vkt_dataset *test)
 
 /* ---- the run ---- */
 
-static bool pictures_fit(const vkt_dataset *d)
+static bool pictures_fit(const uint32_t chw[3])
 {
-    uint32_t chw[3];
-    vkt_dataset_sample_shape(d, chw);
     if (chw[1] >= SMALLEST_PICTURE && chw[2] >= SMALLEST_PICTURE) return true;
     fprintf(stderr, "the network wants pictures of %ux%u or more, the data set has %ux%u\n", SMALLEST_PICTURE,
             SMALLEST_PICTURE, chw[1], chw[2]);
     return false;
+}
+
+/* What --predict is to know. */
+static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
+{
+    const double ground = image_ground(train);
+    return card_attach(t, PROGRAM, train, isnan(ground) ? NULL : json_pack("{s:f}", "ground", ground));
+}
+
+static vkt_result predict(session *s)
+{
+    data_card card;
+    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    if (r != VKT_OK) return r;
+    image_reader reader = { .idx = true };
+    image_reader_init(&reader, &card);
+    const predict_kind kind = {
+        .program = PROGRAM, .forward = forward, .model = &card.classes, .read = image_reader_read, .reader = &reader
+    };
+    r = pictures_fit(card.chw) ? predict_files(s, &kind, &card) : VKT_E_SHAPE;
+    card_close(&card);
+    return r;
 }
 
 static vkt_result run(session *s, const mnist_data *data)
@@ -102,7 +125,9 @@ static vkt_result run(session *s, const mnist_data *data)
                                    .train = data->train,
                                    .validation = data->test };
     vkt_trainer *t = NULL;
-    vkt_result r = session_train(s, &p, NULL, &t);
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = attach(t, data->train);
+    if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, data->test);
     vkt_trainer_destroy(&t);
     return r;
@@ -113,15 +138,22 @@ int main(int argc, char **argv)
     static const train_cli cli = { .doc = "Trains a small convolutional network to read handwritten digits (MNIST, or "
                                           "another data set of its layout) "
                                           "on a Vulkan device.",
-                                   .data = "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip" };
+                                   .data = "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip",
+                                   .predict = "read the digit in each FILE, a PNG or JPEG of any size (- is standard "
+                                              "input) or all of an IDX file, with the weights of --load; dark digits "
+                                              "on a light ground are inverted" };
     session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    if (s.o.predict) return session_end(&s, predict(&s));
     mnist_data data = { 0 };
     vkt_result r = mnist_data_open(&s.host, s.o.data, s.o.quiet ? NULL : stdout, &data);
-    if (r == VKT_OK)
+    uint32_t chw[3] = { 0 };
+    if (r == VKT_OK) {
         session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.test, data.test });
-    if (r == VKT_OK) r = pictures_fit(data.train) ? run(&s, &data) : VKT_E_SHAPE;
+        vkt_dataset_sample_shape(data.train, chw);
+        r = pictures_fit(chw) ? run(&s, &data) : VKT_E_SHAPE;
+    }
     mnist_data_close(&data);
     return session_end(&s, r);
 }

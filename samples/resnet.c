@@ -7,10 +7,12 @@
 #include <jansson.h>
 
 #include "common/image_data.h"
+#include "common/predict_images.h"
 #include "common/report.h"
 #include "common/session.h"
 #include "vktrain/models.h"
 
+#define PROGRAM "vkt-resnet"
 enum {
     OPT_NETWORK = 512,
     OPT_SIZE,
@@ -21,7 +23,7 @@ enum {
     OPT_NO_AUGMENT,
     OPT_LIMIT
 };
-enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10 };
+enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char doc[] =
     "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
@@ -76,10 +78,18 @@ static const struct argp_option option_table[] = {
     { 0 }
 };
 
+/* NETWORKS: there is none of that name. */
+static uint32_t find_network(const char *name)
+{
+    uint32_t i = 0;
+    while (i < NETWORKS && strcmp(name, networks[i].name) != 0) i++;
+    return i;
+}
+
 static uint32_t network(struct argp_state *state, const char *text)
 {
-    for (uint32_t i = 0; i < NETWORKS; i++)
-        if (strcmp(text, networks[i].name) == 0) return i;
+    const uint32_t i = find_network(text);
+    if (i < NETWORKS) return i;
     argp_error(state, "--network: want resnet and 20, 32, 44, 56, 18, 34, 50, 101 or 152, got '%s'", text);
     return 0;
 }
@@ -226,7 +236,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     return r;
 }
 
-/* ---- the run ---- */
+/* ---- predictions ---- */
 
 static bool exists(const char *path)
 {
@@ -234,6 +244,58 @@ static bool exists(const char *path)
     if (f) fclose(f);
     return f != NULL;
 }
+
+static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_dataset *train, uint32_t resize)
+{
+    return card_attach(t, PROGRAM, train,
+                       json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize", (json_int_t)resize));
+}
+
+/* What weights of others are for: torchvision's and the CIFAR ones. */
+static void usual_card(const resnet_options *o, data_card *card)
+{
+    const bool cifar = networks[o->network].params.cifar;
+    const uint32_t side = o->size ? o->size : cifar ? 32 : 224;
+    *card = (data_card){ .chw = { 3, side, side }, .classes = cifar ? CIFAR_CLASSES : IMAGENET_CLASSES };
+    memcpy(card->mean, mean, sizeof mean);
+    memcpy(card->deviation, deviation, sizeof deviation);
+    card->root = json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize",
+                           (json_int_t)(cifar ? side : side * 8 / 7));
+}
+
+static vkt_result predict(session *s, const resnet_options *o)
+{
+    data_card card;
+    const bool there = exists(s->o.load);
+    vkt_result r = card_read(s->o.load, PROGRAM, there, &card);
+    if (r == VKT_E_NOT_FOUND && there) {
+        usual_card(o, &card);
+        if (!s->o.quiet)
+            fprintf(stderr, "%s does not tell what its classes are: taken as %s of %u classes, by their numbers\n",
+                    s->o.load, networks[o->network].name, card.classes);
+    } else if (r != VKT_OK) {
+        return r;
+    }
+    const uint32_t which = find_network(card_text(&card, "network", ""));
+    if (which < NETWORKS) {
+        model m = { .net = networks[which].params };
+        m.net.classes = card.classes;
+        image_reader reader = { .images = { .resize = card_integer(&card, "resize", 8 * LARGEST, 0) } };
+        image_reader_init(&reader, &card);
+        const predict_kind kind = {
+            .program = PROGRAM, .forward = forward, .model = &m, .read = image_reader_read, .reader = &reader
+        };
+        r = predict_files(s, &kind, &card);
+    } else {
+        fprintf(stderr, "%s: want one of the networks of --network, got '%.40s'\n", s->o.load,
+                card_text(&card, "network", ""));
+        r = VKT_E_FORMAT;
+    }
+    card_close(&card);
+    return r;
+}
+
+/* ---- the run ---- */
 
 /* Where weights for resnet20 are: as data are looked for. */
 static const char *look_around(char room[PATH_ROOM])
@@ -264,7 +326,7 @@ static float decay_of(const vkt_optimizer *o)
     return o->weight_decay > 0 ? o->weight_decay : vkt_optimizer_preset(o->kind, preset).weight_decay;
 }
 
-static vkt_result run(session *s, resnet_options *o, const image_data *data)
+static vkt_result run(session *s, resnet_options *o, const image_data *data, uint32_t resize)
 {
     char room[PATH_ROOM];
     model all = { .net = networks[o->network].params };
@@ -294,6 +356,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
         s->o.load = NULL; /* it is loaded */
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK && begin) r = give(&from, t);
+        if (r == VKT_OK) r = attach(t, o, data->train, resize);
         if (r == VKT_OK) r = session_fit(s, NULL, t);
     }
     vkt_trainer_destroy(&t);
@@ -318,7 +381,9 @@ int main(int argc, char **argv)
 {
     resnet_options o = { .frozen_epochs = 1 };
     const struct argp more = { .options = option_table, .parser = on_option };
-    const train_cli cli = { .doc = doc, .data = image_data_help, .more = &more, .input = &o };
+    const train_cli cli = {
+        .doc = doc, .data = image_data_help, .predict = image_predict_help, .more = &more, .input = &o
+    };
     session s = { .o = { .epochs = 3,
                          .batch = 64,
                          .optimizer = { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 1e-4f },
@@ -326,6 +391,7 @@ int main(int argc, char **argv)
                          .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    if (s.o.predict) return session_end(&s, predict(&s, &o));
     const bool cifar = networks[o.network].params.cifar;
     const uint32_t size = o.size ? o.size : cifar ? 32 : 224;
     const image_data_params p = { .folder = s.o.data,
@@ -344,7 +410,7 @@ int main(int argc, char **argv)
     if (r == VKT_OK) r = limit(&data.check, o.limit);
     if (r == VKT_OK)
         session_set_data(&s, &(session_data){ data.source, data.made_up, data.train, data.check, data.test });
-    if (r == VKT_OK) r = run(&s, &o, &data);
+    if (r == VKT_OK) r = run(&s, &o, &data, p.images.resize);
     image_data_close(&data);
     return session_end(&s, r);
 }

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "common/classes.h"
+#include "common/predict_texts.h"
 #include "common/session.h"
 #include "common/topics_data.h"
 
+#define PROGRAM "vkt-reuters"
+enum { OPT_LINES = 512 };
 enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 72 };
 
 typedef struct sizes {
@@ -117,24 +120,80 @@ static vkt_result run(session *s, const topics_data *d)
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_vocabulary(t, d->vocab);
+    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, NULL);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, d);
     vkt_trainer_destroy(&t);
     return r;
 }
 
+/* ---- predictions ---- */
+
+static vkt_result read_vocabulary(const session *s, vkt_vocab **out)
+{
+    char *text;
+    *out = NULL;
+    vkt_result r = vkt_read_attachment(&s->host, s->o.load, "vocabulary", &text);
+    if (r != VKT_OK) return r;
+    r = vkt_vocab_from_text(&s->host, s->o.load, text, out);
+    vkt_text_release(&text);
+    return r;
+}
+
+static vkt_result predict(session *s, bool lines)
+{
+    data_card card;
+    vkt_vocab *vocab = NULL;
+    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    if (r != VKT_OK) return r;
+    r = read_vocabulary(s, &vocab);
+    if (r == VKT_OK) {
+        sizes n = { vkt_vocab_size(vocab), card.classes };
+        text_reader reader = { .vocab = vocab, .sequence = { .maxlen = card.chw[2] }, .lines = lines };
+        const predict_kind kind = { .program = PROGRAM,
+                                    .type = VKT_ROW_U32,
+                                    .forward = forward,
+                                    .model = &n,
+                                    .read = text_reader_read,
+                                    .reader = &reader };
+        r = predict_files(s, &kind, &card);
+    }
+    vkt_vocab_destroy(&vocab);
+    card_close(&card);
+    return r;
+}
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    bool *lines = state->input;
+    (void)text;
+    if (key != OPT_LINES) return ARGP_ERR_UNKNOWN;
+    *lines = true;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const train_cli cli = {
+    static const struct argp_option options[] = {
+        { "lines", OPT_LINES, 0, 0, "with --predict: every line of a FILE is a story", 3 }, { 0 }
+    };
+    static const struct argp more = { .options = options, .parser = on_option };
+    bool lines = false;
+    const train_cli cli = {
         .doc = "Trains a convolutional network over sequences of 300 words to tell the topic of newswire stories "
                "(Reuters-21578, or another set of labelled texts) on a Vulkan device.",
-        .data = "folder with train.tsv and test.tsv (label<TAB>text), plain or gzip, and classes.txt, if there is one"
+        .data = "folder with train.tsv and test.tsv (label<TAB>text), plain or gzip, and classes.txt, if there is one",
+        .predict = "tell the topic of the story in each FILE (- is standard input, a story a line), with the weights "
+                   "of --load",
+        .more = &more,
+        .input = &lines
     };
     session s = {
         .o = { .epochs = 10, .batch = 32, .optimizer = { .kind = VKT_NADAM, .keras = true }, .lr = 0.001f, .seed = 1 }
     };
     session_begin(&s, &cli, argc, argv);
     if (!session_open(&s)) return session_end(&s, VKT_E_NO_DEVICE);
+    if (s.o.predict) return session_end(&s, predict(&s, lines));
     topics_data data = { 0 };
     vkt_result r = topics_data_open(&s.host, s.o.data, LENGTH, &data);
     if (r == VKT_OK)

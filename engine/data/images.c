@@ -92,19 +92,26 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     return VKT_OK;
 }
 
-/* Decodes and resizes picture `row` into w->planes. `h` is the worker's quiet host. */
+/* Decodes and resizes the picture in `bytes` into w->planes. `h` is the worker's quiet host. */
+static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *name, const uint8_t *bytes, size_t n,
+                               worker *w, base *out)
+{
+    const vkt_image *image;
+    VKT_TRY(vkt_image_decode(h, name, bytes, n, s->p.max_pixels, s->channels, &w->image, &image));
+    VKT_TRY(target_size(h, s, image, name, n, out));
+    VKT_TRY(vkt_room_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
+    VKT_TRY(vkt_image_resize(h, image, out->width, out->height, &w->image, w->planes.p));
+    out->planes = w->planes.p;
+    return VKT_OK;
+}
+
+/* The same of picture `row`, from its file. */
 static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worker *w, base *out)
 {
     const char *path = s->list.paths[row];
     size_t n;
     VKT_TRY(read_file(h, path, w, &n));
-    const vkt_image *image;
-    VKT_TRY(vkt_image_decode(h, path, w->file.p, n, s->p.max_pixels, s->channels, &w->image, &image));
-    VKT_TRY(target_size(h, s, image, path, n, out));
-    VKT_TRY(vkt_room_reserve(h, &w->planes, (size_t)out->width * out->height * s->channels));
-    VKT_TRY(vkt_image_resize(h, image, out->width, out->height, &w->image, w->planes.p));
-    out->planes = w->planes.p;
-    return VKT_OK;
+    return decode_bytes(h, s, path, w->file.p, n, w, out);
 }
 
 /* Writes the row's pixels that begin at (top, left) of `b`, which may lie outside: there everything is 0. */
@@ -413,4 +420,20 @@ vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *fold
                                           vkt_dataset **out)
 {
     return open_images(host, vkt_image_list_from_folders, folder, params, out);
+}
+
+vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name, const void *bytes,
+                         size_t n, uint8_t *row)
+{
+    const vkt_host h = vkt_host_resolve(host);
+    if (!name || !bytes || !row) return vkt_fail(&h, VKT_E_ARG, "image row: want name, bytes and row, got NULL");
+    images *s = vkt_alloc(&h, sizeof *s);
+    if (!s) return vkt_fail_nomem(&h, "an image", sizeof *s);
+    s->host = h;
+    base b;
+    vkt_result r = resolve(&h, params, s);
+    if (r == VKT_OK) r = decode_bytes(&h, s, name, bytes, n, &s->workers[0], &b);
+    if (r == VKT_OK) write_row(s, &b, 0, (vkt_pass){ 0 }, row);
+    destroy(s);
+    return r;
 }

@@ -8,7 +8,7 @@ vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_g
     vkt_builder *b = NULL;
     VKT_TRY(vkt_builder_create(*g, false, &b));
     *v = vkt_feed_declare(*g, feed);
-    const vkt_result r = vkt_head_build(t, b, feed, *v, head);
+    const vkt_result r = vkt_head_build(t, b, feed, *v, false, head);
     vkt_builder_destroy(&b);
     VKT_TRY(r);
     if (head->classifies) vkt_keep(*g, *classes = vkt_argmax(*g, head->y));
@@ -60,13 +60,19 @@ vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_eva
     return r;
 }
 
+void vkt_evaluator_clear(vkt_evaluator *e)
+{
+    vkt_program_destroy(&e->program);
+    vkt_feed_destroy(&e->feed);
+    vkt_graph_destroy(&e->g);
+    vkt_free(e->feed.h, e->outputs);
+}
+
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **pe)
 {
     vkt_evaluator *e = *pe;
     if (!e) return;
-    vkt_program_destroy(&e->program);
-    vkt_feed_destroy(&e->feed);
-    vkt_graph_destroy(&e->g);
+    vkt_evaluator_clear(e);
     vkt_free(&t->host, e);
     *pe = NULL;
 }
@@ -88,6 +94,7 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     vkt_order_identity(e->feed.host_order, e->feed.n);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
+    const uint64_t late = e->metrics ? 1 : 3; /* results are read two batches late, outputs before the next batch */
     for (;;) {
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
@@ -97,9 +104,10 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
             submitted++;
         }
         if (arrived == submitted) break;
-        if (b.rows && submitted - arrived < 3) continue; /* results are read two batches late */
+        if (b.rows && submitted - arrived < late) continue;
         VKT_TRY(collect(e, run - (submitted - arrived - 1), s));
         arrived++;
+        if (e->metrics) VKT_TRY(vkt_own_metrics_add(e, b.rows));
         if (!c || !c->on_batch) continue;
         progress->batch = (uint32_t)arrived;
         progress->batches = vkt_div_up(e->feed.n, e->feed.batch);
@@ -162,12 +170,34 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
     return VKT_OK;
 }
 
-vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
-                               uint32_t *classes, float *outputs)
+static vkt_result check_rows(const vkt_host *h, const vkt_dataset *data, uint32_t first, uint32_t count)
 {
     const uint32_t n = vkt_dataset_rows(data);
     if (first > n || count > n - first || count == 0)
-        return vkt_fail(&t->host, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);
+        return vkt_fail(h, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);
+    return VKT_OK;
+}
+
+vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
+                                 float *outputs)
+{
+    VKT_TRY(check_rows(h, e->feed.data, first, count));
+    const vkt_shape s = vkt_tensor_shape(e->g, e->head.y);
+    if (s.rank == 0 || s.dim[0] != e->feed.batch)
+        return vkt_fail(h, VKT_E_STATE, "predict: the model's output has no row for each row of the batch");
+    const size_t K = (size_t)(vkt_shape_elements(s) / s.dim[0]);
+    void *room = vkt_alloc_array(h, e->feed.batch, (K + 1) * sizeof(float));
+    if (!room) return vkt_fail_nomem(h, "outputs", (size_t)e->feed.batch * (K + 1) * sizeof(float));
+    const vkt_result r = predict(e, first, count, classes, outputs, K, room);
+    vkt_feed_stop(&e->feed);
+    vkt_free(h, room);
+    return r;
+}
+
+vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
+                               uint32_t *classes, float *outputs)
+{
+    VKT_TRY(check_rows(&t->host, data, first, count));
     if (classes && !t->head.classifies)
         return vkt_fail(&t->host, VKT_E_STATE, "predict: the model gives no number for each class");
     vkt_evaluator *own = NULL, *e = t->validation;
@@ -175,17 +205,7 @@ vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t
         VKT_TRY(vkt_evaluator_create(t, data, &own));
         e = own;
     }
-    const vkt_shape s = vkt_tensor_shape(e->g, e->head.y);
-    const size_t K = (size_t)(vkt_shape_elements(s) / s.dim[0]);
-    vkt_result r = VKT_OK;
-    void *room = NULL;
-    if (s.rank == 0 || s.dim[0] != e->feed.batch)
-        r = vkt_fail(&t->host, VKT_E_STATE, "predict: the model's output has no row for each row of the batch");
-    else if (!(room = vkt_alloc_array(&t->host, e->feed.batch, (K + 1) * sizeof(float))))
-        r = vkt_fail_nomem(&t->host, "outputs", (size_t)e->feed.batch * (K + 1) * sizeof(float));
-    if (r == VKT_OK) r = predict(e, first, count, classes, outputs, K, room);
-    vkt_feed_stop(&e->feed);
-    vkt_free(&t->host, room);
+    const vkt_result r = vkt_evaluator_predict(&t->host, e, first, count, classes, outputs);
     vkt_evaluator_destroy(t, &own);
     return r;
 }

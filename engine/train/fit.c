@@ -184,7 +184,9 @@ static double monitored(const vkt_trainer *t, vkt_monitor m, const vkt_epoch_rec
     if (m == VKT_MONITOR_AUTO)
         m = !t->validation ? VKT_MONITOR_TRAIN_LOSS : t->head.correct.id ? VKT_MONITOR_VAL_ACC : VKT_MONITOR_VAL_LOSS;
     *more = m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_TRAIN_ACC;
+    if (m == VKT_MONITOR_METRIC) *more = !t->metrics[0].less_is_better;
     switch (m) {
+    case VKT_MONITOR_METRIC: return r->metrics[0].value;
     case VKT_MONITOR_VAL_ACC: return r->val_acc;
     case VKT_MONITOR_VAL_LOSS: return r->val_loss;
     case VKT_MONITOR_TRAIN_ACC: return r->train_acc;
@@ -222,7 +224,10 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     f->median_ms = vkt_trainer_ms_per_step(t);
     if (t->validation) {
         vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
-        VKT_TRY(vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc));
+        vkt_own_metrics_begin(t);
+        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc);
+        vkt_own_metrics_end(t, &r);
+        VKT_TRY(run);
     }
     r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
     bool more;
@@ -253,7 +258,9 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     const vkt_fit_params none = { 0 };
     fit f = { .t = t, .p = params ? params : &none };
     f.epochs = f.p->epochs ? f.p->epochs : 1;
-    if ((unsigned)f.p->monitor > VKT_MONITOR_TRAIN_LOSS || !(f.p->min_delta >= 0))
+    if (f.p->monitor == VKT_MONITOR_METRIC && !t->params.n_metrics)
+        return vkt_fail(&t->host, VKT_E_ARG, "fit: VKT_MONITOR_METRIC wants metrics in the trainer's params, got none");
+    if ((unsigned)f.p->monitor > VKT_MONITOR_METRIC || !(f.p->min_delta >= 0))
         return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
                         (int)f.p->monitor, f.p->min_delta);
     if (t->owes_checkpoint && f.p->checkpoint) VKT_TRY(checkpoint(&f));

@@ -51,12 +51,18 @@ vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *reco
     if (!c_locale) return vkt_fail_nomem(h, "a locale", 0);
     const locale_t old = uselocale(c_locale); /* of this thread */
     vkt_text t = { .h = h };
-    vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds\n");
+    vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds");
+    for (uint32_t k = 0; n && k < records[0].n_metrics; k++) vkt_text_add(&t, ",%s", records[0].metrics[k].name);
+    vkt_text_add(&t, "\n");
     for (size_t i = 0; i < n; i++) {
         const vkt_epoch_record *r = &records[i];
-        const double fields[] = { r->train_loss, r->train_acc, r->val_loss, r->val_acc, r->lr, r->seconds };
+        enum { OWN = 6 };
+        double fields[OWN + VKT_MAX_METRICS] = {
+            r->train_loss, r->train_acc, r->val_loss, r->val_acc, r->lr, r->seconds
+        };
+        for (uint32_t k = 0; k < r->n_metrics; k++) fields[OWN + k] = r->metrics[k].value;
         vkt_text_add(&t, "%u", r->epoch);
-        for (size_t k = 0; k < VKT_COUNT(fields); k++) {
+        for (size_t k = 0; k < OWN + r->n_metrics; k++) {
             if (isnan(fields[k]))
                 vkt_text_add(&t, ",");
             else

@@ -21,8 +21,8 @@ void vkt_history_free(vkt_history *history);
  * the first of equals. n when nothing of that was measured. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
-/* Writes "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and one line per record, numbers as %.9g with a
- * decimal point in every locale, NaN as an empty field. Atomic; VKT_E_IO, VKT_E_NOMEM. */
+/* Writes "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and names of metrics, and one line per record,
+ * numbers as %.9g with a decimal point in every locale, NaN as an empty field. Atomic; VKT_E_IO, VKT_E_NOMEM. */
 vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *records, size_t n, const char *path);
 
 #endif

@@ -157,6 +157,8 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     if (!isnan(r->train_acc)) add_field(&l, "acc %.4f", r->train_acc);
     if (!isnan(r->val_loss)) add_field(&l, "val_loss %s", loss_text(r->val_loss, text));
     if (!isnan(r->val_acc)) add_field(&l, "val_acc %.4f", r->val_acc);
+    for (uint32_t i = 0; i < r->n_metrics; i++)
+        if (!isnan(r->metrics[i].value)) add_field(&l, "%s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
     char *last = l.fields[l.n - 1]; /* the star never stands in a line alone */
     if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");

@@ -7,7 +7,8 @@
  *   vktrain.moment1.<name>  to moment3, as the optimizer has  F32
  *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
  *   vktrain.published.<name>     the averaged parameters       F32, where there are such
- *   vktrain.history         (epochs, 6): epoch, train_loss, train_acc, val_loss, val_acc, lr     F64
+ *   vktrain.history         (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
+ *                           metrics of the caller's                                              F64
  *   metadata                vktrain.run and .schedule (settings that must match), vktrain.position (C99 hexadecimal
  * floats: exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
  * vktrain.accumulation: those that are in the sum, and their rows; and texts that were attached (attach.c) */
@@ -36,6 +37,12 @@ typedef struct state {
     vkt_accumulation accumulation;
 } state;
 
+/* Of the history. */
+static uint32_t columns(const vkt_trainer *t)
+{
+    return HISTORY_COLUMNS + t->params.n_metrics;
+}
+
 static const char *const prefixes[VKT_ARENAS] = {
     "", NULL, "vktrain.moment1.", "vktrain.moment2.", "vktrain.moment3.", "vktrain.gradient_sum.", "vktrain.published."
 };
@@ -56,7 +63,7 @@ static vkt_result state_alloc(vkt_trainer *t, uint32_t n_history, state *s)
     const size_t most = (size_t)s->n * VKT_ARENAS + 1, elements = vkt_store_elements(t->store);
     bool ok = (s->blobs = vkt_alloc_array(h, most, sizeof *s->blobs)) != NULL;
     ok = ok && (s->names = vkt_alloc_array(h, most, sizeof *s->names)) != NULL;
-    ok = ok && (s->history = vkt_alloc_array(h, n_history + 1, HISTORY_COLUMNS * sizeof *s->history)) != NULL;
+    ok = ok && (s->history = vkt_alloc_array(h, n_history + 1, columns(t) * sizeof *s->history)) != NULL;
     for (int i = 0; i < VKT_ARENAS && ok; i++)
         if (prefixes[i] && vkt_store_has(t->store, (vkt_store_part)i))
             ok = (s->part[i] = vkt_alloc_array(h, elements, sizeof(float))) != NULL;
@@ -140,9 +147,11 @@ static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_optimizer *o = &t->params.optimizer;
     static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
-    char more[TEXT_ROOM], ema[48] = "";
+    char more[TEXT_ROOM], ema[48] = "", class_loss[VKT_CLASS_LOSS_ROOM], metrics[VKT_METRICS_ROOM];
     const vkt_numbers locale = vkt_numbers_begin();
     more_text(t, more);
+    vkt_class_loss_text(t, class_loss);
+    vkt_own_metrics_text(t, metrics);
     if (t->params.ema_decay != 0) snprintf(ema, sizeof ema, " ema %a", t->params.ema_decay);
     const int n = snprintf(out, TEXT_ROOM,
                            "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a "
@@ -150,8 +159,8 @@ static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
                            t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
                            (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
                            o->nesterov, o->beta1, o->beta2, (double)o->eps);
-    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s%s", o->amsgrad ? " amsgrad" : "", more, ema,
-             precisions[t->params.precision]);
+    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s%s%s%s", o->amsgrad ? " amsgrad" : "", more, ema,
+             precisions[t->params.precision], class_loss, metrics);
     vkt_numbers_end(locale);
 }
 
@@ -228,12 +237,13 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
     return n == 16 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0;
 }
 
-static void history_to_columns(const vkt_history *h, double *out)
+static void history_to_columns(const vkt_history *h, uint32_t width, double *out)
 {
-    for (size_t i = 0; i < h->n; i++, out += HISTORY_COLUMNS) {
+    for (size_t i = 0; i < h->n; i++, out += width) {
         const vkt_epoch_record *r = &h->records[i];
         const double row[HISTORY_COLUMNS] = { r->epoch, r->train_loss, r->train_acc, r->val_loss, r->val_acc, r->lr };
         memcpy(out, row, sizeof row);
+        for (uint32_t k = 0; k < r->n_metrics; k++) out[HISTORY_COLUMNS + k] = r->metrics[k].value;
     }
 }
 
@@ -241,8 +251,8 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
 {
     state s;
     VKT_TRY(state_alloc(t, (uint32_t)t->history.n, &s));
-    history_to_columns(&t->history, s.history);
-    add_blob(&s, "", "vktrain.history", VKT_ST_F64, vkt_shape2(s.n_history, HISTORY_COLUMNS), s.history);
+    history_to_columns(&t->history, columns(t), s.history);
+    add_blob(&s, "", "vktrain.history", VKT_ST_F64, vkt_shape2(s.n_history, columns(t)), s.history);
     vkt_result r = VKT_OK;
     for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++) {
         if (!s.part[i]) continue;
@@ -307,7 +317,7 @@ static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const ch
     VKT_TRY(check_run(t, st, path));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
-        e->elements != (uint64_t)s->n_history * HISTORY_COLUMNS || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
+        e->elements != (uint64_t)s->n_history * columns(t) || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
         at->epoch != s->n_history + 1 ||
         !parse_loss_scale(t, vkt_safetensors_meta(st, "vktrain.loss_scale"), &s->scale) ||
         !parse_accumulation(t, vkt_safetensors_meta(st, "vktrain.accumulation"), &s->accumulation))
@@ -324,14 +334,18 @@ static vkt_result history_from_columns(const vkt_trainer *t, const state *s, vkt
     *out = (vkt_history){ .h = &t->host };
     vkt_result r = VKT_OK;
     for (uint32_t i = 0; i < s->n_history && r == VKT_OK; i++) {
-        const double *c = s->history + (size_t)i * HISTORY_COLUMNS;
-        r = vkt_history_add(out, &(vkt_epoch_record){ .epoch = i + 1,
-                                                      .train_loss = c[1],
-                                                      .train_acc = c[2],
-                                                      .val_loss = c[3],
-                                                      .val_acc = c[4],
-                                                      .lr = c[5],
-                                                      .seconds = NAN });
+        const double *c = s->history + (size_t)i * columns(t);
+        vkt_epoch_record e = { .epoch = i + 1,
+                               .train_loss = c[1],
+                               .train_acc = c[2],
+                               .val_loss = c[3],
+                               .val_acc = c[4],
+                               .lr = c[5],
+                               .seconds = NAN,
+                               .n_metrics = t->params.n_metrics };
+        for (uint32_t k = 0; k < e.n_metrics; k++)
+            e.metrics[k] = (vkt_metric_value){ t->metrics[k].name, c[HISTORY_COLUMNS + k] };
+        r = vkt_history_add(out, &e);
     }
     if (r != VKT_OK) vkt_history_free(out);
     return r;
@@ -364,7 +378,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
     VKT_TRY(vkt_checkpoint_open(&t->host, path, &st));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     const uint32_t epochs =
-        e && e->rank == 2 && e->dims[1] == HISTORY_COLUMNS && e->dims[0] < UINT32_MAX / 64 ? (uint32_t)e->dims[0] : 0;
+        e && e->rank == 2 && e->dims[1] == columns(t) && e->dims[0] < UINT32_MAX / 64 ? (uint32_t)e->dims[0] : 0;
     state s;
     vkt_result r = state_alloc(t, epochs, &s);
     if (r == VKT_OK) {

@@ -14,7 +14,9 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     if (!q->train) return vkt_fail(h, VKT_E_ARG, "trainer: want a training set");
     VKT_TRY(vkt_head_check(t, q->train, "trainer: the training set"));
     if (q->validation) VKT_TRY(vkt_head_check(t, q->validation, "trainer: the validation set"));
+    VKT_TRY(vkt_class_loss_check(t));
     VKT_TRY(vkt_schedule_check(h, &q->schedule));
+    VKT_TRY(vkt_own_metrics_create(t, p->metrics));
     t->name = vkt_strdup(h, q->model.name ? q->model.name : "model");
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
@@ -36,7 +38,7 @@ vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_gra
     VKT_TRY(vkt_graph_create(&t->host, g));
     VKT_TRY(vkt_builder_create(*g, true, b));
     *v = vkt_feed_declare(*g, feed);
-    VKT_TRY(vkt_head_build(t, *b, feed, *v, head));
+    VKT_TRY(vkt_head_build(t, *b, feed, *v, true, head));
     VKT_TRY(vkt_backward(*g, head->loss));
     VKT_TRY(vkt_update(*g, &t->params.optimizer));
     if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
@@ -70,8 +72,10 @@ static vkt_result build(vkt_trainer *t)
                             &t->feed));
     VKT_TRY(vkt_trainer_graph(t, &t->feed, &t->g, &t->builder, &v, &t->head));
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
-    vkt_binding arrays[VKT_FEED_BINDINGS];
-    const uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
+    VKT_TRY(vkt_class_weights_create(t, p->class_weights));
+    vkt_binding arrays[VKT_FEED_BINDINGS + 1];
+    uint32_t n_arrays = vkt_feed_bind(&t->feed, v, arrays);
+    if (t->class_weights) arrays[n_arrays++] = (vkt_binding){ t->head.weights, t->class_weights };
     const vkt_program_params pp = { .name = "train",
                                     .arrays = arrays,
                                     .n_arrays = n_arrays,
@@ -125,10 +129,12 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_program_destroy(&t->program);
     vkt_store_destroy(&t->store);
     vkt_feed_destroy(&t->feed);
+    vkt_array_destroy(&t->class_weights);
     vkt_builder_destroy(&t->builder);
     vkt_graph_destroy(&t->g);
     vkt_history_free(&t->history);
     vkt_attachments_free(&h, &t->attached);
+    vkt_own_metrics_free(t);
     vkt_free(&h, t->name);
     vkt_free(&h, t->summary);
     vkt_free(&h, t->weights);

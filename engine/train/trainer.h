@@ -13,6 +13,7 @@ typedef struct vkt_head {
     vkt_tensor y, loss; /* loss: null where the data set lacks what it is made of */
     vkt_tensor correct; /* null where there is no accuracy */
     bool classifies;    /* y is (B,K), a number for each class */
+    vkt_tensor weights; /* (K) of the classes, external; null: none */
 } vkt_head;
 
 /* A recorded evaluation of one data set. */
@@ -22,6 +23,10 @@ typedef struct vkt_evaluator {
     vkt_program *program;
     vkt_head head;
     vkt_tensor classes; /* of the last batch, kept as head.y is; null where the model does not classify */
+    /* Metrics of the caller's, in a fit alone: see own_metrics.c. */
+    const vkt_metric *metrics;    /* NULL: none now */
+    uint32_t n_metrics, measured; /* measured: rows of the epoch so far */
+    float *outputs;               /* room for those of a batch; NULL: none are ever wanted */
 } vkt_evaluator;
 
 /* Sums over the batches of an epoch whose results have arrived. */
@@ -73,11 +78,14 @@ struct vkt_trainer {
     vkt_position at;
     bool owes_checkpoint; /* the last one of a fit could not be written */
     vkt_attachments attached;
-    float *weights; /* room for all parameters, in the order of the store */
-    float *best;    /* the best epoch's, same order; valid once at.best_epoch > 0 */
-    float *step_ms; /* wall times of the last steps, a ring */
-    float *host_us; /* CPU times of the same steps on the thread of fit, likewise */
-    float *sorted;  /* room to sort one of them */
+    vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics; their names are owned */
+    vkt_array *class_weights;            /* head.weights; NULL: none */
+    uint64_t weights_hash;               /* of what is in it */
+    float *weights;                      /* room for all parameters, in the order of the store */
+    float *best;                         /* the best epoch's, same order; valid once at.best_epoch > 0 */
+    float *step_ms;                      /* wall times of the last steps, a ring */
+    float *host_us;                      /* CPU times of the same steps on the thread of fit, likewise */
+    float *sorted;                       /* room to sort one of them */
     uint32_t n_steps;
     uint64_t submitted;     /* training steps of all fits */
     uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
@@ -87,8 +95,14 @@ enum { VKT_STEP_TIMES = 4096 };
 
 /* Whether `d` has what the loss is made of; `what` begins the message. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
-/* Batch, model and loss, in the builder's graph. */
-vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, vkt_head *out);
+/* Batch, model and loss, in the builder's graph. With `training`, the loss has class weights and label smoothing. */
+vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, bool training,
+                          vkt_head *out);
+/* Class weights and label smoothing: whether they may be; the array of the weights; as text for a checkpoint. */
+vkt_result vkt_class_loss_check(const vkt_trainer *t);
+vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
+enum { VKT_CLASS_LOSS_ROOM = 80 };
+void vkt_class_loss_text(const vkt_trainer *t, char out[VKT_CLASS_LOSS_ROOM]); /* "" without them */
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
 
@@ -110,9 +124,26 @@ void vkt_trainer_advise(vkt_trainer *t);
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
+/* Frees what *e holds, not *e itself. */
+void vkt_evaluator_clear(vkt_evaluator *e);
+/* Rows [first, first + count) of its data set, a batch at a time. `classes` may be NULL, and so may `outputs`. */
+vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
+                                 float *outputs);
 /* on_batch may be NULL. */
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);
+
+/* Metrics of the caller's: own_metrics.c. The first copies those of the params. */
+vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
+void vkt_own_metrics_free(vkt_trainer *t);
+/* From now on the validation measures; all of its results, into the record, and no more after that. */
+void vkt_own_metrics_begin(vkt_trainer *t);
+void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
+/* One batch, whose run is the program's last. */
+vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
+/* " metrics a b" for a checkpoint; "" without them. */
+enum { VKT_METRICS_ROOM = 160 };
+void vkt_own_metrics_text(const vkt_trainer *t, char out[VKT_METRICS_ROOM]);
 
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 

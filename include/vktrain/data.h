@@ -153,6 +153,12 @@ VKT_API vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char
  * folders, also empty ones; names that begin with a dot, and folders in folders, are ignored. */
 VKT_API vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder,
                                                   const vkt_image_params *params, vkt_dataset **out);
+/* One JPEG or PNG, n bytes in memory, as a row of such a data set when it is evaluated: the (C,height,width) bytes
+ * written to `row` are those of the same file in a data set with these params. Augmentation, labels and cache do not
+ * count. Messages call the image `name`. VKT_E_ARG, VKT_E_FORMAT (not one whole image), VKT_E_NOMEM; `row` is undefined
+ * then. */
+VKT_API vkt_result vkt_image_row(const vkt_host *host, const vkt_image_params *params, const char *name,
+                                 const void *bytes, size_t n, uint8_t *row);
 
 /* One picture as a data set of one row of u8 (3,H,W), in memory. H and W are the picture's; where the longer one is
  * above `longest` (0: no limit) the picture is resized, its proportions kept. Which files it reads, and `max_pixels`:

@@ -41,12 +41,44 @@ typedef struct vkt_model {
 /* What early stopping and the best weights go by. AUTO: validation accuracy, else validation loss, without a validation
  * set the training loss. */
 typedef enum vkt_monitor {
-    VKT_MONITOR_AUTO = 0,  /* one of the others, as said above */
-    VKT_MONITOR_VAL_ACC,   /* is to grow */
-    VKT_MONITOR_VAL_LOSS,  /* is to fall */
-    VKT_MONITOR_TRAIN_ACC, /* is to grow */
-    VKT_MONITOR_TRAIN_LOSS /* is to fall */
+    VKT_MONITOR_AUTO = 0,   /* one of the others, as said above */
+    VKT_MONITOR_VAL_ACC,    /* is to grow */
+    VKT_MONITOR_VAL_LOSS,   /* is to fall */
+    VKT_MONITOR_TRAIN_ACC,  /* is to grow */
+    VKT_MONITOR_TRAIN_LOSS, /* is to fall */
+    VKT_MONITOR_METRIC      /* the first of vkt_trainer_params.metrics */
 } vkt_monitor;
+
+/* ---- metrics of your own: a number over the validation set, after each epoch of a fit ---- */
+
+/* One batch of the validation set and what the model makes of it. All of it lives for the call alone. */
+typedef struct vkt_metric_batch {
+    uint32_t rows;          /* real rows */
+    uint64_t width;         /* elements of the output for one row */
+    const float *outputs;   /* (rows, width) */
+    const uint32_t *labels; /* (rows); NULL: the set has none */
+    const float *targets;   /* (rows, target_width); NULL: the set has none */
+    uint32_t target_width;  /* numbers to predict for one row; 0: none */
+} vkt_metric_batch;
+
+/* A sum over batches, in the order of the rows, on the thread of vkt_trainer_fit. Its value is in the epoch's record,
+ * in history, checkpoint and progress, and may be the monitor. With metrics, the validation reads back the outputs of
+ * each batch before it starts the next one. vktrain/metrics.h has what many want to know. */
+typedef struct vkt_metric {
+    const char *name;          /* 1 to 31 letters, digits and _: a column of the CSV. Copied */
+    bool less_is_better;       /* as monitor: is to fall */
+    void (*reset)(void *user); /* before the first batch of an epoch; NULL: none */
+    void (*add)(void *user, const vkt_metric_batch *b);
+    double (*result)(void *user); /* after the last one; NaN: not measured */
+    void *user;                   /* handed to all three; must live as long as the trainer */
+} vkt_metric;
+#define VKT_MAX_METRICS 4 /* of a trainer */
+
+/* A metric of an epoch. */
+typedef struct vkt_metric_value {
+    const char *name; /* lives as long as the trainer */
+    double value;     /* NaN: not measured */
+} vkt_metric_value;
 
 /* NaN: not measured. */
 typedef struct vkt_epoch_record {
@@ -54,6 +86,8 @@ typedef struct vkt_epoch_record {
     double train_loss, train_acc, val_loss, val_acc; /* accuracies are fractions */
     double lr;                                       /* of its first step */
     double seconds;                                  /* wall time, validation included */
+    uint32_t n_metrics;                              /* those of vkt_trainer_params */
+    vkt_metric_value metrics[VKT_MAX_METRICS];       /* n_metrics of them */
 } vkt_epoch_record;
 
 /* Where a fit is: handed to on_batch after every batch whose result has arrived (two batches late). */
@@ -101,6 +135,13 @@ typedef struct vkt_trainer_params {
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
+    /* Of the usual loss of a labelled set, in training alone: losses of validation and vkt_trainer_evaluate are plain
+     * cross-entropy, so that runs with different weights can be compared. See vkt_cross_entropy for the formula: a
+     * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
+    const float *class_weights; /* one for each class, 0 or more; NULL: 1 each. Copied */
+    float label_smoothing;      /* in [0,1) */
+    const vkt_metric *metrics;  /* of your own, VKT_MAX_METRICS at most; want a validation set. Copied */
+    uint32_t n_metrics;         /* how many these are */
 } vkt_trainer_params;
 
 /* A model with its graphs, programs, weights and history. */
@@ -145,6 +186,39 @@ VKT_API vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data,
 VKT_API vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                        uint32_t *classes, float *outputs);
 
+/* ---- predictions without training: no labels, no gradients, no moments ---- */
+
+/* A model with its weights over the rows of one data set. */
+typedef struct vkt_predictor vkt_predictor;
+
+/* Zero is the default but for model and data. */
+typedef struct vkt_predictor_params {
+    vkt_model model;         /* its forward is built as for evaluation (dropout off); name and loss are not used */
+    const vkt_dataset *data; /* the rows: those of vkt_dataset_from_arrays with .borrow, for instance. Labels and
+                              * targets are not read. Must outlive the predictor */
+    const char *weights;     /* a file of vkt_trainer_save, or of PyTorch's state_dict as safetensors. NULL: all weights
+                              * are 0 until they are written to vkt_predictor_store */
+    uint32_t batch;          /* rows of a run; 0: 128. Never more than the rows of `data` */
+    bool stream;             /* as in vkt_trainer_params */
+    uint32_t workers;        /* likewise */
+    vkt_precision precision; /* likewise */
+} vkt_predictor_params;
+
+/* Builds the forward graph, its store and its program, and loads the weights. The device holds weights, data and one
+ * batch of activations, nothing of an optimizer. VKT_E_ARG (the message names the field), VKT_E_SHAPE, and what
+ * vkt_store_load returns for the file; *out = NULL then. Owner: the caller; destroy it before the context. One thread
+ * at a time. */
+VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out);
+VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
+/* Elements of the model's output for one row: K for logits (B,K). */
+VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
+/* Of rows [first, first + count): the index of the largest output (VKT_E_STATE where the output is not (B,K)), the
+ * first one at a tie, and the outputs, (count, vkt_predictor_width), row-major. Either may be NULL. */
+VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
+                                     float *outputs);
+/* The predictor's: parameters, to look at or to set; NULL for a model without. */
+VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
+
 /* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
@@ -170,8 +244,8 @@ VKT_API vkt_result vkt_read_attachment(const vkt_host *host, const char *path, c
 
 /* Records so far, oldest first; valid until the next call that trains. Seconds of epochs before a resume are NaN. */
 VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count);
-/* The same as CSV: a line of names, then one an epoch; what was not measured is empty. Nothing but numbers, as readers
- * of CSV expect: what they are of is the application's to keep. VKT_E_IO. */
+/* The same as CSV: a line of names, those of metrics last, then one an epoch; what was not measured is empty. Nothing
+ * but numbers, as readers of CSV expect: what they are of is the application's to keep. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);

@@ -7,6 +7,7 @@
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/events.h"   /* files for TensorBoard */
 #include "vktrain/graph.h"    /* tensors, programs */
+#include "vktrain/metrics.h"  /* confusion, precision, recall, top-k */
 #include "vktrain/models.h"   /* networks */
 #include "vktrain/nn.h"       /* layers */
 #include "vktrain/ops.h"      /* ops */

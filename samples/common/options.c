@@ -37,7 +37,8 @@ enum {
     OPT_JSON,
     OPT_HISTORY,
     OPT_PLOT,
-    OPT_PROFILE
+    OPT_PROFILE,
+    OPT_PREDICT
 };
 
 static const struct argp_option table[] = {
@@ -78,6 +79,7 @@ static const struct argp_option table[] = {
     { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
     { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
     { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
+    { "predict", OPT_PREDICT, 0, 0, "", 3 },
     { 0, 0, 0, 0, "Other", 4 },
     { "quiet", 'q', 0, 0, "print nothing but errors", 4 },
     { 0 }
@@ -179,6 +181,7 @@ static bool has_option(const train_cli *cli, int key)
 {
     switch (key) {
     case 'd': return cli->data != NULL;
+    case OPT_PREDICT: return cli->predict != NULL;
     case 'D':
     case 'q':
     case 0: /* a title, or the end */
@@ -222,12 +225,27 @@ static char *with_default(int key, const char *text, void *input)
     if (key == OPT_PATIENCE && u->patience) snprintf(room, sizeof room, " (%u)", u->patience);
     if (key == 'd' && p->cli->data)
         text = p->cli->data;
+    else if (key == OPT_PREDICT)
+        text = p->cli->predict;
     else if (!*room)
         return (char *)(size_t)text;
     const size_t n = strlen(text) + strlen(room) + 1;
     char *out = malloc(n);
     if (out) snprintf(out, n, "%s%s", text, room);
     return out;
+}
+
+/* What --predict needs, and what it makes pointless. */
+static void check_predict(const train_options *o, struct argp_state *state)
+{
+    if (!o->predict) return;
+    if (!o->load) argp_error(state, "--predict needs --load FILE, the weights that --save has written");
+    if (!o->n_files) argp_error(state, "--predict: want one FILE or more, or - for standard input");
+    const char *const training[] = { o->checkpoint, o->resume, o->save, o->history, o->plot, o->profile };
+    for (size_t i = 0; i < sizeof training / sizeof *training; i++)
+        if (training[i])
+            argp_error(state, "--predict does not train: leave out --checkpoint, --resume, --save, --history, --plot "
+                              "and --profile");
 }
 
 static error_t on_option(int key, char *text, struct argp_state *state)
@@ -271,8 +289,17 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_HISTORY: o->history = text; break;
     case OPT_PLOT: o->plot = text; break;
     case OPT_PROFILE: o->profile = text; break;
-    case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
+    case OPT_PREDICT: o->predict = true; break;
+    case ARGP_KEY_ARG:
+        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS has them all */
+        argp_error(state, "'%s' is no option", text);
+        break;
+    case ARGP_KEY_ARGS:
+        o->files = (const char *const *)(state->argv + state->next);
+        o->n_files = (uint32_t)(state->argc - state->next);
+        break;
     case ARGP_KEY_END:
+        check_predict(o, state);
         if (o->checkpoint_every && !o->checkpoint) argp_error(state, "--checkpoint-every needs --checkpoint FILE");
         if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
         if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
@@ -292,9 +319,12 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
         if (has_option(cli, table[i].key)) rows[n++] = table[i];
     static const struct argp nothing;
     const struct argp_child children[] = { { .argp = cli->more ? cli->more : &nothing }, { 0 } };
-    const struct argp parser = {
-        .options = rows, .parser = on_option, .doc = cli->doc, .children = children, .help_filter = with_default
-    };
+    const struct argp parser = { .options = rows,
+                                 .parser = on_option,
+                                 .args_doc = cli->predict ? "\n--load WEIGHTS --predict FILE..." : NULL,
+                                 .doc = cli->doc,
+                                 .children = children,
+                                 .help_filter = with_default };
     parse p = { .o = o, .usual = *o, .cli = cli };
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &p);

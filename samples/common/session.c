@@ -68,7 +68,8 @@ bool session_open(session *s)
     const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.quiet) terminal_printf(stdout, "device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (!s->o.quiet && !s->o.predict)
+        terminal_printf(stdout, "device  %u: %s, %s\n", device->index, device->name, device->driver);
     return true;
 }
 

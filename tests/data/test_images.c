@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "base/base.h"
+#include "base/file.h"
 #include "data/gallery.h"
 #include "data/loader.h"
 #include "data/picture.h"
@@ -407,10 +408,43 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
+/* vkt_image_row: the bytes of the same file in a data set, stretched and cut out of the middle. */
+static void one_image_in_memory_is_a_row(void **state)
+{
+    const vkt_temp_dir *t = *state;
+    const vkt_host h = vkt_test_host();
+    vkt_image_params cut = gallery_small, none = gallery_small;
+    cut.resize = 23;
+    cut.gray = true;
+    none.width = 0;
+    const char *path = gallery_table(t, 3);
+    for (int i = 0; i < 2; i++) {
+        const vkt_image_params *p = i ? &cut : &gallery_small;
+        vkt_dataset *ds = gallery_open(path, p);
+        uint8_t want[3 * 9 * 11], got[3 * 9 * 11];
+        void *file;
+        size_t n;
+        assert_int_equal(vkt_dataset_fetch(ds, 2, want), VKT_OK);
+        assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(t, "p2.png"), 1u << 24, &file, &n), VKT_OK);
+        assert_int_equal(vkt_image_row(&h, p, "p2", file, n, got), VKT_OK);
+        assert_memory_equal(got, want, vkt_dataset_row_bytes(ds));
+        assert_int_equal(vkt_image_row(&h, p, "p2", file, n - 9, got), VKT_E_FORMAT);
+        assert_int_equal(vkt_image_row(&h, p, "p2", "text", 4, got), VKT_E_FORMAT);
+        assert_int_equal(vkt_image_row(&h, &none, "p2", file, n, got), VKT_E_ARG);
+        assert_int_equal(vkt_image_row(&h, NULL, "p2", file, n, got), VKT_E_ARG);
+        assert_int_equal(vkt_image_row(&h, p, NULL, file, n, got), VKT_E_ARG);
+        assert_int_equal(vkt_image_row(&h, p, "p2", NULL, n, got), VKT_E_ARG);
+        assert_int_equal(vkt_image_row(&h, p, "p2", file, n, NULL), VKT_E_ARG);
+        vkt_free(&h, file);
+        vkt_dataset_destroy(&ds);
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(one_image_in_memory_is_a_row),
         TEST(tables_of_all_forms_are_read),
         TEST(classes_of_another_set_are_kept),
         TEST(wrong_tables_and_settings_are_refused),
