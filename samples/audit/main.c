@@ -1,9 +1,12 @@
 /* audit/main.c - vkt-audit: whether every op is right on a device. */
 #include "audit/audit.h"
 
+#include "common/outputs.h"
+
 int main(int argc, char **argv)
 {
     audit_options o;
+    outputs_begin();
     audit_options_parse(&o, argc, argv);
     return audit_run(&o, bench_nets, NULL, stdout);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/outputs.h"
+
 enum { OPT_ALL = 256, OPT_SEEDS, OPT_SEED, OPT_EFFORT, OPT_JSON, OPT_LIST };
 
 static const char doc[] =
@@ -27,7 +29,7 @@ static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print networks and ops, and end", 1 },
     { 0, 0, 0, 0, "Results", 2 },
-    { "json", OPT_JSON, "FILE", 0, "write everything: docs/audit.schema.json", 2 },
+    { "json", OPT_JSON, "FILE", 0, "write everything: docs/audit.schema.json; - is standard output", 2 },
     { "quiet", 'q', 0, 0, "print what is wrong, and totals, alone", 2 },
     { 0 }
 };
@@ -82,7 +84,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_SEEDS: o->seeds = count(state, "--seeds", text); break;
     case OPT_SEED: o->seed = count(state, "--seed", text); break;
     case OPT_EFFORT: o->effort = seconds(state, text); break;
-    case OPT_JSON: o->json = text; break;
+    case OPT_JSON: o->json = output_path(text); break;
     case OPT_LIST: o->list = true; break;
     case ARGP_KEY_ARGS:
         o->networks = state->argv + state->next;

@@ -12,6 +12,7 @@
 #include "bench/steps.h"
 #include "bench/table.h"
 #include "bench/tune.h"
+#include "common/outputs.h"
 
 enum { OK = 0, FAILED = 1, SLOWER = 3 };
 
@@ -80,18 +81,31 @@ static vkt_result write_all(bench *b, int *slower)
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     if (b->o->compare) VKT_TRY(bench_compare_with(h, b->o->compare, &b->results, &matched));
     for (size_t i = 0; i < b->results.n; i++) *slower += b->results.list[i].change.real > 0;
-    if (b->o->json) VKT_TRY(bench_write_json(h, b->o->json, &b->results, b->o, &b->ctx->info, date));
-    if (b->o->csv) VKT_TRY(bench_write_csv(h, b->o->csv, &b->results));
-    if (b->o->plot) VKT_TRY(bench_plot(h, b->o->plot, &b->results, b->ctx->info.name));
+    const vkt_result written[] = {
+        b->o->json ? bench_write_json(h, b->o->json, &b->results, b->o, &b->ctx->info, date) : VKT_OK,
+        b->o->csv ? bench_write_csv(h, b->o->csv, &b->results) : VKT_OK,
+        b->o->plot ? bench_plot(h, b->o->plot, &b->results, b->ctx->info.name) : VKT_OK,
+    };
     print_device(b);
     bench_print(stdout, &b->results);
     if (b->o->compare)
         printf("\n%zu of %zu were in %s; %d are slower\n", matched, b->results.n, b->o->compare, *slower);
+    for (size_t i = 0; i < VKT_COUNT(written); i++) VKT_TRY(written[i]);
+    return VKT_OK;
+}
+
+/* Before minutes are spent on what goes there. */
+static vkt_result try_outputs(const bench *b)
+{
+    const char *const paths[] = { b->o->json, b->o->csv, b->o->plot };
+    for (size_t i = 0; i < VKT_COUNT(paths); i++)
+        if (paths[i]) VKT_TRY(vkt_try_output(&b->ctx->host, paths[i]));
     return VKT_OK;
 }
 
 static vkt_result run(bench *b, int *slower)
 {
+    VKT_TRY(try_outputs(b));
     if (b->o->tune) return bench_tune(b);
     VKT_TRY(measure_all(b));
     if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
@@ -102,6 +116,7 @@ int main(int argc, char **argv)
 {
     bench_options o;
     int slower = 0;
+    outputs_begin();
     setlocale(LC_CTYPE, "");
     bench_options_parse(&o, argc, argv);
     if (o.list) return list();

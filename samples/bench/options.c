@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/variant.h"
+#include "common/outputs.h"
 
 enum {
     OPT_SHAPES = 256,
@@ -46,7 +47,8 @@ static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list", OPT_LIST, 0, 0, "print ops, variants, networks and measurements, and end", 1 },
     { 0, 0, 0, 0, "Results", 2 },
-    { "json", OPT_JSON, "FILE", 0, "write everything: docs/bench.schema.json", 2 },
+    { "json", OPT_JSON, "FILE", 0, "write everything: docs/bench.schema.json; here and below, - is standard output",
+      2 },
     { "csv", OPT_CSV, "FILE", 0, "write one line per experiment", 2 },
     { "compare", OPT_COMPARE, "OLD.json", 0, "mark what changed beyond the noise; status 3 when something is slower",
       2 },
@@ -110,8 +112,8 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_SHAPES: o->shapes = text; break;
     case OPT_SIZES: o->sizes = sizes(state, text); break;
     case OPT_MIN_TIME: o->min_ns = milliseconds(state, text); break;
-    case OPT_JSON: o->json = text; break;
-    case OPT_CSV: o->csv = text; break;
+    case OPT_JSON: o->json = output_path(text); break;
+    case OPT_CSV: o->csv = output_path(text); break;
     case OPT_COMPARE: o->compare = text; break;
     case OPT_PLOT: o->plot = text; break;
     case OPT_LIST: o->list = true; break;

@@ -20,7 +20,7 @@ typedef struct image_data {
 /* A folder has train.csv, and perhaps valid.csv and test.csv, of path,label; or folders train, valid and test of a
  * folder per class; or test alone, to learn from; or a folder per class. Where nothing is there to check with, a fifth
  * of the rows is put aside for it. Without `folder`: the first of $VKT_DATA/<name>, data/<name> and
- * ../shared/data/<name> that has a train.csv or test.csv; else forms in two colours are drawn. which is said on
+ * ../shared/data/<name> that has a train.csv or test.csv; else forms in two colours are drawn, which is said on
  * stderr. On failure (logged) nothing is to be freed. */
 extern const char image_data_help[]; /* of --data */
 vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out);

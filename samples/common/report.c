@@ -44,7 +44,7 @@ static json_t *text_json(const char *text)
 
 /* ---- the best epoch ---- */
 
-/* What an epoch is worth: more is better. NaN: not measured. */
+/* The measure of an epoch by which the best one is found: more is better. NaN: not measured. */
 static double worth(const vkt_epoch_record *r, int by)
 {
     return by == 0 ? r->val_acc : by == 1 ? -r->val_loss : -r->train_loss;
@@ -72,7 +72,7 @@ static json_t *data_json(const session_data *d)
                      "test_is_validation", d->test && d->test == d->validation);
 }
 
-/* With defaults filled in: 0 stands for them. */
+/* With defaults filled in, which 0 stands for. No setting is below 0: what is stands for a 0 that is no default. */
 static json_t *optimizer_json(const vkt_optimizer *o)
 {
     static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
@@ -103,7 +103,7 @@ static json_t *optimizer_json(const vkt_optimizer *o)
                   (int)o->centered, "micro_batches", o->micro_batches ? (int)o->micro_batches : 1);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_object_set_new(json, numbers[i].name,
-                            short_real(numbers[i].value != 0 ? numbers[i].value : numbers[i].usual));
+                            short_real(numbers[i].value != 0 ? fmax(numbers[i].value, 0) : numbers[i].usual));
     return json;
 }
 
@@ -121,7 +121,7 @@ static const char *schedule_name(vkt_schedule_kind kind)
     }
 }
 
-/* What every report has. */
+/* The members that every report has. */
 static json_t *run_json(const session *s, uint64_t seed)
 {
     const vkt_device_info *device = vkt_ctx_device(s->ctx);

@@ -14,7 +14,7 @@
 
 #include "common/options.h"
 
-/* What the numbers are of: for --json. */
+/* The data that the numbers of --json are of. */
 typedef struct session_data {
     const char *source; /* a path, or what was made up */
     bool made_up;
@@ -53,7 +53,7 @@ vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
 /* Nothing but a fit, as `p` has it, with progress, until a signal ends it. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
-/* What comes behind a fit that `r` is the result of: outcome and files. Each file is tried whatever became of the
+/* Prints the outcome of a fit that ended with `r`, and writes the files. Each file is tried whatever became of the
  * others. `resumable`: the fit wrote checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
 /* A signal came: the sample prints no predictions. */

@@ -3,6 +3,8 @@
 
 #include <argp.h>
 
+#include "common/outputs.h"
+
 enum { OPT_LIST_DEVICES = 256, OPT_JSON };
 
 static const char doc[] =
@@ -17,7 +19,7 @@ static const char doc[] =
 static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
-    { "json", OPT_JSON, "FILE", 0, "write everything: docs/info.schema.json", 1 },
+    { "json", OPT_JSON, "FILE", 0, "write everything: docs/info.schema.json; - is standard output", 1 },
     { 0 }
 };
 
@@ -27,7 +29,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'D': o->device = text; break;
     case OPT_LIST_DEVICES: o->list_devices = true; break;
-    case OPT_JSON: o->json = text; break;
+    case OPT_JSON: o->json = output_path(text); break;
     case ARGP_KEY_ARGS:
         o->work = state->argv + state->next;
         o->n_work = state->argc - state->next;

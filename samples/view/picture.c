@@ -32,6 +32,27 @@ vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, pi
     return out->rgba ? VKT_OK : VKT_E_NOMEM;
 }
 
+typedef struct bytes {
+    unsigned char *p;
+    size_t n, room;
+} bytes;
+
+/* A cairo stream into memory. */
+static cairo_status_t append(void *to, const unsigned char *data, unsigned n)
+{
+    bytes *b = to;
+    if (b->n + n > b->room) {
+        const size_t room = 2 * (b->n + n);
+        unsigned char *more = realloc(b->p, room);
+        if (!more) return CAIRO_STATUS_NO_MEMORY;
+        b->p = more;
+        b->room = room;
+    }
+    memcpy(b->p + b->n, data, n);
+    b->n += n;
+    return CAIRO_STATUS_SUCCESS;
+}
+
 vkt_result picture_write(const picture *p, const char *path)
 {
     cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)p->width, (int)p->height);
@@ -43,9 +64,13 @@ vkt_result picture_write(const picture *p, const char *path)
             row[x] = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
     }
     cairo_surface_mark_dirty(s);
-    const cairo_status_t status = cairo_surface_write_to_png(s, path);
+    bytes png = { 0 };
+    const cairo_status_t status = cairo_surface_write_to_png_stream(s, append, &png);
     cairo_surface_destroy(s);
-    return status == CAIRO_STATUS_SUCCESS ? VKT_OK : fail(path, cairo_status_to_string(status));
+    const vkt_result r = status == CAIRO_STATUS_SUCCESS ? vkt_write_file(NULL, path, png.p, png.n)
+                                                        : fail(path, cairo_status_to_string(status));
+    free(png.p);
+    return r;
 }
 
 void picture_free(picture *p)

@@ -172,6 +172,22 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
+/* All others are written, and the table is printed. */
+static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
+{
+    (void)state;
+    if (!has_device) skip();
+    char why[256];
+    assert_int_equal(RUN("--filter", "conv2d", "--sizes", "large", "--csv", "none/f"), 1);
+    says("err", "none/f");
+    assert_int_equal(count("out", "\n"), 0); /* nothing was measured */
+    assert_int_equal(
+        RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--json", "-", "--csv", "/dev/full"), 1);
+    says("err", "/dev/full");
+    says("err", "GFLOP/s");
+    if (!schema_fits("bench", vkt_temp_dir_file(&dir, "out"), why)) fail_msg("%s", why);
+}
+
 static void wrong_options_end_with_2(void **state)
 {
     (void)state;
@@ -194,6 +210,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_and_the_device_are_measured, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(shapes_come_from_a_file, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(tuning_is_used_by_programs_to_come, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(outputs_are_tried_and_one_that_fails_keeps_no_other, vkt_test_setup,
+                                        vkt_test_teardown),
         cmocka_unit_test_setup_teardown(wrong_options_end_with_2, vkt_test_setup, vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("vkt-bench", tests, open_device, remove_dir);

@@ -171,6 +171,18 @@ static void it_prints_devices_features_and_all_networks(void **state)
     vkt_free(&r->h, text);
 }
 
+static void dash_is_standard_output(void **state)
+{
+    rig *r = rig_of(state);
+    char why[256];
+    run done =
+        program_finish(r, program_start(r, VKT_INFO_PROGRAM, NULL, (const char *const[]){ CASE, "--json", "-", NULL }));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.err, vkt_ctx_device(r->ctx)->name)); /* what is printed besides */
+    run_forget(r, &done);
+    if (!schema_fits("info", vkt_temp_dir_file(&r->dir, "out"), why)) fail_msg("%s", why);
+}
+
 static void it_says_what_is_wrong(void **state)
 {
     rig *r = rig_of(state);
@@ -190,6 +202,7 @@ int main(void)
         rig_test(limits_and_choices_are_those_of_programs),
         rig_test(switched_off_and_tuned_variants_show),
         rig_test(it_prints_devices_features_and_all_networks),
+        rig_test(dash_is_standard_output),
         rig_test(it_says_what_is_wrong),
     };
     return cmocka_run_group_tests_name("vkt-info", tests, NULL, NULL);

@@ -81,7 +81,8 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 2, "'stray'", "stray");
     EXPECT(r, 1, "no such card", "--device", "no such card");
     EXPECT(r, 1, "cap", "--size", "100,10,100", "--memory-limit", "2M");
-    EXPECT(r, 1, "cannot be written", "-q", "--size", "10,10,10", "--json", "none/report");
+    EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", "-q", "--size", "10,10,10", "--json",
+           "none/report");
 }
 
 int main(void)

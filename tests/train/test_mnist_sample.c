@@ -101,7 +101,7 @@ static void check_report(const json_t *o, size_t epochs, size_t resumed)
                 json_number_of(o, "test_loss") == json_number_of(of_best, "val_loss"));
 }
 
-/* What the numbers are of. */
+/* Data and settings. */
 static void check_run(const rig *r, const json_t *o)
 {
     static const char *const arguments[] = { SMALL, "--epochs" };

@@ -2,7 +2,9 @@
 #include "train/program.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/file.h"
 
@@ -11,6 +13,7 @@ enum { CLASSES = 4, ROWS = 20, TRAIN = 16, PARAMETERS = 269722 - 65 * (10 - CLAS
 
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_RESNET_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
+#define START(r, ...) program_start(r, VKT_RESNET_PROGRAM, NULL, (const char *const[]){ __VA_ARGS__, NULL })
 #define SMALL "--data", ".", "--batch", "8", "--size", "16"
 
 /* Runs it where nothing is found elsewhere, and fails the test unless it ends well. */
@@ -70,6 +73,8 @@ static void weights_from_scratch_are_trained_on(void **state)
     done = FINISHED(r, SMALL, "--load", "w", "--resume", "c", "--epochs", "2");
     assert_null(strstr(done.out, "last layer alone"));
     run_forget(r, &done);
+    EXPECT(r, 0, "", SMALL, "-q", "--resume", "c", "--epochs",
+           "2"); /* the checkpoint knows that it began with weights */
 
     done = FINISHED(r, SMALL, "--load", "w", "--evaluate", "--json", "report");
     assert_null(strstr(done.out, "epoch"));
@@ -102,6 +107,33 @@ static void weights_that_are_here_are_taken(void **state)
     check_report(r, 1, false);
     EXPECT(r, 1, "shape (4,64)", SMALL, "-q", "--load", path);
     EXPECT(r, 0, "", SMALL, "-q", "--load", path, "--new-head", "--frozen-epochs", "0", "--epochs", "1");
+}
+
+/* While the rest is frozen there is no checkpoint yet; weights and report are written all the same. */
+static void a_signal_ends_the_frozen_training_too(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r);
+    EXPECT(r, 0, "", SMALL, "-q", "--from-scratch", "--epochs", "1", "--save", "w");
+    const pid_t child = START(r, SMALL, "--load", "w", "--frozen-epochs", "1000000", "--save", "s", "--json", "report",
+                              "--checkpoint", "c");
+    bool trains = false;
+    for (int i = 0; i < 240000 && !trains; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        char *text = program_wrote(r, "out") ? program_text(r, "out") : NULL;
+        trains = text && strstr(text, "epoch 2/");
+        vkt_free(&r->h, text);
+    }
+    assert_true(trains);
+    assert_int_equal(kill(child, SIGTERM), 0);
+    run done = program_finish(r, child);
+    assert_int_equal(done.status, 128 + SIGTERM);
+    assert_non_null(strstr(done.err, "no checkpoint was written"));
+    run_forget(r, &done);
+    json_t *report = program_json(r, "report");
+    assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "SIGTERM");
+    json_decref(report);
+    EXPECT(r, 0, "", SMALL, "-q", "--load", "s", "--evaluate");
 }
 
 static void the_bottleneck_form_learns_too(void **state)
@@ -140,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(weights_from_scratch_are_trained_on),
         rig_test(weights_that_are_here_are_taken),
+        rig_test(a_signal_ends_the_frozen_training_too),
         rig_test(the_bottleneck_form_learns_too),
         rig_test(what_is_wrong_is_said),
     };

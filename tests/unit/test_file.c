@@ -201,7 +201,7 @@ static void permissions_are_kept(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* As a killed process leaves it: no lock. */
+/* Without a lock, like one of a killed process. */
 static void make_file(const char *path, const char *text)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -248,7 +248,7 @@ static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* What somebody else has beside the file is neither followed nor replaced nor removed. */
+/* Other files beside the one that is written are neither followed nor replaced nor removed. */
 static void files_of_others_stay(void **state)
 {
     (void)state;
