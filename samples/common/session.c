@@ -197,7 +197,8 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     const vkt_result r = session_follow(s, &f, t);
     if (r != VKT_OK || interrupted) return r;
     if (!s->o.quiet) print_outcome(s, t, &f);
-    return write_files(s, t);
+    const vkt_result finished = s->finish ? s->finish(s, t) : VKT_OK;
+    return finished == VKT_OK ? write_files(s, t) : finished;
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)
