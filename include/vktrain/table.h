@@ -41,6 +41,21 @@ typedef struct vkt_csv_params {
 VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vkt_csv_params *params,
                                         vkt_dataset **out);
 
+/* A CSV file with a line of names, as texts: for programs that decide themselves what a column is. */
+typedef struct vkt_records vkt_records;
+
+/* Reads a file, plain or gzip, or a text, which messages call `name`. separator 0: ','. VKT_E_NOT_FOUND, VKT_E_IO,
+ * VKT_E_FORMAT: no CSV (RFC 4180), no line of names. */
+VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
+VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,
+                                         vkt_records **out);
+VKT_API void vkt_records_destroy(vkt_records **r);
+VKT_API uint32_t vkt_records_rows(const vkt_records *r); /* without the line of names; may be 0 */
+VKT_API uint32_t vkt_records_columns(const vkt_records *r);
+/* Texts of the file, unquoted; they live as long as the records. NULL for a row or column that is not there. */
+VKT_API const char *vkt_records_name(const vkt_records *r, uint32_t column);
+VKT_API const char *vkt_records_field(const vkt_records *r, uint32_t row, uint32_t column);
+
 /* x -> (x - mean) / std for each of the F numbers of a row (scikit-learn's StandardScaler): mean and biased standard
  * deviation of the rows that it was fitted to; std 1 where all are equal. In double precision, rounded once. */
 typedef struct vkt_scaler vkt_scaler;

@@ -237,6 +237,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
     if (!s->o.quiet) print_outcome(s, t, fit);
     keep_first(&r, measure_test(s, t));
+    if (s->finish) keep_first(&r, s->finish(s, t));
     write_files(s, t, &r);
     if (stopped) print_stop(s, t, resumable);
     return r;

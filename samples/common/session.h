@@ -32,6 +32,9 @@ typedef struct session {
     vkt_host host;
     vkt_ctx *ctx;
     json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
+    /* NULL, or what session_fit calls behind the fit, before it writes files: may measure, print and set `more` */
+    vkt_result (*finish)(struct session *s, vkt_trainer *t);
+    void *user; /* the sample's */
 } session;
 
 /* Reads the command line and tries the files that are to be written; ends the program when an option is wrong (2), when

@@ -373,6 +373,43 @@ static void the_locale_changes_nothing(void **state)
     vkt_dataset_destroy(&d);
 }
 
+static void records_are_texts(void **state)
+{
+    const vkt_host h = vkt_test_host();
+    static const char text[] = "name;\"a;b\"\r\nx;\n\"q\"\"q\";2\n";
+    const char *path = temp_write(*state, "t.csv", text, sizeof text - 1, true);
+    for (int k = 0; k < 2; k++) {
+        vkt_records *r;
+        assert_int_equal(k ? vkt_records_from_text(&h, "it", text, ';', &r) : vkt_records_read(&h, path, ';', &r),
+                         VKT_OK);
+        assert_int_equal(vkt_records_rows(r), 2);
+        assert_int_equal(vkt_records_columns(r), 2);
+        assert_string_equal(vkt_records_name(r, 0), "name");
+        assert_string_equal(vkt_records_name(r, 1), "a;b");
+        assert_string_equal(vkt_records_field(r, 0, 0), "x");
+        assert_string_equal(vkt_records_field(r, 0, 1), "");
+        assert_string_equal(vkt_records_field(r, 1, 0), "q\"q");
+        assert_string_equal(vkt_records_field(r, 1, 1), "2");
+        assert_null(vkt_records_name(r, 2));
+        assert_null(vkt_records_field(r, 2, 0));
+        assert_null(vkt_records_field(r, 0, 2));
+        vkt_records_destroy(&r);
+        assert_null(r);
+    }
+    vkt_records *r;
+    assert_int_equal(vkt_records_from_text(&h, "it", "a,b\n", 0, &r), VKT_OK);
+    assert_int_equal(vkt_records_rows(r), 0);
+    vkt_records_destroy(&r);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_records_from_text(&h, "it", "", 0, &r), VKT_E_FORMAT);
+    assert_int_equal(vkt_records_from_text(&h, "it", "a,b\n1\n", 0, &r), VKT_E_FORMAT);
+    vkt_test_error_says("it, line 2: want 2 fields");
+    assert_int_equal(vkt_records_read(&h, vkt_temp_dir_file(*state, "none"), 0, &r), VKT_E_NOT_FOUND);
+    assert_int_equal(vkt_records_read(&h, NULL, 0, &r), VKT_E_ARG);
+    assert_int_equal(vkt_records_from_text(&h, "it", NULL, 0, &r), VKT_E_ARG);
+    assert_null(r);
+}
+
 static vkt_result walk_through(const vkt_host *h, const char *path, table *t)
 {
     const vkt_csv_params p = { .label = "kind", .targets = (const char *const[]){ "price" }, .n_targets = 1 };
@@ -385,6 +422,9 @@ static vkt_result walk_through(const vkt_host *h, const char *path, table *t)
     vkt_dataset_destroy(&part);
     vkt_dataset_destroy(&train);
     vkt_dataset_destroy(&test);
+    vkt_records *records = NULL;
+    if (r == VKT_OK) r = vkt_records_read(h, path, 0, &records);
+    vkt_records_destroy(&records);
     if (r == VKT_OK) r = vkt_dataset_from_csv(h, path, &p, &d);
     if (r == VKT_OK) r = vkt_dataset_split(d, 0.5, 1, &train, &test);
     if (r == VKT_OK) r = vkt_scaler_fit(train, &s);
@@ -430,6 +470,7 @@ int main(void)
         TEST(columns_get_mean_0_and_deviation_1),
         TEST(a_scaler_comes_back_to_the_bit),
         TEST(the_locale_changes_nothing),
+        TEST(records_are_texts),
         TEST(every_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

@@ -1,0 +1,213 @@
+/* table.c - vkt-table: a small network learns a column of any CSV file from the other columns. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/session.h"
+#include "common/table_data.h"
+
+enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MOST_VALUES, OPT_LEAVE_OUT };
+enum { MOST_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
+
+typedef struct layers {
+    uint32_t width[MOST_LAYERS], n, outputs;
+} layers;
+
+typedef struct table_options {
+    table_data_params data;
+    layers layers;
+} table_options;
+
+/* x (B,F) -> (B,outputs): linear layers fc1, fc2, .., relu between them. */
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const layers *l = user;
+    char name[8];
+    for (uint32_t i = 0; i < l->n; i++) {
+        snprintf(name, sizeof name, "fc%u", i + 1);
+        x = vkt_nn_relu(b, vkt_nn_linear(b, name, x, &(vkt_nn_linear_params){ .out_features = l->width[i] }));
+    }
+    snprintf(name, sizeof name, "fc%u", l->n + 1);
+    return vkt_nn_linear(b, name, x, &(vkt_nn_linear_params){ .out_features = l->outputs });
+}
+
+/* ---- the outcome, on the rows to check with ---- */
+
+/* `guess` errs by the root of the mean squared error; always the mean of the rows to learn from is what to compare
+ * with: 0, as targets are standardised. */
+static json_t *regression(const session *s, const table_data *d, const float *guess)
+{
+    const table_column *c = &d->schema.columns[d->schema.target];
+    const float *y = vkt_dataset_targets(d->check);
+    const uint32_t n = vkt_dataset_rows(d->check);
+    double error = 0, mean = 0, spread = 0;
+    char name[NAME_ROOM];
+    for (uint32_t i = 0; i < n; i++) mean += (double)y[i] / n;
+    for (uint32_t i = 0; i < n; i++) {
+        error += ((double)guess[i] - (double)y[i]) * ((double)guess[i] - (double)y[i]);
+        spread += ((double)y[i] - mean) * ((double)y[i] - mean);
+    }
+    const double rmse = sqrt(error / n) * c->deviation, r2 = spread > 0 ? 1 - error / spread : NAN;
+    if (!s->o.quiet)
+        printf("outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; always its mean would be off by %.4g\n",
+               vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
+    return json_pack("{s:f, s:o?}", "rmse", rmse, "r2", isfinite(r2) ? json_real(r2) : NULL);
+}
+
+static json_t *classification(const session *s, const table_data *d, const uint32_t *guess)
+{
+    const uint32_t *labels = vkt_dataset_labels(d->check), n = vkt_dataset_rows(d->check);
+    const table_column *c = &d->schema.columns[d->schema.target];
+    uint32_t right = 0, most = 0;
+    for (uint32_t i = 0; i < n; i++) right += guess[i] == labels[i];
+    for (uint32_t k = 0; k < c->n_values; k++) {
+        uint32_t of_class = 0;
+        for (uint32_t i = 0; i < n; i++) of_class += labels[i] == k;
+        if (of_class > most) most = of_class;
+    }
+    if (!s->o.quiet)
+        printf("outcome %u of %u rows right (%.1f %%); always the most frequent class would be right in %u\n", right, n,
+               100.0 * right / n, most);
+    return json_pack("{s:f}", "accuracy", (double)right / n);
+}
+
+/* Measures the best weights, prints, and puts it into --json. */
+static vkt_result tell(session *s, vkt_trainer *t)
+{
+    const table_data *d = s->user;
+    const uint32_t n = vkt_dataset_rows(d->check);
+    const bool classes = schema_has_classes(&d->schema);
+    uint32_t *guesses = malloc(n * sizeof *guesses);
+    float *outputs = malloc(n * sizeof *outputs);
+    vkt_result r = guesses && outputs
+                       ? vkt_trainer_predict(t, d->check, 0, n, classes ? guesses : NULL, classes ? NULL : outputs)
+                       : VKT_E_NOMEM;
+    if (r == VKT_OK) {
+        s->more = classes ? classification(s, d, guesses) : regression(s, d, outputs);
+        json_object_set_new(s->more, "task", json_string(classes ? "classes" : "regression"));
+        json_object_set_new(s->more, "target", json_string(d->schema.columns[d->schema.target].name));
+    }
+    free(guesses);
+    free(outputs);
+    return r;
+}
+
+/* ---- the run ---- */
+
+/* Whoever predicts with the weights needs to know what became of the columns. */
+static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
+{
+    char *text = schema_to_text(schema);
+    const vkt_result r = text ? vkt_trainer_attach(t, TABLE_SCHEMA, text) : VKT_E_FORMAT;
+    free(text);
+    return r;
+}
+
+static vkt_result run(session *s, table_options *o, table_data *d)
+{
+    o->layers.outputs = schema_has_classes(&d->schema) ? vkt_dataset_classes(d->train) : 1;
+    const vkt_trainer_params p = { .model = { .name = "table network", .forward = forward, .user = &o->layers },
+                                   .train = d->train,
+                                   .validation = d->check };
+    vkt_trainer *t = NULL;
+    s->finish = tell;
+    s->user = d;
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = attach_schema(t, &d->schema);
+    if (r == VKT_OK) r = session_fit(s, NULL, t);
+    vkt_trainer_destroy(&t);
+    return r;
+}
+
+static void take_table(session *s, const table_data *d)
+{
+    session_set_data(s, &(session_data){ d->source, false, d->train, d->check, NULL });
+    if (s->o.quiet) return;
+    printf("columns, and what they are\n");
+    schema_print(&d->schema, stdout);
+    if (d->without_target) printf("  %u of %u rows have no target: left out\n", d->without_target, d->rows);
+}
+
+/* ---- the command line ---- */
+
+static void parse_layers(struct argp_state *state, const char *text, layers *l)
+{
+    char number[16];
+    l->n = 0;
+    for (const char *at = text; *at; l->n++) {
+        const size_t n = strcspn(at, ",");
+        if (l->n == MOST_LAYERS || n >= sizeof number)
+            argp_error(state, "--hidden: want up to %d numbers, for instance 64,64, got '%s'", MOST_LAYERS, text);
+        memcpy(number, at, n);
+        number[n] = 0;
+        l->width[l->n] = (uint32_t)option_integer(state, "hidden", number, 1, WIDEST);
+        at += n + (at[n] == ',');
+    }
+}
+
+static error_t on_option(int key, char *text, struct argp_state *state)
+{
+    table_options *o = state->input;
+    schema_params *g = &o->data.guess;
+    switch (key) {
+    case OPT_TARGET: g->target = text; break;
+    case OPT_TASK:
+        g->task = strcmp(text, "classes") == 0 ? TASK_CLASSES : TASK_REGRESSION;
+        if (strcmp(text, "classes") != 0 && strcmp(text, "regression") != 0)
+            argp_error(state, "--task: want classes or regression, got '%s'", text);
+        break;
+    case OPT_HIDDEN: parse_layers(state, text, &o->layers); break;
+    case OPT_VALIDATION: o->data.check_share = option_number(state, "validation-share", text, 0.001, 0.9); break;
+    case OPT_MOST_VALUES: g->most_values = (uint32_t)option_integer(state, "most-values", text, 1, 100000); break;
+    case OPT_LEAVE_OUT:
+        if (g->n_left_out == MOST_LEFT_OUT) argp_error(state, "--leave-out: want at most %d columns", MOST_LEFT_OUT);
+        g->left_out[g->n_left_out++] = text;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "target", OPT_TARGET, "COLUMN", 0, "the column to predict (the last one)", 1 },
+        { "task", OPT_TASK, "NAME", 0,
+          "classes or regression; without it by the target: texts and few whole numbers are classes, others numbers",
+          1 },
+        { "leave-out", OPT_LEAVE_OUT, "COLUMN", 0, "do not learn from this column; may come again", 1 },
+        { "most-values", OPT_MOST_VALUES, "N", 0, "leave out columns of more than N different texts (32)", 1 },
+        { "validation-share", OPT_VALIDATION, "X", 0, "part of the rows to check with, by --seed (0.2)", 1 },
+        { "hidden", OPT_HIDDEN, "N,N,..", 0, "widths of the hidden layers (64,64); \"\": none", 1 },
+        { 0 }
+    };
+    static const struct argp more = { .options = options, .parser = on_option };
+    table_options o = { .data = { .check_share = 0.2, .guess = { .most_values = 32 } },
+                        .layers = { .width = { 64, 64 }, .n = 2 } };
+    const train_cli cli = {
+        .doc =
+            "Learns a column of a CSV file from the other columns, on a Vulkan device: numbers are standardised, texts "
+            "become a 0 or 1 for each value, gaps are learned as such. With --load or --resume, columns are what they "
+            "were.",
+        .data = "CSV file with a line of names, plain or gzip, parted by , ; | or tabs (Fisher's irises)",
+        .more = &more,
+        .input = &o
+    };
+    session s = { .o = { .epochs = 60, .batch = 16, .optimizer = { .kind = VKT_ADAM }, .lr = 0.003f, .seed = 1 } };
+    session_begin(&s, &cli, argc, argv);
+    o.data.path = s.o.data;
+    o.data.seed = s.o.seed;
+    o.data.like = s.o.resume ? s.o.resume : s.o.load;
+    table_data data;
+    vkt_result r = table_data_open(&s.host, &o.data, &data);
+    if (r != VKT_OK) return session_end(&s, r);
+    if (session_open(&s)) {
+        take_table(&s, &data);
+        r = run(&s, &o, &data);
+    } else {
+        r = VKT_E_NO_DEVICE;
+    }
+    table_data_close(&data);
+    return session_end(&s, r);
+}
