@@ -1,6 +1,7 @@
 // relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4;  else back: y[n][f] = x[f][n]
 //   A lane moves blocks of 4 samples by 4 features, walking along the features, so that each cache line of the row-major side
-//   is finished before it is left. WIDE: features are a multiple of 4, so that rows are whole vec4s.
+//   is finished before it is left. WIDE: features are a multiple of 4, so that rows are whole vec4s. WORDS: integers, which no
+//   float load may change.
 // grid: x over columns of 4 samples, y over chunks of features, both with a stride. Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -9,15 +10,30 @@
 #include "abi/relayout.abi.h"
 #include "lib/load.glsl"
 layout(local_size_x_id = 0) in;
+#ifdef WORDS
+#define NUMBER uint
+#define NUMBERS uvec4
+#define LOAD(name, i) name[i]
+#define STORE(name, i, v) name[i] = v
+#else
+#define NUMBER float
+#define NUMBERS vec4
+#define LOAD LOAD4
+#define STORE STORE4
+#endif
 #if defined(TO) && !defined(WIDE)
-layout(binding = RELAYOUT_X, std430) readonly buffer X { float x[]; };
+layout(binding = RELAYOUT_X, std430) readonly buffer X { NUMBER x[]; };
+#elif defined(WORDS)
+layout(binding = RELAYOUT_X, std430) readonly buffer X { uvec4 x4[]; };
 #else
 VKT_IN4(RELAYOUT_X, x4);
 #endif
-#if defined(TO) || defined(WIDE)
-VKT_OUT4(RELAYOUT_Y, y4);
+#if !defined(TO) && !defined(WIDE)
+layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { NUMBER y[]; };
+#elif defined(WORDS)
+layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 #else
-layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { float y[]; };
+VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
 // Word of feature f of the tile's sample n, in the rows' window.
@@ -27,13 +43,13 @@ uint row_at(uint n, uint f)
 }
 
 // Four features of sample n from feature f on; what is outside is 0. n, f: from the tile's first.
-vec4 sample_at(uint n, uint f)
+NUMBERS sample_at(uint n, uint f)
 {
-    vec4 v = vec4(0.0);
+    NUMBERS v = NUMBERS(0);
 #ifdef TO
     const uint rows = pc.batch - 4 * pc.column;
 #ifdef WIDE
-    v = mix(v, LOAD4(x4, row_at(min(n, rows - 1), f) / 4), bvec4(n < rows));
+    v = mix(v, LOAD(x4, row_at(min(n, rows - 1), f) / 4), bvec4(n < rows));
 #else
     if (n < rows)
         for (uint j = 0; j < min(4, pc.features - f); j++) v[j] = x[row_at(n, f + j)];
@@ -45,22 +61,22 @@ vec4 sample_at(uint n, uint f)
 // Samples 4 column .. + 3, features 4 block .. + 3 of the tile.
 void move(uint column, uint block)
 {
-    vec4 v[4];
+    NUMBERS v[4];
     const uint f = 4 * block, n = 4 * column, at = f * pc.pitch4 + pc.column + column;
     [[unroll]] for (uint k = 0; k < 4; k++)
 #ifdef TO
         v[k] = sample_at(n + k, f);
 #else
-        v[k] = LOAD4(x4, at + min(k, pc.features - 1 - f) * pc.pitch4);
+        v[k] = LOAD(x4, at + min(k, pc.features - 1 - f) * pc.pitch4);
 #endif
     [[unroll]] for (uint k = 0; k < 4; k++) {
-        const vec4 w = vec4(v[0][k], v[1][k], v[2][k], v[3][k]);
+        const NUMBERS w = NUMBERS(v[0][k], v[1][k], v[2][k], v[3][k]);
 #ifdef TO
-        if (f + k < pc.features) STORE4(y4, at + k * pc.pitch4, w);
+        if (f + k < pc.features) STORE(y4, at + k * pc.pitch4, w);
 #else
         if (4 * pc.column + n + k < pc.batch) {
 #ifdef WIDE
-            STORE4(y4, row_at(n + k, f) / 4, w);
+            STORE(y4, row_at(n + k, f) / 4, w);
 #else
             for (uint j = 0; j < min(4, pc.features - f); j++) y[row_at(n + k, f + j)] = w[j];
 #endif

@@ -218,8 +218,10 @@ static vkt_result differentiate(vkt_subject *s)
 /* A row that is free (its result is its input's memory) leaves nothing to run: this reads the result. */
 static void read_alias(vkt_subject *s)
 {
-    const bool is_free = s->g->values[s->out[0].t.id].alias != 0;
-    if (is_free && !s->op->side_effect) vkt_keep(s->g, vkt_sum(s->g, s->out[0].t));
+    const vkt_tensor y = s->out[0].t;
+    const bool is_free = s->g->values[y.id].alias != 0, is_float = s->g->values[y.id].dtype == VKT_F32;
+    if (!is_free || s->op->side_effect) return;
+    vkt_keep(s->g, is_float ? vkt_sum(s->g, y) : vkt_flip(s->g, vkt_flatten(s->g, y), -1));
 }
 
 vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out)

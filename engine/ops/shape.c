@@ -83,7 +83,10 @@ static void reshape_sample(vkt_rng *r, vkt_case *c)
     const bool batch_last = vkt_rng_range(r, 0, 1);
     const vkt_shape_attr attr = { batch_last || vkt_rng_range(r, 0, 1) ? vkt_shape3(n, d * a, b)
                                                                        : vkt_shape2(n * b, a * d) };
-    vkt_case_f32(c, batch_last ? VKT_BATCH_LAST : VKT_ROWS, vkt_shape4(n, a, b, d), -1, 1);
+    if (vkt_rng_range(r, 0, 3))
+        vkt_case_f32(c, batch_last ? VKT_BATCH_LAST : VKT_ROWS, vkt_shape4(n, a, b, d), -1, 1);
+    else
+        vkt_case_u32(c, batch_last ? VKT_BATCH_LAST : VKT_ROWS, vkt_shape4(n, a, b, d), UINT32_MAX);
     vkt_case_attr(c, &attr, sizeof attr);
 }
 
@@ -105,7 +108,8 @@ static vkt_result to_layout_infer(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
     const vkt_layout layout = ((const vkt_layout_attr *)f->n->attr)->layout;
-    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "to_layout: want f32, got %s", vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, x.dtype == VKT_F32 || x.dtype == VKT_U32, VKT_E_DTYPE, "to_layout: want f32 or u32, got %s",
+                vkt_dtype_name(x.dtype));
     VKT_REQUIRE(f, vkt_is_layout(layout) && layout != x.layout, VKT_E_ARG,
                 "to_layout: want the other layout than that of x, got number %d", (int)layout);
     vkt_out(f, x.dtype, layout, x.shape);
@@ -127,16 +131,17 @@ static uint64_t steps_in_window(const vkt_emit *e, uint32_t stride, uint32_t all
     return most >= all ? all : most - most % VKT_MAX(2 * vkt_window_step(stride), 4u);
 }
 
-/* f32 from tx to ty, of one shape, one of them with the batch last and the other by rows. */
+/* f32 or u32 from tx to ty, of one shape, one of them with the batch last and the other by rows. */
 static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
 {
     const vkt_value *x = vkt_value_of(e->g, tx), *y = vkt_value_of(e->g, ty);
     const bool to = y->layout == VKT_BATCH_LAST;
     const uint32_t batch = x->shape.rank ? x->shape.dim[0] : 1, pitch4 = vkt_div_up(batch, 4);
     const uint64_t features = vkt_shape_elements(x->shape) / batch;
-    const bool wide = features % 4 == 0;
-    const uint16_t kernel =
-        to ? (wide ? VKT_K_RELAYOUT_TO4 : VKT_K_RELAYOUT_TO) : (wide ? VKT_K_RELAYOUT_FROM4 : VKT_K_RELAYOUT_FROM);
+    static const uint16_t kernels[3][2] = { { VKT_K_RELAYOUT_FROM, VKT_K_RELAYOUT_TO },
+                                            { VKT_K_RELAYOUT_FROM4, VKT_K_RELAYOUT_TO4 },
+                                            { VKT_K_RELAYOUT_FROM_WORDS, VKT_K_RELAYOUT_TO_WORDS } };
+    const uint16_t kernel = kernels[x->dtype == VKT_U32 ? 2 : features % 4 == 0][to];
     const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 32 };
     /* Tiles that both sides can bind: of columns, so that the rows' window holds them, and of features. */
     const bool small = x->bytes / 4 <= UINT32_MAX && y->bytes / 4 <= UINT32_MAX && features * 4 <= UINT32_MAX;
@@ -185,7 +190,10 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 1))
         s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* comes apart */
-    vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
+    if (vkt_rng_range(r, 0, 3))
+        vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
+    else
+        vkt_case_u32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, UINT32_MAX);
     vkt_case_attr(c, &a, sizeof a);
 }
 
@@ -226,7 +234,7 @@ static vkt_result write_infer(vkt_infer *f)
 static void write_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_value *x = vkt_node_in(n, 0), *y = vkt_node_in(n, 1);
-    if (x->layout == VKT_BATCH_LAST && x->dtype == VKT_F32) {
+    if (x->layout == VKT_BATCH_LAST) {
         emit_relayout(e, n->in[0], n->in[1]);
         return;
     }

@@ -235,7 +235,7 @@ VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
  * below an axis is counted from the end where it is negative: -1 is the last (of the result, for unsqueeze). */
 VKT_API vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis);
-/* The same values in another layout. */
+/* The same values, f32 or u32, in another layout. */
 VKT_API vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout);
 
 /* ---- elements at other places ----

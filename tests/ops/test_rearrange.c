@@ -175,6 +175,50 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
+/* What rearranges dimension 0 of x (N,C,H). */
+static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
+{
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    switch (how) {
+    case 0: return vkt_slice(g, x, 0, 1, VKT_END, 2);
+    case 1: return vkt_flip(g, x, 0);
+    case 2: return vkt_permute(g, x, (uint32_t[]){ 2, 0, 1 });
+    case 3: return vkt_transpose(g, x, 0, 1);
+    case 4: return vkt_concat(g, (vkt_tensor[]){ x, vkt_flip(g, x, 1), x }, 3, 0);
+    case 5: return vkt_pad(g, x, (uint32_t[]){ 1, 0, 2 }, (uint32_t[]){ 2, 1, 0 }, 9);
+    case 6: return vkt_reshape(g, x, vkt_shape2(s.dim[0] * s.dim[1], s.dim[2]));
+    case 7: return vkt_unsqueeze(g, x, 0);
+    case 8: return vkt_to_layout(g, vkt_to_layout(g, x, VKT_ROWS), VKT_BATCH_LAST);
+    default: return (vkt_tensor){ 0 };
+    }
+}
+
+/* Integers whose batch is last, among them the bits of denormal and of signalling floats: as if they lay by rows. */
+static void integers_go_through_rows_and_back(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    static const uint32_t words[] = { 0, 1, 7, 0x7f800001, 0x80000000, 0xffffffff, 0x00400000, 0xff812345 };
+    static uint32_t in[9 * 3 * 8], out[2][4 * 9 * 3 * 8];
+    for (size_t i = 0; i < VKT_COUNT(in); i++) in[i] = words[i % VKT_COUNT(words)] ^ (uint32_t)(i / VKT_COUNT(words));
+    for (uint32_t N = 8; N <= 9; N++)
+        for (uint32_t H = 7; H <= 8; H++)
+            for (int how = 0; how < 9; how++) {
+                size_t n = 0;
+                for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+                    vkt_graph *g = harness_graph();
+                    const vkt_tensor x = vkt_input(g, "x", VKT_U32, (vkt_layout)layout, vkt_shape3(N, 3, H));
+                    const vkt_tensor y = rearranged(g, x, how);
+                    OK(vkt_graph_status(g));
+                    n = vkt_shape_elements(vkt_tensor_shape(g, y));
+                    if (how == 0 || how == 1 || how == 4 || how == 5)
+                        assert_int_equal(vkt_value_of(g, y)->layout, layout);
+                    run(g, x, vkt_flip(g, y, -1), in, out[layout]); /* a program that only reshapes would do nothing */
+                }
+                assert_memory_equal(out[0], out[1], n * sizeof *in);
+            }
+}
+
 static void squeezing_moves_nothing(void **state)
 {
     (void)state;
@@ -274,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_moves_comes_back_by_rows),
         cmocka_unit_test(padding_with_infinity),
         cmocka_unit_test(bits_stay_as_they_are),
+        cmocka_unit_test(integers_go_through_rows_and_back),
         cmocka_unit_test(squeezing_moves_nothing),
         cmocka_unit_test(whole_vectors_move_where_memory_has_them),
     };
