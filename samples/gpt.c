@@ -39,17 +39,17 @@ enum {
 };
 
 static const struct argp_option table[] = {
-    { 0, 0, 0, 0, "Network", 1 },
-    { "layers", OPT_LAYERS, "N", 0, "blocks of attention and perceptron (3)", 1 },
-    { "heads", OPT_HEADS, "N", 0, "heads of an attention; they divide the width (4)", 1 },
-    { "width", OPT_WIDTH, "N", 0, "numbers for each character (96)", 1 },
-    { "context", OPT_CONTEXT, "N", 0, "characters that it looks back (64)", 1 },
-    { "dropout", OPT_DROPOUT, "P", 0, "probability, in training (0)", 1 },
-    { 0, 0, 0, 0, "What it writes at the end", 2 },
-    { "sample", OPT_SAMPLE, "N", 0, "characters (300); 0: none", 2 },
-    { "temperature", OPT_TEMPERATURE, "X", 0, "0: always the likeliest character; 1: as likely as learnt (0.8)", 2 },
-    { "top-k", OPT_TOP_K, "K", 0, "only the K likeliest characters; 0: all (0)", 2 },
-    { "prompt", OPT_PROMPT, "TEXT", 0, "what to go on with, in characters of the text (its first one)", 2 },
+    { 0, 0, 0, 0, "Network", 5 },
+    { "layers", OPT_LAYERS, "N", 0, "blocks of attention and perceptron (3)", 5 },
+    { "heads", OPT_HEADS, "N", 0, "heads of an attention; they divide the width (4)", 5 },
+    { "width", OPT_WIDTH, "N", 0, "numbers for each character (96)", 5 },
+    { "context", OPT_CONTEXT, "N", 0, "characters that it looks back (64)", 5 },
+    { "dropout", OPT_DROPOUT, "P", 0, "probability, in training (0)", 5 },
+    { 0, 0, 0, 0, "What it writes at the end", 6 },
+    { "sample", OPT_SAMPLE, "N", 0, "characters (300); 0: none", 6 },
+    { "temperature", OPT_TEMPERATURE, "X", 0, "0: always the likeliest character; 1: as likely as learnt (0.8)", 6 },
+    { "top-k", OPT_TOP_K, "K", 0, "only the K likeliest characters; 0: all (0)", 6 },
+    { "prompt", OPT_PROMPT, "TEXT", 0, "what to go on with, in characters of the text (its first one)", 6 },
     { 0 }
 };
 

@@ -1,4 +1,4 @@
-/* nn/activations.c - activations as layers, under torch's names. */
+/* nn/activations.c - activations, and sums of layers, under torch's names. */
 #include "nn/builder.h"
 
 #include <stdio.h>
@@ -63,4 +63,9 @@ vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per
     const vkt_init slope = { VKT_INIT_CONSTANT, .a = b->preset == VKT_PRESET_TORCH ? 0.25f : 0 };
     const vkt_tensor w = vkt_nn_param(b, full, vkt_shape1(n), slope, 1, 1);
     return vkt_builder_note(b, name, "PReLU", vkt_prelu(b->g, x, w));
+}
+
+vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y)
+{
+    return vkt_builder_note(b, NULL, "Add", vkt_add(b->g, x, y));
 }

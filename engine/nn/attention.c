@@ -7,15 +7,17 @@ static bool heads_fit(vkt_builder *b, const char *name, vkt_tensor x, uint32_t h
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank == 3 && heads && s.dim[2] % heads == 0) return true;
-    vkt_graph_error(b->g,
-                    vkt_fail(&b->g->host, VKT_E_SHAPE, "%s%s: want x (B,T,D) and heads that divide D, got %s and %u",
-                             b->scope, name, vkt_shape_text(s, text), heads));
+    vkt_graph_error(b->g, vkt_fail(&b->g->host, heads ? VKT_E_SHAPE : VKT_E_ARG,
+                                   "%s%s: want x (B,T,D) and heads that divide D, got %s and %u", b->scope, name,
+                                   vkt_shape_text(s, text), heads));
     return false;
 }
 
 vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                        const vkt_nn_multi_head_attention_params *p)
 {
+    static const vkt_nn_multi_head_attention_params none;
+    if (!p) p = &none;
     if (!heads_fit(b, name, x, p->heads)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t width = s.dim[2];

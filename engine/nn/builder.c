@@ -98,6 +98,17 @@ uint64_t vkt_nn_parameters(const vkt_builder *b)
     return n;
 }
 
+/* Elements of the parameters that vkt_freeze has named. */
+static uint64_t frozen_parameters(const vkt_builder *b)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < b->n_inits; i++) {
+        const vkt_value *v = vkt_value_of(b->g, b->inits[i].param);
+        n += v->frozen && !v->state ? vkt_shape_elements(v->shape) : 0;
+    }
+    return n;
+}
+
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out)
 {
     if (!out.id) return out;
@@ -150,8 +161,10 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
         vkt_text_add(&t, "%-*s %-20s %11s %10s\n", names, row->name, vkt_shape_text(v->shape, shape),
                      grouped(row->parameters, n), vkt_bytes_text(own + 4 * row->parameters, mem));
     }
-    const uint64_t all = vkt_nn_parameters(b);
+    const uint64_t all = vkt_nn_parameters(b), frozen = frozen_parameters(b);
     vkt_text_add(&t, "%sparameters: %s (%s", line, grouped(all, n), vkt_bytes_text(4 * all, mem));
     vkt_text_add(&t, ")   outputs: %s\n", vkt_bytes_text(activations, mem));
+    vkt_text_add(&t, "trainable: %s", grouped(all - frozen, n));
+    vkt_text_add(&t, "   frozen: %s\n", grouped(frozen, n));
     return vkt_text_give(&t, text);
 }

@@ -13,6 +13,11 @@ static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
     if (b->g->status != VKT_OK || !ids.id) return false;
     const vkt_shape s = vkt_tensor_shape(b->g, ids);
     char text[80];
+    if (!p || !p->vocabulary || !p->context || !p->layers || !p->heads || !p->width) {
+        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
+                                       "gpt: want params with vocabulary, context, layers, heads and width"));
+        return false;
+    }
     if (s.rank == 2 && s.dim[1] <= p->context) return true;
     vkt_graph_error(b->g,
                     vkt_fail(&b->g->host, VKT_E_SHAPE, "gpt: want ids (B,T) with T up to the context of %u, got %s",
@@ -64,9 +69,9 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
                                                            .bias_init = zeros,
                                                            .proj_init = projection(p) };
     vkt_tensor y = vkt_nn_multi_head_attention(b, "attn", vkt_nn_layer_norm(b, "ln_1", x, NULL), &attention);
-    x = vkt_add(b->g, x, drop(b, y, p));
+    x = vkt_nn_add(b, x, drop(b, y, p));
     y = mlp(b, vkt_nn_layer_norm(b, "ln_2", x, NULL), p);
-    return vkt_add(b->g, x, drop(b, y, p));
+    return vkt_nn_add(b, x, drop(b, y, p));
 }
 
 vkt_tensor vkt_gpt(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)

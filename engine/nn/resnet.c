@@ -71,7 +71,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     y = conv_norm(b, "conv2", "bn2", vkt_nn_relu(b, y), channels, 3, bottleneck ? stride : 1, p);
     if (bottleneck) y = conv_norm(b, "conv3", "bn3", vkt_nn_relu(b, y), out, 1, 1, p);
     x = shortcut(b, x, out, stride, p);
-    return vkt_nn_relu(b, vkt_builder_note(b, NULL, "Add", vkt_add(b->g, y, x)));
+    return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
 /* Stage number i, from 0: the first block of all but the first stage halves the picture. */
@@ -92,7 +92,9 @@ static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i,
 
 vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p)
 {
+    static const vkt_resnet_params none;
     form f;
+    if (!p) p = &none;
     if (!form_of(p, &f)) {
         vkt_graph_error(b->g,
                         vkt_fail(&b->g->host, VKT_E_ARG, "resnet: want a depth of %s, got %u",

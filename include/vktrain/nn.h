@@ -79,6 +79,10 @@ VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shap
 /* Likewise a vkt_state, which counts as no parameter. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
+/* ---- layers ----
+ * Params that are NULL are all zero: the defaults. Where a layer has a size without a default (out_channels, kernel,
+ * out_features, num_embeddings, heads) that is VKT_E_ARG. */
+
 /* Zero is torch's default, but for out_channels and kernel. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
@@ -179,6 +183,8 @@ VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C
 VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
+/* x + y, as around a block of a residual network: vkt_add, with a line in the summary. */
+VKT_API vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
 VKT_API vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha);
@@ -220,7 +226,7 @@ typedef struct vkt_nn_hash_grid_params {
     vkt_hash_grid_params grid; /* levels, and what they hold */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as Mueller et al. 2022 have it */
 } vkt_nn_hash_grid_params;
-/* Parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. `p` may be NULL. */
+/* Parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 
@@ -242,8 +248,8 @@ VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name,
  * on every machine, whatever else draws. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
-/* The table of layers: name, output shape, parameters, bytes of parameters and of output:
- * vkt_text_release. */
+/* The table of layers: name, output shape, parameters, bytes of parameters and of output; then how many parameters
+ * there are, and how many of them are trained and frozen (vkt_freeze). vkt_text_release. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
 VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* elements of all parameters, vkt_nn_state left out */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/schedules.h"
+#include "common/terminal.h"
 
 enum {
     OPT_LIST_DEVICES = 256,
@@ -80,8 +81,8 @@ static const struct argp_option table[] = {
     { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
     { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
-    { 0, 0, 0, 0, "Other", 4 },
-    { "quiet", 'q', 0, 0, "print nothing but errors", 4 },
+    { 0, 0, 0, 0, "Other", 9 }, /* 5 to 8 are the samples' own */
+    { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
     { 0 }
 };
 
@@ -310,6 +311,16 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
+/* argp lays --help out for 79 columns; a narrower terminal gets explanations below the options. */
+static void fit_help(void)
+{
+    char format[64];
+    const uint32_t columns = terminal_columns(stdout);
+    if (columns < 24 || columns >= 80) return;
+    snprintf(format, sizeof format, "rmargin=%u,opt-doc-col=8,usage-indent=2", columns - 1);
+    setenv("ARGP_HELP_FMT", format, 0);
+}
+
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv)
 {
     enum { ROWS = sizeof table / sizeof *table };
@@ -326,6 +337,7 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
                                  .children = children,
                                  .help_filter = with_default };
     parse p = { .o = o, .usual = *o, .cli = cli };
+    fit_help();
     argp_err_exit_status = 2;
     argp_parse(&parser, argc, argv, 0, NULL, &p);
 }

@@ -138,6 +138,32 @@ static void help_names_its_options(void **state)
     run_forget(r, &done);
 }
 
+/* Every heading stands above its own options, and "Other" comes last. */
+static void headings_of_help_are_in_order(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const lines[] = { "\n Device and data\n",
+                                         "--data=",
+                                         "\n Training\n",
+                                         "--epochs=",
+                                         "\n Files\n",
+                                         "--save=",
+                                         "\n Network\n",
+                                         "--layers=",
+                                         "\n What it writes at the end\n",
+                                         "--prompt=",
+                                         "\n Other\n",
+                                         "--quiet" };
+    run done = program_finish(r, program_start(r, VKT_GPT_PROGRAM, NULL, (const char *const[]){ "--help", NULL }));
+    const char *at = done.out;
+    for (size_t i = 0; i < VKT_COUNT(lines); i++) {
+        const char *next = strstr(at, lines[i]);
+        if (!next) fail_msg("--help has no '%s' where it should be", lines[i]);
+        at = next;
+    }
+    run_forget(r, &done);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +172,7 @@ int main(void)
         rig_test(a_resumed_run_ends_in_the_same_bytes),
         rig_test(it_says_what_is_wrong),
         rig_test(help_names_its_options),
+        rig_test(headings_of_help_are_in_order),
     };
     return cmocka_run_group_tests_name("vkt-gpt", tests, NULL, NULL);
 }

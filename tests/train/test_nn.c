@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "nn/builder.h"
+#include "vktrain/models.h"
 
 static void padding_of_one_axis_is_padding_of_one_axis(void **state)
 {
@@ -247,6 +248,144 @@ static void activations_are_layers(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
+/* ---- params that are NULL ---- */
+
+#define WITHOUT(name, type)                                        \
+    static vkt_tensor name##_without(vkt_builder *b, vkt_tensor x) \
+    {                                                              \
+        return vkt_nn_##name(b, "layer", x, (const type *)NULL);   \
+    }
+WITHOUT(conv2d, vkt_nn_conv2d_params)
+WITHOUT(conv1d, vkt_nn_conv1d_params)
+WITHOUT(conv_transpose2d, vkt_nn_conv_transpose2d_params)
+WITHOUT(conv_transpose1d, vkt_nn_conv_transpose1d_params)
+WITHOUT(linear, vkt_nn_linear_params)
+WITHOUT(embedding, vkt_nn_embedding_params)
+WITHOUT(multi_head_attention, vkt_nn_multi_head_attention_params)
+WITHOUT(batch_norm, vkt_nn_batch_norm_params)
+WITHOUT(layer_norm, vkt_nn_norm_params)
+WITHOUT(rms_norm, vkt_nn_norm_params)
+WITHOUT(hash_grid, vkt_nn_hash_grid_params)
+
+static vkt_tensor group_norm_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_group_norm(b, "layer", x, 2, NULL);
+}
+static vkt_tensor max_pool2d_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_max_pool2d_with(b, x, NULL);
+}
+static vkt_tensor avg_pool2d_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_avg_pool2d_with(b, x, NULL);
+}
+static vkt_tensor max_pool1d_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_max_pool1d(b, x, NULL);
+}
+static vkt_tensor avg_pool1d_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_avg_pool1d(b, x, NULL);
+}
+static vkt_tensor upsample2d_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_nn_upsample2d(b, x, NULL);
+}
+static vkt_tensor resnet_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_resnet(b, x, NULL);
+}
+static vkt_tensor gpt_without(vkt_builder *b, vkt_tensor x)
+{
+    return vkt_gpt(b, x, NULL);
+}
+
+/* They are the defaults; a size that has none is an error, not a crash. */
+static void params_that_are_null_are_defaults(void **state)
+{
+    (void)state;
+    static const struct {
+        vkt_tensor (*layer)(vkt_builder *b, vkt_tensor x);
+        uint32_t rank;
+        vkt_result want;
+    } cases[] = { { conv2d_without, 4, VKT_E_ARG },
+                  { conv1d_without, 3, VKT_E_ARG },
+                  { conv_transpose2d_without, 4, VKT_E_ARG },
+                  { conv_transpose1d_without, 3, VKT_E_ARG },
+                  { linear_without, 2, VKT_E_ARG },
+                  { embedding_without, 2, VKT_E_ARG },
+                  { multi_head_attention_without, 3, VKT_E_ARG },
+                  { max_pool2d_without, 4, VKT_E_ARG },
+                  { avg_pool2d_without, 4, VKT_E_ARG },
+                  { max_pool1d_without, 3, VKT_E_ARG },
+                  { avg_pool1d_without, 3, VKT_E_ARG },
+                  { upsample2d_without, 4, VKT_E_ARG },
+                  { resnet_without, 4, VKT_E_ARG },
+                  { gpt_without, 2, VKT_E_ARG },
+                  { batch_norm_without, 4, VKT_OK },
+                  { layer_norm_without, 3, VKT_OK },
+                  { rms_norm_without, 3, VKT_OK },
+                  { group_norm_without, 4, VKT_OK },
+                  { hash_grid_without, 2, VKT_OK } };
+    const vkt_host h = vkt_test_host();
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        vkt_graph *g;
+        vkt_builder *b;
+        assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+        assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+        const vkt_shape shape = { .rank = cases[i].rank, .dim = { 3, 2, 8, 8 } };
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, shape);
+        vkt_test_expect_errors(cases[i].want != VKT_OK);
+        const vkt_tensor y = cases[i].layer(b, x);
+        vkt_test_expect_errors(false);
+        if (vkt_graph_status(g) != cases[i].want) fail_msg("case %zu: %s", i, vkt_test_last_error());
+        assert_int_equal(y.id != 0, cases[i].want == VKT_OK);
+        vkt_builder_destroy(&b);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_no_messages_and_no_leaks();
+}
+
+/* ---- the summary ---- */
+
+static void the_summary_shows_sums_and_what_is_frozen(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_builder *b;
+    char *summary;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(4, 1000));
+    const vkt_tensor y = vkt_nn_linear(b, "a", x, &(vkt_nn_linear_params){ .out_features = 1000 });
+    const vkt_tensor z = vkt_nn_add(b, x, vkt_nn_batch_norm(b, "norm", y, NULL));
+    assert_true(vkt_shape_equal(vkt_tensor_shape(g, z), vkt_shape2(4, 1000)));
+    assert_int_equal(vkt_nn_summary(b, "sums", &summary), VKT_OK);
+    assert_non_null(strstr(summary, "\nAdd  "));
+    assert_non_null(strstr(summary, "\ntrainable: 1,003,000   frozen: 0\n"));
+    vkt_text_release(&summary);
+    assert_int_equal(vkt_freeze(g, "a.*"), VKT_OK);
+    assert_int_equal(vkt_nn_summary(b, "sums", &summary), VKT_OK);
+    assert_non_null(strstr(summary, "\ntrainable: 2,000   frozen: 1,001,000\n"));
+    vkt_text_release(&summary);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    const vkt_tensor ids = vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(2, 4));
+    vkt_gpt(b, ids, &(vkt_gpt_params){ .vocabulary = 9, .context = 4, .layers = 2, .heads = 2, .width = 8 });
+    assert_int_equal(vkt_nn_summary(b, "gpt", &summary), VKT_OK);
+    int sums = 0;
+    for (const char *at = summary; (at = strstr(at, "\nAdd  ")); at++) sums++;
+    assert_int_equal(sums, 4); /* two a block */
+    vkt_text_release(&summary);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+    vkt_test_no_messages_and_no_leaks();
+}
+
 static void attention_has_gpt2s_names_and_shapes(void **state)
 {
     (void)state;
@@ -303,6 +442,8 @@ static void attention_wants_operands_that_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(params_that_are_null_are_defaults, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(the_summary_shows_sums_and_what_is_frozen, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test(padding_of_one_axis_is_padding_of_one_axis),
         cmocka_unit_test(pools_and_sequences_have_torchs_shapes),
         cmocka_unit_test(activations_are_layers),
