@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/report.h"
+#include "common/scores.h"
 
 enum { INTERRUPTED = 130 };
 
@@ -177,7 +178,12 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.precision = o->precision;
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
-    vkt_result r = vkt_trainer_create(s->ctx, &p, t);
+    p.label_smoothing = o->label_smoothing;
+    float *weights = NULL;
+    vkt_result r = o->class_weights ? class_weights_of(o->class_weights, p.train, &weights) : VKT_OK;
+    p.class_weights = weights;
+    if (r == VKT_OK) r = vkt_trainer_create(s->ctx, &p, t);
+    free(weights);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
     if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
     return r;
@@ -194,7 +200,9 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     const vkt_result r = session_follow(s, &f, t);
     if (r != VKT_OK || interrupted) return r;
     if (!s->o.quiet) print_outcome(s, t, &f);
-    return write_files(s, t);
+    const vkt_result scored = scores_write(s, t, s->scored, s->scored_set);
+    const vkt_result written = write_files(s, t);
+    return scored != VKT_OK ? scored : written;
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)

@@ -18,7 +18,9 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
-    json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
+    const vkt_dataset *scored; /* what --report and --confusion are of; NULL: none */
+    const char *scored_set;    /* "test" or "validation" */
+    json_t *more;              /* NULL, or members of --json that are the sample's own; session_end frees it */
 } session;
 
 /* Reads the command line; ends the program when an option is wrong (2), after --help and --list-devices (0). */
