@@ -276,6 +276,9 @@ static void scores_are_of_the_best_weights(void **state)
     json_t *report = program_json(r, "scored"), *scores = json_object_get(report, "scores");
     assert_true(json_number_of(scores, "rows") == CHECK && json_number_of(scores, "top5_accuracy") == 1);
     assert_true(fabs(json_number_of(scores, "accuracy") - json_number_of(report, "best_val_acc")) < 1e-9);
+    char why[256];
+    assert_int_equal(json_dump_file(scores, vkt_temp_dir_file(&r->dir, "part"), 0), 0);
+    if (!schema_fits("scores", vkt_temp_dir_file(&r->dir, "part"), why)) fail_msg("%s", why);
     const json_t *matrix = json_object_get(scores, "confusion"), *one = json_object_get(scores, "classes");
     char csv[256] = "true \\ predicted,0,1,2,3\n";
     for (size_t k = 0; k < DIGIT_CLASSES; k++) {
