@@ -76,6 +76,8 @@ static vkt_result run(session *s, const image_data *data, uint32_t lr_patience)
         .schedule = { .kind = VKT_SCHEDULE_PLATEAU,
                       .plateau = { .patience = lr_patience ? lr_patience : VKT_PATIENCE_NONE } },
     };
+    s->scored = data->test ? data->test : data->check;
+    s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = card_attach(t, PROGRAM, data->train, NULL);
@@ -141,6 +143,7 @@ int main(int argc, char **argv)
             "Trains a small convolutional network to tell pictures apart, on a Vulkan device: by stochastic gradient "
             "descent with momentum 0.9 and dampening 0.1, at a rate that falls when the validation loss stops falling.",
         .data = image_data_help,
+        .classes = true,
         .predict = image_predict_help,
         .more = &more,
         .input = &o

@@ -124,6 +124,8 @@ static vkt_result run(session *s, const mnist_data *data)
     const vkt_trainer_params p = { .model = { .name = "MNIST network", .forward = forward, .user = &classes },
                                    .train = data->train,
                                    .validation = data->test };
+    s->scored = data->test;
+    s->scored_set = "test";
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach(t, data->train);
@@ -139,6 +141,7 @@ int main(int argc, char **argv)
                                           "another data set of its layout) "
                                           "on a Vulkan device.",
                                    .data = "folder with train-* and t10k-* (or test-*) IDX files, plain or gzip",
+                                   .classes = true,
                                    .predict = "read the digit in each FILE, a PNG or JPEG of any size (- is standard "
                                               "input) or all of an IDX file, with the weights of --load; dark digits "
                                               "on a light ground are inverted" };

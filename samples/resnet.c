@@ -363,6 +363,8 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     const bool begin = from.weights && (!s->o.resume || o->evaluate);
     vkt_result r = begin ? begin_pretrained(&from, &p) : VKT_OK;
     if (r == VKT_OK && o->evaluate && s->o.json && !write_results(s, json_incref(s->more))) r = VKT_E_IO;
+    s->scored = data->test ? data->test : data->check;
+    s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
         s->o.load = NULL; /* it is loaded */
@@ -395,7 +397,7 @@ int main(int argc, char **argv)
     resnet_options o = { .frozen_epochs = 1 };
     const struct argp more = { .options = option_table, .parser = on_option };
     const train_cli cli = {
-        .doc = doc, .data = image_data_help, .predict = image_predict_help, .more = &more, .input = &o
+        .doc = doc, .data = image_data_help, .classes = true, .predict = image_predict_help, .more = &more, .input = &o
     };
     session s = { .o = { .epochs = 3,
                          .batch = 64,

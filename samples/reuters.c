@@ -117,6 +117,8 @@ static vkt_result run(session *s, const topics_data *d)
     const vkt_trainer_params p = { .model = { .name = "Reuters network", .forward = forward, .user = &n },
                                    .train = d->train,
                                    .validation = d->test };
+    s->scored = d->test;
+    s->scored_set = "test";
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_vocabulary(t, d->vocab);
@@ -183,6 +185,7 @@ int main(int argc, char **argv)
         .doc = "Trains a convolutional network over sequences of 300 words to tell the topic of newswire stories "
                "(Reuters-21578, or another set of labelled texts) on a Vulkan device.",
         .data = "folder with train.tsv and test.tsv (label<TAB>text), plain or gzip, and classes.txt, if there is one",
+        .classes = true,
         .predict = "tell the topic of the story in each FILE (- is standard input, a story a line), with the weights "
                    "of --load",
         .more = &more,

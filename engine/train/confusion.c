@@ -7,7 +7,7 @@
 #include "train/page.h"
 #include "vktrain/metrics.h"
 
-enum { MOST_PICTURED = 2048, NAME_ROOM = 64 };
+enum { MOST_PICTURED = 2048, MOST_NAMED = 128, NAME_ROOM = 64 };
 
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
@@ -174,7 +174,7 @@ static vkt_result draw(const vkt_host *h, matrix *m, const char *path)
         m->all += rows[k];
     }
     m->rows = rows;
-    m->cell = fmax(fmin(46, 900.0 / m->classes), 1);
+    m->cell = fmax(fmin(46, 900.0 / m->classes), m->classes <= MOST_NAMED ? 1.15 * MIN_NAMED : 1);
     const double names = m->cell < MIN_NAMED ? 0 : fmin(MOST_NAME, (double)longest * TEXT_SIZE * 0.62 + 12);
     m->left = MARGIN + names;
     m->top = MARGIN + HEADER;

@@ -65,12 +65,12 @@ typedef struct vkt_metric_batch {
  * in history, checkpoint and progress, and may be the monitor. With metrics, the validation reads back the outputs of
  * each batch before it starts the next one. vktrain/metrics.h has what many want to know. */
 typedef struct vkt_metric {
-    const char *name;          /* 1 to 31 letters, digits and _: a column of the CSV. Copied */
-    bool less_is_better;       /* as monitor: is to fall */
-    void (*reset)(void *user); /* before the first batch of an epoch; NULL: none */
-    void (*add)(void *user, const vkt_metric_batch *b);
-    double (*result)(void *user); /* after the last one; NaN: not measured */
-    void *user;                   /* handed to all three; must live as long as the trainer */
+    const char *name;                                   /* 1 to 31 letters, digits and _: a column of the CSV. Copied */
+    bool less_is_better;                                /* as monitor: is to fall */
+    void (*reset)(void *user);                          /* before the first batch of an epoch; NULL: none */
+    void (*add)(void *user, const vkt_metric_batch *b); /* with each batch */
+    double (*result)(void *user);                       /* after the last one; NaN: not measured */
+    void *user;                                         /* handed to all three; must live as long as the trainer */
 } vkt_metric;
 #define VKT_MAX_METRICS 4 /* of a trainer */
 

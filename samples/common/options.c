@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/schedules.h"
 #include "common/terminal.h"
@@ -39,7 +40,11 @@ enum {
     OPT_HISTORY,
     OPT_PLOT,
     OPT_PROFILE,
-    OPT_PREDICT
+    OPT_PREDICT,
+    OPT_CLASS_WEIGHTS,
+    OPT_LABEL_SMOOTHING,
+    OPT_REPORT,
+    OPT_CONFUSION
 };
 
 static const struct argp_option table[] = {
@@ -68,6 +73,12 @@ static const struct argp_option table[] = {
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
     { "ema", OPT_EMA, "DECAY", 0,
       "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average", 2 },
+    { "class-weights", OPT_CLASS_WEIGHTS, "LIST|FILE", 0,
+      "how much a row of each class counts in training: numbers with commas, a file of them, or balanced (rare classes "
+      "more); the losses of validation are without",
+      2 },
+    { "label-smoothing", OPT_LABEL_SMOOTHING, "X", 0,
+      "in training, spread this part of each label over all classes (0; 0.1 is usual)", 2 },
     { "seed", OPT_SEED, "N", 0, "of everything random", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
@@ -80,6 +91,9 @@ static const struct argp_option table[] = {
     { "history", OPT_HISTORY, "FILE", 0, "write the epochs as CSV", 3 },
     { "plot", OPT_PLOT, "FILE", 0, "draw loss and accuracy (.svg or .png)", 3 },
     { "profile", OPT_PROFILE, "FILE", 0, "write a Chrome/Perfetto trace of one step's GPU kernels", 3 },
+    { "confusion", OPT_CONFUSION, "FILE", 0,
+      "write how often each class is taken for each other, at the end (.svg, .png or .csv)", 3 },
+    { "report", OPT_REPORT, 0, 0, "print precision, recall and F1 of each class at the end", 3 },
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
     { 0, 0, 0, 0, "Other", 9 }, /* 5 to 8 are the samples' own */
     { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
@@ -183,6 +197,10 @@ static bool has_option(const train_cli *cli, int key)
     switch (key) {
     case 'd': return cli->data != NULL;
     case OPT_PREDICT: return cli->predict != NULL;
+    case OPT_CLASS_WEIGHTS:
+    case OPT_LABEL_SMOOTHING:
+    case OPT_REPORT:
+    case OPT_CONFUSION: return cli->classes;
     case 'D':
     case 'q':
     case 0: /* a title, or the end */
@@ -236,17 +254,25 @@ static char *with_default(int key, const char *text, void *input)
     return out;
 }
 
+static const char *matrix_path(struct argp_state *state, const char *text)
+{
+    const char *dot = strrchr(text, '.');
+    if (!dot || (strcasecmp(dot, ".svg") != 0 && strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".csv") != 0))
+        argp_error(state, "--confusion: want a name that ends in .svg, .png or .csv, got '%s'", text);
+    return text;
+}
+
 /* What --predict needs, and what it makes pointless. */
 static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;
     if (!o->load) argp_error(state, "--predict needs --load FILE, the weights that --save has written");
     if (!o->n_files) argp_error(state, "--predict: want one FILE or more, or - for standard input");
-    const char *const training[] = { o->checkpoint, o->resume, o->save, o->history, o->plot, o->profile };
+    const char *const training[] = { o->checkpoint, o->resume, o->save, o->history, o->plot, o->profile, o->confusion };
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
         if (training[i])
-            argp_error(state, "--predict does not train: leave out --checkpoint, --resume, --save, --history, --plot "
-                              "and --profile");
+            argp_error(state, "--predict does not train: leave out --checkpoint, --resume, --save, --history, --plot, "
+                              "--profile and --confusion");
 }
 
 static error_t on_option(int key, char *text, struct argp_state *state)
@@ -290,6 +316,12 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_HISTORY: o->history = text; break;
     case OPT_PLOT: o->plot = text; break;
     case OPT_PROFILE: o->profile = text; break;
+    case OPT_CLASS_WEIGHTS: o->class_weights = text; break;
+    case OPT_LABEL_SMOOTHING:
+        o->label_smoothing = (float)option_number(state, "label-smoothing", text, 0, 0.999);
+        break;
+    case OPT_REPORT: o->report = true; break;
+    case OPT_CONFUSION: o->confusion = matrix_path(state, text); break;
     case OPT_PREDICT: o->predict = true; break;
     case ARGP_KEY_ARG:
         if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS has them all */

@@ -23,6 +23,9 @@ typedef struct train_options {
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
+    const char *confusion, *class_weights;
+    bool report;
+    float label_smoothing;
     bool predict;             /* no training: the weights of `load` are for the files */
     const char *const *files; /* of --predict; "-": standard input */
     uint32_t n_files;
@@ -42,6 +45,7 @@ typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
     const char *data;        /* what --data is; NULL: the sample has no such option */
+    bool classes;            /* its data have classes: it scores them (--report) and weighs them (--class-weights) */
     const char *predict;     /* what a FILE of --predict is; NULL: the sample has no such option */
     const struct argp *more; /* options of its own; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;

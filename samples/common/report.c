@@ -154,12 +154,15 @@ static json_t *epochs_json(const vkt_trainer *t)
     uint32_t n;
     const vkt_epoch_record *r = vkt_trainer_history(t, &n);
     json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r[i].epoch,
-                                              "train_loss", real_or_null(r[i].train_loss), "train_acc",
-                                              real_or_null(r[i].train_acc), "val_loss", real_or_null(r[i].val_loss),
-                                              "val_acc", real_or_null(r[i].val_acc), "lr", real_or_null(r[i].lr),
-                                              "seconds", real_or_null(r[i].seconds)));
+    for (uint32_t i = 0; i < n; i++) {
+        json_t *epoch = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r[i].epoch, "train_loss",
+                                  real_or_null(r[i].train_loss), "train_acc", real_or_null(r[i].train_acc), "val_loss",
+                                  real_or_null(r[i].val_loss), "val_acc", real_or_null(r[i].val_acc), "lr",
+                                  real_or_null(r[i].lr), "seconds", real_or_null(r[i].seconds));
+        for (uint32_t k = 0; k < r[i].n_metrics; k++)
+            json_object_set_new(epoch, r[i].metrics[k].name, real_or_null(r[i].metrics[k].value));
+        json_array_append_new(list, epoch);
+    }
     return list;
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/outputs.h"
 #include "common/report.h"
+#include "common/scores.h"
 #include "common/stop.h"
 #include "common/terminal.h"
 #include "common/train_files.h"
@@ -223,8 +224,13 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.precision = o->precision;
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
+    p.label_smoothing = o->label_smoothing;
     s->schedule = p.schedule.kind;
-    vkt_result r = vkt_trainer_create(s->ctx, &p, t);
+    float *weights = NULL;
+    vkt_result r = o->class_weights ? class_weights_of(o->class_weights, p.train, &weights) : VKT_OK;
+    p.class_weights = weights;
+    if (r == VKT_OK) r = vkt_trainer_create(s->ctx, &p, t);
+    free(weights);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
     if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
     return r;
@@ -238,6 +244,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     if (!s->o.quiet) print_outcome(s, t, fit);
     keep_first(&r, measure_test(s, t));
     if (s->finish) keep_first(&r, s->finish(s, t));
+    if (!stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
     if (stopped) print_stop(s, t, resumable);
     return r;

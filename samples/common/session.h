@@ -31,7 +31,9 @@ typedef struct session {
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
-    json_t *more; /* NULL, or members of --json that are the sample's own; session_end frees it */
+    const vkt_dataset *scored; /* what --report and --confusion are of; NULL: none */
+    const char *scored_set;    /* "test" or "validation" */
+    json_t *more;              /* NULL, or members of --json that are the sample's own; session_end frees it */
     /* NULL, or what session_fit calls behind the fit, before it writes files: may measure, print and set `more` */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
     void *user; /* the sample's */

@@ -8,7 +8,7 @@
 
 #include "common/outputs.h"
 
-enum { FAILED = 1, USAGE = 2, MOST = 6, FOLDER_ROOM = 4096 };
+enum { FAILED = 1, USAGE = 2, MOST = 7, FOLDER_ROOM = 4096 };
 
 typedef struct output {
     const char *option, **path;
@@ -71,7 +71,8 @@ int train_files_try(train_options *o)
 {
     const output all[MOST] = {
         { "checkpoint", &o->checkpoint, false }, { "save", &o->save, false }, { "json", &o->json, true },
-        { "history", &o->history, true },        { "plot", &o->plot, false }, { "profile", &o->profile, true }
+        { "history", &o->history, true },        { "plot", &o->plot, false }, { "profile", &o->profile, true },
+        { "confusion", &o->confusion, false },
     };
     for (size_t i = 0; i < MOST; i++)
         for (size_t k = 0; k < i; k++)

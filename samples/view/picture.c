@@ -4,6 +4,7 @@
 #include <cairo.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "vktrain/data.h"
 

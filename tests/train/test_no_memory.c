@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "gpu/gpu.h"
+#include "vktrain/metrics.h"
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
@@ -54,13 +55,30 @@ static bool sweep_failed(sweep *s, vkt_result status)
 
 /* ---- creation: the network of the rig, on a context that has its pipelines ---- */
 
+static void measure(void *user, const vkt_metric_batch *b)
+{
+    (void)user;
+    (void)b;
+}
+
+static double measured(void *user)
+{
+    (void)user;
+    return 1;
+}
+
 static void every_failed_allocation_of_a_creation_is_survived(void **state)
 {
     rig *r = rig_of(state);
+    const float weights[RIG_CLASSES] = { [1] = 2 };
+    const vkt_metric metric = { .name = "own", .add = measure, .result = measured };
     for (int stream = 0; stream < 2; stream++) {
         vkt_trainer_params p = rig_params(r);
         p.stream = stream;
         p.profile = true;
+        p.class_weights = weights;
+        p.metrics = &metric;
+        p.n_metrics = 1;
         vkt_trainer *t = NULL;
         assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
         vkt_trainer_destroy(&t);
@@ -77,6 +95,47 @@ static void every_failed_allocation_of_a_creation_is_survived(void **state)
         rig_fit(t, NULL); /* the context is as good as new */
         vkt_trainer_destroy(&t);
     }
+}
+
+/* ---- a predictor, and the scores of what it says ---- */
+
+typedef struct answers {
+    vkt_predictor *p;
+    char *text;
+} answers;
+
+static vkt_result predict(const rig *r, const char *weights, const char *csv, answers *a)
+{
+    uint32_t classes[RIG_CHECK_ROWS];
+    uint64_t counts[RIG_CLASSES * RIG_CLASSES] = { 0 };
+    const vkt_predictor_params p = {
+        .model = { .forward = rig_forward }, .data = r->check, .weights = weights, .batch = 32
+    };
+    VKT_TRY(vkt_predictor_create(r->ctx, &p, &a->p));
+    VKT_TRY(vkt_predictor_run(a->p, 0, RIG_CHECK_ROWS, classes, NULL));
+    VKT_TRY(vkt_confusion_add(&r->h, vkt_dataset_labels(r->check), classes, RIG_CHECK_ROWS, RIG_CLASSES, counts));
+    VKT_TRY(vkt_class_scores_text(&r->h, counts, RIG_CLASSES, NULL, &a->text));
+    return vkt_confusion_write(&r->h, counts, RIG_CLASSES, NULL, NULL, csv);
+}
+
+static void every_failed_allocation_of_a_prediction_is_survived(void **state)
+{
+    rig *r = rig_of(state);
+    char weights[256], csv[256];
+    snprintf(weights, sizeof weights, "%s", vkt_temp_dir_file(&r->dir, "weights"));
+    snprintf(csv, sizeof csv, "%s", vkt_temp_dir_file(&r->dir, "confusion.csv"));
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_save(t, weights), VKT_OK);
+    sweep s = sweep_make();
+    for (bool failed = true; failed;) {
+        answers a = { 0 };
+        sweep_begin(&s);
+        failed = sweep_failed(&s, predict(r, weights, csv, &a));
+        vkt_text_release(&a.text);
+        vkt_predictor_destroy(&a.p);
+    }
+    assert_true(s.failures > 50);
 }
 
 /* ---- a whole run, of one layer and three steps an epoch ---- */
@@ -268,6 +327,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(every_failed_allocation_of_a_creation_is_survived),
+        rig_test(every_failed_allocation_of_a_prediction_is_survived),
         rig_test(every_failed_allocation_of_a_run_is_survived),
         rig_test(every_failed_allocation_of_a_streamed_run_is_survived),
         rig_test(every_refused_submission_of_a_run_is_survived),

@@ -1,5 +1,5 @@
 /* --predict of the sample programs: weights alone, files in, answers out. The accuracy over files must be the one that
- * the training run measured for the same rows. */
+ * the training run measured for the same rows. And --report, --confusion, --class-weights, --label-smoothing. */
 #include "train/program.h"
 
 #include <math.h>
@@ -260,6 +260,75 @@ static void topics_of_texts_are_told_as_in_training(void **state)
     run_forget(r, &done);
 }
 
+/* ---- scores, and what the loss weighs ---- */
+
+static void scores_are_of_the_best_weights(void **state)
+{
+    rig *r = rig_of(state);
+    train_digits(r);
+    run done = RUN(r, VKT_MNIST_PROGRAM, "--data", ".", "--batch", "32", "--epochs", "3", "-q", "--report",
+                   "--confusion", "c.csv", "--json", "scored");
+    if (done.status != 0) print_error("%s", done.err);
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, "test set, 30 rows\n"));
+    assert_non_null(strstr(done.out, "precision     recall         F1       rows\n0   "));
+    run_forget(r, &done);
+    json_t *report = program_json(r, "scored"), *scores = json_object_get(report, "scores");
+    assert_true(json_number_of(scores, "rows") == CHECK && json_number_of(scores, "top5_accuracy") == 1);
+    assert_true(fabs(json_number_of(scores, "accuracy") - json_number_of(report, "best_val_acc")) < 1e-9);
+    char why[256];
+    assert_int_equal(json_dump_file(scores, vkt_temp_dir_file(&r->dir, "part"), 0), 0);
+    if (!schema_fits("scores", vkt_temp_dir_file(&r->dir, "part"), why)) fail_msg("%s", why);
+    const json_t *matrix = json_object_get(scores, "confusion"), *one = json_object_get(scores, "classes");
+    char csv[256] = "true \\ predicted,0,1,2,3\n";
+    for (size_t k = 0; k < DIGIT_CLASSES; k++) {
+        double rows = 0;
+        snprintf(csv + strlen(csv), sizeof csv - strlen(csv), "%zu", k);
+        for (size_t i = 0; i < DIGIT_CLASSES; i++) {
+            const double n = json_number_value(json_array_get(json_array_get(matrix, k), i));
+            rows += n;
+            snprintf(csv + strlen(csv), sizeof csv - strlen(csv), ",%.0f%s", n, i + 1 < DIGIT_CLASSES ? "" : "\n");
+        }
+        assert_true(rows == json_number_of(json_array_get(one, k), "rows") && rows >= CHECK / DIGIT_CLASSES);
+    }
+    json_decref(report);
+    char *text = program_text(r, "c.csv");
+    assert_string_equal(text, csv);
+    vkt_free(&r->h, text);
+    EXPECT(r, VKT_MNIST_PROGRAM, 2, "ends in .svg, .png or .csv", "--confusion", "c.txt");
+}
+
+static double last_loss(const rig *r, const char *weights, const char *smoothing)
+{
+    EXPECT(r, VKT_MNIST_PROGRAM, 0, "", "--data", ".", "--batch", "32", "--epochs", "1", "-q", "--json", "l",
+           "--class-weights", weights, "--label-smoothing", smoothing, "--confusion", "c.svg");
+    assert_true(program_wrote(r, "c.svg"));
+    json_t *report = program_json(r, "l");
+    const double loss = json_number_of(report, "final_loss");
+    json_decref(report);
+    return loss;
+}
+
+static void class_weights_and_smoothing_reach_the_loss(void **state)
+{
+    rig *r = rig_of(state);
+    train_digits(r);
+    write_text(r, "weights", "1.0\n1\n1\n1\n");
+    const double plain = last_loss(r, "1,1,1,1", "0"), file = last_loss(r, "weights", "0"),
+                 balanced = last_loss(r, "balanced", "0"), smooth = last_loss(r, "1,1,1,1", "0.3"),
+                 other = last_loss(r, "1,9,1,1", "0");
+    assert_true(file == plain);
+    assert_true(fabs(balanced - plain) < 0.1 && balanced != plain); /* 23, 23, 22 and 22 rows */
+    assert_true(fabs(smooth - plain) > 1e-3 && fabs(other - plain) > 1e-3);
+    EXPECT(r, VKT_MNIST_PROGRAM, 1, "want 4 numbers, one for each class, got fewer", "--data", ".", "--class-weights",
+           "1,2");
+    EXPECT(r, VKT_MNIST_PROGRAM, 1, "got more", "--data", ".", "--class-weights", "1,2,3,4,5");
+    EXPECT(r, VKT_MNIST_PROGRAM, 1, "none cannot be read", "--data", ".", "--class-weights", "none");
+    EXPECT(r, VKT_MNIST_PROGRAM, 1, "got something else", "--data", ".", "--class-weights", "report");
+    EXPECT(r, VKT_MNIST_PROGRAM, 1, "want class_weights of 0 or more", "--data", ".", "--class-weights", "1,-2,3,4");
+    EXPECT(r, VKT_MNIST_PROGRAM, 2, "--label-smoothing: want a number", "--label-smoothing", "1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +338,8 @@ int main(void)
         rig_test(pictures_are_named_as_in_training),
         rig_test(a_residual_network_names_them_too),
         rig_test(topics_of_texts_are_told_as_in_training),
+        rig_test(scores_are_of_the_best_weights),
+        rig_test(class_weights_and_smoothing_reach_the_loss),
     };
     return cmocka_run_group_tests_name("predictions", tests, NULL, NULL);
 }
