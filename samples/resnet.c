@@ -262,12 +262,26 @@ static float decay_of(const vkt_optimizer *o)
     return o->weight_decay > 0 ? o->weight_decay : vkt_optimizer_preset(o->kind, preset).weight_decay;
 }
 
+/* Whether the run of the checkpoint began with weights: then its backbone has a group, whatever is here now. */
+static vkt_result resumed_with_weights(const session *s, bool *with)
+{
+    char *text;
+    const vkt_result r = vkt_read_attachment(&s->host, s->o.resume, "begins with", &text);
+    *with = r == VKT_OK && strcmp(text, "weights") == 0;
+    vkt_text_release(&text);
+    return r;
+}
+
 static vkt_result run(session *s, resnet_options *o, const image_data *data)
 {
     char room[PATH_ROOM];
     model all = { .net = networks[o->network].params };
     all.net.classes = vkt_dataset_classes(data->train);
     start from = { .s = s, .o = o, .data = data, .weights = weights_of(s, o, all.net.classes, room) };
+    bool weights = from.weights != NULL;
+    vkt_result r = VKT_OK;
+    if (s->o.resume) r = resumed_with_weights(s, &weights);
+    if (r != VKT_OK) return r;
     const uint64_t steps = (vkt_dataset_rows(data->train) + s->o.batch - 1) / s->o.batch;
     const vkt_trainer_params p = {
         .model = { .name = networks[o->network].name, .forward = forward, .user = &all },
@@ -275,7 +289,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
         .validation = data->check,
         .schedule = { .kind = VKT_SCHEDULE_COSINE, .total = steps * s->o.epochs },
     };
-    if (from.weights) {
+    if (weights) {
         all.slow = true;
         s->o.optimizer.groups[0] = (vkt_param_group){ .lr_factor = SLOWER, .weight_decay = decay_of(&s->o.optimizer) };
     }
@@ -285,13 +299,14 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
         return VKT_E_NOT_FOUND;
     }
     const bool begin = from.weights && (!s->o.resume || o->evaluate);
-    vkt_result r = begin ? begin_pretrained(&from, &p) : VKT_OK;
+    if (begin) r = begin_pretrained(&from, &p);
     if (r == VKT_OK && o->evaluate && s->o.json && !write_results(s->o.json, s->ctx, json_incref(s->more)))
         r = VKT_E_IO;
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
         s->o.load = NULL; /* it is loaded */
         r = session_trainer(s, &p, &t);
+        if (r == VKT_OK) r = vkt_trainer_attach(t, "begins with", weights ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);
         if (r == VKT_OK) r = session_fit(s, NULL, t);
     }

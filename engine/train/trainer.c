@@ -1,5 +1,5 @@
 /* train/trainer.c - making a trainer: data, graphs, store, programs, initial weights. */
-#include "train/trainer.h"
+#include "train/identity.h"
 
 #include <math.h>
 
@@ -32,6 +32,10 @@ static vkt_result build_graph(vkt_trainer *t, vkt_feed_values *v)
     VKT_TRY(vkt_builder_create(t->g, true, &t->builder));
     *v = vkt_feed_declare(t->g, &t->feed);
     VKT_TRY(vkt_head_build(t, t->builder, &t->feed, *v, &t->head));
+    vkt_text lines = { .h = &t->host };
+    const vkt_result r = vkt_identity_graph(t->g, &lines);
+    t->graph_lines = lines.s;
+    VKT_TRY(r);
     VKT_TRY(vkt_backward(t->g, t->head.loss));
     VKT_TRY(vkt_update(t->g, &t->params.optimizer));
     if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(t->g, t->params.ema_decay));
@@ -122,6 +126,7 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_attachments_free(&h, &t->attached);
     vkt_free(&h, t->name);
     vkt_free(&h, t->summary);
+    vkt_free(&h, t->graph_lines);
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);
@@ -152,6 +157,18 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
         values += vkt_shape_elements(vkt_store_shape(t->store, i));
     }
     return VKT_OK;
+}
+
+bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
+{
+    for (size_t i = 0; i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        const uint64_t n = vkt_shape_elements(v->shape);
+        for (uint64_t k = 0; !v->frozen && k < n; k++)
+            if (!isfinite(values[k])) return false;
+        values += n;
+    }
+    return true;
 }
 
 /* ---- what a trainer tells ---- */
@@ -186,6 +203,22 @@ double vkt_trainer_best_accuracy(const vkt_trainer *t)
 {
     const size_t i = vkt_history_best(t->history.records, t->history.n);
     return i < t->history.n ? t->history.records[i].val_acc : NAN;
+}
+
+uint32_t vkt_trainer_best_epoch(const vkt_trainer *t)
+{
+    return t ? t->at.best_epoch : 0;
+}
+
+vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
+{
+    if (!t) return (vkt_fit_progress){ .loss = NAN, .accuracy = NAN };
+    const vkt_sums *s = &t->at.sums;
+    return (vkt_fit_progress){ .epoch = t->at.epoch,
+                               .batch = t->at.batch,
+                               .batches = vkt_div_up(t->feed.n, t->feed.batch),
+                               .loss = s->rows ? vkt_sums_loss(s) : NAN,
+                               .accuracy = s->rows ? vkt_sums_accuracy(s, &t->head) : NAN };
 }
 
 bool vkt_trainer_streams(const vkt_trainer *t)

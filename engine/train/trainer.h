@@ -4,6 +4,7 @@
 
 #include "ir/ir.h"
 #include "io/safetensors.h"
+#include "train/compare.h"
 #include "train/feed.h"
 #include "train/history.h"
 #include "vktrain/train.h"
@@ -41,6 +42,7 @@ typedef struct vkt_position {
     uint32_t since_best; /* epochs since */
     bool stopped;        /* early stopping has ended the run */
     vkt_plateau_state plateau;
+    vkt_monitor monitor; /* what `best` is a value of; AUTO before the first fit */
 } vkt_position;
 
 /* Texts that go into files, as metadata: see attach.c. */
@@ -54,6 +56,8 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
                                 vkt_meta **all);
 /* Attaches what a checkpoint has and the trainer has not: the next checkpoint would be without it. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
+/* Adds the texts that both have, and not alike. */
+void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
     vkt_ctx *ctx;
@@ -64,6 +68,9 @@ struct vkt_trainer {
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
+    char *graph_lines;              /* of model and loss: identity.h */
+    bool data_known;                /* the two below are */
+    uint64_t data_hash, check_hash; /* of the features to learn from; of the whole validation set */
     vkt_store *store;
     vkt_program *program;
     vkt_evaluator *validation; /* NULL: none */
@@ -96,6 +103,8 @@ vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
+/* Whether all of `values`, in the order of the store, are finite; frozen parameters may be anything. */
+bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
@@ -103,6 +112,7 @@ void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);
 
+/* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* The entry of a file for parameter i, under `prefix`, if its shape fits; VKT_E_NOT_FOUND, VKT_E_SHAPE. */

@@ -101,25 +101,32 @@ void session_print_memory(const session *s)
     printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p)
+/* The best epoch, and the value that the fit went by. */
+static void print_best(const vkt_trainer *t, vkt_monitor m)
 {
-    uint32_t n, best = 0;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    const bool accuracy = n && !isnan(r[0].val_acc), loss = n && !isnan(r[0].val_loss);
-    for (uint32_t i = 1; i < n; i++)
-        if (accuracy ? r[i].val_acc > r[best].val_acc
-            : loss   ? r[i].val_loss < r[best].val_loss
-                     : r[i].train_loss < r[best].train_loss)
-            best = i;
-    if (n && n < p->epochs && !interrupted) printf("stopped early: no better epoch in %u\n", p->patience);
-    if (n)
-        printf("\nbest    epoch %u: %s %.4f\n", r[best].epoch,
-               accuracy ? "validation accuracy"
-               : loss   ? "validation loss"
-                        : "loss",
-               accuracy ? r[best].val_acc
-               : loss   ? r[best].val_loss
-                        : r[best].train_loss);
+    uint32_t n;
+    const vkt_epoch_record *r = vkt_trainer_history(t, &n) + vkt_trainer_best_epoch(t) - 1;
+    if (m == VKT_MONITOR_AUTO)
+        m = !isnan(r->val_acc)    ? VKT_MONITOR_VAL_ACC
+            : !isnan(r->val_loss) ? VKT_MONITOR_VAL_LOSS
+                                  : VKT_MONITOR_TRAIN_LOSS;
+    const double values[] = { [VKT_MONITOR_VAL_ACC] = r->val_acc,
+                              [VKT_MONITOR_VAL_LOSS] = r->val_loss,
+                              [VKT_MONITOR_TRAIN_ACC] = r->train_acc,
+                              [VKT_MONITOR_TRAIN_LOSS] = r->train_loss };
+    static const char *const names[] = { [VKT_MONITOR_VAL_ACC] = "validation accuracy",
+                                         [VKT_MONITOR_VAL_LOSS] = "validation loss",
+                                         [VKT_MONITOR_TRAIN_ACC] = "accuracy",
+                                         [VKT_MONITOR_TRAIN_LOSS] = "loss" };
+    printf("\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
+}
+
+static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p, vkt_result fitted)
+{
+    uint32_t n;
+    vkt_trainer_history(t, &n);
+    if (n && n < p->epochs && fitted != VKT_E_DIVERGED) printf("stopped early: no better epoch in %u\n", p->patience);
+    if (vkt_trainer_best_epoch(t)) print_best(t, p->monitor);
     if (!isnan(vkt_trainer_ms_per_step(t)))
         printf("speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
                vkt_trainer_host_us_per_step(t));
@@ -141,11 +148,19 @@ vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_tr
     return r;
 }
 
+/* Those of the best epoch. A run that diverged before it had one has nothing to save, and its fit has an error. */
+static vkt_result save_weights(const session *s, vkt_trainer *t)
+{
+    if (vkt_trainer_best_epoch(t)) return vkt_trainer_save(t, s->o.save);
+    fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
+    return VKT_OK;
+}
+
 static vkt_result write_files(const session *s, vkt_trainer *t)
 {
     const train_options *o = &s->o;
     vkt_result r = VKT_OK;
-    if (r == VKT_OK && o->save) r = vkt_trainer_save(t, o->save);
+    if (r == VKT_OK && o->save) r = save_weights(s, t);
     if (r == VKT_OK && o->history) r = vkt_trainer_write_history(t, o->history);
     if (r == VKT_OK && o->plot) r = vkt_trainer_plot(t, o->plot);
     if (r == VKT_OK && o->profile) r = vkt_trainer_profile(t, o->profile);
@@ -179,8 +194,29 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.profile = o->profile != NULL;
     vkt_result r = vkt_trainer_create(s->ctx, &p, t);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
-    if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
     return r;
+}
+
+static vkt_result resume(const session *s, vkt_trainer *t)
+{
+    const char *path = s->o.resume;
+    const vkt_result r = vkt_trainer_resume(t, path);
+    if (r != VKT_OK || s->o.quiet) return r;
+    const vkt_fit_progress at = vkt_trainer_position(t);
+    if (at.epoch > s->o.epochs)
+        printf("resume  %s: epoch %u of %u is done; --epochs N with a larger N goes on\n", path, at.epoch - 1,
+               s->o.epochs);
+    else
+        printf("resume  %s: goes on in epoch %u of %u, with batch %u of %u\n", path, at.epoch, s->o.epochs,
+               at.batch + 1, at.batches);
+    return VKT_OK;
+}
+
+static void print_way_out(const session *s)
+{
+    const train_options *o = &s->o;
+    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s; --allow-nonfinite trains on\n", (double)o->lr,
+            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32");
 }
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
@@ -188,13 +224,19 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     f.epochs = s->o.epochs;
     f.patience = s->o.patience;
+    if (s->o.monitor) f.monitor = s->o.monitor;
+    f.allow_nonfinite = s->o.allow_nonfinite;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
+    vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
+    if (r != VKT_OK) return r;
     if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
-    const vkt_result r = session_follow(s, &f, t);
-    if (r != VKT_OK || interrupted) return r;
-    if (!s->o.quiet) print_outcome(s, t, &f);
-    return write_files(s, t);
+    r = session_follow(s, &f, t);
+    if (r == VKT_E_DIVERGED) print_way_out(s);
+    if ((r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) || interrupted) return r;
+    if (!s->o.quiet) print_outcome(s, t, &f, r);
+    const vkt_result written = write_files(s, t); /* also where the fit has an error to tell: what there is, is good */
+    return r != VKT_OK ? r : written;
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)

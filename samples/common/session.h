@@ -30,10 +30,11 @@ void session_print_memory(const session *s); /* one line: most that was held fro
 /* One line about a data set: what it is called, rows to learn from and to check (may be NULL), shape of a sample. */
 void session_print_data(const session *s, const char *source, const vkt_dataset *train, const vkt_dataset *check);
 /* A trainer of p with the options put in (batch, optimizer, lr, schedule, seed, stream, recompute, precision, profile;
- * the rest is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
+ * the rest is the sample's), with the weights of --load. Then attach the texts that tell its data from others. Destroy
+ * *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
-/* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
- * VKT_OK too when Ctrl-C ended it. */
+/* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
+ * not have: a monitor. VKT_OK too when Ctrl-C ended it. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
