@@ -19,6 +19,8 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
     va_end(args);
+    for (char *c = one; *c; c++) /* a file's text is on its way to a terminal */
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
 }
 

@@ -88,31 +88,32 @@ static void tell_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* The rate of step `batch` of this epoch. */
-static double rate_of(const vkt_trainer *t, uint64_t batch)
+/* The rate of step `batch` of an epoch, which counts from 1. */
+static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
-    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - 1;
+    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), before = epoch - 1;
     const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
-    return vkt_schedule_lr(s, (double)t->params.lr, by_epoch ? epoch : epoch * batches + batch) * t->at.plateau.scale;
+    const uint64_t at = by_epoch ? before : before * batches + batch;
+    return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
 }
 
 /* Tells, once an epoch, that `what` is not finite. VKT_E_DIVERGED, or VKT_OK where the caller wants to go on. */
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    const bool allowed = f->p->allow_nonfinite;
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch before */
+    const uint32_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - over;
+    const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
     f->nonfinite = true;
-    vkt_say(
-        &t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
-        "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a lower "
-        "learning rate, a warm-up or a smaller clip_norm%s",
-        t->at.epoch, t->at.batch, vkt_div_up(t->feed.n, t->feed.batch), (unsigned long long)t->at.t, what,
-        rate_of(t, t->at.batch ? t->at.batch - 1 : 0),
-        allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
-                : "Training stops (allow_nonfinite goes on)",
-        t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
+    vkt_say(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
+            "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
+            "lower learning rate, a warm-up or a smaller clip_norm%s",
+            epoch, batch, batches, (unsigned long long)t->at.t, what, rate_of(t, epoch, batch ? batch - 1 : 0),
+            allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
+                    : "Training stops (allow_nonfinite goes on)",
+            t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 
@@ -184,7 +185,7 @@ static vkt_result run_steps(fit *f)
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
-        const double lr = rate_of(t, t->at.batch + (f->submitted - f->arrived));
+        const double lr = rate_of(t, t->at.epoch, t->at.batch + (f->submitted - f->arrived));
         VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = (float)lr, .rows = b.rows, .first = b.first }, &f->run));
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
@@ -270,7 +271,7 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                 (double)t->params.lr * t->at.plateau.scale);
 }
 
-/* What the epoch was like. Whether it is the best so far: then its weights are in t->weights. */
+/* Fills in the epoch's record and tells whether it is the best so far: then its weights are in t->weights. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
     vkt_trainer *t = f->t;
@@ -280,7 +281,7 @@ static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
                              .train_acc = vkt_sums_accuracy(&at->sums, &t->head),
                              .val_loss = NAN,
                              .val_acc = NAN,
-                             .lr = rate_of(t, 0) };
+                             .lr = rate_of(t, at->epoch, 0) };
     f->median_ms = vkt_trainer_ms_per_step(t);
     if (t->validation) {
         vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };

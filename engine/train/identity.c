@@ -68,17 +68,6 @@ static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, uint64_t *ha
     return hash_features(h, d, hash);
 }
 
-static vkt_result know_data(vkt_trainer *t)
-{
-    if (t->data_known) return VKT_OK;
-    t->data_hash = VKT_HASH_START;
-    t->check_hash = 0;
-    VKT_TRY(hash_features(&t->host, t->params.train, &t->data_hash));
-    if (t->params.validation) VKT_TRY(hash_set(&t->host, t->params.validation, &t->check_hash));
-    t->data_known = true;
-    return VKT_OK;
-}
-
 /* ---- lines ---- */
 
 static void add_number(vkt_text *x, const char *name, double value, bool single)
@@ -100,27 +89,31 @@ static void add_list(vkt_text *x, const char *name, const double *values, uint32
     vkt_text_add(x, "\n");
 }
 
-static void add_data(const vkt_trainer *t, vkt_text *x)
+static vkt_result add_data(const vkt_trainer *t, vkt_text *x)
 {
     static const char *const types[] = {
         [VKT_ROW_U8] = "u8", [VKT_ROW_F32] = "f32", [VKT_ROW_U16] = "u16", [VKT_ROW_U32] = "u32"
     };
     const vkt_dataset *d = t->params.train;
     uint32_t chw[3];
+    uint64_t hash = VKT_HASH_START;
+    VKT_TRY(hash_features(&t->host, d, &hash));
     vkt_dataset_sample_shape(d, chw);
     vkt_text_add(x, "rows=%u\nsample=%ux%ux%u %s\nclasses=%u\ntargets=%u\n", vkt_dataset_rows(d), chw[0], chw[1],
                  chw[2], types[vkt_dataset_type(d)], vkt_dataset_classes(d), vkt_dataset_target_width(d));
     vkt_text_add(x, "rows that vary=%d\n", vkt_dataset_varies(d));
-    add_hash(x, "data", t->data_hash);
+    add_hash(x, "data", hash);
     add_hash(x, "labels", hash_labels(d));
     add_hash(x, "values of targets", hash_targets(d));
     add_hash(x, "class names", hash_class_names(d));
     add_list(x, "mean", vkt_dataset_mean(d), chw[0]);
     add_list(x, "std", vkt_dataset_std(d), chw[0]);
+    if (t->params.validation) VKT_TRY(hash_set(&t->host, t->params.validation, &hash));
     if (t->params.validation)
-        add_hash(x, "validation set", t->check_hash);
+        add_hash(x, "validation set", hash);
     else
         vkt_text_add(x, "validation set=none\n");
+    return VKT_OK;
 }
 
 static void add_groups(const vkt_trainer *t, vkt_text *x)
@@ -193,32 +186,43 @@ static void add_schedule(const vkt_schedule *s, vkt_text *x)
              VKT_COUNT(plateau));
 }
 
-vkt_result vkt_identity_make(vkt_trainer *t, vkt_identity *out)
+static void add_rate(const vkt_trainer_params *p, vkt_text *x)
+{
+    add_number(x, "learning rate", (double)p->lr, true);
+    add_number(x, "length of the schedule", (double)p->schedule.total, false);
+    add_number(x, "warm-up", p->schedule.warmup, false);
+    add_number(x, "the schedule's min_lr", p->schedule.min_lr, false);
+}
+
+static vkt_result add_run(const vkt_trainer *t, vkt_text *x)
 {
     static const char *const precisions[] = { "f32", "f16", "bf16" }; /* indexed by vkt_precision */
     const vkt_trainer_params *p = &t->params;
-    *out = (vkt_identity){ .run = { .h = &t->host }, .rate = { .h = &t->host } };
-    VKT_TRY(know_data(t));
-    const vkt_numbers locale = vkt_numbers_begin();
-    vkt_text_add(&out->run, "batch=%u\nshuffle=%d\nprecision=%s\n", p->batch, !p->no_shuffle, precisions[p->precision]);
-    add_number(&out->run, "ema_decay", p->ema_decay, false);
-    add_data(t, &out->run);
-    add_optimizer(t, &out->run);
-    add_schedule(&p->schedule, &out->run);
-    add_number(&out->rate, "learning rate", (double)p->lr, true);
-    add_number(&out->rate, "length of the schedule", (double)p->schedule.total, false);
-    add_number(&out->rate, "warm-up", p->schedule.warmup, false);
-    add_number(&out->rate, "the schedule's min_lr", p->schedule.min_lr, false);
-    vkt_numbers_end(locale);
-    if (!out->run.failed && !out->rate.failed) return VKT_OK;
-    vkt_identity_free(out);
-    return vkt_fail_nomem(&t->host, "what tells this run from others", 0);
+    vkt_text_add(x, "batch=%u\nshuffle=%d\nprecision=%s\n", p->batch, !p->no_shuffle, precisions[p->precision]);
+    add_number(x, "ema_decay", p->ema_decay, false);
+    VKT_TRY(add_data(t, x));
+    add_optimizer(t, x);
+    add_schedule(&p->schedule, x);
+    return VKT_OK;
 }
 
-void vkt_identity_free(vkt_identity *id)
+vkt_result vkt_identity_know(vkt_trainer *t)
 {
-    vkt_text_free(&id->run);
-    vkt_text_free(&id->rate);
+    if (t->run_lines) return VKT_OK;
+    vkt_text run = { .h = &t->host }, rate = { .h = &t->host };
+    const vkt_numbers locale = vkt_numbers_begin();
+    vkt_result r = add_run(t, &run);
+    add_rate(&t->params, &rate);
+    vkt_numbers_end(locale);
+    if (r == VKT_OK && (run.failed || rate.failed)) r = vkt_fail_nomem(&t->host, "what tells this run from others", 0);
+    if (r == VKT_OK) {
+        t->run_lines = run.s;
+        t->rate_lines = rate.s;
+        return VKT_OK;
+    }
+    vkt_text_free(&run);
+    vkt_text_free(&rate);
+    return r;
 }
 
 /* ---- the graph ---- */
@@ -226,8 +230,12 @@ void vkt_identity_free(vkt_identity *id)
 /* A name as one word of ASCII: spaces part words and commas lists. */
 static void add_word(vkt_text *x, const char *name, size_t n)
 {
-    for (size_t i = 0; i < n && name[i]; i++)
-        vkt_text_add(x, "%c", name[i] > ' ' && name[i] <= '~' && name[i] != ',' ? name[i] : '_');
+    char word[VKT_NAME_MAX + 1];
+    size_t k = 0;
+    for (; k < VKT_MIN(n, (size_t)VKT_NAME_MAX) && name[k]; k++)
+        word[k] = (char)(name[k] > ' ' && name[k] <= '~' && name[k] != ',' ? name[k] : '_');
+    word[k] = 0;
+    vkt_text_add(x, "%s", word);
 }
 
 /* "conv1" of a node that reads conv1.weight; else the name of its output, "attention.7". */
@@ -275,18 +283,19 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- another run's? ---- */
 
-static vkt_result compare(vkt_trainer *t, const vkt_identity *id, const vkt_safetensors *st, const char *path)
+vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path)
 {
+    VKT_TRY(vkt_identity_know(t));
     const char *run = vkt_safetensors_meta(st, "vktrain.run"), *rate = vkt_safetensors_meta(st, "vktrain.rate");
     const char *graph = vkt_safetensors_meta(st, "vktrain.graph");
     if (!run || !rate || !graph)
         return vkt_fail(&t->host, VKT_E_FORMAT, "%s does not say which run it is of: want vktrain.run, .rate, .graph",
                         path);
     vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
-    vkt_compare_settings(run, id->run.s, &other);
+    vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
-    vkt_compare_settings(rate, id->rate.s, &changed);
+    vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)
         r = vkt_fail_nomem(&t->host, "a comparison", 0);
@@ -297,14 +306,5 @@ static vkt_result compare(vkt_trainer *t, const vkt_identity *id, const vkt_safe
                 vkt_differences_text(&changed));
     vkt_text_free(&other.text);
     vkt_text_free(&changed.text);
-    return r;
-}
-
-vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path)
-{
-    vkt_identity id;
-    VKT_TRY(vkt_identity_make(t, &id));
-    const vkt_result r = compare(t, &id, st, path);
-    vkt_identity_free(&id);
     return r;
 }

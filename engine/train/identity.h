@@ -14,15 +14,11 @@
 
 #include "train/trainer.h"
 
-typedef struct vkt_identity {
-    vkt_text run, rate; /* valid until vkt_identity_free */
-} vkt_identity;
-
 /* The lines of one graph, of every node that it has so far. VKT_E_NOMEM. */
 vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out);
-/* The other lines. The first call reads the data sets: VKT_E_NOMEM, or a source's error. */
-vkt_result vkt_identity_make(vkt_trainer *t, vkt_identity *out);
-void vkt_identity_free(vkt_identity *id);
+/* The other lines, as t->run_lines and t->rate_lines. The first call reads the data sets: VKT_E_NOMEM, or a source's
+ * error. Nothing in them changes once a trainer is made. */
+vkt_result vkt_identity_know(vkt_trainer *t);
 /* Compares the trainer with a checkpoint: VKT_E_STATE, and the message names what differs. Says what may differ and
  * does. `path` is for messages. */
 vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path);

@@ -168,14 +168,14 @@ static void history_to_columns(const vkt_history *h, double *out)
     }
 }
 
-static vkt_result write_state(vkt_trainer *t, const state *s, const vkt_identity *id, const char *path)
+static vkt_result write_state(vkt_trainer *t, const state *s, const char *path)
 {
     char position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM];
     position_text(t, position);
     VKT_TRY(loss_scale_text(t, scale));
     VKT_TRY(accumulation_text(t, accumulation));
-    vkt_meta meta[6] = { { "vktrain.run", id->run.s },
-                         { "vktrain.rate", id->rate.s },
+    vkt_meta meta[6] = { { "vktrain.run", t->run_lines },
+                         { "vktrain.rate", t->rate_lines },
                          { "vktrain.graph", t->graph_lines },
                          { "vktrain.position", position } };
     size_t n = 4;
@@ -202,10 +202,8 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
     if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[VKT_PART_VALUE])) r = VKT_E_DIVERGED;
-    vkt_identity id = { .run.s = NULL };
-    if (r == VKT_OK) r = vkt_identity_make(t, &id);
-    if (r == VKT_OK) r = write_state(t, &s, &id, path);
-    vkt_identity_free(&id);
+    if (r == VKT_OK) r = vkt_identity_know(t);
+    if (r == VKT_OK) r = write_state(t, &s, path);
     state_free(&s);
     return r;
 }

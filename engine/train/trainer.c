@@ -127,6 +127,8 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_free(&h, t->name);
     vkt_free(&h, t->summary);
     vkt_free(&h, t->graph_lines);
+    vkt_free(&h, t->run_lines);
+    vkt_free(&h, t->rate_lines);
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);

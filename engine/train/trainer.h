@@ -68,9 +68,7 @@ struct vkt_trainer {
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
-    char *graph_lines;              /* of model and loss: identity.h */
-    bool data_known;                /* the two below are */
-    uint64_t data_hash, check_hash; /* of the features to learn from; of the whole validation set */
+    char *graph_lines, *run_lines, *rate_lines; /* identity.h; the last two NULL before somebody asked */
     vkt_store *store;
     vkt_program *program;
     vkt_evaluator *validation; /* NULL: none */

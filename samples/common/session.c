@@ -204,19 +204,21 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     if (r != VKT_OK || s->o.quiet) return r;
     const vkt_fit_progress at = vkt_trainer_position(t);
     if (at.epoch > s->o.epochs)
-        printf("resume  %s: epoch %u of %u is done; --epochs N with a larger N goes on\n", path, at.epoch - 1,
-               s->o.epochs);
+        printf("resume  %s: %u epochs are done; a larger --epochs goes on\n", path, at.epoch - 1);
+    else if (at.batch)
+        printf("resume  %s: goes on in epoch %u of %u, after batch %u of %u\n", path, at.epoch, s->o.epochs, at.batch,
+               at.batches);
     else
-        printf("resume  %s: goes on in epoch %u of %u, with batch %u of %u\n", path, at.epoch, s->o.epochs,
-               at.batch + 1, at.batches);
+        printf("resume  %s: goes on with epoch %u of %u\n", path, at.epoch, s->o.epochs);
     return VKT_OK;
 }
 
 static void print_way_out(const session *s)
 {
     const train_options *o = &s->o;
-    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s; --allow-nonfinite trains on\n", (double)o->lr,
-            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32");
+    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s%s\n", (double)o->lr,
+            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
+            o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
 }
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)

@@ -223,6 +223,7 @@ static void texts_are_compared_name_by_name(void **state)
     compare("b=2\na=1\n", "a=1\nb=2\n", false, "the settings are in another order");
     compare("d=#1\n", "d=#2\n", false, "d: not the checkpoint's");
     compare("d=#1\n", "d=none\n", false, "d: checkpoint #1, this run none");
+    compare("d=\033[2J\n", "d=1\n", false, "d: checkpoint ?[2J, this run 1");
     compare("", "a=1\n", false, "a: checkpoint none, this run 1");
     compare("a=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\n", "a=2\nb=2\nc=2\nd=2\ne=2\nf=2\ng=2\n", false,
             "a: checkpoint 1, this run 2; b: checkpoint 1, this run 2; c: checkpoint 1, this run 2; "
