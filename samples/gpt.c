@@ -229,6 +229,19 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
 
 /* ---- the run ---- */
 
+/* The characters in the order of their numbers: a checkpoint is of this alphabet, whoever uses the weights needs it. */
+static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    for (uint32_t id = 0; f && id < c->size; id++) corpus_put(c, id, f);
+    vkt_result r = f && fclose(f) == 0 ? VKT_OK : VKT_E_NOMEM;
+    if (r == VKT_OK) r = vkt_trainer_attach(t, "alphabet", text);
+    free(text);
+    return r;
+}
+
 /* Up to lr over the first twentieth of all steps, then down to a tenth of it along a cosine. */
 static vkt_schedule schedule(const train_options *o, uint32_t rows)
 {
@@ -255,7 +268,9 @@ static vkt_result run(session *s, const corpus *c, const texts *data, gpt_option
                                    .validation = data->check,
                                    .schedule = schedule(&s->o, vkt_dataset_rows(data->train)) };
     vkt_trainer *t = NULL;
-    vkt_result r = session_train(s, &p, NULL, &t);
+    vkt_result r = session_trainer(s, &p, &t);
+    if (r == VKT_OK) r = attach_alphabet(t, c);
+    if (r == VKT_OK) r = session_fit(s, NULL, t);
     if (r == VKT_OK && o->characters && !s->o.quiet && !session_interrupted()) r = sample(s, t, c, o, prompt, n);
     vkt_trainer_destroy(&t);
     return r;

@@ -327,8 +327,9 @@ static bool began_with_weights(const char *checkpoint)
     char *text = NULL;
     const bool found =
         vkt_read_attachment(&(vkt_host){ .log_level = VKT_LOG_NONE }, checkpoint, start_name, &text) == VKT_OK;
+    const bool with = found && strcmp(text, "weights") == 0;
     vkt_text_release(&text);
-    return found;
+    return with;
 }
 
 /* A group's 0 is none, the optimizer's 0 its default. */
@@ -351,7 +352,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
         .validation = data->check,
         .schedule = { .kind = VKT_SCHEDULE_COSINE, .total = steps * s->o.epochs },
     };
-    if (from.weights || (s->o.resume && began_with_weights(s->o.resume))) {
+    if (s->o.resume ? began_with_weights(s->o.resume) : from.weights != NULL) {
         all.slow = true;
         s->o.optimizer.groups[0] = (vkt_param_group){ .lr_factor = SLOWER, .weight_decay = decay_of(&s->o.optimizer) };
     }
@@ -369,7 +370,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
         s->o.load = NULL; /* it is loaded */
         r = session_trainer(s, &p, &t);
-        if (r == VKT_OK && all.slow) r = vkt_trainer_attach(t, start_name, "weights");
+        if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);
         if (r == VKT_OK) r = attach(t, o, data->train, resize);
         if (r == VKT_OK) r = session_fit(s, NULL, t);

@@ -84,7 +84,8 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): keys of caches, never a checksum of user data. */
+/* FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): keys of caches, identities of data sets; no
+ * guard against damage or forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 

@@ -94,7 +94,9 @@ static vkt_result verify(const vkt_host *h, const vkt_safetensors *st)
         return vkt_fail(h, VKT_E_FORMAT, "\"%s\" holds \"%.40s\": want \"%s\"", f->path, kind ? kind : "?", KIND);
     }
     if (strtol(version, NULL, 10) != VKT_CHECKPOINT_VERSION) {
-        return vkt_fail(h, VKT_E_UNSUPPORTED, "checkpoint \"%s\" has version %.20s: this library knows version %d",
+        return vkt_fail(h, VKT_E_UNSUPPORTED,
+                        "checkpoint \"%s\" has version %.20s: this library knows version %d; the weights in it can be "
+                        "loaded, the run cannot go on",
                         f->path, version, VKT_CHECKPOINT_VERSION);
     }
     return VKT_OK;

@@ -7,13 +7,16 @@
  *   vktrain.crc32    CRC-32 (zlib) of the whole file without these eight lower-case hexadecimal digits. Their place and
  *                    meaning are the same in every version, so that damage is never mistaken for a newer version.
  *   vktrain.kind     "training-state"
- *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal */
+ *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows whenever a trainer could misread what an earlier library
+ *                    wrote, or could not tell whether it is its own run's; another version is refused, older or newer.
+ *                    The weights of any version can be loaded as from every safetensors file.
+ *                    1: settings in one line. 2: settings, data and network by name (train/identity.h). */
 #ifndef VKT_CHECKPOINT_H
 #define VKT_CHECKPOINT_H
 
 #include "io/safetensors.h"
 
-#define VKT_CHECKPOINT_VERSION 1
+#define VKT_CHECKPOINT_VERSION 2
 
 /* Writes the state; an old checkpoint under `path` is replaced whole or not touched. VKT_E_ARG also for a metadata key
  * that is one of the three. Errors otherwise as vkt_safetensors_write. */
@@ -22,7 +25,7 @@ vkt_result vkt_checkpoint_write(const vkt_host *h, const char *path, const vkt_b
 
 /* Opens a checkpoint, reads all of it once to verify the checksum, and hands over its reader (the caller's, to be
  * closed with vkt_safetensors_close). VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_NOMEM; VKT_E_FORMAT for a file that is
- * truncated, damaged or no checkpoint; VKT_E_UNSUPPORTED for one of a newer version. *out is then NULL. */
+ * truncated, damaged or no checkpoint; VKT_E_UNSUPPORTED for one of another version. *out is then NULL. */
 vkt_result vkt_checkpoint_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 
 #endif

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/numbers.h"
+
 static size_t kind_bytes(vkt_field_kind k)
 {
     switch (k) {
@@ -57,6 +59,18 @@ void vkt_attr_usual(const vkt_op *op, void *attr)
 {
     for (const vkt_field *f = op->fields; f && f->name; f++)
         for (uint32_t i = 0; i < f->count; i++) set(f, attr, i, f->usual);
+}
+
+void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t)
+{
+    const char *space = "";
+    char number[32];
+    for (const vkt_field *f = op->fields; f && f->name; f++) {
+        vkt_text_add(t, "%s%s=", space, f->name);
+        for (uint32_t i = 0; i < f->count; i++)
+            vkt_text_add(t, "%s%s", i ? "," : "", vkt_number_text(get(f, attr, i), f->kind == VKT_FIELD_F32, number));
+        space = " ";
+    }
 }
 
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t)

@@ -423,6 +423,8 @@ void vkt_case_attr(vkt_case *c, const void *attr, size_t bytes);
 /* ---- attributes as text: members that are not as usual, "stride=2,2 groups=3" ---- */
 void vkt_attr_usual(const vkt_op *op, void *attr); /* attr is zeroed */
 void vkt_attr_text(const vkt_op *op, const void *attr, vkt_text *t);
+/* All members, with all digits. Call it between vkt_numbers_begin and vkt_numbers_end. */
+void vkt_attr_text_exact(const vkt_op *op, const void *attr, vkt_text *t);
 /* One member, "stride=2,2", into attr. VKT_E_FORMAT, logged with the names that the op knows. */
 vkt_result vkt_attr_parse(const vkt_host *h, const vkt_op *op, const char *text, void *attr);
 

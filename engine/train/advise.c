@@ -39,7 +39,7 @@ static vkt_result plan_training(const vkt_trainer *t, uint32_t batch, need *n)
     vkt_head head;
     uint64_t bytes = 0;
     add_data(t, t->params.train, batch, n, &feed);
-    vkt_result r = vkt_trainer_graph(t, &feed, &g, &b, &v, &head);
+    vkt_result r = vkt_trainer_graph(t, &feed, &g, &b, &v, &head, NULL);
     if (r == VKT_OK) r = vkt_program_need(t->ctx, g, &p, &bytes);
     if (r == VKT_OK) n->program += bytes + store_bytes(g);
     vkt_builder_destroy(&b);

@@ -71,6 +71,15 @@ static bool has(const vkt_attachments *a, const char *key)
     return false;
 }
 
+void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const char *was = vkt_safetensors_meta(st, a->items[i].key);
+        if (was && strcmp(was, a->items[i].value) != 0)
+            vkt_differences_add(d, "%.60s: not the checkpoint's", a->items[i].key + sizeof PREFIX - 1);
+    }
+}
+
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st)
 {
     for (const char *key = vkt_safetensors_next_meta(st, NULL); key; key = vkt_safetensors_next_meta(st, key))

@@ -14,6 +14,9 @@ typedef struct fit {
     uint64_t epoch_start_ns, last_ns;
     uint64_t last_cpu_ns; /* of this thread without its waits, as the last step's result was there */
     bool interrupted;     /* callbacks.stop said so */
+    vkt_monitor monitor;  /* the caller's; never AUTO */
+    bool nonfinite;       /* a loss of this epoch, or a weight, is not finite: it was told */
+    vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
     double median_ms;     /* of the steps up to the last look */
 } fit;
 
@@ -85,7 +88,37 @@ static void tell_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* Takes the result of the oldest step that has not arrived; waits for it. */
+/* The rate of step `batch` of an epoch, which counts from 1. */
+static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
+{
+    const vkt_schedule *s = &t->params.schedule;
+    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), before = epoch - 1;
+    const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
+    const uint64_t at = by_epoch ? before : before * batches + batch;
+    return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
+}
+
+/* Tells, once an epoch, that `what` is not finite. VKT_E_DIVERGED, or VKT_OK where the caller wants to go on. */
+static vkt_result diverged(fit *f, const char *what)
+{
+    const vkt_trainer *t = f->t;
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch before */
+    const uint32_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - over;
+    const uint32_t batch = over ? batches : t->at.batch;
+    if (f->nonfinite) return VKT_OK;
+    f->nonfinite = true;
+    vkt_say(&t->host, allowed ? VKT_LOG_WARN : VKT_LOG_ERROR,
+            "fit: epoch %u, batch %u of %u (step %llu): %s is not a finite number, at learning rate %g. %s. Try a "
+            "lower learning rate, a warm-up or a smaller clip_norm%s",
+            epoch, batch, batches, (unsigned long long)t->at.t, what, rate_of(t, epoch, batch ? batch - 1 : 0),
+            allowed ? "Training goes on; this epoch is not the best one, and no checkpoint is written of it"
+                    : "Training stops (allow_nonfinite goes on)",
+            t->params.precision == VKT_PRECISION_F32 ? "" : ", or precision f32");
+    return allowed ? VKT_OK : VKT_E_DIVERGED;
+}
+
+/* Takes the result of the oldest step that has not arrived; waits for it. A step that is skipped for its gradients, in
+ * half precision, has a finite loss all the same. */
 static vkt_result take_one(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -100,7 +133,7 @@ static vkt_result take_one(fit *f)
     note_time(f);
     tell_batch(f);
     f->last_cpu_ns = busy_ns(t); /* a callback's time is the application's */
-    return VKT_OK;
+    return isfinite(m.loss) ? VKT_OK : diverged(f, "the loss");
 }
 
 static vkt_result drain(fit *f)
@@ -109,12 +142,18 @@ static vkt_result drain(fit *f)
     return VKT_OK;
 }
 
-/* One that could not be written is the next fit's first task: there may be no step left to write it after. */
+/* A file that cannot be written does not end the training: the next checkpoint is another attempt, and the last one
+ * that failed is the next fit's first task. What is not finite is not written over what is. */
 static vkt_result checkpoint(fit *f)
 {
+    if (!f->p->checkpoint || f->nonfinite) return VKT_OK;
     const vkt_result r = vkt_trainer_checkpoint(f->t, f->p->checkpoint);
+    if (r == VKT_E_DIVERGED) return diverged(f, "a weight");
     f->t->owes_checkpoint = r != VKT_OK;
-    return r;
+    if (r != VKT_E_IO && r != VKT_E_NOT_FOUND) return r;
+    vkt_say(&f->t->host, VKT_LOG_WARN, "fit: training goes on without this checkpoint; the next one is tried again");
+    f->written = VKT_E_CHECKPOINT;
+    return VKT_OK;
 }
 
 /* A checkpoint describes the state between two steps: everything submitted must have arrived. */
@@ -129,15 +168,6 @@ static vkt_result maybe_checkpoint(fit *f)
     f->last_ns = vkt_now_ns(); /* the file's time is not the next step's */
     f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
-}
-
-/* The rate of step `batch` of this epoch. */
-static double rate_of(const vkt_trainer *t, uint64_t batch)
-{
-    const vkt_schedule *s = &t->params.schedule;
-    const uint64_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - 1;
-    const bool by_epoch = s->by_epoch || s->kind == VKT_SCHEDULE_PLATEAU;
-    return vkt_schedule_lr(s, (double)t->params.lr, by_epoch ? epoch : epoch * batches + batch) * t->at.plateau.scale;
 }
 
 static vkt_result run_steps(fit *f)
@@ -155,7 +185,7 @@ static vkt_result run_steps(fit *f)
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&t->feed, t->program, &b));
         if (b.rows == 0) return drain(f);
-        const double lr = rate_of(t, t->at.batch + (f->submitted - f->arrived));
+        const double lr = rate_of(t, t->at.epoch, t->at.batch + (f->submitted - f->arrived));
         VKT_TRY(vkt_program_run(t->program, &(vkt_run){ .lr = (float)lr, .rows = b.rows, .first = b.first }, &f->run));
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
@@ -178,13 +208,22 @@ static vkt_result train_epoch(fit *f)
     return r;
 }
 
-/* The value that `m` names, and whether more of it is better. */
-static double monitored(const vkt_trainer *t, vkt_monitor m, const vkt_epoch_record *r, bool *more)
+/* ---- after an epoch ---- */
+
+static const char *const monitor_names[] = { "auto", "val_acc", "val_loss", "train_acc", "train_loss", "metric" };
+
+static bool is_accuracy(vkt_monitor m)
 {
-    if (m == VKT_MONITOR_AUTO)
-        m = !t->validation ? VKT_MONITOR_TRAIN_LOSS : t->head.correct.id ? VKT_MONITOR_VAL_ACC : VKT_MONITOR_VAL_LOSS;
-    *more = m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_TRAIN_ACC;
-    if (m == VKT_MONITOR_METRIC) *more = !t->metrics[0].less_is_better;
+    return m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_TRAIN_ACC;
+}
+
+static bool grows(const vkt_trainer *t, vkt_monitor m)
+{
+    return m == VKT_MONITOR_METRIC ? !t->metrics[0].less_is_better : is_accuracy(m);
+}
+
+static double monitored(vkt_monitor m, const vkt_epoch_record *r)
+{
     switch (m) {
     case VKT_MONITOR_METRIC: return r->metrics[0].value;
     case VKT_MONITOR_VAL_ACC: return r->val_acc;
@@ -194,10 +233,36 @@ static double monitored(const vkt_trainer *t, vkt_monitor m, const vkt_epoch_rec
     }
 }
 
-static bool is_better(const fit *f, double now, bool more)
+/* Resolves AUTO and refuses what this trainer does not measure. A run that goes on with another monitor compares with
+ * what its best epoch had of that. */
+static vkt_result choose_monitor(fit *f)
+{
+    vkt_trainer *t = f->t;
+    vkt_monitor m = f->p->monitor;
+    const bool accuracy = t->head.correct.id != 0;
+    if (m == VKT_MONITOR_AUTO)
+        m = !t->validation ? VKT_MONITOR_TRAIN_LOSS : accuracy ? VKT_MONITOR_VAL_ACC : VKT_MONITOR_VAL_LOSS;
+    if ((m == VKT_MONITOR_VAL_ACC || m == VKT_MONITOR_VAL_LOSS || m == VKT_MONITOR_METRIC) && !t->validation)
+        return vkt_fail(&t->host, VKT_E_ARG,
+                        "fit: monitor %s wants a validation set, the trainer has none: give it one, or monitor "
+                        "train_loss",
+                        monitor_names[m]);
+    if (is_accuracy(m) && !accuracy)
+        return vkt_fail(&t->host, VKT_E_ARG, "fit: monitor %s wants an accuracy, the model has none: monitor a loss",
+                        monitor_names[m]);
+    if (t->at.monitor != m && t->at.best_epoch && t->at.best_epoch <= t->history.n) {
+        t->at.best = monitored(m, &t->history.records[t->at.best_epoch - 1]);
+        vkt_say(&t->host, VKT_LOG_WARN, "fit: the monitor was %s and is %s: epoch %u is the best so far, with %g",
+                monitor_names[t->at.monitor], monitor_names[m], t->at.best_epoch, t->at.best);
+    }
+    t->at.monitor = f->monitor = m;
+    return VKT_OK;
+}
+
+static bool is_better(const fit *f, double now)
 {
     const double best = f->t->at.best, delta = f->p->min_delta;
-    return !isnan(now) && (isnan(best) || (more ? now > best + delta : now < best - delta));
+    return !isnan(now) && (isnan(best) || (grows(f->t, f->monitor) ? now > best + delta : now < best - delta));
 }
 
 /* Lets a plateau look at the epoch. */
@@ -206,51 +271,86 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
     const vkt_schedule *s = &t->params.schedule;
     if (s->kind != VKT_SCHEDULE_PLATEAU) return;
     const double loss = t->validation ? r->val_loss : r->train_loss, acc = t->validation ? r->val_acc : r->train_acc;
-    if (vkt_plateau_next(&s->plateau, (double)t->params.lr, &t->at.plateau, s->plateau.maximise ? acc : loss))
+    const double value = !isfinite(loss) ? NAN : s->plateau.maximise ? acc : loss;
+    if (vkt_plateau_next(&s->plateau, (double)t->params.lr, &t->at.plateau, value))
         vkt_say(&t->host, VKT_LOG_INFO, "epoch %u: the learning rate goes down to %g", r->epoch,
                 (double)t->params.lr * t->at.plateau.scale);
+}
+
+/* Fills in the epoch's record and tells whether it is the best so far: then its weights are in t->weights. */
+static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
+{
+    vkt_trainer *t = f->t;
+    const vkt_position *at = &t->at;
+    *r = (vkt_epoch_record){ .epoch = at->epoch,
+                             .train_loss = vkt_sums_loss(&at->sums),
+                             .train_acc = vkt_sums_accuracy(&at->sums, &t->head),
+                             .val_loss = NAN,
+                             .val_acc = NAN,
+                             .lr = rate_of(t, at->epoch, 0) };
+    f->median_ms = vkt_trainer_ms_per_step(t);
+    if (t->validation) {
+        vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
+        vkt_own_metrics_begin(t);
+        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r->val_loss, &r->val_acc);
+        vkt_own_metrics_end(t, r);
+        VKT_TRY(run);
+    }
+    r->seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
+    vkt_result d = VKT_OK;
+    if (!isfinite(r->train_loss) || (t->validation && !isfinite(r->val_loss)))
+        d = diverged(f, isfinite(r->train_loss) ? "the loss of the validation set" : "the loss of the epoch");
+    *best = !f->nonfinite && is_better(f, monitored(f->monitor, r));
+    if (*best) VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->weights));
+    if (*best && !vkt_trainer_is_finite(t, t->weights)) {
+        *best = false;
+        d = diverged(f, "a weight");
+    }
+    return d;
 }
 
 static vkt_result finish_epoch(fit *f, bool *stop)
 {
     vkt_trainer *t = f->t;
     vkt_position *at = &t->at;
-    vkt_epoch_record r = { .epoch = at->epoch,
-                           .train_loss = vkt_sums_loss(&at->sums),
-                           .train_acc = vkt_sums_accuracy(&at->sums, &t->head),
-                           .val_loss = NAN,
-                           .val_acc = NAN,
-                           .lr = rate_of(t, 0) };
-    f->median_ms = vkt_trainer_ms_per_step(t);
-    if (t->validation) {
-        vkt_fit_progress progress = { .epoch = at->epoch, .epochs = f->epochs, .ms_per_step = f->median_ms };
-        vkt_own_metrics_begin(t);
-        const vkt_result run = vkt_evaluator_run(t->validation, &f->p->callbacks, &progress, &r.val_loss, &r.val_acc);
-        vkt_own_metrics_end(t, &r);
-        VKT_TRY(run);
-    }
-    r.seconds = (double)(vkt_now_ns() - f->epoch_start_ns) * 1e-9;
-    bool more;
-    const double now = monitored(t, f->p->monitor, &r, &more);
-    const bool best = is_better(f, now, more);
+    vkt_epoch_record r;
+    bool best = false;
     /* What may fail comes before what changes: then another fit finishes this epoch once more, not twice. */
-    if (best) VKT_TRY(vkt_trainer_get(t, vkt_trainer_served(t), t->weights));
+    const vkt_result finite = look_at_epoch(f, &r, &best);
+    if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
     follow(t, &r);
     at->since_best = best ? 0 : at->since_best + 1;
     if (best) {
         memcpy(t->best, t->weights, vkt_store_elements(t->store) * sizeof *t->best);
-        at->best = now;
+        at->best = monitored(f->monitor, &r);
         at->best_epoch = at->epoch;
     }
     at->stopped = f->p->patience && at->since_best >= f->p->patience;
     at->epoch++;
     at->batch = 0;
     at->sums = (vkt_sums){ 0 };
-    const vkt_result written = f->p->checkpoint ? checkpoint(f) : VKT_OK;
+    const vkt_result written = checkpoint(f);
     *stop = at->stopped;
     if (f->p->callbacks.on_epoch) *stop |= f->p->callbacks.on_epoch(f->p->callbacks.user, &r, best);
-    return written;
+    return finite != VKT_OK ? finite : written;
+}
+
+/* Epochs until the last one, or until something ends the run. */
+static vkt_result train(fit *f)
+{
+    vkt_trainer *t = f->t;
+    if (t->owes_checkpoint) VKT_TRY(checkpoint(f));
+    for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
+        f->nonfinite = false;
+        VKT_TRY(train_epoch(f));
+        if (f->interrupted) return checkpoint(f);
+        VKT_TRY(finish_epoch(f, &stop));
+    }
+    if (t->history.n && !t->at.best_epoch)
+        return vkt_fail(&t->host, VKT_E_DIVERGED,
+                        "fit: no epoch has a finite loss and finite weights: none is the best");
+    return VKT_OK;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
@@ -263,12 +363,9 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     if ((unsigned)f.p->monitor > VKT_MONITOR_METRIC || !(f.p->min_delta >= 0))
         return vkt_fail(&t->host, VKT_E_ARG, "fit: want a vkt_monitor and min_delta >= 0, got %d and %g",
                         (int)f.p->monitor, f.p->min_delta);
-    if (t->owes_checkpoint && f.p->checkpoint) VKT_TRY(checkpoint(&f));
-    bool stop = t->at.stopped;
-    while (!stop && t->at.epoch <= f.epochs) {
-        VKT_TRY(train_epoch(&f));
-        if (f.interrupted) return f.p->checkpoint ? checkpoint(&f) : VKT_OK;
-        VKT_TRY(finish_epoch(&f, &stop));
-    }
-    return t->at.best_epoch ? vkt_trainer_put(t, VKT_PART_VALUE, t->best) : VKT_OK;
+    VKT_TRY(choose_monitor(&f));
+    const vkt_result r = train(&f);
+    const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
+    if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
+    return r != VKT_OK ? r : f.written;
 }

@@ -130,12 +130,3 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     vkt_free(&t->host, all);
     return r;
 }
-
-void vkt_class_loss_text(const vkt_trainer *t, char out[VKT_CLASS_LOSS_ROOM])
-{
-    const vkt_trainer_params *p = &t->params;
-    out[0] = 0;
-    if (!p->class_weights && p->label_smoothing == 0) return;
-    snprintf(out, VKT_CLASS_LOSS_ROOM, " class_weights %016" PRIx64 " label_smoothing %a",
-             t->class_weights ? t->weights_hash : 0, (double)p->label_smoothing);
-}

@@ -21,7 +21,13 @@ void vkt_history_free(vkt_history *history)
     *history = (vkt_history){ .h = history->h };
 }
 
-/* Index of the first largest sign * field; n when all are NaN. */
+bool vkt_epoch_is_finite(const vkt_epoch_record *r)
+{
+    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy comes with a loss */
+    return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
+}
+
+/* Index of the first largest sign * field of the finite epochs; n when all are NaN. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;
@@ -30,7 +36,7 @@ static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, d
         double value;
         memcpy(&value, (const char *)&records[i] + field, sizeof value);
         value *= sign;
-        if (isnan(value) || (best < n && value <= best_value)) continue;
+        if (isnan(value) || !vkt_epoch_is_finite(&records[i]) || (best < n && value <= best_value)) continue;
         best = i;
         best_value = value;
     }

@@ -17,8 +17,10 @@ vkt_result vkt_history_add(vkt_history *history, const vkt_epoch_record *record)
 /* Empties it. */
 void vkt_history_free(vkt_history *history);
 
-/* Index of the best epoch: highest val_acc, else lowest val_loss, where no validation was measured lowest train_loss;
- * the first of equals. n when nothing of that was measured. */
+/* Whether every loss that was measured is a finite number: what is not counts for nothing, whatever its accuracy. */
+bool vkt_epoch_is_finite(const vkt_epoch_record *r);
+/* Index of the best of the finite epochs: highest val_acc, else lowest val_loss, where no validation was measured
+ * lowest train_loss; the first of equals. n when nothing of that was measured. */
 size_t vkt_history_best(const vkt_epoch_record *records, size_t n);
 
 /* Writes "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds" and names of metrics, and one line per record,

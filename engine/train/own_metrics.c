@@ -101,11 +101,3 @@ vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows)
     e->measured += rows;
     return VKT_OK;
 }
-
-void vkt_own_metrics_text(const vkt_trainer *t, char out[VKT_METRICS_ROOM])
-{
-    size_t n = 0;
-    out[0] = 0;
-    for (uint32_t i = 0; i < t->params.n_metrics; i++)
-        n += (size_t)snprintf(out + n, VKT_METRICS_ROOM - n, "%s %s", i ? "" : " metrics", t->metrics[i].name);
-}

@@ -8,9 +8,9 @@
  *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
  *   vktrain.published.<name>     the averaged parameters       F32, where there are such
  *   vktrain.history         (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
- *                           metrics of the caller's                                              F64
- *   metadata                vktrain.run and .schedule (settings that must match), vktrain.position (C99 hexadecimal
- * floats: exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
+ *                           caller's metrics                                                     F64
+ *   metadata                vktrain.run, .rate and .graph (identity.h), vktrain.position (C99 hexadecimal floats:
+ * exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
  * vktrain.accumulation: those that are in the sum, and their rows; and texts that were attached (attach.c) */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 
 #include "base/numbers.h"
 #include "io/checkpoint.h"
-#include "train/trainer.h"
+#include "train/identity.h"
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
@@ -91,88 +91,15 @@ static void add_parts(state *s, const char *prefix, const float *values)
     }
 }
 
-/* The schedule of the rates, as it must be again; a function is known by its kind alone. */
-static void schedule_text(const vkt_trainer *t, char out[TEXT_ROOM])
-{
-    const vkt_schedule *s = &t->params.schedule;
-    const vkt_plateau *p = &s->plateau;
-    const vkt_numbers locale = vkt_numbers_begin();
-    int n = snprintf(out, TEXT_ROOM,
-                     "kind %d by_epoch %d warmup %u %a gamma %a step %u total %" PRIu64 " %a cycle %a %a %a",
-                     (int)s->kind, s->by_epoch, s->warmup, s->warmup_from, s->gamma, s->step_size, s->total, s->min_lr,
-                     s->pct_start, s->div_factor, s->final_div_factor);
-    n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " plateau %d %d %a %u %a %u %a %a milestones", (int)p->form,
-                  p->maximise, p->factor, p->patience, p->threshold, p->cooldown, p->min_lr, p->eps);
-    if (s->linear) n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " linear");
-    if (p->absolute) n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " absolute");
-    for (uint32_t i = 0; i < s->n_milestones; i++)
-        n += snprintf(out + n, (size_t)(TEXT_ROOM - n), " %u", s->milestones[i]);
-    vkt_numbers_end(locale);
-}
-
-/* Tells groups and what is in them, and what is frozen, from others. */
-static uint64_t hash_groups(const vkt_trainer *t)
-{
-    const vkt_optimizer *o = &t->params.optimizer;
-    uint64_t h = vkt_hash(VKT_HASH_START, o->groups, sizeof o->groups);
-    for (size_t i = 0; i < t->g->n_params; i++) {
-        const vkt_value *v = &t->g->values[t->g->params[i]];
-        const uint8_t mark[] = { v->group, v->frozen };
-        h = vkt_hash(h, mark, sizeof mark);
-    }
-    return h;
-}
-
-/* What an optimizer of the simplest sort has not, groups among it; "" where there is nothing of it. */
-static void more_text(const vkt_trainer *t, char out[TEXT_ROOM])
-{
-    const vkt_optimizer *o = &t->params.optimizer, none = { .kind = VKT_SGD };
-    bool any = o->decoupled || o->centered || o->alpha != 0 || o->momentum_decay != 0 || o->lr_decay != 0 ||
-               o->initial_accumulator != 0 || o->clip_norm != 0 || o->clip_value != 0 || o->micro_batches > 1 ||
-               memcmp(o->groups, none.groups, sizeof none.groups) != 0;
-    for (size_t i = 0; i < t->g->n_params; i++)
-        any |= t->g->values[t->g->params[i]].frozen || t->g->values[t->g->params[i]].group;
-    out[0] = 0;
-    if (!any) return;
-    snprintf(
-        out, TEXT_ROOM,
-        " decoupled %d alpha %a centered %d momentum_decay %a lr_decay %a accumulator %a clip %a %a micro_batches %u "
-        "groups %016" PRIx64,
-        o->decoupled, o->alpha, o->centered, o->momentum_decay, (double)o->lr_decay, (double)o->initial_accumulator,
-        (double)o->clip_norm, (double)o->clip_value, o->micro_batches, hash_groups(t));
-}
-
-/* What must be equal for a resumed run to go on as if it had never stopped. */
-static void run_text(const vkt_trainer *t, char out[TEXT_ROOM])
-{
-    const vkt_optimizer *o = &t->params.optimizer;
-    static const char *const precisions[] = { "", " precision f16", " precision bf16" }; /* indexed by vkt_precision */
-    char more[TEXT_ROOM], ema[48] = "", class_loss[VKT_CLASS_LOSS_ROOM], metrics[VKT_METRICS_ROOM];
-    const vkt_numbers locale = vkt_numbers_begin();
-    more_text(t, more);
-    vkt_class_loss_text(t, class_loss);
-    vkt_own_metrics_text(t, metrics);
-    if (t->params.ema_decay != 0) snprintf(ema, sizeof ema, " ema %a", t->params.ema_decay);
-    const int n = snprintf(out, TEXT_ROOM,
-                           "batch %u rows %u shuffle %d optimizer %d keras %d lr %a wd %a momentum %a dampening %a "
-                           "nesterov %d beta1 %a beta2 %a eps %a",
-                           t->params.batch, t->feed.n, !t->params.no_shuffle, (int)o->kind, o->keras,
-                           (double)t->params.lr, (double)o->weight_decay, (double)o->momentum, (double)o->dampening,
-                           o->nesterov, o->beta1, o->beta2, (double)o->eps);
-    snprintf(out + n, TEXT_ROOM - (size_t)n, "%s%s%s%s%s%s", o->amsgrad ? " amsgrad" : "", more, ema,
-             precisions[t->params.precision], class_loss, metrics);
-    vkt_numbers_end(locale);
-}
-
 static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
 {
     const vkt_position *p = &t->at;
     const vkt_numbers locale = vkt_numbers_begin();
     const vkt_plateau_state *l = &p->plateau;
-    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u",
+    snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
              t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
              isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling);
+             l->bad, l->cooling, (int)p->monitor);
     vkt_numbers_end(locale);
 }
 
@@ -220,21 +147,23 @@ static bool parse_accumulation(const vkt_trainer *t, const char *text, vkt_accum
 
 static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
 {
-    int stopped = 0, seen = 0;
+    int stopped = 0, seen = 0, monitor = 0;
     vkt_plateau_state *l = &p->plateau;
     const vkt_numbers locale = vkt_numbers_begin();
-    const int n =
-        text ? sscanf(text,
-                      "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32 " %" SCNu32
-                      " %d %la %la %d %" SCNu32 " %" SCNu32,
-                      seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows, &p->best,
-                      &p->best_epoch, &p->since_best, &stopped, &l->scale, &l->best, &seen, &l->bad, &l->cooling)
-             : 0;
+    const int n = text ? sscanf(text,
+                                "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %la %la %" SCNu64 " %la %" SCNu32
+                                " %" SCNu32 " %d %la %la %d %" SCNu32 " %" SCNu32 " %d",
+                                seed, &p->t, &p->epoch, &p->batch, &p->sums.loss, &p->sums.correct, &p->sums.rows,
+                                &p->best, &p->best_epoch, &p->since_best, &stopped, &l->scale, &l->best, &seen, &l->bad,
+                                &l->cooling, &monitor)
+                       : 0;
     vkt_numbers_end(locale);
     p->stopped = stopped != 0;
     l->seen = seen != 0;
+    p->monitor = (vkt_monitor)monitor;
     if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
-    return n == 16 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0;
+    return n == 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
+           monitor <= VKT_MONITOR_METRIC;
 }
 
 static void history_to_columns(const vkt_history *h, uint32_t width, double *out)
@@ -245,6 +174,26 @@ static void history_to_columns(const vkt_history *h, uint32_t width, double *out
         memcpy(out, row, sizeof row);
         for (uint32_t k = 0; k < r->n_metrics; k++) out[HISTORY_COLUMNS + k] = r->metrics[k].value;
     }
+}
+
+static vkt_result write_state(vkt_trainer *t, const state *s, const char *path)
+{
+    char position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM];
+    position_text(t, position);
+    VKT_TRY(loss_scale_text(t, scale));
+    VKT_TRY(accumulation_text(t, accumulation));
+    vkt_meta meta[6] = { { "vktrain.run", t->run_lines },
+                         { "vktrain.rate", t->rate_lines },
+                         { "vktrain.graph", t->graph_lines },
+                         { "vktrain.position", position } };
+    size_t n = 4;
+    if (t->params.precision == VKT_PRECISION_F16) meta[n++] = (vkt_meta){ "vktrain.loss_scale", scale };
+    if (has_micro_batches(t)) meta[n++] = (vkt_meta){ "vktrain.accumulation", accumulation };
+    vkt_meta *all;
+    VKT_TRY(vkt_attachments_join(&t->host, &t->attached, meta, n, &all));
+    const vkt_result r = vkt_checkpoint_write(&t->host, path, s->blobs, s->n_blobs, all, n + t->attached.n);
+    vkt_free(&t->host, all);
+    return r;
 }
 
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
@@ -260,20 +209,9 @@ vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path)
         add_parts(&s, prefixes[i], s.part[i]);
     }
     if (t->at.best_epoch) add_parts(&s, "vktrain.best.", t->best);
-    char run[TEXT_ROOM], position[TEXT_ROOM], scale[TEXT_ROOM], accumulation[TEXT_ROOM], schedule[TEXT_ROOM];
-    run_text(t, run);
-    schedule_text(t, schedule);
-    position_text(t, position);
-    if (r == VKT_OK) r = loss_scale_text(t, scale);
-    if (r == VKT_OK) r = accumulation_text(t, accumulation);
-    vkt_meta meta[5] = { { "vktrain.run", run }, { "vktrain.schedule", schedule }, { "vktrain.position", position } };
-    size_t n_meta = 3;
-    if (t->params.precision == VKT_PRECISION_F16) meta[n_meta++] = (vkt_meta){ "vktrain.loss_scale", scale };
-    if (has_micro_batches(t)) meta[n_meta++] = (vkt_meta){ "vktrain.accumulation", accumulation };
-    vkt_meta *all = NULL;
-    if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, meta, n_meta, &all);
-    if (r == VKT_OK) r = vkt_checkpoint_write(&t->host, path, s.blobs, s.n_blobs, all, n_meta + t->attached.n);
-    vkt_free(&t->host, all);
+    if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[VKT_PART_VALUE])) r = VKT_E_DIVERGED;
+    if (r == VKT_OK) r = vkt_identity_know(t);
+    if (r == VKT_OK) r = write_state(t, &s, path);
     state_free(&s);
     return r;
 }
@@ -292,29 +230,11 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
-static vkt_result check_equal(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *key,
-                              const char *want)
-{
-    const char *have = vkt_safetensors_meta(st, key);
-    if (have && strcmp(have, want) == 0) return VKT_OK;
-    return vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: want '%s', got '%s'", path, want,
-                    have ? have : "nothing");
-}
-
-static vkt_result check_run(const vkt_trainer *t, const vkt_safetensors *st, const char *path)
-{
-    char want[TEXT_ROOM];
-    run_text(t, want);
-    VKT_TRY(check_equal(t, st, path, "vktrain.run", want));
-    schedule_text(t, want);
-    return check_equal(t, st, path, "vktrain.schedule", want);
-}
-
 /* Everything is read before anything is changed. */
 static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
                              vkt_position *at, uint64_t *seed)
 {
-    VKT_TRY(check_run(t, st, path));
+    VKT_TRY(vkt_identity_check(t, st, path));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
     if (!parse_position(vkt_safetensors_meta(st, "vktrain.position"), seed, at) || !e || e->dtype != VKT_ST_F64 ||
         e->elements != (uint64_t)s->n_history * columns(t) || at->batch > vkt_div_up(t->feed.n, t->feed.batch) ||
@@ -401,6 +321,9 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     state s;
     VKT_TRY(state_alloc(t, 0, &s));
     vkt_result r = vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
+    if (r == VKT_OK && !vkt_trainer_is_finite(t, s.part[0]))
+        r = vkt_fail(&t->host, VKT_E_DIVERGED,
+                     "%s is not written: not all weights are finite (vkt_store_save writes any)", path);
     add_parts(&s, "", s.part[0]);
     vkt_meta *all = NULL;
     if (r == VKT_OK) r = vkt_attachments_join(&t->host, &t->attached, NULL, 0, &all);

@@ -1,5 +1,5 @@
 /* train/trainer.c - making a trainer: data, graphs, store, programs, initial weights. */
-#include "train/trainer.h"
+#include "train/identity.h"
 
 #include <math.h>
 
@@ -33,12 +33,13 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
 
 /* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
-                             vkt_feed_values *v, vkt_head *head)
+                             vkt_feed_values *v, vkt_head *head, vkt_text *lines)
 {
     VKT_TRY(vkt_graph_create(&t->host, g));
     VKT_TRY(vkt_builder_create(*g, true, b));
     *v = vkt_feed_declare(*g, feed);
     VKT_TRY(vkt_head_build(t, *b, feed, *v, true, head));
+    if (lines) VKT_TRY(vkt_identity_graph(*g, lines));
     VKT_TRY(vkt_backward(*g, head->loss));
     VKT_TRY(vkt_update(*g, &t->params.optimizer));
     if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
@@ -70,7 +71,10 @@ static vkt_result build(vkt_trainer *t)
     vkt_feed_values v;
     VKT_TRY(vkt_feed_create(t->ctx, &t->host, p->train, p->batch, p->stream || vkt_dataset_varies(p->train), p->workers,
                             &t->feed));
-    VKT_TRY(vkt_trainer_graph(t, &t->feed, &t->g, &t->builder, &v, &t->head));
+    vkt_text lines = { .h = &t->host };
+    const vkt_result graph = vkt_trainer_graph(t, &t->feed, &t->g, &t->builder, &v, &t->head, &lines);
+    t->graph_lines = lines.s;
+    VKT_TRY(graph);
     VKT_TRY(vkt_store_create(t->ctx, t->g, &t->store));
     VKT_TRY(vkt_class_weights_create(t, p->class_weights));
     vkt_binding arrays[VKT_FEED_BINDINGS + 1];
@@ -137,6 +141,9 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_own_metrics_free(t);
     vkt_free(&h, t->name);
     vkt_free(&h, t->summary);
+    vkt_free(&h, t->graph_lines);
+    vkt_free(&h, t->run_lines);
+    vkt_free(&h, t->rate_lines);
     vkt_free(&h, t->weights);
     vkt_free(&h, t->best);
     vkt_free(&h, t->step_ms);
@@ -167,6 +174,18 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
         values += vkt_shape_elements(vkt_store_shape(t->store, i));
     }
     return VKT_OK;
+}
+
+bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
+{
+    for (size_t i = 0; i < t->g->n_params; i++) {
+        const vkt_value *v = &t->g->values[t->g->params[i]];
+        const uint64_t n = vkt_shape_elements(v->shape);
+        for (uint64_t k = 0; !v->frozen && k < n; k++)
+            if (!isfinite(values[k])) return false;
+        values += n;
+    }
+    return true;
 }
 
 /* ---- what a trainer tells ---- */
@@ -206,6 +225,22 @@ double vkt_trainer_best_accuracy(const vkt_trainer *t)
 {
     const size_t i = vkt_history_best(t->history.records, t->history.n);
     return i < t->history.n ? t->history.records[i].val_acc : NAN;
+}
+
+uint32_t vkt_trainer_best_epoch(const vkt_trainer *t)
+{
+    return t ? t->at.best_epoch : 0;
+}
+
+vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
+{
+    if (!t) return (vkt_fit_progress){ .loss = NAN, .accuracy = NAN };
+    const vkt_sums *s = &t->at.sums;
+    return (vkt_fit_progress){ .epoch = t->at.epoch,
+                               .batch = t->at.batch,
+                               .batches = vkt_div_up(t->feed.n, t->feed.batch),
+                               .loss = s->rows ? vkt_sums_loss(s) : NAN,
+                               .accuracy = s->rows ? vkt_sums_accuracy(s, &t->head) : NAN };
 }
 
 bool vkt_trainer_streams(const vkt_trainer *t)

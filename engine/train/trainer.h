@@ -4,6 +4,7 @@
 
 #include "ir/ir.h"
 #include "io/safetensors.h"
+#include "train/compare.h"
 #include "train/feed.h"
 #include "train/history.h"
 #include "vktrain/train.h"
@@ -46,6 +47,7 @@ typedef struct vkt_position {
     uint32_t since_best; /* epochs since */
     bool stopped;        /* early stopping has ended the run */
     vkt_plateau_state plateau;
+    vkt_monitor monitor; /* what `best` is a value of; AUTO before the first fit */
 } vkt_position;
 
 /* Texts that go into files, as metadata: see attach.c. */
@@ -59,6 +61,8 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
                                 vkt_meta **all);
 /* Attaches what a checkpoint has and the trainer has not: the next checkpoint would be without it. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
+/* Adds the texts that both have, and not alike. */
+void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
     vkt_ctx *ctx;
@@ -70,6 +74,7 @@ struct vkt_trainer {
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
+    char *graph_lines, *run_lines, *rate_lines; /* identity.h; the last two NULL before somebody asked */
     vkt_store *store;
     vkt_program *program;
     vkt_evaluator *validation; /* NULL: none */
@@ -101,8 +106,6 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
 /* Class weights and label smoothing: whether they may be; the array of the weights; as text for a checkpoint. */
 vkt_result vkt_class_loss_check(const vkt_trainer *t);
 vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
-enum { VKT_CLASS_LOSS_ROOM = 80 };
-void vkt_class_loss_text(const vkt_trainer *t, char out[VKT_CLASS_LOSS_ROOM]); /* "" without them */
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
 
@@ -111,11 +114,14 @@ vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
+/* Whether all of `values`, in the order of the store, are finite; frozen parameters may be anything. */
+bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
-/* The graph of a training step over `feed`: data, forward, loss, backward, update. The caller destroys *g and *b, also
- * after a failure. */
+/* The graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (NULL: not wanted) takes what
+ * tells model and loss from others (identity.h). The caller destroys *g and *b and frees the lines, also after a
+ * failure. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
-                             vkt_feed_values *v, vkt_head *head);
+                             vkt_feed_values *v, vkt_head *head, vkt_text *lines);
 /* Likewise of an evaluation. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
@@ -141,10 +147,8 @@ void vkt_own_metrics_begin(vkt_trainer *t);
 void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
 /* One batch, whose run is the program's last. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
-/* " metrics a b" for a checkpoint; "" without them. */
-enum { VKT_METRICS_ROOM = 160 };
-void vkt_own_metrics_text(const vkt_trainer *t, char out[VKT_METRICS_ROOM]);
 
+/* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* The entry of a file for parameter i, under `prefix`, if its shape fits; VKT_E_NOT_FOUND, VKT_E_SHAPE. */

@@ -60,7 +60,9 @@ extern "C" {
     X(VKT_E_STATE, "the call does not fit the object's state")            \
     X(VKT_E_UNSUPPORTED, "not supported on this device or in this build") \
     X(VKT_E_NAN, "a computed value is not a number")                      \
-    X(VKT_E_WRONG, "a computed value is not the reference's")
+    X(VKT_E_WRONG, "a computed value is not the reference's")             \
+    X(VKT_E_DIVERGED, "training diverged: a value is not finite")         \
+    X(VKT_E_CHECKPOINT, "a checkpoint could not be written")
 
 /* What a call comes to: VKT_OK, or why it did not do what was asked. */
 typedef enum vkt_result {

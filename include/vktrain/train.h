@@ -158,23 +158,43 @@ VKT_API void vkt_trainer_destroy(vkt_trainer **t); /* waits for its last step */
 typedef struct vkt_fit_params {
     uint32_t epochs;             /* in all, those of a resumed run included; 0: 1 */
     uint32_t patience;           /* stop when this many epochs in a row did not improve; 0: never */
-    vkt_monitor monitor;         /* what improves; the same in a resumed run */
+    vkt_monitor monitor;         /* what improves. Of validation: VKT_E_ARG where the trainer has no validation set. A
+                                  * run that goes on with another one is told so, and keeps its best epoch so far */
     double min_delta;            /* by more than this */
     const char *checkpoint;      /* full state, rewritten after every epoch; NULL: none */
     uint64_t checkpoint_every;   /* and after every so many batches, also in the middle of a step of several (see
                                   * vkt_optimizer.micro_batches); 0: only after epochs */
+    bool allow_nonfinite;        /* go on where a loss is not finite: see VKT_E_DIVERGED below */
     vkt_fit_callbacks callbacks; /* none need be given */
 } vkt_fit_params;
 
 /* Trains. The weights of the best epoch, by `monitor`, are in the trainer when it returns (another fit goes on from
  * them, with the optimizer's state of the last step; vkt_trainer_resume of the checkpoint goes on from the last
- * weights). A failure (device lost, disk full) leaves the last checkpoint file whole; another fit goes on where this
- * one failed, unless the device is lost, and first writes the checkpoint that could not be written. */
+ * weights). A failure (device lost, a row that cannot be read) leaves the last checkpoint file whole; another fit goes
+ * on where this one failed, unless the device is lost.
+ *
+ * VKT_E_DIVERGED: a loss, of training or validation, or a weight is not a finite number. The message names epoch,
+ * batch and learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch);
+ * to go on, resume a checkpoint with a lower learning rate. With allow_nonfinite that is a warning, and the result only
+ * if no epoch of the run was finite. In both cases such an epoch is never the best, and no checkpoint is written of it.
+ * (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss, and is none.)
+ *
+ * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). That is told when it happens, the
+ * file from before stays whole, training goes on, and so this comes at the end, with all else done; another fit first
+ * writes a last checkpoint that is still missing. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
-/* Loads a checkpoint of the same model, data size, batch and optimizer; vkt_trainer_fit then continues where it was
- * written, bit for bit. VKT_E_FORMAT for a damaged file or another kind, VKT_E_STATE for another run's: nothing
- * changed. */
+/* Loads a checkpoint of the same run; vkt_trainer_fit then continues where it was written, bit for bit
+ * (vkt_trainer_position tells where). VKT_E_FORMAT for a damaged file or another kind, VKT_E_UNSUPPORTED for a
+ * checkpoint of another version of the library (vkt_trainer_load reads its weights), VKT_E_STATE for another run's,
+ * with the names of what differs: "attention.7 heads: checkpoint 2, this run 4". Nothing is changed then.
+ *
+ * The same must be: every op of the model and the loss with its attributes; parameters, their groups and which are
+ * frozen; batch, optimizer, schedule, precision, ema_decay; both data sets (features by a hash: of all of them up to
+ * 64 MiB in memory, else of evenly spaced rows, at most 256 where a source makes them), mean, std, class names; texts
+ * that both have under one name (vkt_trainer_attach before this call). What may change and is said in a warning:
+ * learning rate, and the schedule's total, warmup and min_lr. What may change freely: stream, workers, recompute,
+ * profile and all of vkt_fit_params. The seed is the checkpoint's. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Mean loss and accuracy (NaN: not measured) over a data set of the same sample shape. Either output may be NULL. For
@@ -219,7 +239,8 @@ VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t 
 /* The predictor's: parameters, to look at or to set; NULL for a model without. */
 VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
-/* Weights as safetensors: names and shapes as in PyTorch's state_dict. Loading wants every parameter, of its shape, as
+/* Weights as safetensors: names and shapes as in PyTorch's state_dict. Saving returns VKT_E_DIVERGED and writes nothing
+ * where weights are not finite. Loading wants every parameter, of its shape, as
  * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
@@ -235,8 +256,9 @@ VKT_API vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char
 
 /* Keeps a copy of `text` (UTF-8) under `name` in every checkpoint and weights file from now on, so that whoever
  * predicts has what the training data went through: a vocabulary (vkt_vocab_to_text), class names, mean and deviation.
- * The same name again replaces it. A resumed trainer goes on with those of its checkpoint that it has not
- * itself. VKT_E_ARG for an empty name, NULL or what is not UTF-8, VKT_E_NOMEM. */
+ * The same name again replaces it. A resumed trainer goes on with those of its checkpoint that it has not itself; a
+ * checkpoint that has another text under the same name is of another run. VKT_E_ARG for an empty name, NULL or what is
+ * not UTF-8, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text);
 /* What was attached to a checkpoint or weights file; vkt_text_release frees *text. VKT_E_NOT_FOUND where there is no
  * such file or text, VKT_E_IO, VKT_E_FORMAT for none of ours. */
@@ -255,7 +277,11 @@ VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);  /* vkt_nn_parameters of the model */
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);        /* of its params, or of the checkpoint it resumed */
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
-VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t);   /* median wall time of a training step; NaN */
+VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0 before there is one */
+/* Where the next fit goes on: the epoch, and how many of its batches are done, with their loss and accuracy (NaN:
+ * none). `epochs`, `seconds` and `ms_per_step` are 0. */
+VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
+VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of a training step; NaN */
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in
  * waiting for the device and in callbacks; NaN. */
 VKT_API double vkt_trainer_host_us_per_step(const vkt_trainer *t);

@@ -29,6 +29,8 @@ enum {
     OPT_EMA,
     OPT_SEED,
     OPT_PATIENCE,
+    OPT_MONITOR,
+    OPT_ALLOW_NONFINITE,
     OPT_CHECKPOINT,
     OPT_CHECKPOINT_EVERY,
     OPT_RESUME,
@@ -81,6 +83,12 @@ static const struct argp_option table[] = {
       "in training, spread this part of each label over all classes (0; 0.1 is usual)", 2 },
     { "seed", OPT_SEED, "N", 0, "of everything random", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
+    { "monitor", OPT_MONITOR, "NAME", 0,
+      "what the best epoch is chosen by: accuracy or loss (of the validation set), train_acc or train_loss; default: "
+      "the accuracy if there is one, else the loss",
+      2 },
+    { "allow-nonfinite", OPT_ALLOW_NONFINITE, 0, 0,
+      "train on when a loss is NaN or infinite (default: stop with status 1)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
     { "checkpoint-every", OPT_CHECKPOINT_EVERY, "N", 0, "and after every so many batches", 3 },
@@ -192,6 +200,20 @@ static vkt_precision precision(struct argp_state *state, const char *text)
     return VKT_PRECISION_F32;
 }
 
+static vkt_monitor monitor(struct argp_state *state, const char *text)
+{
+    static const struct {
+        const char *name;
+        vkt_monitor value;
+    } monitors[] = { { "accuracy", VKT_MONITOR_VAL_ACC },    { "loss", VKT_MONITOR_VAL_LOSS },
+                     { "val_acc", VKT_MONITOR_VAL_ACC },     { "val_loss", VKT_MONITOR_VAL_LOSS },
+                     { "train_acc", VKT_MONITOR_TRAIN_ACC }, { "train_loss", VKT_MONITOR_TRAIN_LOSS } };
+    for (size_t i = 0; i < sizeof monitors / sizeof *monitors; i++)
+        if (strcmp(text, monitors[i].name) == 0) return monitors[i].value;
+    argp_error(state, "--monitor: want accuracy, loss, train_acc or train_loss, got '%s'", text);
+    return VKT_MONITOR_AUTO;
+}
+
 static bool has_option(const train_cli *cli, int key)
 {
     switch (key) {
@@ -221,6 +243,7 @@ typedef struct parse {
     const train_cli *cli;
     float weight_decay, clip_norm; /* of the optimizer, whichever it will be; 0: not given */
     uint32_t micro_batches;
+    bool seed; /* it was given */
 } parse;
 
 static const char *optimizer_name(const vkt_optimizer *o)
@@ -303,8 +326,13 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;
-    case OPT_SEED: o->seed = option_integer(state, "seed", text, 0, UINT64_MAX); break;
+    case OPT_SEED:
+        o->seed = option_integer(state, "seed", text, 0, UINT64_MAX);
+        p->seed = true;
+        break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
+    case OPT_MONITOR: o->monitor = monitor(state, text); break;
+    case OPT_ALLOW_NONFINITE: o->allow_nonfinite = true; break;
     case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_CHECKPOINT_EVERY:
         o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX);
@@ -334,6 +362,8 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_END:
         check_predict(o, state);
         if (o->checkpoint_every && !o->checkpoint) argp_error(state, "--checkpoint-every needs --checkpoint FILE");
+        if (o->resume && p->seed) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
+        if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
         if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
         if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
         if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;

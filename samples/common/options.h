@@ -19,6 +19,8 @@ typedef struct train_options {
     bool recompute;
     vkt_precision precision;
     double ema_decay;
+    vkt_monitor monitor;
+    bool allow_nonfinite;
     uint64_t seed, memory_limit_bytes;
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;

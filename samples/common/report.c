@@ -42,22 +42,12 @@ static json_t *text_json(const char *text)
     return json;
 }
 
-/* ---- the best epoch ---- */
-
-/* The measure of an epoch by which the best one is found: more is better. NaN: not measured. */
-static double worth(const vkt_epoch_record *r, int by)
-{
-    return by == 0 ? r->val_acc : by == 1 ? -r->val_loss : -r->train_loss;
-}
-
 const vkt_epoch_record *best_record(const vkt_trainer *t)
 {
     uint32_t n;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n), *best = NULL;
-    for (int by = 0; by < 3 && !best; by++)
-        for (uint32_t i = 0; i < n; i++)
-            if (!isnan(worth(&r[i], by)) && (!best || worth(&r[i], by) > worth(best, by))) best = &r[i];
-    return best;
+    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
+    const uint32_t best = vkt_trainer_best_epoch(t);
+    return best && best <= n ? &r[best - 1] : NULL;
 }
 
 /* ---- what the run was ---- */

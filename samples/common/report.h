@@ -16,8 +16,7 @@ bool write_report(const session *s, vkt_trainer *t);
 bool write_results(const session *s, json_t *object);
 json_t *real_or_null(double x); /* JSON has no NaN and no infinity */
 
-/* The epoch with the best validation accuracy, else the best validation loss, else the best loss of training. NULL
- * before there is one. */
+/* The best epoch by the fit's monitor; NULL before there is one. */
 const vkt_epoch_record *best_record(const vkt_trainer *t);
 
 #endif

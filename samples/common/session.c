@@ -114,22 +114,33 @@ void session_print_memory(const session *s)
     printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p)
+/* The best epoch, and the value that the fit went by. */
+static void print_best(const vkt_trainer *t, vkt_monitor m)
+{
+    const vkt_epoch_record *r = best_record(t);
+    if (!r) return;
+    if (m == VKT_MONITOR_AUTO)
+        m = !isnan(r->val_acc)    ? VKT_MONITOR_VAL_ACC
+            : !isnan(r->val_loss) ? VKT_MONITOR_VAL_LOSS
+                                  : VKT_MONITOR_TRAIN_LOSS;
+    const double values[] = { [VKT_MONITOR_VAL_ACC] = r->val_acc,
+                              [VKT_MONITOR_VAL_LOSS] = r->val_loss,
+                              [VKT_MONITOR_TRAIN_ACC] = r->train_acc,
+                              [VKT_MONITOR_TRAIN_LOSS] = r->train_loss };
+    static const char *const names[] = { [VKT_MONITOR_VAL_ACC] = "validation accuracy",
+                                         [VKT_MONITOR_VAL_LOSS] = "validation loss",
+                                         [VKT_MONITOR_TRAIN_ACC] = "accuracy",
+                                         [VKT_MONITOR_TRAIN_LOSS] = "loss" };
+    printf("\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
+}
+
+static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p, vkt_result fitted)
 {
     uint32_t n;
     vkt_trainer_history(t, &n);
-    const vkt_epoch_record *best = best_record(t);
-    if (n && n < p->epochs && !session_interrupted()) printf("stopped early: no better epoch in %u\n", p->patience);
-    if (best) {
-        const bool accuracy = !isnan(best->val_acc), loss = !isnan(best->val_loss);
-        printf("\nbest    epoch %u: %s %.4f\n", best->epoch,
-               accuracy ? "validation accuracy"
-               : loss   ? "validation loss"
-                        : "loss",
-               accuracy ? best->val_acc
-               : loss   ? best->val_loss
-                        : best->train_loss);
-    }
+    if (n && n < p->epochs && !session_interrupted() && fitted != VKT_E_DIVERGED)
+        printf("stopped early: no better epoch in %u\n", p->patience);
+    print_best(t, p->monitor);
     if (!isnan(vkt_trainer_ms_per_step(t)))
         terminal_printf(stdout, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n",
                         vkt_trainer_ms_per_step(t), vkt_trainer_host_us_per_step(t));
@@ -173,6 +184,15 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
+/* The weights of the best epoch, or of the last step where a signal ended the run. A run that diverged before it had a
+ * best epoch has nothing to save. */
+static vkt_result save_weights(const session *s, vkt_trainer *t)
+{
+    if (vkt_trainer_best_epoch(t) || session_interrupted()) return vkt_trainer_save(t, s->o.save);
+    fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
+    return VKT_OK;
+}
+
 /* A plot wants an epoch. */
 static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
 {
@@ -180,7 +200,7 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     uint32_t epochs;
     vkt_trainer_history(t, &epochs);
     fflush(stdout); /* where that is a file of results too, they come behind what was printed */
-    if (o->save) keep_first(r, vkt_trainer_save(t, o->save));
+    if (o->save) keep_first(r, save_weights(s, t));
     if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
     if (o->plot && epochs) keep_first(r, vkt_trainer_plot(t, o->plot));
     if (o->profile) keep_first(r, vkt_trainer_profile(t, o->profile));
@@ -232,22 +252,45 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     if (r == VKT_OK) r = vkt_trainer_create(s->ctx, &p, t);
     free(weights);
     if (r == VKT_OK && o->load) r = vkt_trainer_load(*t, o->load);
-    if (r == VKT_OK && o->resume) r = vkt_trainer_resume(*t, o->resume);
     return r;
 }
 
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
-    const bool stopped = session_interrupted() && r == VKT_OK;
-    if (r != VKT_OK && r != VKT_E_IO) return r;
+    if (r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) return r;
+    const bool stopped = session_interrupted() && r != VKT_E_DIVERGED;
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
-    if (!s->o.quiet) print_outcome(s, t, fit);
-    keep_first(&r, measure_test(s, t));
-    if (s->finish) keep_first(&r, s->finish(s, t));
-    if (!stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
+    if (!s->o.quiet) print_outcome(s, t, fit, r);
+    if (vkt_trainer_best_epoch(t)) keep_first(&r, measure_test(s, t));
+    if (vkt_trainer_best_epoch(t) && s->finish) keep_first(&r, s->finish(s, t));
+    if (vkt_trainer_best_epoch(t) && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
     if (stopped) print_stop(s, t, resumable);
     return r;
+}
+
+static vkt_result resume(const session *s, vkt_trainer *t)
+{
+    const char *path = s->o.resume;
+    const vkt_result r = vkt_trainer_resume(t, path);
+    if (r != VKT_OK || s->o.quiet) return r;
+    const vkt_fit_progress at = vkt_trainer_position(t);
+    if (at.epoch > s->o.epochs)
+        printf("resume  %s: %u epochs are done; a larger --epochs goes on\n", path, at.epoch - 1);
+    else if (at.batch)
+        printf("resume  %s: goes on in epoch %u of %u, after batch %u of %u\n", path, at.epoch, s->o.epochs, at.batch,
+               at.batches);
+    else
+        printf("resume  %s: goes on with epoch %u of %u\n", path, at.epoch, s->o.epochs);
+    return VKT_OK;
+}
+
+static void print_way_out(const session *s)
+{
+    const train_options *o = &s->o;
+    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s%s\n", (double)o->lr,
+            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
+            o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
 }
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
@@ -255,14 +298,20 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     f.epochs = s->o.epochs;
     f.patience = s->o.patience;
+    if (s->o.monitor) f.monitor = s->o.monitor;
+    f.allow_nonfinite = s->o.allow_nonfinite;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
+    vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
+    if (r != VKT_OK) return r;
     if (!s->o.quiet) {
         putchar('\n');
         terminal_print(stdout, vkt_trainer_summary(t));
         putchar('\n');
     }
-    return session_finish(s, &f, t, session_follow(s, &f, t), f.checkpoint != NULL);
+    r = session_follow(s, &f, t);
+    if (r == VKT_E_DIVERGED) print_way_out(s);
+    return session_finish(s, &f, t, r, f.checkpoint != NULL);
 }
 
 vkt_result session_train(session *s, const vkt_trainer_params *params, const vkt_fit_params *with, vkt_trainer **t)

@@ -49,10 +49,12 @@ void session_print_memory(const session *s); /* one line: most that was held fro
 /* Keeps `data`, and prints a line: what it is called, rows to learn from and to check, shape of a sample. */
 void session_set_data(session *s, const session_data *data);
 /* A trainer of p with the options put in (batch, optimizer, lr, schedule, seed, stream, recompute, precision, profile;
- * the rest is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
+ * the rest is the sample's), with the weights of --load. Then attach the texts that tell its data from others. Destroy
+ * *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
-/* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
- * VKT_OK too when a signal ended it: then the files are of the run so far, and the command that goes on is printed. */
+/* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
+ * not have: a monitor. VKT_OK too when a signal ended it: then the files are of the run so far, and the command that
+ * goes on is printed. VKT_E_DIVERGED and VKT_E_CHECKPOINT leave files too. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);

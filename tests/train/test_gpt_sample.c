@@ -102,6 +102,19 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
 }
 
+static void another_network_or_alphabet_is_refused_by_name(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r, "one two three four ", 30);
+    EXPECT(r, 0, "", TINY, "-q", "--epochs", "1", "--checkpoint", "c");
+    EXPECT(r, 1, "heads: checkpoint 2, this run 1", TINY, "-q", "--epochs", "2", "--resume", "c", "--heads", "1");
+    EXPECT(r, 1, "dropout: checkpoint has 0, this run ", TINY, "-q", "--epochs", "2", "--resume", "c", "--dropout",
+           "0.1");
+    EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c"); /* a longer cosine */
+    write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is the next one: the same numbers of letters */
+    EXPECT(r, 1, "c is of another run: alphabet: not the checkpoint's", TINY, "-q", "--epochs", "2", "--resume", "c");
+}
+
 static void it_says_what_is_wrong(void **state)
 {
     rig *r = rig_of(state);
@@ -170,6 +183,7 @@ int main(void)
         rig_test(it_learns_a_text_and_goes_on_with_it),
         rig_test(what_it_writes_follows_the_options),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
+        rig_test(another_network_or_alphabet_is_refused_by_name),
         rig_test(it_says_what_is_wrong),
         rig_test(help_names_its_options),
         rig_test(headings_of_help_are_in_order),

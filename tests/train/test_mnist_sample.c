@@ -174,7 +174,8 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     write_data(r, SIDE);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9", "--seed", "3");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9", "--seed", "3");
-    EXPECT(r, 1, "is of another run", SMALL, "-q", "--epochs", "3", "--resume", "c");
+    EXPECT(r, 1, "is of another run: ema_decay: checkpoint 0.9, this run 0\n", SMALL, "-q", "--epochs", "3", "--resume",
+           "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report", "--ema",
            "0.9");
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
@@ -183,7 +184,7 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     assert_true(json_number_of(report, "seed") == 3); /* the checkpoint's */
     json_decref(report);
     assert_false(program_wrote(r, "out")); /* --quiet */
-    EXPECT(r, 1, "is of another run", SMALL, "--batch", "16", "--resume", "c");
+    EXPECT(r, 1, "batch: checkpoint 32, this run 16", SMALL, "--batch", "16", "--resume", "c");
     EXPECT(r, 1, "none", SMALL, "--resume", "none");
 }
 
@@ -200,6 +201,91 @@ static void activations_are_stored_as_asked_for(void **state)
         assert_true(json_number_of(report, "skipped_steps") >= 0);
         json_decref(report);
     }
+}
+
+/* ---- runs that go wrong ---- */
+
+static void a_diverged_run_fails_and_saves_nothing(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    EXPECT(r, 1, "the loss is not a finite number, at learning rate 1e+30", SMALL, "-q", "--lr", "1e30", "--epochs",
+           "2", "--save", "w", "--json", "report");
+    run done = program_finish(r, start(r, (const char *const[]){ SMALL, "--lr", "1e30", "--save", "w", NULL }));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "try a smaller --lr (it was 1e+30), --clip-norm 1; --allow-nonfinite"));
+    assert_non_null(strstr(done.err, "w is not written: no epoch had a finite loss"));
+    run_forget(r, &done);
+    assert_false(program_wrote(r, "w"));
+    json_t *report = program_json(r, "report");
+    assert_int_equal(json_array_size(json_object_get(report, "epochs")), 0);
+    assert_true(json_is_null(json_object_get(report, "best_val_acc")));
+    json_decref(report);
+
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--lr", "0.003", "--checkpoint", "c", "--save", "good");
+    EXPECT(r, 1, "epoch 2", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--checkpoint", "c",
+           "--save", "w");
+    rig_same_file(vkt_temp_dir_file(&r->dir, "w"), vkt_temp_dir_file(&r->dir, "good")); /* the best there was */
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.003", "--resume", "c");
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--lr", "1e30", "--resume", "c", "--allow-nonfinite");
+}
+
+/* The largest file is between the weights and the checkpoint. */
+static void a_checkpoint_that_cannot_be_written_costs_nothing_else(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    const char *const args[] = { "-c",
+                                 "trap '' XFSZ; ulimit -f 800; exec \"$0\" \"$@\"",
+                                 VKT_MNIST_PROGRAM,
+                                 SMALL,
+                                 "--epochs",
+                                 "2",
+                                 "--checkpoint",
+                                 "c",
+                                 "--save",
+                                 "w",
+                                 "--json",
+                                 "report",
+                                 NULL };
+    run done = program_finish(r, program_start(r, "/bin/sh", NULL, args));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "cannot write"));
+    assert_non_null(strstr(done.err, "training goes on without this checkpoint"));
+    assert_non_null(strstr(done.out, "epoch 2/2"));
+    assert_non_null(strstr(done.out, "best    epoch"));
+    run_forget(r, &done);
+    assert_true(program_wrote(r, "w") && !program_wrote(r, "c"));
+    json_t *report = program_json(r, "report");
+    assert_int_equal(json_array_size(json_object_get(report, "epochs")), 2);
+    json_decref(report);
+}
+
+static void a_resume_says_where_it_goes_on_and_of_what_run_it_is(void **state)
+{
+    rig *r = rig_of(state);
+    write_data(r, SIDE);
+    EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--checkpoint", "c", "--monitor", "loss");
+    const char *const on[] = { SMALL, "--epochs", "4", "--resume", "c", "--lr", "0.002", "--monitor", "loss", NULL };
+    run done = program_finish(r, start(r, on));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, "resume  c: goes on with epoch 3 of 4\n"));
+    assert_non_null(strstr(done.out, ": validation loss "));
+    assert_non_null(strstr(done.err, "learning rate: checkpoint 0.01, this run 0.002"));
+    run_forget(r, &done);
+    done = program_finish(r, start(r, (const char *const[]){ SMALL, "--epochs", "2", "--resume", "c", NULL }));
+    assert_int_equal(done.status, 0);
+    assert_non_null(strstr(done.out, "resume  c: 2 epochs are done; a larger --epochs goes on\n"));
+    assert_non_null(strstr(done.err, "the monitor was val_loss and is val_acc"));
+    run_forget(r, &done);
+    unsigned char *images;
+    size_t n; /* the same data set but for one pixel */
+    const char *path = vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte");
+    assert_int_equal(vkt_file_read(&r->h, path, 1u << 20, (void **)&images, &n), VKT_OK);
+    images[n - 1] ^= 1;
+    assert_int_equal(vkt_file_write(&r->h, path, images, n), VKT_OK);
+    vkt_free(&r->h, images);
+    EXPECT(r, 1, "c is of another run: data: not the checkpoint's", SMALL, "--epochs", "4", "--resume", "c");
 }
 
 /* The rate of every epoch, in the last run's history. */
@@ -228,7 +314,8 @@ static void the_optimizer_and_its_schedule_are_options(void **state)
            "--checkpoint", "c");
     expect_rates(r, (const double[]){ 0.1, 0.1, 0.01 }, 3);
     vkt_test_expect_errors(true); /* the checkpoint says what it was made with */
-    EXPECT(r, 1, "clip 0x1p+0", SMALL, "-q", "--epochs", "4", "--optimizer", "momentum", "--resume", "c");
+    EXPECT(r, 1, "clip_norm: checkpoint 1, this run 0", SMALL, "-q", "--epochs", "4", "--optimizer", "momentum",
+           "--resume", "c");
     vkt_test_expect_errors(false);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "2", "--lr", "0.1", "--schedule", "cosine", "--history", "history");
     expect_rates(r, (const double[]){ 0.1, 0.05 }, 2); /* half of the run is over */
@@ -286,6 +373,9 @@ static void wrong_options_end_with_2_and_say_why(void **state)
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "12Q");
     EXPECT(r, 2, "--memory-limit", "--memory-limit", "99999999999T");
     EXPECT(r, 2, "--checkpoint FILE", "--checkpoint-every", "5");
+    EXPECT(r, 2, "--monitor: want accuracy, loss, train_acc or train_loss, got 'speed'", "--monitor", "speed");
+    EXPECT(r, 2, "--seed: a run that --resume goes on with keeps its seed", "--resume", "c", "--seed", "1");
+    EXPECT(r, 2, "--load: a run that --resume goes on with", "--load", "w", "--resume", "c");
     EXPECT(r, 2, "'stray'", "stray");
 }
 
@@ -312,12 +402,14 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     run_forget(r, &done);
     done = program_finish(r, start(r, (const char *const[]){ "--help", NULL }));
     assert_int_equal(done.status, 0);
-    static const char *const options[] = { "data",    "device",       "list-devices", "epochs",    "batch",
-                                           "lr",      "optimizer",    "seed",         "patience",  "checkpoint",
-                                           "save",    "memory-limit", "stream",       "json",      "checkpoint-every",
-                                           "quiet",   "profile",      "history",      "plot",      "resume",
-                                           "help",    "precision",    "weight-decay", "clip-norm", "micro-batches",
-                                           "schedule" };
+    static const char *const options[] = {
+        "data",     "device",       "list-devices",   "epochs",    "batch",
+        "lr",       "optimizer",    "seed",           "patience",  "checkpoint",
+        "save",     "memory-limit", "stream",         "json",      "checkpoint-every",
+        "quiet",    "profile",      "history",        "plot",      "resume",
+        "help",     "precision",    "weight-decay",   "clip-norm", "micro-batches",
+        "schedule", "monitor",      "allow-nonfinite"
+    };
     for (size_t i = 0; i < VKT_COUNT(options); i++) {
         char option[32];
         snprintf(option, sizeof option, "--%s", options[i]);
@@ -446,6 +538,9 @@ int main(void)
         rig_test(classes_have_the_names_of_the_folder),
         rig_test(a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes),
         rig_test(activations_are_stored_as_asked_for),
+        rig_test(a_diverged_run_fails_and_saves_nothing),
+        rig_test(a_checkpoint_that_cannot_be_written_costs_nothing_else),
+        rig_test(a_resume_says_where_it_goes_on_and_of_what_run_it_is),
         rig_test(the_optimizer_and_its_schedule_are_options),
         rig_test(an_interrupted_run_leaves_a_checkpoint),
         rig_test(without_utf8_all_that_is_printed_is_ascii),

@@ -61,12 +61,14 @@ static void a_profiled_step_leaves_the_scale_as_it_was(void **state)
         if (part != VKT_PART_GRADIENT) rig_same(t, untouched, (vkt_store_part)part);
 }
 
-/* Checkpoints of other precisions are other runs; those of f32 are as they were before there was a choice. */
+/* Checkpoints of other precisions are other runs. */
 static void a_checkpoint_of_another_precision_is_refused(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    static const char *const says[] = { "eps 0x0p+0'", "precision f16'", "precision bf16'" };
+    static const char *const says[] = { "precision: checkpoint f32, this run f16",
+                                        "precision: checkpoint f16, this run bf16",
+                                        "precision: checkpoint bf16, this run f32" };
     for (int written = VKT_PRECISION_F32; written <= VKT_PRECISION_BF16; written++) {
         rig_fit(start(r, (vkt_precision)written), &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
         vkt_trainer *other = start(r, (vkt_precision)((written + 1) % 3));

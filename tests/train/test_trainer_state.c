@@ -211,7 +211,7 @@ static void a_wrong_file_is_refused_and_changes_nothing(void **state)
     refuse_resume(t, bad, VKT_E_FORMAT, "not a vktrain checkpoint");
     p.batch = 16;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = bad });
-    refuse_resume(t, bad, VKT_E_STATE, "batch 16");
+    refuse_resume(t, bad, VKT_E_STATE, "batch: checkpoint 16, this run 32");
 
     assert_int_equal(t->at.t, 0);
     for (int part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++) rig_same(t, untouched, (vkt_store_part)part);
@@ -222,7 +222,7 @@ static void a_wrong_file_is_refused_and_changes_nothing(void **state)
 }
 
 /* A full disk, as a limit of the file size shows it; and a folder that is not there. */
-static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **state)
+static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "a"), *copy = vkt_temp_dir_file(&r->dir, "copy");
@@ -238,13 +238,13 @@ static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **stat
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
     const vkt_result full = vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = path, .checkpoint_every = 2 });
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
-    assert_int_equal(full, VKT_E_IO);
+    assert_int_equal(full, VKT_E_CHECKPOINT);
     vkt_test_error_says(path);
-    assert_int_equal(t->at.t, 2); /* at the first write */
+    assert_int_equal(t->at.t, RIG_STEPS); /* all of them */
     rig_same_file(path, copy);
     char nowhere[300];
     snprintf(nowhere, sizeof nowhere, "%s/none/a", r->dir.path);
-    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = nowhere }), VKT_E_IO);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = nowhere }), VKT_E_CHECKPOINT);
     vkt_test_error_says(nowhere);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
@@ -252,6 +252,36 @@ static void a_failed_write_ends_the_run_and_keeps_the_old_checkpoint(void **stat
     rig_fit(t,
             &(vkt_fit_params){ .checkpoint = path }); /* there is room again: no step is left, but the file is owed */
     rig_same_file(path, copy);
+}
+
+/* There is room again once four batches have arrived. */
+static void make_room(void *user, const vkt_fit_progress *p)
+{
+    if (p->batch == 4 && !p->validating) assert_int_equal(setrlimit(RLIMIT_FSIZE, user), 0);
+}
+
+static void the_checkpoint_after_a_failed_one_is_tried_again(void **state)
+{
+    rig *r = rig_of(state);
+    const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *path = vkt_temp_dir_file(&r->dir, "c");
+    run_to(r, 2, 0, whole);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    struct rlimit all;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+    const struct rlimit little = { .rlim_cur = 4096, .rlim_max = all.rlim_max };
+    const vkt_fit_params full = {
+        .epochs = 2, .checkpoint = path, .checkpoint_every = 1, .callbacks = { .user = &all, .on_batch = make_room }
+    };
+    signal(SIGXFSZ, SIG_IGN);
+    vkt_test_expect_errors(true);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    const vkt_result result = vkt_trainer_fit(t, &full);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+    vkt_test_expect_errors(false);
+    assert_int_equal(result, VKT_E_CHECKPOINT); /* one was missing for a while, and that is told */
+    rig_same_file(path, whole);                 /* but nothing is lost */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
 }
 
 static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
@@ -276,7 +306,7 @@ static void an_epoch_without_its_checkpoint_is_heard_of(void **state)
                                   .checkpoint = nowhere,
                                   .callbacks = { .user = &heard, .on_epoch = count_epoch } };
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_trainer_fit(t, &lost), VKT_E_IO);
+    assert_int_equal(vkt_trainer_fit(t, &lost), VKT_E_CHECKPOINT);
     vkt_test_expect_errors(false);
     assert_int_equal(heard, 1);
     assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
@@ -398,9 +428,15 @@ static void attached_texts_are_in_every_file(void **state)
     vkt_trainer *again = rig_trainer(r, &p); /* files are read as ever */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
-    vkt_trainer *third = rig_trainer(r, &p); /* goes on with the texts of the file, but for what it has itself */
+    vkt_trainer *third = rig_trainer(r, &p); /* goes on with the texts of the file, if it has no others */
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
+    vkt_test_error_says("n19: not the checkpoint's");
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_trainer_attach(third, "n19", "n19"), VKT_OK);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_OK);
+    assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     rig_fit(third, &(vkt_fit_params){ .epochs = 2, .checkpoint = checkpoint });
     expect_attached(r, checkpoint, "vocabulary", words);
     expect_attached(r, checkpoint, "n0", "n0");
@@ -509,7 +545,8 @@ int main(int argc, char **argv)
         rig_test(rows_that_vary_are_the_same_after_a_resume),
         rig_test(a_run_killed_again_and_again_ends_in_the_same_bytes),
         rig_test(a_wrong_file_is_refused_and_changes_nothing),
-        rig_test(a_failed_write_ends_the_run_and_keeps_the_old_checkpoint),
+        rig_test(a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on),
+        rig_test(the_checkpoint_after_a_failed_one_is_tried_again),
         rig_test(an_epoch_without_its_checkpoint_is_heard_of),
         rig_test(a_row_that_could_not_be_fetched_once_changes_nothing),
         rig_test(saved_weights_come_back),

@@ -1,0 +1,165 @@
+/* train/compare.c - see compare.h. */
+#include "train/compare.h"
+
+#include <stdio.h>
+
+enum { TOLD = 5, OPS = 128 };
+
+/* A part of a text. */
+typedef struct part {
+    const char *s;
+    int n;
+} part;
+
+void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
+{
+    char one[256];
+    if (d->n++ >= TOLD) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(one, sizeof one, fmt, args);
+    va_end(args);
+    for (char *c = one; *c; c++) /* a file's text is on its way to a terminal */
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
+}
+
+const char *vkt_differences_text(vkt_differences *d)
+{
+    if (d->n > TOLD) vkt_text_add(&d->text, "; and %u more", d->n - TOLD);
+    d->n = VKT_MIN(d->n, (uint32_t)TOLD);
+    return d->text.failed || !d->text.s ? "" : d->text.s;
+}
+
+static bool same(part a, part b)
+{
+    return a.n == b.n && memcmp(a.s, b.s, (size_t)a.n) == 0;
+}
+
+/* Takes what stands in front of `end` (or all) off *text; false at its end. */
+static bool next(part *text, char end, part *out)
+{
+    if (text->n == 0) return false;
+    const char *at = memchr(text->s, end, (size_t)text->n);
+    *out = (part){ text->s, at ? (int)(at - text->s) : text->n };
+    const int used = out->n + (at != NULL);
+    text->s += used;
+    text->n -= used;
+    return true;
+}
+
+static part whole(const char *text)
+{
+    return (part){ text, (int)strlen(text) };
+}
+
+/* The name in front of '='; *value is the rest. */
+static part name_of(part line, part *value)
+{
+    part name = { line.s, 0 };
+    *value = line;
+    next(value, '=', &name);
+    return name;
+}
+
+/* The value of `name` among the lines of a text, or the words of a line. */
+static bool find(part text, char end, part name, part *value)
+{
+    for (part one; next(&text, end, &one);)
+        if (same(name_of(one, value), name)) return true;
+    return false;
+}
+
+static void tell(vkt_differences *d, part of, part name, const part *was, const part *is)
+{
+    static const part none = { "none", 4 };
+    const part a = was ? *was : none, b = is ? *is : none;
+    const char *space = of.n ? " " : "";
+    if (a.n && b.n && a.s[0] == '#' && b.s[0] == '#')
+        vkt_differences_add(d, "%.*s%s%.*s: not the checkpoint's", of.n, of.s, space, name.n, name.s);
+    else
+        vkt_differences_add(d, "%.*s%s%.*s: checkpoint %.*s, this run %.*s", of.n, of.s, space, name.n, name.s,
+                            VKT_MIN(a.n, 60), a.s, VKT_MIN(b.n, 60), b.s);
+}
+
+/* All that has a name in one of the two texts, and not the same value in the other. */
+static void compare(part of, part was, part is, char end, vkt_differences *d)
+{
+    part value, other, at = is;
+    for (part one; next(&at, end, &one);) {
+        const part name = name_of(one, &value);
+        const bool found = find(was, end, name, &other);
+        if (!found || !same(value, other)) tell(d, of, name, found ? &other : NULL, &value);
+    }
+    at = was;
+    for (part one; next(&at, end, &one);) {
+        const part name = name_of(one, &value);
+        if (!find(is, end, name, &other)) tell(d, of, name, &value, NULL);
+    }
+}
+
+void vkt_compare_settings(const char *was, const char *is, vkt_differences *d)
+{
+    if (strcmp(was, is) == 0) return;
+    compare((part){ "", 0 }, whole(was), whole(is), '\n', d);
+    if (!d->n) vkt_differences_add(d, "the settings are in another order");
+}
+
+/* ---- graphs ---- */
+
+/* How many nodes of each op two graphs have. */
+typedef struct census {
+    part op[OPS];
+    uint32_t was[OPS], is[OPS];
+    uint32_t n;
+} census;
+
+static void count(census *c, part text, bool is)
+{
+    for (part line, op; next(&text, '\n', &line);) {
+        if (!next(&line, ' ', &op)) continue;
+        uint32_t i = 0;
+        while (i < c->n && !same(c->op[i], op)) i++;
+        if (i == OPS) continue;
+        if (i == c->n) c->op[c->n++] = op;
+        (is ? c->is : c->was)[i]++;
+    }
+}
+
+/* Tells of ops that one graph has more often; where there are none, at which node they part. */
+static void tell_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
+{
+    census c = { .n = 0 };
+    const uint32_t before = d->n;
+    count(&c, was, false);
+    count(&c, is, true);
+    for (uint32_t i = 0; i < c.n; i++)
+        if (c.was[i] != c.is[i])
+            vkt_differences_add(d, "%.*s: checkpoint has %u, this run %u of them", c.op[i].n, c.op[i].s, c.was[i],
+                                c.is[i]);
+    if (d->n == before)
+        vkt_differences_add(d, "node %u: checkpoint %.*s, this run %.*s", node, op.n, op.s, other.n, other.s);
+}
+
+void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
+{
+    if (strcmp(was, is) == 0) return;
+    const uint32_t before = d->n;
+    const size_t len = d->text.len;
+    part a = whole(was), b = whole(is), x = { "", 0 }, y = x, op = x, other = x, label = x, ours = x;
+    for (uint32_t node = 0; a.n || b.n; node++) {
+        const bool both = next(&a, '\n', &x) && next(&b, '\n', &y);
+        if (both && same(x, y)) continue;
+        if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
+            d->n = before;
+            d->text.len = len; /* behind a node more or less, every other one has another number */
+            tell_ops(whole(was), whole(is), node, op, other, d);
+            return;
+        }
+        if (!next(&x, ' ', &label) || !next(&y, ' ', &ours)) continue;
+        if (!same(label, ours))
+            vkt_differences_add(d, "layer: checkpoint %.*s, this run %.*s", label.n, label.s, ours.n, ours.s);
+        compare(ours, x, y, ' ', d);
+    }
+    if (d->n == before) vkt_differences_add(d, "the network is another one");
+}

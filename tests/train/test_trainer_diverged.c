@@ -1,0 +1,258 @@
+/* Losses and weights that are not finite: the run stops with a status of its own and loses nothing that was good. And
+ * monitors that a trainer cannot have. */
+#include "train/rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+
+static bool exists(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (f) fclose(f);
+    return f != NULL;
+}
+
+/* An ordinary first epoch, as the file `path`; the trainer has its weights. */
+static vkt_trainer *first_epoch(rig *r, const char *path)
+{
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+    return t;
+}
+
+static void a_run_that_diverges_stops_with_a_status_of_its_own(void **state)
+{
+    rig *r = rig_of(state);
+    const char *checkpoint = vkt_temp_dir_file(&r->dir, "c"), *weights = vkt_temp_dir_file(&r->dir, "w");
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *good = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_save(good, weights), VKT_OK);
+    p.optimizer = (vkt_optimizer){ .kind = VKT_SGD };
+    p.lr = 1e30f;
+    vkt_trainer *t = rig_trainer(r, &p);
+    const vkt_fit_params f = { .epochs = 3, .checkpoint = checkpoint, .checkpoint_every = 1 };
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &f), VKT_E_DIVERGED);
+    vkt_test_error_says("epoch 1, batch ");
+    vkt_test_error_says("the loss is not a finite number, at learning rate 1e+30");
+    vkt_test_error_says("Try a lower learning rate");
+    assert_int_equal(vkt_trainer_best_epoch(t), 0);
+    assert_true(t->at.epoch == 1 && t->at.batch < RIG_STEPS); /* at once */
+    assert_int_equal(vkt_trainer_save(t, weights), VKT_E_DIVERGED);
+    vkt_test_error_says(weights);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good ones are still there */
+    rig_same(t, good, VKT_PART_VALUE);
+    if (!exists(checkpoint)) return; /* one of the steps before, if there was time for it */
+    p.lr = 0.01f;
+    vkt_trainer *again = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
+    uint64_t n;
+    float *values = rig_weights(again, VKT_PART_VALUE, &n);
+    for (uint64_t i = 0; i < n; i++) assert_true(isfinite(values[i]));
+    test_free(values);
+}
+
+static void what_was_finite_outlives_a_divergence(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c"), *copy = vkt_temp_dir_file(&r->dir, "copy");
+    vkt_trainer *first = first_epoch(r, copy);
+    first_epoch(r, path);
+    vkt_trainer_params p = rig_params(r);
+    p.lr = 1e38f; /* of Adam: after one step no loss is finite */
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another learning rate is said, and taken */
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 3, .checkpoint = path, .checkpoint_every = 5 }),
+                     VKT_E_DIVERGED);
+    vkt_test_expect_errors(false);
+    vkt_test_error_says("epoch 2");
+    rig_same_file(path, copy);
+    assert_int_equal(vkt_trainer_best_epoch(t), 1);
+    rig_same(t, first, VKT_PART_VALUE); /* the best weights, to be saved */
+    assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
+}
+
+/* Rows that are no numbers, all of class 0: the largest of NaNs is the first, so every answer seems right. */
+static vkt_dataset *no_numbers(const rig *r)
+{
+    enum { N = RIG_CHECK_ROWS * RIG_SIDE * RIG_SIDE };
+    float *x = test_malloc(N * sizeof *x);
+    for (uint32_t i = 0; i < N; i++) x[i] = NAN;
+    static const uint32_t labels[RIG_CHECK_ROWS];
+    const vkt_dataset_params p = { .rows = RIG_CHECK_ROWS,
+                                   .height = RIG_SIDE,
+                                   .width = RIG_SIDE,
+                                   .type = VKT_ROW_F32,
+                                   .labels = labels,
+                                   .classes = RIG_CLASSES };
+    vkt_dataset *d;
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &p, x, &d), VKT_OK);
+    test_free(x);
+    return d;
+}
+
+static void an_accuracy_of_nan_is_never_the_best(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    vkt_dataset *bad = no_numbers(r);
+    vkt_trainer_params p = rig_params(r);
+    p.validation = bad;
+    uint32_t n;
+    for (int allow = 0; allow < 2; allow++) {
+        vkt_trainer *t = rig_trainer(r, &p);
+        const vkt_fit_params f = { .epochs = 2, .checkpoint = path, .allow_nonfinite = allow };
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(t, &f), VKT_E_DIVERGED);
+        vkt_test_expect_errors(false);
+        vkt_test_error_says(allow ? "no epoch has a finite loss" : "the loss of the validation set is not a finite");
+        const vkt_epoch_record *e = vkt_trainer_history(t, &n);
+        assert_int_equal(n, allow ? 2 : 1);
+        assert_true(e[0].val_acc == 1 && isnan(e[0].val_loss) && isfinite(e[0].train_loss));
+        assert_int_equal(vkt_trainer_best_epoch(t), 0);
+        assert_true(isnan(vkt_trainer_best_accuracy(t)));
+        assert_false(exists(path));
+    }
+    for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);
+    vkt_dataset_destroy(&bad);
+}
+
+/* ---- one bad epoch among good ones: a frozen number that is added to the loss is infinite in epoch 2 ---- */
+
+static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
+                                  void *user)
+{
+    (void)x, (void)targets, (void)user;
+    vkt_graph *g = vkt_builder_graph(b);
+    const vkt_tensor extra = vkt_param(g, "extra", vkt_shape1(1));
+    if (vkt_freeze(g, "extra") != VKT_OK) return (vkt_tensor){ 0 };
+    return vkt_add(g, vkt_softmax_cross_entropy(g, y, labels), vkt_mean(g, extra));
+}
+
+typedef struct bad_epoch {
+    vkt_trainer *t;
+    const rig *r;
+    const char *path, *copy; /* the checkpoint, and what it was after the first epoch */
+} bad_epoch;
+
+static void set_extra(vkt_trainer *t, float value)
+{
+    vkt_store *s = vkt_trainer_store(t);
+    for (uint32_t i = 0; i < vkt_store_count(s); i++)
+        if (strcmp(vkt_store_name(s, i), "extra") == 0)
+            assert_int_equal(vkt_store_write(s, i, VKT_PART_VALUE, &value), VKT_OK);
+}
+
+static bool turn_bad_and_good(void *user, const vkt_epoch_record *e, bool best)
+{
+    const bad_epoch *b = user;
+    void *bytes;
+    size_t n;
+    if (e->epoch == 1) {
+        assert_int_equal(vkt_file_read(&b->r->h, b->path, 1u << 30, &bytes, &n), VKT_OK);
+        assert_int_equal(vkt_file_write(&b->r->h, b->copy, bytes, n), VKT_OK);
+        vkt_free(&b->r->h, bytes);
+    }
+    if (e->epoch == 2) {
+        assert_true(isinf(e->train_loss) && !best);
+        rig_same_file(b->path, b->copy);
+    }
+    set_extra(b->t, e->epoch == 1 ? INFINITY : 0);
+    return false;
+}
+
+static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *once = rig_trainer(r, &p);
+    set_extra(once, 0);
+    rig_fit(once, &(vkt_fit_params){ .epochs = 1 });
+    for (int allow = 0; allow < 2; allow++) {
+        bad_epoch b = { rig_trainer(r, &p), r, vkt_temp_dir_file(&r->dir, "c"), vkt_temp_dir_file(&r->dir, "copy") };
+        set_extra(b.t, 0);
+        const vkt_fit_params f = { .epochs = 4,
+                                   .checkpoint = b.path,
+                                   .checkpoint_every = 3,
+                                   .allow_nonfinite = allow,
+                                   .callbacks = { .user = &b, .on_epoch = turn_bad_and_good } };
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(b.t, &f), allow ? VKT_OK : VKT_E_DIVERGED);
+        vkt_test_expect_errors(false);
+        uint32_t n;
+        vkt_trainer_history(b.t, &n);
+        assert_int_equal(n, allow ? 4 : 1);
+        assert_true(vkt_trainer_best_epoch(b.t) != 0 && vkt_trainer_best_epoch(b.t) != 2);
+        if (!allow) rig_same(b.t, once, VKT_PART_VALUE);
+        if (!allow) rig_same_file(b.path, b.copy);
+    }
+}
+
+/* Gradients that overflow in half precision are skipped, with a loss that is finite. */
+static void a_skipped_step_is_no_divergence(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.precision = VKT_PRECISION_F16;
+    vkt_trainer *t = rig_trainer(r, &p);
+    vkt_loss_scale l = { .scale = 0x1p60f };
+    assert_int_equal(vkt_store_set_loss_scale(t->store, &l), VKT_OK);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    assert_int_equal(vkt_store_get_loss_scale(t->store, &l), VKT_OK);
+    assert_int_equal(l.skipped, RIG_STEPS);
+    assert_int_equal(vkt_trainer_best_epoch(t), 1);
+}
+
+/* ---- monitors ---- */
+
+static void a_monitor_that_is_not_measured_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.validation = NULL;
+    vkt_trainer *t = rig_trainer(r, &p);
+    vkt_test_expect_errors(true);
+    for (int m = VKT_MONITOR_VAL_ACC; m <= VKT_MONITOR_VAL_LOSS; m++) {
+        assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .monitor = (vkt_monitor)m, .patience = 1 }), VKT_E_ARG);
+        vkt_test_error_says("wants a validation set, the trainer has none");
+    }
+    vkt_test_expect_errors(false);
+    assert_int_equal(t->at.t, 0);
+    rig_fit(t, &(vkt_fit_params){ .monitor = VKT_MONITOR_TRAIN_ACC });
+}
+
+static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
+{
+    rig *r = rig_of(state);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    first_epoch(r, path); /* by its accuracy */
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
+    uint32_t n;
+    rig_fit(t, &(vkt_fit_params){ .epochs = 2, .monitor = VKT_MONITOR_VAL_LOSS });
+    const vkt_epoch_record *e = vkt_trainer_history(t, &n);
+    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* a loss beside a loss */
+    assert_int_equal(vkt_trainer_best_epoch(t), lower);
+    assert_true(t->at.best == e[lower - 1].val_loss);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        rig_test(a_run_that_diverges_stops_with_a_status_of_its_own),
+        rig_test(what_was_finite_outlives_a_divergence),
+        rig_test(an_accuracy_of_nan_is_never_the_best),
+        rig_test(a_bad_epoch_is_passed_by_where_that_is_allowed),
+        rig_test(a_skipped_step_is_no_divergence),
+        rig_test(a_monitor_that_is_not_measured_is_refused),
+        rig_test(another_monitor_after_a_resume_keeps_the_best_epoch),
+    };
+    return cmocka_run_group_tests_name("trainer diverged", tests, NULL, NULL);
+}
