@@ -273,6 +273,11 @@ static size_t row_bytes(const predict_kind *k, const data_card *card)
 
 vkt_result predict_files(session *s, const predict_kind *k, const data_card *card)
 {
+    if (k->type >= VKT_ROW_U16 && (card->chw[0] != 1 || card->chw[1] != 1)) {
+        fprintf(stderr, "%s: want rows that are sequences, got %ux%ux%u\n", s->o.load, card->chw[0], card->chw[1],
+                card->chw[2]);
+        return VKT_E_SHAPE;
+    }
     predict_list l = { .row_bytes = row_bytes(k, card), .failed = json_array() };
     l.host = (vkt_host){ .log = keep_line, .log_user = &l, .log_level = VKT_LOG_ERROR };
     uint32_t failed = 0;

@@ -170,14 +170,58 @@ static void standard_input_and_checkpoints_will_do(void **state)
            "dark.png");
 }
 
-/* ---- pictures: four classes, each one picture, the file's name ---- */
+/* Whoever made the weights file: what it says of its data is checked before it is believed. */
+static void a_damaged_card_is_told(void **state)
+{
+#define CARD(sample, mean, deviation, classes, names)                                               \
+    "{\"program\":\"vkt-reuters\",\"sample\":" sample ",\"mean\":" mean ",\"deviation\":" deviation \
+    ",\"classes\":" classes ",\"names\":" names "}"
+    static const char *const cards[] = {
+        "no JSON",
+        "{}",
+        "[1]",
+        CARD("[1,1]", "[0]", "[1]", "2", "null"),
+        CARD("[1,1,0]", "[0]", "[1]", "2", "null"),
+        CARD("[1,1,-300]", "[0]", "[1]", "2", "null"),
+        CARD("[1,1,4294967297]", "[0]", "[1]", "2", "null"),
+        CARD("[17,1,300]", "[0]", "[1]", "2", "null"),
+        CARD("[1,1,300]", "[0,1]", "[1]", "2", "null"),
+        CARD("[1,1,300]", "[0]", "[0]", "2", "null"),
+        CARD("[1,1,300]", "[0]", "[\"1\"]", "2", "null"),
+        CARD("[1,1,300]", "[0]", "[1]", "-2", "null"),
+        CARD("[1,1,300]", "[0]", "[1]", "2.5", "null"),
+        CARD("[1,1,300]", "[0]", "[1]", "2", "[\"a\"]"),
+    };
+    rig *r = rig_of(state);
+    const vkt_trainer_params p = rig_params(r);
+    vkt_trainer *t = rig_trainer(r, &p);
+    write_text(r, "story", "words\n");
+    for (size_t i = 0; i < VKT_COUNT(cards); i++) {
+        assert_int_equal(vkt_trainer_attach(t, "data", cards[i]), VKT_OK);
+        assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK);
+        EXPECT(r, VKT_REUTERS_PROGRAM, 1, "what it tells of its data is damaged", "--load", "w", "--predict", "story");
+    }
+    assert_int_equal(
+        vkt_trainer_attach(t, "vocabulary", "vktrain-vocabulary 1 index_from=3 lower=1 words=0\nfilters=\n"), VKT_OK);
+    assert_int_equal(vkt_trainer_attach(t, "data", CARD("[2,9,300]", "[0,0]", "[1,1]", "2", "null")), VKT_OK);
+    assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK);
+    EXPECT(r, VKT_REUTERS_PROGRAM, 1, "want rows that are sequences, got 2x9x300", "--load", "w", "--predict", "story");
+    assert_int_equal(vkt_trainer_attach(t, "data", CARD("[1,1,300]", "[0]", "[1]", "2", "null")), VKT_OK);
+    assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK); /* another network's weights */
+    EXPECT(r, VKT_REUTERS_PROGRAM, 1, "want tensor 'embedding.weight'", "--load", "w", "--predict", "story");
+#undef CARD
+}
+
+/* ---- pictures: four classes, each one picture, the file's name and what a terminal would obey ---- */
+
+#define ODD "\x1b[2J"
 
 static void write_tables(const rig *r, uint32_t rows)
 {
     char text[32 * 300] = "path,label\n";
     for (uint32_t i = 0; i < rows; i++) {
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, PICTURES "%s,%s\n", pictures[i % PICTURE_CLASSES],
+        snprintf(text + n, sizeof text - n, PICTURES "%s,%s" ODD "\n", pictures[i % PICTURE_CLASSES],
                  pictures[i % PICTURE_CLASSES]);
     }
     write_text(r, "train.csv", text);
@@ -188,8 +232,11 @@ static void write_tables(const rig *r, uint32_t rows)
 static uint32_t named_right(const json_t *all)
 {
     uint32_t right = 0;
-    for (uint32_t i = 0; i < PICTURE_CLASSES; i++)
-        right += strcmp(json_string_value(json_object_get(best(all, i), "name")), pictures[i]) == 0;
+    for (uint32_t i = 0; i < PICTURE_CLASSES; i++) {
+        char want[32];
+        snprintf(want, sizeof want, "%s" ODD, pictures[i]);
+        right += strcmp(json_string_value(json_object_get(best(all, i), "name")), want) == 0;
+    }
     return right;
 }
 
@@ -204,6 +251,7 @@ static void pictures_are_named_as_in_training(void **state)
     run done = RUN(r, VKT_IMAGES_PROGRAM, "--load", "w", "--json", "out.json", "--predict", FOUR);
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "noise.png: "));
+    assert_true(strstr(done.out, "?[2J") && !strchr(done.out, 0x1b));
     run_forget(r, &done);
     json_t *all = answers(r, "out.json");
     is_that_often_right(all, 4, named_right(all), best_val_acc(r, "report"));
@@ -335,6 +383,7 @@ int main(void)
         rig_test(digits_of_an_idx_file_are_read_as_in_training),
         rig_test(pictures_of_digits_are_read_and_inverted),
         rig_test(standard_input_and_checkpoints_will_do),
+        rig_test(a_damaged_card_is_told),
         rig_test(pictures_are_named_as_in_training),
         rig_test(a_residual_network_names_them_too),
         rig_test(topics_of_texts_are_told_as_in_training),
