@@ -47,7 +47,8 @@ void session_set_data(session *s, const session_data *data);
  * the rest is the sample's), resumed or loaded if asked for. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do not have: a monitor.
- * VKT_OK too when a signal ended it: then the files are of the run so far, and the command that goes on is printed. */
+ * VKT_OK too when a signal ended it: then the files are of the run so far, and the command that goes on is printed;
+ * before the first step nothing is written. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
