@@ -257,18 +257,6 @@ static const char *weights_of(const session *s, resnet_options *o, uint32_t clas
     return look_around(room);
 }
 
-/* Checkpoints of a run that began with weights say so: one that goes on has to train them at the same rate. */
-static const char start_name[] = "start";
-
-static bool began_with_weights(const char *checkpoint)
-{
-    char *text = NULL;
-    const bool found =
-        vkt_read_attachment(&(vkt_host){ .log_level = VKT_LOG_NONE }, checkpoint, start_name, &text) == VKT_OK;
-    vkt_text_release(&text);
-    return found;
-}
-
 /* A group's 0 is none, the optimizer's 0 its default. */
 static float decay_of(const vkt_optimizer *o)
 {
@@ -289,7 +277,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
         .validation = data->check,
         .schedule = { .kind = VKT_SCHEDULE_COSINE, .total = steps * s->o.epochs },
     };
-    if (from.weights || (s->o.resume && began_with_weights(s->o.resume))) {
+    if (from.weights) {
         all.slow = true;
         s->o.optimizer.groups[0] = (vkt_param_group){ .lr_factor = SLOWER, .weight_decay = decay_of(&s->o.optimizer) };
     }
@@ -305,7 +293,6 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data)
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
         s->o.load = NULL; /* it is loaded */
         r = session_trainer(s, &p, &t);
-        if (r == VKT_OK && all.slow) r = vkt_trainer_attach(t, start_name, "weights");
         if (r == VKT_OK && begin) r = give(&from, t);
         if (r == VKT_OK) r = session_fit(s, NULL, t);
     }

@@ -233,15 +233,15 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
+    if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
+        fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
+        return VKT_OK;
+    }
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     f.epochs = s->o.epochs;
     f.patience = s->o.patience;
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
-    if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
-        fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
-        return VKT_OK;
-    }
     if (!s->o.quiet) printf("\n%s\n", vkt_trainer_summary(t));
     return session_finish(s, &f, t, session_follow(s, &f, t), f.checkpoint != NULL);
 }
