@@ -295,6 +295,10 @@ static void print_way_out(const session *s)
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
+    if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
+        fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
+        return VKT_OK;
+    }
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     f.epochs = s->o.epochs;
     f.patience = s->o.patience;

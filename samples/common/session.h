@@ -54,7 +54,7 @@ void session_set_data(session *s, const session_data *data);
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
  * not have: a monitor. VKT_OK too when a signal ended it: then the files are of the run so far, and the command that
- * goes on is printed. VKT_E_DIVERGED and VKT_E_CHECKPOINT leave files too. */
+ * goes on is printed; before the first step nothing is written. VKT_E_DIVERGED and VKT_E_CHECKPOINT leave files too. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);

@@ -247,6 +247,28 @@ static void without_a_checkpoint_the_weights_are_saved(void **state)
     EXPECT(r, 0, "", TINY, "1", "-q", "--load", "w");
 }
 
+/* The program says on stderr that it makes up its data, then builds a network for a second or so. A signal that comes
+ * later than that finds a run that trains: then there is nothing to see here. */
+static void before_the_first_step_nothing_is_written(void **state)
+{
+    rig *r = rig_of(state);
+    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "w"), "of an older run", 15), VKT_OK);
+    const pid_t child = START(r, "-q", "--epochs", "1000000", "--layers", "8", "--save", "w", "--json", "j");
+    wait_for(r, "err");
+    assert_int_equal(kill(child, SIGTERM), 0);
+    run done = program_finish(r, child);
+    if (!strstr(done.err, "before the first step: no file was written")) {
+        run_forget(r, &done);
+        skip();
+    }
+    assert_int_equal(done.status, 128 + SIGTERM);
+    run_forget(r, &done);
+    char *text = program_text(r, "w");
+    assert_string_equal(text, "of an older run");
+    vkt_free(&r->h, text);
+    assert_false(program_wrote(r, "j"));
+}
+
 static void nohup_is_heeded(void **state)
 {
     rig *r = rig_of(state);
@@ -274,6 +296,7 @@ int main(void)
         rig_test(a_signal_ends_the_run_in_order),
         rig_test(a_second_signal_ends_it_at_once),
         rig_test(without_a_checkpoint_the_weights_are_saved),
+        rig_test(before_the_first_step_nothing_is_written),
         rig_test(nohup_is_heeded),
     };
     return cmocka_run_group_tests_name("files of samples", tests, NULL, NULL);
