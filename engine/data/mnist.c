@@ -66,6 +66,7 @@ static vkt_result read_labels(const vkt_host *h, const char *path, const char *i
 vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                 uint32_t classes, vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!images_path) return vkt_fail(&h, VKT_E_ARG, "data set: images_path is NULL");
@@ -102,6 +103,7 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
 vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split, uint32_t classes,
                                        vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",
                                                "images.idx4-ubyte", NULL };
     static const char *const label_names[] = { "labels-idx1-ubyte", "labels.idx1-ubyte", NULL };

@@ -240,6 +240,9 @@ vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, cons
 vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                          vkt_ctx **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, adopt);
     if (!params) params = &defaults;
     *out = NULL;
     vkt_ctx *ctx = ctx_new(host);
@@ -250,6 +253,7 @@ vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *pa
 
 vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
 {
+    VKT_WANT(NULL, out);
     return vkt_ctx_open(params, host, NULL, out);
 }
 
@@ -278,6 +282,7 @@ static void device_close(vkt_ctx *ctx)
 
 void vkt_ctx_destroy(vkt_ctx **handle)
 {
+    if (!handle) return;
     vkt_ctx *ctx = *handle;
     if (!ctx) return;
     device_close(ctx);
@@ -314,12 +319,15 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
 
 vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count)
 {
+    if (capacity) VKT_WANT(host, infos);
+    VKT_WANT(host, count);
     return vkt_list_devices_of(host, NULL, infos, capacity, count);
 }
 
 vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                           VkPhysicalDevice physical_device, vkt_device_info *out)
 {
+    VKT_WANT(host, out);
     *out = (vkt_device_info){ 0 };
     vkt_ctx *ctx = ctx_new(host);
     if (!ctx) return VKT_E_NOMEM;
@@ -339,6 +347,7 @@ vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_pr
 
 vkt_host vkt_ctx_host(const vkt_ctx *ctx)
 {
+    if (!ctx) return vkt_host_resolve(NULL);
     return ctx->host;
 }
 
@@ -361,6 +370,8 @@ static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 
 vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature)
 {
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, feature);
     vkt_variant v;
     if (strcmp(feature, "transfer_queue") == 0) return drop_transfer_queue(ctx);
     if (strcmp(feature, "texel") == 0)

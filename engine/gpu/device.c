@@ -342,6 +342,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
 
 void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
 {
+    if (!ctx || !out) return;
     const vkt_limits *l = &ctx->limits;
     *out = (vkt_device_limits){ .subgroup_size = l->subgroup_size,
                                 .max_workgroup_lanes = l->max_workgroup_lanes,

@@ -14,6 +14,7 @@ static double or_else(double x, double usual)
 
 vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
 {
+    VKT_WANT(host, s);
     const vkt_host silent = vkt_host_resolve(NULL), *h = host ? host : &silent;
     const double gamma = s->gamma;
     const bool scales = s->kind == VKT_SCHEDULE_STEP || s->kind == VKT_SCHEDULE_MULTI_STEP;
@@ -58,6 +59,7 @@ static double one_cycle(const vkt_schedule *s, double lr, double t)
 
 double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 {
+    if (!s) return 0;
     if (step < s->warmup) {
         const double from = or_else(s->warmup_from, 1.0 / 3);
         return lr * (from + (1 - from) * (double)step / s->warmup);
@@ -89,6 +91,7 @@ static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double v
 
 bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, double value)
 {
+    if (!p || !s) return false;
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
     if (keras && cooling) { /* the epoch that ends it is no longer part of it */

@@ -3,7 +3,10 @@
  * Conventions of every vktrain header:
  *   - A fallible call returns a vkt_result. On anything but VKT_OK its outputs are zeroed or untouched, as each
  *     comment says, and one message that tells what was wanted and what was found went to the logger.
- *   - A params struct may be zeroed: zero is always the default. It need live only for the call.
+ *   - A params struct may be zeroed: zero is always the default. It need live only for the call. NULL in place of one
+ * is the same as zeros; where zeros lack something that has no default, it is VKT_E_ARG.
+ *   - NULL where a handle or an address is wanted is VKT_E_ARG; a function without a status does nothing then, and
+ *     returns 0, NULL or the null tensor.
  *   - A destroy function takes the address of a handle, sets it to NULL, and accepts a handle that is NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
 #ifndef VKTRAIN_CORE_H
