@@ -1,6 +1,8 @@
 /* gpu/context.c - opening and closing a device. The only file that asks whether the device is the host's. */
 #include "gpu/internal.h"
 
+#include <unistd.h>
+
 /* ---- the host's allocator, counted ---- */
 
 static void *counted_resize(void *user, void *p, size_t bytes)
@@ -22,6 +24,7 @@ static vkt_ctx *ctx_new(const vkt_host *host)
     ctx->host_alloc = h.alloc;
     ctx->host.alloc = (vkt_allocator){ counted_resize, ctx };
     ctx->owns_device = true;
+    ctx->process = getpid();
     return ctx;
 }
 
@@ -285,9 +288,11 @@ void vkt_ctx_destroy(vkt_ctx **handle)
     if (!handle) return;
     vkt_ctx *ctx = *handle;
     if (!ctx) return;
-    device_close(ctx);
-    if (ctx->owns_device) vkt_instance_close(ctx);
-    vkt_vk_close(ctx->loader);
+    if (!vkt_is_forked(ctx)) { /* else the device is the parent's */
+        device_close(ctx);
+        if (ctx->owns_device) vkt_instance_close(ctx);
+        vkt_vk_close(ctx->loader);
+    }
     vkt_free(&ctx->host, ctx->tuned);
     const vkt_allocator alloc = ctx->host_alloc;
     alloc.resize(alloc.user, ctx, 0);
@@ -310,6 +315,11 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
         r = vkt_candidates(ctx, &list, &n);
     else if (r == VKT_E_NO_DEVICE)
         r = VKT_OK;
+    if (r == VKT_OK && n == 0) {
+        char why[512];
+        vkt_explain_no_device(why);
+        vkt_say(&ctx->host, VKT_LOG_WARN, "%s", why);
+    }
     for (uint32_t i = 0; i < n && i < capacity; i++) infos[i] = list[i].info;
     *count = n;
     vkt_free(&ctx->host, list);

@@ -337,7 +337,7 @@ vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
-    if (ctx->compute.done >= value || ctx->lost != VKT_OK) return true;
+    if (ctx->compute.done >= value || ctx->lost != VKT_OK || vkt_is_forked(ctx)) return true;
     const vkt_result r = poll(ctx, &ctx->compute);
     return r == VKT_OK ? ctx->compute.done >= value : ctx->lost != VKT_OK;
 }

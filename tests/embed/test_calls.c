@@ -77,10 +77,8 @@ static vkt_tensor typical(int i)
     const vkt_tensor sets[SETS][3] = { { rows, rows, rows },         { image, image, image }, { ids, ids, ids },
                                        { scalar, scalar, scalar },   { image, kernel, bias }, { rows, weight, bias },
                                        { rows, ids, { NO_TENSOR } }, { line, line, line } };
-    static int first;
-    if (!now.has_tensors) first = i;
     now.has_tensors = true;
-    const vkt_tensor t = sets[now.set][i - first < 3 ? i - first : 2];
+    const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1]; /* behind a graph or builder */
     return t.id == NO_TENSOR ? (vkt_tensor){ 0 } : t;
 }
 
