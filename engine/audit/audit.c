@@ -182,6 +182,8 @@ static vkt_result audit_nodes(const audit *a, const vkt_graph *g, uint64_t *keys
 
 vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params, vkt_audit_totals *totals)
 {
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, totals);
     const audit a = begin(ctx, params, totals);
     *totals = (vkt_audit_totals){ .nodes = 0 };
     VKT_TRY(vkt_graph_status(g));
@@ -197,6 +199,9 @@ vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_par
 vkt_result vkt_audit_op(vkt_ctx *ctx, const char *name, uint64_t count, const vkt_audit_params *params,
                         vkt_audit_totals *totals)
 {
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, name);
+    VKT_WANT(&ctx->host, totals);
     const audit a = begin(ctx, params, totals);
     const uint32_t failed = totals->failed;
     char text[32];

@@ -99,6 +99,11 @@ static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                          const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads)
 {
+    VKT_WANT(NULL, g);
+    if (n_outs) VKT_WANT(&g->host, outs);
+    if (n_outs) VKT_WANT(&g->host, seeds);
+    if (n_wrt) VKT_WANT(&g->host, wrt);
+    if (n_wrt) VKT_WANT(&g->host, grads);
     memset(grads, 0, n_wrt * sizeof *grads);
     if (g->status != VKT_OK) return g->status;
     for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
@@ -132,6 +137,7 @@ static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 
 vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
 {
+    VKT_WANT(NULL, g);
     if (g->status != VKT_OK) return g->status;
     if (loss.id == 0 || loss.id >= g->n_values || g->values[loss.id].shape.rank != 0) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss"));

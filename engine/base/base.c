@@ -139,6 +139,12 @@ vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes)
     return vkt_fail(h, VKT_E_NOMEM, "out of host memory: %zu bytes for %s", bytes, what);
 }
 
+vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument)
+{
+    const vkt_host host = vkt_host_resolve(h);
+    return vkt_fail(&host, VKT_E_ARG, "%s: want `%s`, got NULL", function, argument);
+}
+
 void vkt_text_add(vkt_text *t, const char *fmt, ...)
 {
     va_list args, again;
@@ -195,6 +201,7 @@ vkt_result vkt_text_give(vkt_text *t, char **out)
 
 void vkt_text_release(char **text)
 {
+    if (!text) return;
     if (!*text) return;
     text_owner *owner = (text_owner *)(void *)*text - 1;
     const vkt_allocator alloc = owner->alloc;

@@ -42,6 +42,13 @@ void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list a
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* vkt_fail for a failed allocation of `bytes` for `what`. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
+/* VKT_E_ARG for an argument of a public function that is NULL. `h`: NULL, or not resolved, is fine. */
+vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
+/* For the first lines of a public function, before anything is taken that would have to be given back. */
+#define VKT_WANT(h, pointer)                                         \
+    do {                                                             \
+        if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \
+    } while (0)
 
 /* ---- text that grows; a failed allocation is remembered in `failed` and later appends do nothing ---- */
 typedef struct vkt_text {

@@ -221,6 +221,7 @@ vkt_result vkt_dataset_adopt(const vkt_host *h, const vkt_dataset_params *p, voi
 vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_params *params, const void *features,
                                    vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!features) return vkt_fail(&h, VKT_E_ARG, "data set: features is NULL");
@@ -237,6 +238,7 @@ vkt_result vkt_dataset_from_arrays(const vkt_host *host, const vkt_dataset_param
 vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_params *params,
                                    const vkt_data_source *source, vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!source || !source->fetch) return vkt_fail(&h, VKT_E_ARG, "data set: a source without fetch");
@@ -252,6 +254,9 @@ vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_param
 
 vkt_result vkt_dataset_slice(const vkt_dataset *ds, uint32_t first, uint32_t count, vkt_dataset **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, ds);
     const vkt_host *h = &ds->t->host;
     *out = NULL;
     if (count == 0 || first >= ds->rows || count > ds->rows - first)
@@ -281,11 +286,13 @@ const vkt_host *vkt_dataset_host(const vkt_dataset *ds)
 
 uint32_t vkt_dataset_rows(const vkt_dataset *ds)
 {
+    if (!ds) return 0;
     return ds->rows;
 }
 
 void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3])
 {
+    if (!ds || !chw) return;
     memcpy(chw, ds->t->shape, sizeof ds->t->shape);
 }
 
@@ -296,56 +303,67 @@ uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds)
 
 vkt_row_type vkt_dataset_type(const vkt_dataset *ds)
 {
+    if (!ds) return (vkt_row_type){ 0 };
     return ds->t->type;
 }
 
 size_t vkt_dataset_row_bytes(const vkt_dataset *ds)
 {
+    if (!ds) return 0;
     return ds->t->row_bytes;
 }
 
 uint32_t vkt_dataset_classes(const vkt_dataset *ds)
 {
+    if (!ds) return 0;
     return ds->t->classes;
 }
 
 const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number)
 {
+    if (!ds) return NULL;
     return ds->t->names && number < ds->t->classes ? ds->t->names[number] : NULL;
 }
 
 const void *vkt_dataset_features(const vkt_dataset *ds)
 {
+    if (!ds) return NULL;
     return ds->t->features ? ds->t->features + (size_t)ds->first * ds->t->row_bytes : NULL;
 }
 
 const uint32_t *vkt_dataset_labels(const vkt_dataset *ds)
 {
+    if (!ds) return NULL;
     return ds->t->labels ? ds->t->labels + ds->first : NULL;
 }
 
 const float *vkt_dataset_targets(const vkt_dataset *ds)
 {
+    if (!ds) return NULL;
     return ds->t->targets ? ds->t->targets + (size_t)ds->first * ds->t->target_width : NULL;
 }
 
 uint32_t vkt_dataset_target_width(const vkt_dataset *ds)
 {
+    if (!ds) return 0;
     return ds->t->target_width;
 }
 
 const double *vkt_dataset_mean(const vkt_dataset *ds)
 {
+    if (!ds) return NULL;
     return ds->t->norm;
 }
 
 const double *vkt_dataset_std(const vkt_dataset *ds)
 {
+    if (!ds) return NULL;
     return ds->t->norm + ds->t->shape[0];
 }
 
 bool vkt_dataset_varies(const vkt_dataset *ds)
 {
+    if (!ds) return false;
     return ds->t->source.varies;
 }
 
@@ -363,6 +381,8 @@ const char *vkt_dataset_why(const vkt_dataset *ds, uint32_t worker, vkt_result r
 
 vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
 {
+    VKT_WANT(NULL, ds);
+    VKT_WANT(vkt_dataset_host(ds), out);
     if (row >= ds->rows) return vkt_fail(&ds->t->host, VKT_E_ARG, "fetch: want a row below %u, got %u", ds->rows, row);
     const vkt_result r = vkt_dataset_fetch_as(ds, row, (vkt_pass){ 0 }, out, 0);
     if (r == VKT_OK) return r;
@@ -371,6 +391,7 @@ vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out)
 
 vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std)
 {
+    VKT_WANT(NULL, ds);
     if (!mean || !std) return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: mean or std is NULL");
     if (vkt_is_sequence(ds->t->type))
         return vkt_fail(&ds->t->host, VKT_E_ARG, "normalize: whole numbers stay as they are");

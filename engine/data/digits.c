@@ -195,6 +195,7 @@ static void draw_labels(uint32_t labels[CLASSES], uint64_t seed, uint32_t block)
 
 vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t seed, vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     static const char *const names[CLASSES] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9" };
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;

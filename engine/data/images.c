@@ -413,12 +413,14 @@ static vkt_result open_images(const vkt_host *host, list_fn list, const char *wh
 vkt_result vkt_dataset_from_image_table(const vkt_host *host, const char *csv_path, const vkt_image_params *params,
                                         vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     return open_images(host, vkt_image_list_from_table, csv_path, params, out);
 }
 
 vkt_result vkt_dataset_from_image_folders(const vkt_host *host, const char *folder, const vkt_image_params *params,
                                           vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     return open_images(host, vkt_image_list_from_folders, folder, params, out);
 }
 

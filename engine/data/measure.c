@@ -71,6 +71,9 @@ static vkt_result measure(const vkt_dataset *ds, moments *all, uint8_t *row)
 
 vkt_result vkt_dataset_measure(const vkt_dataset *ds, double *mean, double *std)
 {
+    VKT_WANT(NULL, ds);
+    VKT_WANT(vkt_dataset_host(ds), mean);
+    VKT_WANT(vkt_dataset_host(ds), std);
     const vkt_host *h = vkt_dataset_host(ds);
     uint32_t chw[3];
     vkt_dataset_sample_shape(ds, chw);

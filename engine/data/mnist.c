@@ -112,6 +112,7 @@ static vkt_result read_data_set(const vkt_host *h, const source *from, uint32_t 
 vkt_result vkt_dataset_from_idx(const vkt_host *host, const char *images_path, const char *labels_path,
                                 uint32_t classes, vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!images_path) return vkt_fail(&h, VKT_E_ARG, "data set: images_path is NULL");
@@ -136,6 +137,7 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
 /* The paths of a split's files; names is empty where there are none. VKT_E_NOT_FOUND is not logged. */
 static vkt_result find_files(const char *folder, vkt_split split, vkt_text *images, vkt_text *labels, vkt_text *names)
 {
+    VKT_WANT(host, out);
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",
                                                "images.idx4-ubyte", NULL };
     static const char *const label_names[] = { "labels-idx1-ubyte", "labels.idx1-ubyte", NULL };

@@ -65,6 +65,9 @@ static vkt_result fit(vkt_scaler *s, const vkt_dataset *ds, float *row)
 
 vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, ds);
     const vkt_host *h = vkt_dataset_host(ds);
     *out = NULL;
     const uint32_t n = columns_of(ds);
@@ -83,27 +86,35 @@ vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out)
 
 uint32_t vkt_scaler_columns(const vkt_scaler *s)
 {
+    if (!s) return 0;
     return s->n;
 }
 
 const double *vkt_scaler_mean(const vkt_scaler *s)
 {
+    if (!s) return NULL;
     return s->mean;
 }
 
 const double *vkt_scaler_std(const vkt_scaler *s)
 {
+    if (!s) return NULL;
     return s->std;
 }
 
 void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n)
 {
+    if (!s || !rows) return;
     for (; n > 0; n--, rows += s->n)
         for (uint32_t c = 0; c < s->n; c++) rows[c] = (float)(((double)rows[c] - s->mean[c]) / s->std[c]);
 }
 
 vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->host, ds);
     const vkt_host *h = vkt_dataset_host(ds);
     const uint32_t rows = vkt_dataset_rows(ds), columns = columns_of(ds);
     *out = NULL;
@@ -127,6 +138,9 @@ vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_
 
 vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, s);
     vkt_text t = { .h = &s->host };
     const vkt_numbers locale = vkt_numbers_begin();
     vkt_text_add(&t, HEADER "%u\n", s->n);
@@ -159,6 +173,9 @@ static uint32_t read_header(const char **at)
 
 vkt_result vkt_scaler_from_text(const vkt_host *host, const char *name, const char *text, vkt_scaler **out)
 {
+    VKT_WANT(host, out);
+    *out = NULL;
+    VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     const vkt_numbers locale = vkt_numbers_begin();
     const uint32_t n = read_header(&text);

@@ -125,6 +125,9 @@ static vkt_result select_from_source(const vkt_dataset *ds, const uint32_t *rows
 
 vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, vkt_dataset **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, ds);
     const vkt_host *h = vkt_dataset_host(ds);
     *out = NULL;
     if (!rows || n == 0) return vkt_fail(h, VKT_E_ARG, "select: want 1 row or more, got %u", rows ? n : 0);
@@ -146,6 +149,11 @@ vkt_result vkt_dataset_select(const vkt_dataset *ds, const uint32_t *rows, uint3
 vkt_result vkt_dataset_split(const vkt_dataset *ds, double test_share, uint64_t seed, vkt_dataset **train,
                              vkt_dataset **test)
 {
+    if (train) *train = NULL;
+    if (test) *test = NULL;
+    VKT_WANT(NULL, train);
+    VKT_WANT(NULL, test);
+    VKT_WANT(NULL, ds);
     const vkt_host *h = vkt_dataset_host(ds);
     const uint32_t n = vkt_dataset_rows(ds);
     const double tests = ceil(test_share * n);

@@ -191,6 +191,7 @@ static vkt_result make(reader *r, vkt_dataset **out)
 
 vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vkt_csv_params *params, vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     const vkt_csv_params usual = { 0 };
     *out = NULL;

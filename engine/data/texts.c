@@ -94,12 +94,14 @@ static vkt_result read_table(const vkt_host *host, const source *from, const vkt
 
 vkt_result vkt_texts_from_tsv(const vkt_host *host, const char *path, const vkt_tsv_params *params, vkt_texts **out)
 {
+    VKT_WANT(host, out);
     return read_table(host, &(source){ path, NULL }, params, out);
 }
 
 vkt_result vkt_texts_from_tsv_text(const vkt_host *host, const char *name, const char *text,
                                    const vkt_tsv_params *params, vkt_texts **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!text) return vkt_fail(&h, VKT_E_ARG, "texts: text is NULL");
@@ -122,26 +124,31 @@ void vkt_texts_destroy(vkt_texts **pt)
 
 uint32_t vkt_texts_rows(const vkt_texts *t)
 {
+    if (!t) return 0;
     return (uint32_t)t->rows;
 }
 
 const char *const *vkt_texts_all(const vkt_texts *t)
 {
+    if (!t) return NULL;
     return (const char *const *)t->texts;
 }
 
 const uint32_t *vkt_texts_labels(const vkt_texts *t)
 {
+    if (!t) return NULL;
     return t->labels;
 }
 
 uint32_t vkt_texts_classes(const vkt_texts *t)
 {
+    if (!t) return 0;
     return (uint32_t)t->seen.n;
 }
 
 const char *const *vkt_texts_class_names(const vkt_texts *t)
 {
+    if (!t) return NULL;
     return t->names;
 }
 
@@ -232,6 +239,10 @@ static vkt_result make(encoder *e, const vkt_sequence_params *p, vkt_dataset **o
 vkt_result vkt_dataset_from_texts(const vkt_texts *t, const vkt_vocab *v, const vkt_sequence_params *params,
                                   vkt_dataset **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, v);
     vkt_sequence_params p = params ? *params : (vkt_sequence_params){ 0 };
     *out = NULL;
     encoder e = { .t = t, .v = v, .start = !p.no_start, .cap = 1024 };

@@ -134,6 +134,7 @@ static vkt_result rank_words(vkt_vocab *v, vkt_words *words, uint32_t num_words)
 vkt_result vkt_vocab_create(const vkt_host *host, const vkt_vocab_params *params, const char *const *texts, size_t n,
                             vkt_vocab **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     const vkt_vocab_params usual = { 0 };
     *out = NULL;
@@ -167,11 +168,13 @@ void vkt_vocab_destroy(vkt_vocab **pv)
 
 uint32_t vkt_vocab_size(const vkt_vocab *v)
 {
+    if (!v) return 0;
     return v->index_from + (uint32_t)v->words.n;
 }
 
 const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *count)
 {
+    if (!v) return NULL;
     if (id < v->index_from || id >= vkt_vocab_size(v)) return NULL;
     if (count) *count = v->words.items[id - v->index_from].count;
     return vkt_words_text(&v->words, id - v->index_from);
@@ -179,12 +182,17 @@ const char *vkt_vocab_word(const vkt_vocab *v, uint32_t id, uint64_t *count)
 
 uint32_t vkt_vocab_id(const vkt_vocab *v, const char *word)
 {
+    if (!v || !word) return 0;
     const uint32_t number = vkt_words_find(&v->words, word, strlen(word));
     return number == VKT_NO_WORD ? VKT_ID_UNKNOWN : v->index_from + number;
 }
 
 vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids, uint32_t capacity, uint32_t *n)
 {
+    VKT_WANT(NULL, v);
+    if (capacity) VKT_WANT(&v->host, ids);
+    VKT_WANT(&v->host, n);
+    VKT_WANT(&v->host, text);
     char *copy, *end;
     *n = 0;
     VKT_TRY(split(v, text, &copy, &end));
@@ -197,6 +205,7 @@ vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids,
 
 void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out)
 {
+    if (!p) return;
     const uint32_t kept = VKT_MIN(n, p->maxlen), fill = p->maxlen - kept;
     uint32_t *at = out + (p->padding_post ? 0 : fill);
     for (uint32_t i = 0; i < kept; i++) at[i] = ids[i + (p->truncating_post ? 0 : n - kept)];

@@ -29,6 +29,9 @@ static void add_escaped(vkt_text *t, const char *s)
 
 vkt_result vkt_vocab_to_text(const vkt_vocab *v, char **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, v);
     vkt_text t = { .h = &v->host };
     vkt_text_add(&t, HEADER "filters=", v->index_from, !v->keep_case, v->words.n);
     for (int c = 1; c < 128; c++)
@@ -157,6 +160,9 @@ static vkt_result from_text(const vkt_host *h, const char *name, char *text, vkt
 
 vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const char *text, vkt_vocab **out)
 {
+    VKT_WANT(host, out);
+    *out = NULL;
+    VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     char *copy = vkt_strdup(&h, text);
@@ -168,6 +174,7 @@ vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const cha
 
 vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     void *text;
@@ -181,6 +188,8 @@ vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **ou
 
 vkt_result vkt_vocab_save(const vkt_vocab *v, const char *path)
 {
+    VKT_WANT(NULL, v);
+    VKT_WANT(&v->host, path);
     char *text;
     VKT_TRY(vkt_vocab_to_text(v, &text));
     const vkt_result r = vkt_file_write(&v->host, path, text, strlen(text));

@@ -1,6 +1,8 @@
 /* gpu/context.c - opening and closing a device. The only file that asks whether the device is the host's. */
 #include "gpu/internal.h"
 
+#include <unistd.h>
+
 /* ---- the host's allocator, counted ---- */
 
 static void *counted_resize(void *user, void *p, size_t bytes)
@@ -22,6 +24,7 @@ static vkt_ctx *ctx_new(const vkt_host *host)
     ctx->host_alloc = h.alloc;
     ctx->host.alloc = (vkt_allocator){ counted_resize, ctx };
     ctx->owns_device = true;
+    ctx->process = getpid();
     return ctx;
 }
 
@@ -240,6 +243,9 @@ vkt_result vkt_ctx_open(const vkt_ctx_params *params, const vkt_host *host, cons
 vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *params, const vkt_host *host,
                          vkt_ctx **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, adopt);
     if (!params) params = &defaults;
     *out = NULL;
     vkt_ctx *ctx = ctx_new(host);
@@ -250,6 +256,7 @@ vkt_result vkt_ctx_adopt(const vkt_adopt_params *adopt, const vkt_ctx_params *pa
 
 vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
 {
+    VKT_WANT(NULL, out);
     return vkt_ctx_open(params, host, NULL, out);
 }
 
@@ -278,11 +285,14 @@ static void device_close(vkt_ctx *ctx)
 
 void vkt_ctx_destroy(vkt_ctx **handle)
 {
+    if (!handle) return;
     vkt_ctx *ctx = *handle;
     if (!ctx) return;
-    device_close(ctx);
-    if (ctx->owns_device) vkt_instance_close(ctx);
-    vkt_vk_close(ctx->loader);
+    if (!vkt_is_forked(ctx)) { /* else the device is the parent's */
+        device_close(ctx);
+        if (ctx->owns_device) vkt_instance_close(ctx);
+        vkt_vk_close(ctx->loader);
+    }
     vkt_free(&ctx->host, ctx->tuned);
     const vkt_allocator alloc = ctx->host_alloc;
     alloc.resize(alloc.user, ctx, 0);
@@ -305,6 +315,11 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
         r = vkt_candidates(ctx, &list, &n);
     else if (r == VKT_E_NO_DEVICE)
         r = VKT_OK;
+    if (r == VKT_OK && n == 0) {
+        char why[512];
+        vkt_explain_no_device(why);
+        vkt_say(&ctx->host, VKT_LOG_WARN, "%s", why);
+    }
     for (uint32_t i = 0; i < n && i < capacity; i++) infos[i] = list[i].info;
     *count = n;
     vkt_free(&ctx->host, list);
@@ -314,12 +329,15 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
 
 vkt_result vkt_list_devices(const vkt_host *host, vkt_device_info *infos, uint32_t capacity, uint32_t *count)
 {
+    if (capacity) VKT_WANT(host, infos);
+    VKT_WANT(host, count);
     return vkt_list_devices_of(host, NULL, infos, capacity, count);
 }
 
 vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_proc_addr, VkInstance instance,
                           VkPhysicalDevice physical_device, vkt_device_info *out)
 {
+    VKT_WANT(host, out);
     *out = (vkt_device_info){ 0 };
     vkt_ctx *ctx = ctx_new(host);
     if (!ctx) return VKT_E_NOMEM;
@@ -339,6 +357,7 @@ vkt_result vkt_vk_examine(const vkt_host *host, PFN_vkGetInstanceProcAddr get_pr
 
 vkt_host vkt_ctx_host(const vkt_ctx *ctx)
 {
+    if (!ctx) return vkt_host_resolve(NULL);
     return ctx->host;
 }
 
@@ -361,6 +380,8 @@ static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 
 vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature)
 {
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, feature);
     vkt_variant v;
     if (strcmp(feature, "transfer_queue") == 0) return drop_transfer_queue(ctx);
     if (strcmp(feature, "texel") == 0)

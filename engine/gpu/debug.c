@@ -1,6 +1,8 @@
 /* gpu/debug.c - statuses of Vulkan calls, object names, labels. */
 #include "gpu/internal.h"
 
+#include <unistd.h>
+
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
 {
     vkt_result result;
@@ -22,8 +24,17 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what)
     return vkt_fail(&ctx->host, result, "%s: %s", what, vkt_vk_result_name(r));
 }
 
+bool vkt_is_forked(const vkt_ctx *ctx)
+{
+    return ctx->process != getpid();
+}
+
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what)
 {
+    if (vkt_is_forked(ctx))
+        return vkt_fail(&ctx->host, VKT_E_STATE,
+                        "%s: the context belongs to process %ld, of which this is a fork; open a context in the child",
+                        what, (long)ctx->process);
     return ctx->lost == VKT_OK ? VKT_OK : vkt_fail(&ctx->host, ctx->lost, "%s: the device was lost before", what);
 }
 

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- what the engine needs ---- */
 
@@ -255,6 +256,33 @@ static bool better(const vkt_candidate *a, const vkt_candidate *b)
     return rank_of(a->info.kind) < rank_of(b->info.kind);
 }
 
+/* The variable that tells the loader which drivers there are; NULL: none is set, and it looks for them. */
+static const char *driver_variable(void)
+{
+    static const char *const names[] = { "VK_DRIVER_FILES", "VK_ICD_FILENAMES" }; /* the loader's order */
+    for (size_t i = 0; i < VKT_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) return names[i];
+    }
+    return NULL;
+}
+
+void vkt_explain_no_device(char out[512])
+{
+    const char *variable = driver_variable(), *value = variable ? getenv(variable) : "";
+    if (!variable) {
+        snprintf(out, 512, "no Vulkan device was found; on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+        return;
+    }
+    char first[256];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(value, ":"), value);
+    snprintf(
+        out, 512,
+        "no Vulkan device was found: %s is set to \"%.160s\", so the loader looks for no other driver, and %s; unset "
+        "it, or have it name a driver's file (apt install mesa-vulkan-drivers puts some into /usr/share/vulkan/icd.d)",
+        variable, value, access(first, R_OK) == 0 ? "could load none of these" : "the first of these cannot be read");
+}
+
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
                                 const vkt_candidate **out)
 {
@@ -271,9 +299,11 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
     if (best)
         return vkt_fail(&ctx->host, VKT_E_FEATURE, "device %u \"%s\" cannot be used: it %s", best->info.index,
                         best->info.name, best->info.reason);
-    if (count == 0)
-        return vkt_fail(&ctx->host, VKT_E_NO_DEVICE,
-                        "no Vulkan device was found; on Debian or Ubuntu: apt install mesa-vulkan-drivers");
+    if (count == 0) {
+        char why[512];
+        vkt_explain_no_device(why);
+        return vkt_fail(&ctx->host, VKT_E_NO_DEVICE, "%s", why);
+    }
     vkt_text names = { .h = &ctx->host };
     for (uint32_t i = 0; i < count; i++)
         vkt_text_add(&names, "%s%u \"%s\"", i ? ", " : "", list[i].info.index, list[i].info.name);
@@ -342,6 +372,7 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
 
 void vkt_ctx_limits(const vkt_ctx *ctx, vkt_device_limits *out)
 {
+    if (!ctx || !out) return;
     const vkt_limits *l = &ctx->limits;
     *out = (vkt_device_limits){ .subgroup_size = l->subgroup_size,
                                 .max_workgroup_lanes = l->max_workgroup_lanes,

@@ -5,6 +5,8 @@
 #ifndef VKT_GPU_H
 #define VKT_GPU_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 #include "base/limits.h"
 #include "gpu/vk_table.h"
@@ -45,6 +47,7 @@ typedef struct vkt_gpu_counters {
 struct vkt_ctx {
     vkt_host host;            /* counts, then calls host_alloc */
     vkt_allocator host_alloc; /* what the application gave */
+    pid_t process;            /* that made it */
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
@@ -105,7 +108,10 @@ void vkt_cache_make_directories(char *path);
 
 /* VkResult -> vkt_result, with a log line "<what>: <VkResult name>". Lost devices become sticky here. */
 vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
-/* VKT_OK, or the sticky VKT_E_DEVICE_LOST, logged with what was wanted. */
+/* Whether this process is a fork of the one that made the context: the driver's threads are not here, and a wait for
+ * them would not end. */
+bool vkt_is_forked(const vkt_ctx *ctx);
+/* VKT_OK, or the sticky VKT_E_DEVICE_LOST, or VKT_E_STATE in a forked child; logged with what was wanted. */
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 
 /* ---- buffers -------------------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ bool vkt_features_have_int64(const void *chain);
 
 /* ---- device.c ---- */
 #define VKT_NO_FAMILY UINT32_MAX
+/* Why there is no device: a variable that hides the drivers, or none is installed. */
+void vkt_explain_no_device(char out[512]);
 
 /* A device that could be opened. */
 typedef struct vkt_candidate {

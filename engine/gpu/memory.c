@@ -111,6 +111,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
 
 uint64_t vkt_ctx_trim(vkt_ctx *ctx)
 {
+    if (!ctx) return 0;
     vkt_memory *m = ctx->memory;
     const uint64_t before = m->stats.reserved_bytes;
     for (size_t i = 0; i < m->n_blocks; i++)
@@ -436,6 +437,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
 
 void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out)
 {
+    if (!ctx || !out) return;
     *out = ctx->memory->stats;
     if (ctx->has_memory_budget) out->heap_budget_bytes = main_heap(ctx).budget;
 }

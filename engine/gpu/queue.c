@@ -337,19 +337,21 @@ vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
-    if (ctx->compute.done >= value || ctx->lost != VKT_OK) return true;
+    if (ctx->compute.done >= value || ctx->lost != VKT_OK || vkt_is_forked(ctx)) return true;
     const vkt_result r = poll(ctx, &ctx->compute);
     return r == VKT_OK ? ctx->compute.done >= value : ctx->lost != VKT_OK;
 }
 
 void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out)
 {
+    if (!ctx || !out) return;
     const vkt_gpu_counters *c = &ctx->counters;
     *out = (vkt_wait_stats){ .waits = c->waits, .wall_ns = c->wait_ns, .cpu_ns = c->wait_cpu_ns };
 }
 
 vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx)
 {
+    VKT_WANT(NULL, ctx);
     if (ctx->has_transfer_queue) VKT_TRY(vkt_queue_wait(ctx, &ctx->transfer, ctx->transfer.submitted));
     return vkt_queue_wait(ctx, &ctx->compute, ctx->compute.submitted);
 }

@@ -7,6 +7,7 @@
 
 vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     vkt_graph *g = vkt_alloc(&h, sizeof *g);
@@ -44,12 +45,12 @@ void vkt_graph_destroy(vkt_graph **pg)
 
 vkt_result vkt_graph_status(const vkt_graph *g)
 {
-    return g->status;
+    return g ? g->status : VKT_E_ARG;
 }
 
 void vkt_graph_error(vkt_graph *g, vkt_result r)
 {
-    if (g->status == VKT_OK) g->status = r;
+    if (g && g->status == VKT_OK) g->status = r;
 }
 
 bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t)
@@ -59,16 +60,17 @@ bool vkt_wants_grad(const vkt_graph *g, vkt_tensor t)
 
 vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t)
 {
-    return t.id < g->n_values ? g->values[t.id].shape : vkt_shape0();
+    return g && t.id < g->n_values ? g->values[t.id].shape : vkt_shape0();
 }
 
 const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t)
 {
-    return t.id < g->n_values ? g->values[t.id].name : "?";
+    return g && t.id < g->n_values ? g->values[t.id].name : "?";
 }
 
 void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name)
 {
+    if (!g) return;
     if (t.id && t.id < g->n_values && g->values[t.id].role != VKT_ROLE_PARAM)
         snprintf(g->values[t.id].name, VKT_NAME_MAX, "%s", name);
 }
@@ -105,6 +107,7 @@ vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
 
 void vkt_keep(vkt_graph *g, vkt_tensor t)
 {
+    if (!g) return;
     if (!t.id || t.id >= g->n_values || g->values[t.id].keep) return;
     if (g->finished)
         vkt_graph_error(g, fail_finished(g)); /* its memory is planned to be used again */
@@ -125,7 +128,16 @@ static bool shape_is_legal(vkt_graph *g, const char *name, vkt_shape s)
 static vkt_tensor named_value(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape,
                               vkt_role role)
 {
-    if (g->status != VKT_OK || !shape_is_legal(g, name, shape)) return (vkt_tensor){ 0 };
+    if (g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (!name || !*name) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "want a name for a value, got %s", name ? "\"\"" : "NULL"));
+        return (vkt_tensor){ 0 };
+    }
+    const bool known = (unsigned)dtype < VKT_DTYPE_COUNT && vkt_is_layout(layout);
+    if (!known)
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want a vkt_dtype and a vkt_layout, got numbers %d and %d",
+                                    name, (int)dtype, (int)layout));
+    if (!known || !shape_is_legal(g, name, shape)) return (vkt_tensor){ 0 };
     vkt_value v = { .shape = shape, .dtype = dtype, .layout = layout, .role = role };
     snprintf(v.name, sizeof v.name, "%s", name);
     return vkt_value_add(g, &v);
@@ -133,17 +145,20 @@ static vkt_tensor named_value(vkt_graph *g, const char *name, vkt_dtype dtype, v
 
 vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return named_value(g, name, dtype, layout, shape, VKT_ROLE_INPUT);
 }
 
 vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
 /* A range of the arena under its own name. */
 static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
+    if (!name) return vkt_null_argument(g, "param", "name");
     for (size_t i = 0; i < g->n_params; i++)
         if (strcmp(g->values[g->params[i]].name, name) == 0) {
             vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
@@ -168,11 +183,13 @@ static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 
 vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return arena_value(g, name, shape);
 }
 
 vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_tensor t = arena_value(g, name, shape);
     if (t.id) g->values[t.id].state = true;
     return t;
@@ -235,6 +252,21 @@ vkt_tensor vkt_graph_arena(vkt_graph *g, vkt_role role)
     return singleton(g, &g->arena[i], names[i], role, VKT_F32, g->arena_bytes / 4);
 }
 
+bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t)
+{
+    if (vkt_graph_status(g) != VKT_OK) return false;
+    if (t.id && t.id < g->n_values) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want a tensor of this graph, got %s", op,
+                                t.id ? "one of another" : "the null tensor"));
+    return false;
+}
+
+vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument)
+{
+    if (g) vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want `%s`, got NULL", op, argument));
+    return (vkt_tensor){ 0 };
+}
+
 /* ---- nodes ---- */
 
 void vkt_out(vkt_infer *f, vkt_dtype dtype, vkt_layout layout, vkt_shape shape)
@@ -253,7 +285,7 @@ void vkt_out_alias(vkt_infer *f, uint32_t i, vkt_layout layout, vkt_shape shape)
 
 static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint32_t n_in)
 {
-    if (g->status != VKT_OK) return false;
+    if (vkt_graph_status(g) != VKT_OK) return false;
     vkt_result r = VKT_OK;
     if (n_in < op->min_in || n_in > op->max_in || n_in + op->uses_step > VKT_MAX_IN)
         r = vkt_fail(&g->host, VKT_E_ARG, "%s: want %u to %u inputs, got %u", op->name, op->min_in, op->max_in, n_in);

@@ -235,6 +235,11 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
  * must be the first that the new op states; further ones are added. On an error n is as it was, and the status set. */
 void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                      const void *attr);
+/* Whether a builder may look at t: the graph is there and has not failed, and t is one of its values. Else false, and
+ * the graph's status is set, with a message that begins with `op`. */
+bool vkt_is_usable(vkt_graph *g, const char *op, vkt_tensor t);
+/* Sets the status for an argument of a builder that is NULL; returns the null tensor. */
+vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument);
 /* The node that makes t, if t is not kept and has one reader, which may then take over that node's work; else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
 /* The same, whatever reshapes lie in between, which have one reader each. */

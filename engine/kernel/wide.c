@@ -96,5 +96,6 @@ vkt_result vkt_ctx_open_wide(const vkt_ctx_params *params, const vkt_host *host,
 
 vkt_result vkt_ctx_create_wide(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out)
 {
+    VKT_WANT(NULL, out);
     return vkt_ctx_open_wide(params, host, NULL, this_cpu_gains(), out);
 }

@@ -5,56 +5,67 @@
 
 vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "ReLU", vkt_relu(b->g, x));
 }
 
 vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "LeakyReLU", vkt_leaky_relu(b->g, x, slope));
 }
 
 vkt_tensor vkt_nn_elu(vkt_builder *b, vkt_tensor x, float alpha)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "ELU", vkt_elu(b->g, x, alpha));
 }
 
 vkt_tensor vkt_nn_gelu(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "GELU", vkt_gelu(b->g, x));
 }
 
 vkt_tensor vkt_nn_gelu_tanh(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "GELU", vkt_gelu_tanh(b->g, x));
 }
 
 vkt_tensor vkt_nn_silu(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "SiLU", vkt_silu(b->g, x));
 }
 
 vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Hardswish", vkt_hardswish(b->g, x));
 }
 
 vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Sigmoid", vkt_sigmoid(b->g, x));
 }
 
 vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Tanh", vkt_tanh(b->g, x));
 }
 
 vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Softplus", vkt_softplus(b->g, x, beta, threshold));
 }
 
 vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel)
 {
+    if (!b) return (vkt_tensor){ 0 };
     if (b->g->status != VKT_OK || !x.id) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t n = per_channel && s.rank >= 2 ? s.dim[1] : 1;

@@ -16,8 +16,9 @@ static bool heads_fit(vkt_builder *b, const char *name, vkt_tensor x, uint32_t h
 vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                        const vkt_nn_multi_head_attention_params *p)
 {
-    static const vkt_nn_multi_head_attention_params none;
-    if (!p) p = &none;
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_multi_head_attention_params usual;
+    if (!p) p = &usual;
     if (!heads_fit(b, name, x, p->heads)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t width = s.dim[2];

@@ -5,6 +5,9 @@
 
 vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out)
 {
+    VKT_WANT(NULL, out);
+    *out = NULL;
+    VKT_WANT(NULL, g);
     *out = vkt_alloc(&g->host, sizeof **out);
     if (!*out) return vkt_fail_nomem(&g->host, "a builder", sizeof **out);
     (*out)->g = g;
@@ -24,16 +27,19 @@ void vkt_builder_destroy(vkt_builder **pb)
 
 vkt_graph *vkt_builder_graph(vkt_builder *b)
 {
+    if (!b) return NULL;
     return b->g;
 }
 
 bool vkt_builder_training(const vkt_builder *b)
 {
+    if (!b) return false;
     return b->training;
 }
 
 void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset)
 {
+    if (!b) return;
     b->preset = preset;
 }
 
@@ -44,6 +50,7 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras)
 
 void vkt_nn_push(vkt_builder *b, const char *scope)
 {
+    if (!b || !scope) return;
     const size_t n = strlen(b->scope);
     if (n + strlen(scope) + 2 > sizeof b->scope) {
         vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "scope '%s%s' is too long", b->scope, scope));
@@ -54,6 +61,7 @@ void vkt_nn_push(vkt_builder *b, const char *scope)
 
 void vkt_nn_pop(vkt_builder *b)
 {
+    if (!b) return;
     size_t n = strlen(b->scope);
     if (n) n--; /* the dot at the end */
     while (n && b->scope[n - 1] != '.') n--;
@@ -76,6 +84,7 @@ static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_
 vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                         uint32_t fan_out)
 {
+    if (!b) return (vkt_tensor){ 0 };
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s%s", b->scope, name);
     return note_init(b, vkt_param(b->g, full, shape), init, fan_in, fan_out);
@@ -83,6 +92,7 @@ vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_i
 
 vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init)
 {
+    if (!b) return (vkt_tensor){ 0 };
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s%s", b->scope, name);
     return note_init(b, vkt_state(b->g, full, shape), init, 1, 1);
@@ -90,6 +100,7 @@ vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_i
 
 uint64_t vkt_nn_parameters(const vkt_builder *b)
 {
+    if (!b) return 0;
     uint64_t n = 0;
     for (size_t i = 0; i < b->n_inits; i++) {
         const vkt_value *v = vkt_value_of(b->g, b->inits[i].param);
@@ -144,6 +155,9 @@ static const char *grouped(uint64_t n, char buf[32])
 
 vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
 {
+    VKT_WANT(NULL, text);
+    *text = NULL;
+    VKT_WANT(NULL, b);
     vkt_text t = { .h = &b->g->host };
     char shape[80], n[32], mem[24], line[2 * VKT_NAME_MAX + 80];
     uint64_t activations = 0;

@@ -5,6 +5,7 @@
 
 vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_hash_grid_params none;
     if (b->g->status != VKT_OK || !x.id) return (vkt_tensor){ 0 };
     if (!p) p = &none;
@@ -26,5 +27,6 @@ vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, cons
 
 vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Frequency", vkt_frequency(b->g, x, frequencies));
 }

@@ -58,8 +58,14 @@ static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint
 
 vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_conv2d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_conv2d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -76,8 +82,14 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
 
 vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_conv1d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_conv1d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -92,8 +104,14 @@ vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const v
 vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
                                    const vkt_nn_conv_transpose2d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_conv_transpose2d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_conv_transpose2d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -115,8 +133,14 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
 vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                    const vkt_nn_conv_transpose1d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_conv_transpose1d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_conv_transpose1d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -132,8 +156,14 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_linear_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_linear_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
     const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
@@ -157,22 +187,38 @@ static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)
 
 vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_pool2d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_pool2d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &pool));
 }
 
 vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
+<<<<<<< HEAD
     static const vkt_nn_pool2d_params none;
     if (!p) p = &none;
+=======
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_nn_pool2d_params usual;
+    if (!p) p = &usual;
+>>>>>>> api
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
 }
 
 vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p)
 {
+<<<<<<< HEAD
+=======
+    if (!b) return (vkt_tensor){ 0 };
+>>>>>>> api
     static const vkt_nn_embedding_params none;
     if (!p) p = &none;
     if (b->g->status != VKT_OK || !ids.id) return (vkt_tensor){ 0 };
@@ -198,87 +244,104 @@ vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, co
 
 vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_nn_max_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { kernel } });
 }
 
 vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_nn_avg_pool2d_with(b, x, &(vkt_nn_pool2d_params){ .kernel = { kernel } });
 }
 
 vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "MaxPool1d", vkt_max_pool1d(b->g, x, p));
 }
 
 vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "AvgPool1d", vkt_avg_pool1d(b->g, x, p));
 }
 
 vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "AdaptiveMaxPool1d", vkt_adaptive_max_pool1d(b->g, x, out));
 }
 
 vkt_tensor vkt_nn_adaptive_avg_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "AdaptiveAvgPool1d", vkt_adaptive_avg_pool1d(b->g, x, out));
 }
 
 vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "GlobalMaxPool", vkt_global_max_pool(b->g, x));
 }
 
 vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "GlobalAvgPool", vkt_global_avg_pool(b->g, x));
 }
 
 vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "AdaptiveMaxPool2d", vkt_adaptive_max_pool2d(b->g, x, out_h, out_w));
 }
 
 vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "AdaptiveAvgPool2d", vkt_adaptive_avg_pool2d(b->g, x, out_h, out_w));
 }
 
 vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return b->training ? vkt_builder_note(b, NULL, "Dropout", vkt_dropout(b->g, x, p)) : x;
 }
 
 vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return b->training ? vkt_builder_note(b, NULL, "Dropout2d", vkt_dropout2d(b->g, x, p)) : x;
 }
 
 vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Softmax", vkt_softmax(b->g, x, axis));
 }
 
 vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "LogSoftmax", vkt_log_softmax(b->g, x, axis));
 }
 
 vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Flatten", vkt_flatten(b->g, x));
 }
 
 vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Upsample", vkt_upsample2d(b->g, x, p));
 }
 
 vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                  uint32_t bottom, float value)
 {
+    if (!b) return (vkt_tensor){ 0 };
     if (!want_rank(b, "ConstantPad2d", x, 4)) return (vkt_tensor){ 0 };
     const uint32_t before[] = { 0, 0, top, left }, after[] = { 0, 0, bottom, right };
     return vkt_builder_note(b, NULL, "ConstantPad2d", vkt_pad(b->g, x, before, after, value));

@@ -40,6 +40,7 @@ static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 
 vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     const vkt_nn_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
     const uint32_t channels = features_of(b, name, x, false);
     if (!channels) return (vkt_tensor){ 0 };
@@ -71,6 +72,7 @@ static vkt_tensor bias_of(vkt_builder *b, const char *name, uint32_t n, const vk
 
 vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, true);
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;
@@ -80,6 +82,7 @@ vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, con
 
 vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, true);
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;
@@ -90,6 +93,7 @@ vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const
 vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
                              const vkt_nn_norm_params *p)
 {
+    if (!b) return (vkt_tensor){ 0 };
     const uint32_t n = features_of(b, name, x, false);
     if (!n) return (vkt_tensor){ 0 };
     if (!p) p = &usual_norm;

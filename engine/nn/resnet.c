@@ -92,9 +92,10 @@ static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i,
 
 vkt_tensor vkt_resnet(vkt_builder *b, vkt_tensor x, const vkt_resnet_params *p)
 {
-    static const vkt_resnet_params none;
+    if (!b) return (vkt_tensor){ 0 };
+    static const vkt_resnet_params usual;
+    if (!p) p = &usual;
     form f;
-    if (!p) p = &none;
     if (!form_of(p, &f)) {
         vkt_graph_error(b->g,
                         vkt_fail(&b->g->host, VKT_E_ARG, "resnet: want a depth of %s, got %u",

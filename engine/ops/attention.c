@@ -406,8 +406,11 @@ static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v)
 
 vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v, const vkt_attention_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     if (!p) p = &defaults;
-    if (g->status != VKT_OK || !q.id || !k.id || !v.id || !fits(g, q, k, v)) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "attention", q) || !vkt_is_usable(g, "attention", k) || !vkt_is_usable(g, "attention", v))
+        return (vkt_tensor){ 0 };
+    if (!fits(g, q, k, v)) return (vkt_tensor){ 0 };
     q = vkt_to_layout(g, q, VKT_ROWS);
     k = vkt_to_layout(g, k, VKT_ROWS);
     v = vkt_to_layout(g, v, VKT_ROWS);
@@ -437,6 +440,7 @@ static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_
 
 vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, const vkt_attention_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     static const uint32_t heads_second[] = { 0, 2, 1, 3 };
     if (!p) p = &defaults;
     if (g->status != VKT_OK || !qkv.id) return (vkt_tensor){ 0 };

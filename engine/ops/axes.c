@@ -7,7 +7,7 @@
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];
-    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return false;
+    if (!vkt_is_usable(g, name, x)) return false;
     *shape = g->values[x.id].shape;
     *n = 1;
     if (axes != VKT_ALL_AXES && (axes == 0 || axes >> shape->rank)) {
@@ -52,11 +52,13 @@ static vkt_tensor sum_over(vkt_graph *g, const char *name, vkt_tensor x, uint32_
 
 vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return sum_over(g, "sum_over", x, axes, keepdim, false);
 }
 
 vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return sum_over(g, "mean_over", x, axes, keepdim, true);
 }
 
@@ -72,19 +74,22 @@ static vkt_tensor extreme_over(vkt_graph *g, const char *name, vkt_tensor x, uin
 
 vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return extreme_over(g, "max_over", x, axes, keepdim, vkt_max_to);
 }
 
 vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return extreme_over(g, "min_over", x, axes, keepdim, vkt_min_to);
 }
 
 /* As rows of (M,K), for which there is a kernel. */
 vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     char text[80];
-    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "argmax_over", x)) return (vkt_tensor){ 0 };
     vkt_shape s = vkt_tensor_shape(g, x);
     const int64_t rank = s.rank, from_left = axis < 0 ? axis + rank : axis;
     const uint64_t n = vkt_shape_elements(s);
@@ -109,6 +114,7 @@ vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdi
  * Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)
 {
+    if (!g) return (vkt_tensor){ 0 };
     vkt_shape shape;
     uint64_t n;
     if (!reduced_shape(g, "var", x, axes, &shape, &n)) return (vkt_tensor){ 0 };

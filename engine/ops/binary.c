@@ -404,7 +404,7 @@ static vkt_result prelu_infer(vkt_infer *f)
 /* The row takes a weight as it broadcasts: (C) of (N,C,H,W) as (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
-    if (!x.id || !w.id || g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };
     const vkt_shape xs = vkt_tensor_shape(g, x), ws = vkt_tensor_shape(g, w);
     char xt[80], wt[80];
     if (ws.rank != 1 || (ws.dim[0] != 1 && (xs.rank < 2 || ws.dim[0] != xs.dim[1]))) {
@@ -479,7 +479,7 @@ vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tenso
 
 vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value)
 {
-    if (!x.id || !mask.id || g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "masked_fill", x) || !vkt_is_usable(g, "masked_fill", mask)) return (vkt_tensor){ 0 };
     const vkt_shape xs = vkt_tensor_shape(g, x), ms = vkt_tensor_shape(g, mask);
     vkt_shape s;
     char xt[80], mt[80];

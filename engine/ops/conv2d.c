@@ -327,6 +327,7 @@ vkt_tensor vkt_conv2d_dw(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_co
 
 vkt_tensor vkt_conv2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv2d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     static const vkt_conv2d_params defaults;
     if (!p) p = &defaults;
     const vkt_conv2d_attr a = { .stride = { VKT_MAX(p->stride[0], 1u), VKT_MAX(p->stride[1], 1u) },

@@ -203,6 +203,7 @@ const vkt_op vkt_op_conv_transpose2d_dx = {
 vkt_tensor vkt_conv_transpose2d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                 const vkt_conv_transpose2d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     static const vkt_conv_transpose2d_params defaults;
     if (!p) p = &defaults;
     const vkt_conv_transpose2d_attr a = { .stride = { VKT_MAX(p->stride[0], 1u), VKT_MAX(p->stride[1], 1u) },

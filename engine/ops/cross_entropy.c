@@ -164,11 +164,13 @@ static vkt_tensor build(vkt_graph *g, const vkt_op *op, vkt_tensor z, vkt_tensor
 
 vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_cross_entropy, z, t, p);
 }
 
 vkt_tensor vkt_nll_loss(vkt_graph *g, vkt_tensor y, vkt_tensor t, const vkt_cross_entropy_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_nll, y, t, p);
 }
 

@@ -189,11 +189,13 @@ static vkt_tensor dropout(vkt_graph *g, vkt_tensor x, float p, bool planes)
 
 vkt_tensor vkt_dropout(vkt_graph *g, vkt_tensor x, float p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return dropout(g, x, p, false);
 }
 
 vkt_tensor vkt_dropout2d(vkt_graph *g, vkt_tensor x, float p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return dropout(g, x, p, true);
 }
 

@@ -159,6 +159,7 @@ vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table
 
 vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids)
 {
+    if (!g) return (vkt_tensor){ 0 };
     char text[80];
     if (g->status == VKT_OK && ids.id && ids.id < g->n_values && g->values[ids.id].shape.rank != 1) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "index_select: want ids (M), got %s",

@@ -278,6 +278,7 @@ const vkt_op vkt_op_mlp_mse = {
 
 vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint32_t n_layers)
 {
+    if (!layers && n_layers) return vkt_null_argument(g, "mlp", "layers");
     vkt_tensor in[1 + 2 * VKT_MLP_MAX_LAYERS] = { vkt_to_layout(g, x, VKT_BATCH_LAST) };
     for (uint32_t l = 0; l < n_layers && l < VKT_MLP_MAX_LAYERS; l++) {
         in[1 + 2 * l] = layers[l].weight;

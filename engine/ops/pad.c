@@ -206,6 +206,8 @@ static void pad_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_pad(vkt_graph *g, vkt_tensor x, const uint32_t *before, const uint32_t *after, float value)
 {
+    if (!before || !after) return vkt_null_argument(g, "pad", before ? "after" : "before");
+    if (!vkt_is_usable(g, "pad", x)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(g, x);
     vkt_pad_attr a = { .value = value };
     bool any = false;

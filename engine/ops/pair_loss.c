@@ -327,38 +327,45 @@ static vkt_tensor build(vkt_graph *g, const vkt_op *op, vkt_tensor y, vkt_tensor
 
 vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return vkt_mse_loss(g, y, target, VKT_LOSS_MEAN);
 }
 
 vkt_tensor vkt_mse_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_mse, y, target, NO_WEIGHT, (vkt_pair_loss_attr){ .reduction = reduction, .beta = 1 });
 }
 
 vkt_tensor vkt_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_l1, y, target, NO_WEIGHT, (vkt_pair_loss_attr){ .reduction = reduction, .beta = 1 });
 }
 
 vkt_tensor vkt_smooth_l1_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float beta, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_smooth_l1, y, target, NO_WEIGHT,
                  (vkt_pair_loss_attr){ .reduction = reduction, .beta = beta });
 }
 
 vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float delta, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_huber, y, target, NO_WEIGHT, (vkt_pair_loss_attr){ .reduction = reduction, .beta = delta });
 }
 
 vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tensor target, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_bce, y, target, NO_WEIGHT, (vkt_pair_loss_attr){ .reduction = reduction, .beta = 1 });
 }
 
 vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_tensor target, vkt_tensor pos_weight,
                                                 vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_pair_loss_attr a = { .reduction = reduction, .beta = 1 };
     if (pos_weight.id && z.id && z.id < g->n_values && g->values[z.id].shape.rank) {
         vkt_shape row = g->values[z.id].shape;
@@ -371,6 +378,7 @@ vkt_tensor vkt_binary_cross_entropy_with_logits(vkt_graph *g, vkt_tensor z, vkt_
 
 vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_target, vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_kl_div, y, target, NO_WEIGHT,
                  (vkt_pair_loss_attr){ .reduction = reduction, .log_target = log_target, .beta = 1 });
 }
@@ -378,6 +386,7 @@ vkt_tensor vkt_kl_div(vkt_graph *g, vkt_tensor y, vkt_tensor target, bool log_ta
 vkt_tensor vkt_relative_l2_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target, float epsilon,
                                 vkt_loss_reduction reduction)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return build(g, &vkt_op_relative_l2, y, target, NO_WEIGHT,
                  (vkt_pair_loss_attr){ .reduction = reduction, .beta = vkt_or_f32(epsilon, 0.01f) });
 }

@@ -240,7 +240,7 @@ const vkt_op vkt_op_pool2d_dx = {
 
 static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
 {
-    if (!x.id || g->status != VKT_OK) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "pool2d", x)) return (vkt_tensor){ 0 };
     if (vkt_value_of(g, x)->layout != VKT_BATCH_LAST) x = vkt_to_layout(g, x, VKT_BATCH_LAST);
     if (!a->adaptive && x.id) resolve_out(a, vkt_tensor_shape(g, x));
     return vkt_apply(g, &vkt_op_pool2d, &x, 1, a, NULL);
@@ -261,11 +261,13 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
 
 vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return windowed(g, x, p, false);
 }
 
 vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return windowed(g, x, p, true);
 }
 
@@ -277,10 +279,12 @@ static vkt_tensor adaptive(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t 
 
 vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return adaptive(g, x, out_h, out_w, false);
 }
 
 vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return adaptive(g, x, out_h, out_w, true);
 }

@@ -113,6 +113,7 @@ static vkt_result publish(vkt_graph *g, double decay)
 
 vkt_result vkt_publish(vkt_graph *g, double decay)
 {
+    VKT_WANT(NULL, g);
     const vkt_result r = publish(g, decay);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r;

@@ -16,7 +16,7 @@ bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uin
 {
     const int32_t rank = (int32_t)vkt_tensor_shape(g, x).rank;
     char text[80];
-    if (g->status != VKT_OK) return false;
+    if (vkt_graph_status(g) != VKT_OK) return false;
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     if (axis >= -rank && axis < rank) return true;
     vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: %s has no dimension %d", op,
@@ -26,7 +26,7 @@ bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uin
 
 bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x)
 {
-    return x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
+    return g && x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
 }
 
 /* ---- permute ---- */
@@ -67,6 +67,7 @@ static void permute_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm)
 {
+    if (!perm) return vkt_null_argument(g, "permute", "perm");
     const vkt_shape s = vkt_tensor_shape(g, x);
     vkt_permute_attr a = { .perm = { 0 } };
     for (uint32_t i = 0; i < s.rank; i++) a.perm[i] = perm[i];
@@ -233,6 +234,9 @@ vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis)
 vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
                            vkt_tensor *parts)
 {
+    VKT_WANT(NULL, g);
+    VKT_WANT(&g->host, sizes);
+    VKT_WANT(&g->host, parts);
     const vkt_shape s = vkt_tensor_shape(g, x);
     uint32_t k;
     uint64_t total = 0, at = 0;
@@ -364,6 +368,7 @@ static void concat_emit(const vkt_node *n, vkt_emit *e)
 
 vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, int32_t axis)
 {
+    if (!g || (!xs && n)) return vkt_null_argument(g, "concat", "xs");
     vkt_tensor in[VKT_MAX_IN];
     vkt_concat_attr a;
     if (n == 0 || n > VKT_MAX_IN) {

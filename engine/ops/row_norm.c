@@ -347,7 +347,7 @@ static vkt_tensor normalise(vkt_graph *g, vkt_tensor x, vkt_row_norm_attr a, vkt
 static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, uint32_t dims, vkt_row_norm_attr a,
                                  vkt_tensor gamma, vkt_tensor beta)
 {
-    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, name, x)) return (vkt_tensor){ 0 };
     const vkt_shape s = g->values[x.id].shape;
     char text[80];
     if (dims == 0 || dims > s.rank)
@@ -362,19 +362,22 @@ static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, u
 
 vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta, float eps)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_row_norm_attr a = { .eps = vkt_or_f32(eps, 1e-5f) };
     return normalise_last(g, "layer_norm", x, dims, a, gamma, beta);
 }
 
 vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_row_norm_attr a = { .eps = vkt_or_f32(eps, 0x1p-23f), .rms = 1 };
     return normalise_last(g, "rms_norm", x, dims, a, gamma, (vkt_tensor){ 0 });
 }
 
 vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, vkt_tensor gamma, vkt_tensor beta, float eps)
 {
-    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return (vkt_tensor){ 0 };
+    if (!g) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "group_norm", x)) return (vkt_tensor){ 0 };
     const vkt_shape s = g->values[x.id].shape;
     char text[80];
     if (s.rank < 2 || groups == 0 || s.dim[1] % groups)

@@ -24,6 +24,7 @@ static vkt_tensor lower(vkt_graph *g, vkt_tensor t)
 
 vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias, const vkt_conv1d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     static const vkt_conv1d_params defaults;
     if (!p) p = &defaults;
     const vkt_conv2d_params q = {
@@ -37,6 +38,7 @@ vkt_tensor vkt_conv1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
 vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_tensor bias,
                                 const vkt_conv_transpose1d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     static const vkt_conv_transpose1d_params defaults;
     if (!p) p = &defaults;
     const vkt_conv_transpose2d_params q = { .stride = { 1, p->stride },
@@ -62,23 +64,27 @@ static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
 
 vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_pool2d_params q = pool2d_params(p);
     return lower(g, vkt_max_pool2d(g, raise(g, "max_pool1d", "x (N,C,L)", x), &q));
 }
 
 vkt_tensor vkt_avg_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_pool2d_params q = pool2d_params(p);
     return lower(g, vkt_avg_pool2d(g, raise(g, "avg_pool1d", "x (N,C,L)", x), &q));
 }
 
 vkt_tensor vkt_adaptive_max_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return lower(g, vkt_adaptive_max_pool2d(g, raise(g, "adaptive_max_pool1d", "x (N,C,L)", x), 1, out));
 }
 
 vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return lower(g, vkt_adaptive_avg_pool2d(g, raise(g, "adaptive_avg_pool1d", "x (N,C,L)", x), 1, out));
 }
 
@@ -97,10 +103,12 @@ static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
 
 vkt_tensor vkt_global_max_pool(vkt_graph *g, vkt_tensor x)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return global_pool(g, "global_max_pool", x, vkt_max_pool2d);
 }
 
 vkt_tensor vkt_global_avg_pool(vkt_graph *g, vkt_tensor x)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return global_pool(g, "global_avg_pool", x, vkt_avg_pool2d);
 }

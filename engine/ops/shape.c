@@ -23,6 +23,7 @@ static vkt_result reshape_infer(vkt_infer *f)
 
 vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape)
 {
+    if (!g) return (vkt_tensor){ 0 };
     if (x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST &&
         (shape.rank == 0 || g->values[x.id].shape.rank == 0 || shape.dim[0] != g->values[x.id].shape.dim[0]))
         x = vkt_to_layout(g, x, VKT_ROWS);
@@ -32,6 +33,7 @@ vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape)
 
 vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x)
 {
+    if (!g) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(g, x);
     uint32_t rest = 1;
     for (uint32_t i = 1; i < s.rank; i++) rest *= s.dim[i];
@@ -56,6 +58,7 @@ vkt_tensor vkt_squeeze(vkt_graph *g, vkt_tensor x, int32_t axis)
 
 vkt_tensor vkt_unsqueeze(vkt_graph *g, vkt_tensor x, int32_t axis)
 {
+    if (!g) return (vkt_tensor){ 0 };
     vkt_shape s = vkt_tensor_shape(g, x);
     const int32_t rank = (int32_t)s.rank + 1, k = axis < 0 ? axis + rank : axis;
     char text[80];
@@ -118,7 +121,8 @@ static vkt_result to_layout_infer(vkt_infer *f)
 
 vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
 {
-    if (x.id == 0 || x.id >= g->n_values || g->values[x.id].layout == layout) return x;
+    if (!g) return (vkt_tensor){ 0 };
+    if (x.id == 0 || (vkt_is_usable(g, "to_layout", x) && g->values[x.id].layout == layout)) return x;
     const vkt_layout_attr a = { layout };
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
@@ -299,6 +303,7 @@ static vkt_result check_written(const vkt_graph *g, vkt_tensor external)
 
 void vkt_write(vkt_graph *g, vkt_tensor x, vkt_tensor external)
 {
+    if (!g) return;
     vkt_result r = g->status;
     if (r == VKT_OK) r = check_written(g, external);
     vkt_graph_error(g, r);

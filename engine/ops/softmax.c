@@ -155,16 +155,19 @@ static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_at
 
 vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return apply(g, x, axis, (vkt_softmax_attr){ .scale = 1 });
 }
 
 vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return apply(g, x, axis, (vkt_softmax_attr){ .scale = 1, .log = 1 });
 }
 
 vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal)
 {
+    if (!g) return (vkt_tensor){ 0 };
     return apply(g, x, -1, (vkt_softmax_attr){ .scale = scale, .causal = causal });
 }
 

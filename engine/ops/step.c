@@ -114,6 +114,7 @@ const vkt_op vkt_op_report = {
 
 void vkt_report(vkt_graph *g, vkt_tensor loss, vkt_tensor correct)
 {
+    if (!g) return;
     const vkt_tensor in[] = { vkt_graph_metrics(g), loss, correct };
     vkt_apply(g, &vkt_op_report, in, VKT_COUNT(in), NULL, NULL);
 }

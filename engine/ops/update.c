@@ -153,6 +153,8 @@ static vkt_result mark_params(vkt_graph *g, const char *pattern, mark m, const c
 
 vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group)
 {
+    VKT_WANT(NULL, g);
+    VKT_WANT(&g->host, pattern);
     vkt_result r = g->status;
     if (r == VKT_OK && g->has_optimizer)
         r = vkt_fail(&g->host, VKT_E_STATE, "set_group: groups are told before vkt_update");
@@ -165,6 +167,8 @@ vkt_result vkt_set_group(vkt_graph *g, const char *pattern, uint32_t group)
 
 vkt_result vkt_freeze(vkt_graph *g, const char *pattern)
 {
+    VKT_WANT(NULL, g);
+    VKT_WANT(&g->host, pattern);
     vkt_result r = g->status;
     if (r == VKT_OK && g->arena[VKT_PART_GRADIENT].id)
         r = vkt_fail(&g->host, VKT_E_STATE, "freeze: parameters are frozen before vkt_backward");
@@ -255,6 +259,7 @@ static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
 
 vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o)
 {
+    VKT_WANT(NULL, g);
     const vkt_result r = update(g, o);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r;

@@ -3,6 +3,10 @@
 
 vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, out);
+    VKT_WANT(&ctx->host, params);
     *out = NULL;
     uint64_t bytes;
     if (params->shape.rank > VKT_MAX_RANK || (unsigned)params->dtype >= VKT_DTYPE_COUNT ||
@@ -50,6 +54,7 @@ void vkt_array_destroy(vkt_array **pa)
 
 vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes)
 {
+    VKT_WANT(NULL, a);
     if (offset > a->bytes || bytes > a->bytes - offset || offset % 4 || bytes % 4)
         return vkt_fail(&a->ctx->host, VKT_E_ARG, "array: want multiples of 4 within %llu bytes, got %llu at %llu",
                         (unsigned long long)a->bytes, (unsigned long long)bytes, (unsigned long long)offset);
@@ -58,10 +63,12 @@ vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint
 
 void *vkt_array_map(vkt_array *a)
 {
+    if (!a) return NULL;
     return a->buffer->mapped;
 }
 
 uint64_t vkt_array_max_bytes(const vkt_ctx *ctx)
 {
+    if (!ctx) return 0;
     return VKT_MIN(ctx->limits.max_storage_range_bytes, ctx->limits.max_allocation_bytes);
 }

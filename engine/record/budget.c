@@ -166,6 +166,9 @@ static vkt_result submit_nothing(vkt_program *p, const vkt_sync *sync)
 vkt_result vkt_step_budget(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *budget_ns,
                            vkt_step_progress *out)
 {
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, budget_ns);
+    VKT_WANT(&p->ctx->host, out);
     *out = (vkt_step_progress){ .run_index = p->runs, .slice = p->budget.next };
     VKT_TRY(vkt_lost_check(p->ctx, p->name));
     if (!p->timer.pool || (p->parts.n && !p->ns))

@@ -28,6 +28,7 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
 /* The words of the last slot hold while the run is executed; metrics are the host's to read when it is done. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
+    VKT_WANT(NULL, p);
     vkt_ctx *ctx = p->ctx;
     uint32_t words[RING_WORDS];
     VKT_TRY(vkt_lost_check(ctx, p->name));
@@ -53,6 +54,7 @@ vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run
 
 void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemoryBarrier2 *after)
 {
+    if (!p || !before || !after) return;
     VkPipelineStageFlags2 stages = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
     VkAccessFlags2 writes = VK_ACCESS_2_SHADER_WRITE_BIT;
     if (p->words) {
@@ -71,6 +73,10 @@ void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemo
 
 vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, out);
+    VKT_WANT(&ctx->host, params);
     uint64_t bytes;
     *out = NULL;
     if (params->shape.rank > VKT_MAX_RANK || (unsigned)params->dtype >= VKT_DTYPE_COUNT ||
@@ -133,11 +139,13 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
 
 vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync)
 {
+    VKT_WANT(NULL, a);
     return hand_over(a, true, from_family, sync);
 }
 
 vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync)
 {
+    VKT_WANT(NULL, a);
     return hand_over(a, false, to_family, sync);
 }
 
@@ -150,17 +158,21 @@ static vkt_vk_buffer range_in(const vkt_buffer *b, uint64_t offset_bytes, uint64
 
 vkt_vk_buffer vkt_array_buffer(const vkt_array *a)
 {
+    if (!a) return (vkt_vk_buffer){ 0 };
     return range_in(a->buffer, 0, a->bytes);
 }
 
 vkt_vk_buffer vkt_store_buffer(const vkt_store *s, uint32_t i, vkt_store_part part)
 {
+    if (!s) return (vkt_vk_buffer){ 0 };
     if (i >= s->n || !vkt_store_has(s, part)) return (vkt_vk_buffer){ 0 };
     return range_in(s->part[part], s->entries[i].offset_bytes, s->entries[i].bytes);
 }
 
 vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer *out, vkt_layout *layout)
 {
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, out);
     *out = (vkt_vk_buffer){ 0 };
     VKT_TRY(vkt_check_readable(p, t));
     const vkt_value *v = &p->lowered.values[t.id];
@@ -174,6 +186,7 @@ vkt_result vkt_program_buffer(const vkt_program *p, vkt_tensor t, vkt_vk_buffer 
 
 void vkt_ctx_timeline(const vkt_ctx *ctx, VkSemaphore *semaphore, uint64_t *value)
 {
+    if (!ctx || !semaphore || !value) return;
     *semaphore = ctx->compute.timeline;
     *value = ctx->compute.submitted;
 }

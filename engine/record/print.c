@@ -92,6 +92,9 @@ void vkt_program_log(const vkt_program *p)
 
 vkt_result vkt_program_print(const vkt_program *p, char **text)
 {
+    VKT_WANT(NULL, text);
+    *text = NULL;
+    VKT_WANT(NULL, p);
     vkt_text t = { .h = &p->ctx->host };
     program_text(p, &t);
     return vkt_text_give(&t, text);
@@ -99,6 +102,7 @@ vkt_result vkt_program_print(const vkt_program *p, char **text)
 
 void vkt_program_plan(const vkt_program *p, vkt_plan_info *out)
 {
+    if (!p || !out) return;
     *out = (vkt_plan_info){ .total_bytes = p->plan.packed_bytes,
                             .lower_bound_bytes = p->plan.lower_bound_bytes,
                             .dispatches = (uint32_t)p->lowered.n,

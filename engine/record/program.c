@@ -255,6 +255,25 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
+/* The largest batch that a value of the graph can have: of a gather, else of what has its batch last, of inputs, and of
+ * what losses are taken of, whose rows may be the tokens of a text. */
+static uint32_t find_most_rows(const vkt_graph *g)
+{
+    uint32_t most = 0;
+    if (g->batch) return g->batch;
+    for (size_t i = 1; i < g->n_values; i++) {
+        const vkt_value *v = &g->values[i];
+        const bool is_batch = v->layout == VKT_BATCH_LAST || v->role == VKT_ROLE_INPUT || v->role == VKT_ROLE_EXTERNAL;
+        if (is_batch && v->shape.rank) most = VKT_MAX(most, v->shape.dim[0]);
+    }
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const vkt_node *n = g->nodes[i];
+        const vkt_shape s = vkt_tensor_shape(g, n->in[0]);
+        if (n->op->uses_step && !n->op->side_effect && s.rank) most = VKT_MAX(most, s.dim[0]);
+    }
+    return most;
+}
+
 static vkt_result build(vkt_program *p, const vkt_program_params *params)
 {
     const vkt_host *h = &p->ctx->host;
@@ -262,6 +281,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
         return vkt_fail(h, VKT_E_ARG, "program: want a vkt_precision, got %d", (int)params->precision);
     p->published = params->published;
     VKT_TRY(finish_graph(p));
+    p->most_rows = find_most_rows(p->g);
     VKT_TRY(match_store(p));
     VKT_TRY(lower_and_plan(p, params->precision, params->recompute));
     VKT_TRY(check_published(p));
@@ -309,6 +329,10 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
 vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                               vkt_program **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, out);
+    VKT_WANT(&ctx->host, g);
     return create(ctx, g, store, params, (vkt_plan_options){ .in_place = true }, out);
 }
 

@@ -59,8 +59,9 @@ struct vkt_program {
     char name[VKT_NAME_MAX];
     vkt_emit lowered;
     vkt_plan plan;
-    bool published; /* parameters are read from that part of the store */
-    uint32_t again; /* dispatches that run again instead of keeping what they made */
+    bool published;     /* parameters are read from that part of the store */
+    uint32_t most_rows; /* that a run may have; 0: the graph tells of no batch */
+    uint32_t again;     /* dispatches that run again instead of keeping what they made */
     vkt_plan_options options;
 
     vkt_buffer **blocks; /* plan.n_blocks of them */

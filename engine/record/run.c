@@ -13,8 +13,8 @@ static vkt_result wait_run(vkt_program *p, uint64_t r)
 
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words)
 {
-    if (run && p->g->batch && run->rows > p->g->batch)
-        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->g->batch,
+    if (run && p->most_rows && run->rows > p->most_rows)
+        return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->most_rows,
                         run->rows);
     const float lr = run ? run->lr : 0.0f;
     memset(words, 0, RING_WORDS * sizeof *words);
@@ -63,12 +63,14 @@ vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sy
 
 vkt_result vkt_program_run_synced(vkt_program *p, const vkt_run *run, const vkt_sync *sync, uint64_t *run_index)
 {
+    VKT_WANT(NULL, p);
     if (p->debug.level >= 2) return vkt_debug_run(p, run, sync, run_index);
     return vkt_run_submit(p, run, sync, false, run_index);
 }
 
 vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index)
 {
+    VKT_WANT(NULL, p);
     return vkt_program_run_synced(p, run, NULL, run_index);
 }
 
@@ -101,6 +103,8 @@ static vkt_result check_metrics(const vkt_program *p, bool there)
 
 vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out)
 {
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, out);
     *out = (vkt_metrics){ 0 };
     VKT_TRY(check_run(p, run_index));
     VKT_TRY(check_metrics(p, true));
@@ -111,6 +115,8 @@ vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *
 
 vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out)
 {
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, out);
     *out = (vkt_metrics){ 0 };
     VKT_TRY(vkt_lost_check(p->ctx, p->name));
     VKT_TRY(check_metrics(p, p->recorded));
@@ -120,18 +126,21 @@ vkt_result vkt_program_recorded_metrics(vkt_program *p, vkt_metrics *out)
 
 bool vkt_program_done(vkt_program *p, uint64_t run_index)
 {
+    if (!p) return false;
     return run_index < p->runs &&
            (p->runs - run_index > VKT_RUN_RING || vkt_reached(p->ctx, p->values[run_index % VKT_RUN_RING]));
 }
 
 vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index)
 {
+    VKT_WANT(NULL, p);
     VKT_TRY(check_run(p, run_index));
     return wait_run(p, run_index);
 }
 
 vkt_result vkt_program_wait(vkt_program *p)
 {
+    VKT_WANT(NULL, p);
     return p->runs ? wait_run(p, p->runs - 1) : VKT_OK;
 }
 
@@ -181,6 +190,7 @@ static bool is_plain(const vkt_value *v)
 
 vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes)
 {
+    VKT_WANT(NULL, p);
     VKT_TRY(check_value(p, t, bytes, true));
     VKT_TRY(check_idle(p));
     const vkt_value *v = &p->lowered.values[t.id];
@@ -210,6 +220,7 @@ vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data)
 
 vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes)
 {
+    VKT_WANT(NULL, p);
     VKT_TRY(check_value(p, t, bytes, false));
     return vkt_program_fetch(p, t, data);
 }
@@ -219,6 +230,8 @@ vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t b
 vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                uint32_t *count)
 {
+    VKT_WANT(NULL, p);
+    VKT_WANT(&p->ctx->host, count);
     *count = 0;
     if (!p->profile) return vkt_fail(&p->ctx->host, VKT_E_STATE, "program: it was not made with `profile`");
     const size_t n = p->lowered.n;

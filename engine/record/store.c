@@ -41,6 +41,10 @@ static vkt_result fill_accumulator(vkt_store *s, const vkt_optimizer *o)
 
 vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, out);
+    VKT_WANT(&ctx->host, g);
     *out = NULL;
     if (g->status != VKT_OK || g->n_params == 0)
         return vkt_fail(&ctx->host, VKT_E_ARG, "store: want a graph without errors that has parameters");
@@ -81,21 +85,25 @@ void vkt_store_destroy(vkt_store **ps)
 
 uint32_t vkt_store_count(const vkt_store *s)
 {
+    if (!s) return 0;
     return s->n;
 }
 
 const char *vkt_store_name(const vkt_store *s, uint32_t i)
 {
+    if (!s) return NULL;
     return i < s->n ? s->entries[i].name : "?";
 }
 
 vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i)
 {
+    if (!s) return vkt_shape0();
     return i < s->n ? s->entries[i].shape : vkt_shape0();
 }
 
 uint64_t vkt_store_elements(const vkt_store *s)
 {
+    if (!s) return 0;
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) n += s->entries[i].bytes / 4;
     return n;
@@ -103,6 +111,7 @@ uint64_t vkt_store_elements(const vkt_store *s)
 
 bool vkt_store_has(const vkt_store *s, vkt_store_part part)
 {
+    if (!s) return false;
     return (unsigned)part < VKT_ARENAS && s->part[part];
 }
 
@@ -118,12 +127,14 @@ static vkt_result check(const vkt_store *s, uint32_t i, vkt_store_part part)
 
 vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out)
 {
+    VKT_WANT(NULL, s);
     VKT_TRY(check(s, i, part));
     return vkt_readback(s->ctx, s->part[part], s->entries[i].offset_bytes, out, s->entries[i].bytes);
 }
 
 vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data)
 {
+    VKT_WANT(NULL, s);
     VKT_TRY(check(s, i, part));
     const vkt_store_entry *e = &s->entries[i];
     if (part == VKT_PART_VALUE && s->part[VKT_PART_PUBLISHED])
@@ -133,6 +144,7 @@ vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const 
 
 vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)
 {
+    VKT_WANT(NULL, s);
     if (t > UINT32_MAX) return vkt_fail(&s->ctx->host, VKT_E_ARG, "store: the clock stops at 2^32 - 1 steps");
     const vkt_clock_rates *by = &s->rates;
     const uint64_t q1 = by->decay ? vkt_fixed_momentum_product(by->beta1, by->decay, t) : vkt_fixed_pow(by->beta1, t);
@@ -150,6 +162,9 @@ vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed)
 
 vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
 {
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->ctx->host, t);
+    VKT_WANT(&s->ctx->host, seed);
     uint32_t w[CLOCK_WORDS];
     VKT_TRY(vkt_readback(s->ctx, s->clock, 0, w, sizeof w));
     *t = w[CLOCK_T];
@@ -159,6 +174,8 @@ vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed)
 
 vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l)
 {
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->ctx->host, l);
     const float scale = l->scale == 0 ? LOSS_SCALE_FIRST : l->scale;
     uint32_t w[] = { 0, l->good_steps, l->skipped };
     memcpy(w, &scale, sizeof scale);
@@ -171,6 +188,8 @@ vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l)
 
 vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l)
 {
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->ctx->host, l);
     uint32_t w[3];
     VKT_TRY(vkt_readback(s->ctx, s->clock, 4 * CLOCK_SCALE, w, sizeof w));
     *l = (vkt_loss_scale){ .good_steps = w[1], .skipped = w[2] };
@@ -180,12 +199,20 @@ vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l)
 
 vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a)
 {
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->ctx->host, a);
+    if ((a->batches || a->rows) && !vkt_store_has(s, VKT_PART_GRADIENT_SUM))
+        return vkt_fail(&s->ctx->host, VKT_E_STATE,
+                        "store: want no accumulation, for its steps are of one batch each, got %u batches of %u rows",
+                        a->batches, a->rows);
     const uint32_t w[] = { a->batches, a->rows };
     return vkt_upload(s->ctx, s->clock, 4 * CLOCK_MICRO, w, sizeof w);
 }
 
 vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a)
 {
+    VKT_WANT(NULL, s);
+    VKT_WANT(&s->ctx->host, a);
     uint32_t w[2];
     VKT_TRY(vkt_readback(s->ctx, s->clock, 4 * CLOCK_MICRO, w, sizeof w));
     *a = (vkt_accumulation){ .batches = w[0], .rows = w[1] };

@@ -175,6 +175,10 @@ static vkt_result build(vkt_texture *t, const vkt_texture_params *p)
 
 vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(&ctx->host, out);
+    VKT_WANT(&ctx->host, params);
     *out = NULL;
     VKT_TRY(check(ctx, params));
     vkt_texture *t = vkt_alloc(&ctx->host, sizeof *t);
@@ -244,20 +248,26 @@ static vkt_result submit(vkt_texture *t, int which, const vkt_sync *sync)
 
 vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->ctx->host, sync);
     return submit(t, READ, sync);
 }
 
 vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->ctx->host, sync);
     return submit(t, WRITE, sync);
 }
 
 vkt_result vkt_texture_record_read(vkt_texture *t, VkCommandBuffer cmd)
 {
+    VKT_WANT(NULL, t);
     return record(t, READ, cmd);
 }
 
 vkt_result vkt_texture_record_write(vkt_texture *t, VkCommandBuffer cmd)
 {
+    VKT_WANT(NULL, t);
     return record(t, WRITE, cmd);
 }

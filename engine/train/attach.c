@@ -41,6 +41,7 @@ vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, con
 
 vkt_result vkt_trainer_attach(vkt_trainer *t, const char *name, const char *text)
 {
+    VKT_WANT(NULL, t);
     const vkt_host *h = &t->host;
     vkt_attachments *a = &t->attached;
     if (!name || !*name || !text) return vkt_fail(h, VKT_E_ARG, "attach: want a name and a text, got none");
@@ -90,6 +91,7 @@ vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st)
 
 vkt_result vkt_read_attachment(const vkt_host *host, const char *path, const char *name, char **text)
 {
+    VKT_WANT(host, text);
     const vkt_host h = vkt_host_resolve(host);
     *text = NULL;
     if (!path || !name) return vkt_fail(&h, VKT_E_ARG, "attachment: want a path and a name, got NULL");

@@ -134,6 +134,8 @@ vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_f
 
 vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double *loss, double *accuracy)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, data);
     VKT_TRY(vkt_head_check(t, data, "evaluate"));
     if (t->validation && t->validation->feed.data == data)
         return vkt_evaluator_run(t->validation, NULL, NULL, loss, accuracy);
@@ -172,6 +174,8 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
 
 static vkt_result check_rows(const vkt_host *h, const vkt_dataset *data, uint32_t first, uint32_t count)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, data);
     const uint32_t n = vkt_dataset_rows(data);
     if (first > n || count > n - first || count == 0)
         return vkt_fail(h, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);

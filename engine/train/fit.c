@@ -38,16 +38,19 @@ static double median(const vkt_trainer *t, const float *times)
 
 double vkt_trainer_ms_per_step(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return median(t, t->step_ms);
 }
 
 double vkt_trainer_host_us_per_step(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return median(t, t->host_us);
 }
 
 double vkt_trainer_data_wait_us_per_step(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return t->submitted ? (double)vkt_feed_waited_ns(&t->feed) * 1e-3 / (double)t->submitted : NAN;
 }
 
@@ -355,6 +358,7 @@ static vkt_result train(fit *f)
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
 {
+    VKT_WANT(NULL, t);
     const vkt_fit_params none = { 0 };
     fit f = { .t = t, .p = params ? params : &none };
     f.epochs = f.p->epochs ? f.p->epochs : 1;

@@ -172,6 +172,9 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
 
 vkt_result vkt_progress_create(const vkt_host *host, FILE *stream, vkt_progress **out)
 {
+    VKT_WANT(host, out);
+    *out = NULL;
+    VKT_WANT(host, stream);
     const vkt_host h = vkt_host_resolve(host);
     *out = vkt_alloc(&h, sizeof **out);
     if (!*out) return vkt_fail_nomem(&h, "a progress bar", sizeof **out);

@@ -14,6 +14,7 @@ static double warmup_from(const vkt_schedule *s)
 
 vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
 {
+    VKT_WANT(host, s);
     const vkt_host silent = vkt_host_resolve(NULL), *h = host ? host : &silent;
     const double gamma = vkt_or(s->gamma, 0), from = warmup_from(s), part = vkt_or(s->pct_start, 0.3);
     const double div = vkt_or(s->div_factor, 25), final = vkt_or(s->final_div_factor, 1e4);
@@ -67,6 +68,7 @@ static double one_cycle(const vkt_schedule *s, double lr, double t)
 
 double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 {
+    if (!s) return 0;
     if (step < s->warmup) {
         const double from = warmup_from(s);
         return lr * (from + (1 - from) * (double)step / s->warmup);
@@ -100,6 +102,7 @@ static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double v
 
 bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, double value)
 {
+    if (!p || !s) return false;
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;

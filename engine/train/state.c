@@ -294,6 +294,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
 
 vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
 {
+    VKT_WANT(NULL, t);
     vkt_safetensors *st;
     VKT_TRY(vkt_checkpoint_open(&t->host, path, &st));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
@@ -318,6 +319,8 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
 
 vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, path);
     state s;
     VKT_TRY(state_alloc(t, 0, &s));
     vkt_result r = vkt_trainer_get(t, vkt_trainer_served(t), s.part[0]);
@@ -363,6 +366,7 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
 
 vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern)
 {
+    VKT_WANT(NULL, t);
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
     vkt_result r = read_matching(t, st, path, pattern, t->weights);
@@ -380,5 +384,6 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
 
 vkt_result vkt_trainer_load(vkt_trainer *t, const char *path)
 {
+    VKT_WANT(NULL, t);
     return vkt_trainer_load_matching(t, path, "*");
 }

@@ -104,6 +104,10 @@ static vkt_result build(vkt_trainer *t)
 
 vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
 {
+    if (out) *out = NULL;
+    VKT_WANT(NULL, ctx);
+    VKT_WANT(NULL, out);
+    VKT_WANT(NULL, params);
     *out = NULL;
     const vkt_host h = vkt_ctx_host(ctx);
     vkt_trainer *t = vkt_alloc(&h, sizeof *t);
@@ -192,22 +196,28 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
 
 const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count)
 {
+    if (!t || !count) return NULL;
     *count = (uint32_t)t->history.n;
     return t->history.records;
 }
 
 vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, csv_path);
     return vkt_history_write_csv(&t->host, t->history.records, t->history.n, csv_path);
 }
 
 vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, path);
     return vkt_history_plot(&t->host, t->history.records, t->history.n, t->params.model.name, path);
 }
 
 const char *vkt_trainer_summary(const vkt_trainer *t)
 {
+    if (!t) return NULL;
     return t->summary;
 }
 
@@ -218,11 +228,13 @@ uint64_t vkt_trainer_seed(const vkt_trainer *t)
 
 uint64_t vkt_trainer_parameters(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return vkt_nn_parameters(t->builder);
 }
 
 double vkt_trainer_best_accuracy(const vkt_trainer *t)
 {
+    if (!t) return 0;
     const size_t i = vkt_history_best(t->history.records, t->history.n);
     return i < t->history.n ? t->history.records[i].val_acc : NAN;
 }
@@ -245,20 +257,24 @@ vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
 
 bool vkt_trainer_streams(const vkt_trainer *t)
 {
+    if (!t) return false;
     return t->feed.streams;
 }
 
 uint64_t vkt_trainer_first_step_ns(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return t->first_step_ns;
 }
 
 vkt_store *vkt_trainer_store(vkt_trainer *t)
 {
+    if (!t) return NULL;
     return t->store;
 }
 
 vkt_program *vkt_trainer_program(vkt_trainer *t)
 {
+    if (!t) return NULL;
     return t->program;
 }

@@ -32,6 +32,8 @@ static vkt_result collect(vkt_store *s, vkt_store_part part, float *values, vkt_
 
 vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part part, const char *path)
 {
+    VKT_WANT(host, s);
+    VKT_WANT(host, path);
     const vkt_host h = vkt_host_resolve(host);
     const uint32_t n = vkt_store_count(s);
     float *values = vkt_alloc_array(&h, vkt_store_elements(s), sizeof *values);

@@ -193,7 +193,8 @@ VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
 
 /* How far the next step is where it takes several micro-batches (vkt_optimizer.micro_batches). Part of the training
- * state too, with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. */
+ * state too, with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. Other than zero it is VKT_E_STATE in a
+ * store without that part. */
 typedef struct vkt_accumulation {
     uint32_t batches; /* that the sum of gradients has already */
     uint32_t rows;    /* of those */
@@ -245,7 +246,7 @@ VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 /* What changes from run to run. */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
-    uint32_t rows;  /* real rows of this batch, not more than a gather's batch; 0: all */
+    uint32_t rows;  /* real rows of this batch, not more than the graph's batch; 0: all */
     uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
 } vkt_run;
 /* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
