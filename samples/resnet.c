@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -240,9 +241,8 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
 
 static bool exists(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    return f != NULL;
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_dataset *train, uint32_t resize)

@@ -16,30 +16,24 @@ static const char irises[] =
 
 /* ---- reading ---- */
 
+/* Tries the separators in turn, and takes the first that gives two columns or more. */
 static vkt_result read_records(const vkt_host *host, const char *path, vkt_records **out)
 {
     static const char separators[] = { ',', ';', '\t', '|' };
     if (!path) return vkt_records_from_text(host, "irises", irises, 0, out);
     vkt_host quiet = *host;
-    vkt_result r = vkt_records_read(host, path, separators[0], out);
-    quiet.log_level = VKT_LOG_NONE; /* what fails with another separator was none */
-    if (r == VKT_E_IO || r == VKT_E_NOT_FOUND) return r;
-    for (size_t i = 1; i < sizeof separators && vkt_records_columns(*out) < 2; i++) {
-        vkt_records *other;
-        if (vkt_records_read(&quiet, path, separators[i], &other) != VKT_OK) continue;
-        if (vkt_records_columns(other) > 1) {
-            vkt_records_destroy(out);
-            *out = other;
-            return VKT_OK;
-        }
-        vkt_records_destroy(&other);
-    }
-    if (r == VKT_OK && vkt_records_columns(*out) < 2) {
-        fprintf(stderr, "%s: want two columns or more, parted by , ; | or tabs, got one\n", path);
+    quiet.log_level = VKT_LOG_NONE;
+    for (size_t i = 0; i < sizeof separators; i++) {
+        const vkt_result r = vkt_records_read(&quiet, path, separators[i], out);
+        if (r == VKT_OK && vkt_records_columns(*out) > 1) return VKT_OK;
         vkt_records_destroy(out);
-        return VKT_E_FORMAT;
+        if (r != VKT_OK && r != VKT_E_FORMAT) break;
     }
-    return r;
+    const vkt_result r = vkt_records_read(host, path, 0, out); /* says what is wrong */
+    if (r != VKT_OK) return r;
+    vkt_records_destroy(out);
+    fprintf(stderr, "%s: want two columns or more, parted by , ; | or tabs, got one\n", path);
+    return VKT_E_FORMAT;
 }
 
 /* ---- which rows ---- */
