@@ -58,14 +58,9 @@ static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint
 
 vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_conv2d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_conv2d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -82,14 +77,9 @@ vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const v
 
 vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_conv1d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_conv1d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -104,14 +94,9 @@ vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const v
 vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
                                    const vkt_nn_conv_transpose2d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_conv_transpose2d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_conv_transpose2d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     if (!want_rank(b, name, x, 4)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
@@ -133,14 +118,9 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
 vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                    const vkt_nn_conv_transpose1d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_conv_transpose1d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_conv_transpose1d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     if (!want_rank(b, name, x, 3)) return (vkt_tensor){ 0 };
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t k = p->kernel, o = p->out_channels;
@@ -156,14 +136,9 @@ vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor 
 
 vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_linear_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_linear_params usual;
     if (!p) p = &usual;
->>>>>>> api
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     if (!want_rank(b, name, x, s.rank > 2 ? s.rank : 2)) return (vkt_tensor){ 0 };
     const uint32_t in = s.dim[s.rank - 1], out = p->out_features;
@@ -187,38 +162,25 @@ static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)
 
 vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_pool2d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_pool2d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "MaxPool2d", vkt_max_pool2d(b->g, x, &pool));
 }
 
 vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p)
 {
-<<<<<<< HEAD
-    static const vkt_nn_pool2d_params none;
-    if (!p) p = &none;
-=======
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_pool2d_params usual;
     if (!p) p = &usual;
->>>>>>> api
     const vkt_pool2d_params pool = pool2d_params(p);
     return vkt_builder_note(b, NULL, "AvgPool2d", vkt_avg_pool2d(b->g, x, &pool));
 }
 
 vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p)
 {
-<<<<<<< HEAD
-=======
     if (!b) return (vkt_tensor){ 0 };
->>>>>>> api
     static const vkt_nn_embedding_params none;
     if (!p) p = &none;
     if (b->g->status != VKT_OK || !ids.id) return (vkt_tensor){ 0 };
