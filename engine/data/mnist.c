@@ -137,7 +137,6 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
 /* The paths of a split's files; names is empty where there are none. VKT_E_NOT_FOUND is not logged. */
 static vkt_result find_files(const char *folder, vkt_split split, vkt_text *images, vkt_text *labels, vkt_text *names)
 {
-    VKT_WANT(host, out);
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",
                                                "images.idx4-ubyte", NULL };
     static const char *const label_names[] = { "labels-idx1-ubyte", "labels.idx1-ubyte", NULL };
@@ -157,6 +156,7 @@ static vkt_result find_files(const char *folder, vkt_split split, vkt_text *imag
 vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder, vkt_split split, uint32_t classes,
                                        vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
     if (!folder || (split != VKT_SPLIT_TRAIN && split != VKT_SPLIT_TEST))

@@ -174,8 +174,6 @@ static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint
 
 static vkt_result check_rows(const vkt_host *h, const vkt_dataset *data, uint32_t first, uint32_t count)
 {
-    VKT_WANT(NULL, t);
-    VKT_WANT(&t->host, data);
     const uint32_t n = vkt_dataset_rows(data);
     if (first > n || count > n - first || count == 0)
         return vkt_fail(h, VKT_E_ARG, "predict: want rows within %u, got %u from %u on", n, count, first);
@@ -201,6 +199,8 @@ vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t f
 vkt_result vkt_trainer_predict(vkt_trainer *t, const vkt_dataset *data, uint32_t first, uint32_t count,
                                uint32_t *classes, float *outputs)
 {
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, data);
     VKT_TRY(check_rows(&t->host, data, first, count));
     if (classes && !t->head.classifies)
         return vkt_fail(&t->host, VKT_E_STATE, "predict: the model gives no number for each class");
