@@ -221,13 +221,13 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
 
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
-    const bool stopped = session_interrupted(), whole = resumable && r == VKT_OK; /* else a checkpoint failed */
+    const bool stopped = session_interrupted() && r == VKT_OK;
     if (r != VKT_OK && r != VKT_E_IO) return r;
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
     if (!s->o.quiet) print_outcome(s, t, fit);
     keep_first(&r, measure_test(s, t));
     write_files(s, t, &r);
-    if (stopped) print_stop(s, t, whole);
+    if (stopped) print_stop(s, t, resumable);
     return r;
 }
 
