@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bench/schema.h"
 
 #define PICTURES VKT_TEST_DIR "/golden/images/"
 enum { CLASSES = 4, TRAIN = 30, CHECK = 9 };
@@ -96,6 +97,11 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     double best = 0;
     for (size_t i = 0; i < 4; i++) best = fmax(best, json_number_of(json_array_get(epochs, i), "val_acc"));
     assert_true(json_number_of(report, "best_val_acc") == best && best >= 1.0 / 3);
+    char why[256];
+    if (!schema_fits("train", vkt_temp_dir_file(&r->dir, "report"), why)) fail_msg("%s", why);
+    const json_t *data = json_object_get(report, "data");
+    assert_true(json_number_of(data, "test") == 9 && json_is_false(json_object_get(data, "test_is_validation")));
+    assert_true(json_number_of(report, "test_loss") > 0 && json_number_of(report, "test_accuracy") <= 1);
     json_decref(report);
     assert_true(program_wrote(r, "c") && program_wrote(r, "w") && program_wrote(r, "h.csv") &&
                 program_wrote(r, "p.svg"));
