@@ -153,6 +153,22 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
+/* Few features of many samples, and many of few: neither side comes in windows that begin at 256 bytes. */
+static void a_layout_larger_than_a_binding(void **state)
+{
+    (void)state;
+    skip_if_small();
+    const vkt_shape shapes[] = { vkt_shape2(17000003, 2), vkt_shape2(3, 8400001) };
+    for (size_t k = 0; k < VKT_COUNT(shapes); k++)
+        for (int from = VKT_ROWS; from <= VKT_BATCH_LAST; from++) {
+            job j;
+            job_begin(&j, (vkt_layout)from, shapes[k], vkt_shape1(1));
+            if (!job_run(&j, vkt_to_layout(j.g, j.a, from ? VKT_ROWS : VKT_BATCH_LAST))) skip_for_memory(&j);
+            assert_memory_equal(j.out, j.in_a, j.n_a * sizeof *j.out);
+            job_end(&j);
+        }
+}
+
 /* The sum of all elements, over windows, against a double. */
 static void a_sum_larger_than_a_binding(void **state)
 {
@@ -385,6 +401,8 @@ static void a_convolution_longer_than_loops_may_be(void **state)
         check_conv(2, 20011, 3, 5, 3, texels);
         check_conv(2, 3, 20011, 5, 3, texels); /* dx sums over as many */
         check_conv(5, 12345, 33, 3, 3, texels);
+        check_conv(3, 2, 100003, 2, 3, texels);  /* in parts of which the last one is no multiple of 4 */
+        check_conv(2, 1100000, 3, 1, 1, texels); /* and more rows of dx than work groups, by 16 */
     }
 }
 
@@ -449,6 +467,34 @@ static void a_pooling_larger_than_a_binding(void **state)
     check_pool(vkt_shape4(8, 4, 1131, 1133), 0, true);
     check_pool(vkt_shape4(33, 1, 1003, 1001), 0, false); /* a plane of 145 MB */
     check_pool(vkt_shape4(33, 1, 1003, 1001), 2, true);
+}
+
+/* ---- one pixel for many ---- */
+
+static void a_pixel_for_more_than_loops_may_be(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { N = 5, C = 2, SIZE = 256 };
+    const vkt_upsample2d_params params = { .size = { SIZE, SIZE }, .mode = VKT_UPSAMPLE_BILINEAR };
+    for (int gradient = 0; gradient <= 1; gradient++) {
+        job j;
+        job_begin(&j, VKT_BATCH_LAST, vkt_shape4(N, C, 1, 1), vkt_shape4(N, C, SIZE, SIZE));
+        const vkt_tensor y = vkt_upsample2d(j.g, j.a, &params), dy = vkt_to_layout(j.g, j.b, VKT_BATCH_LAST);
+        vkt_tensor dx;
+        assert_int_equal(vkt_value_of(j.g, y)->layout, VKT_BATCH_LAST);
+        assert_int_equal(vkt_gradients(j.g, &y, &dy, 1, &j.a, 1, &dx), VKT_OK);
+        if (!job_run(&j, gradient ? dx : vkt_add(j.g, y, dy))) skip_for_memory(&j);
+        for (size_t i = 0; i < j.n_a; i++) {
+            double all = 0;
+            for (size_t k = i * SIZE * SIZE; k < (i + 1) * SIZE * SIZE; k++) {
+                all += (double)j.in_b[k];
+                if (!gradient) assert_true(j.out[k] == j.in_a[i] + j.in_b[k]);
+            }
+            if (gradient) assert_true(fabs((double)j.out[i] - all) <= 1e-7 * SIZE * SIZE);
+        }
+        job_end(&j);
+    }
 }
 
 /* ---- losses ---- */
@@ -644,6 +690,7 @@ int main(void)
         cmocka_unit_test(an_elementwise_op_larger_than_a_binding),
         cmocka_unit_test(broadcasting_larger_than_a_binding),
         cmocka_unit_test(rearranging_larger_than_a_binding),
+        cmocka_unit_test(a_layout_larger_than_a_binding),
         cmocka_unit_test(a_sum_larger_than_a_binding),
         cmocka_unit_test(a_product_larger_than_a_binding),
         cmocka_unit_test(a_sum_longer_than_loops_may_be),
@@ -652,6 +699,7 @@ int main(void)
         cmocka_unit_test(a_first_convolution_larger_than_a_binding),
         cmocka_unit_test(a_convolution_longer_than_loops_may_be),
         cmocka_unit_test(a_pooling_larger_than_a_binding),
+        cmocka_unit_test(a_pixel_for_more_than_loops_may_be),
         cmocka_unit_test(a_linear_layer_larger_than_a_binding),
         cmocka_unit_test(scores_larger_than_a_binding),
         cmocka_unit_test(a_softmax_larger_than_a_binding),
