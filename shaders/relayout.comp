@@ -36,10 +36,10 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
-// Word of feature f of the tile's sample n, in the rows' window.
+// Number of feature f of the tile's sample n, in the rows' window.
 uint row_at(uint n, uint f)
 {
-    return n * pc.stride + pc.feature + f;
+    return pc.rows_base + n * pc.stride + f;
 }
 
 // Four features of sample n from feature f on; what is outside is 0. n, f: from the tile's first.
@@ -62,7 +62,7 @@ NUMBERS sample_at(uint n, uint f)
 void move(uint column, uint block)
 {
     NUMBERS v[4];
-    const uint f = 4 * block, n = 4 * column, at = f * pc.pitch4 + pc.column + column;
+    const uint f = 4 * block, n = 4 * column, at = pc.last_base + f * pc.pitch4 + column;
     [[unroll]] for (uint k = 0; k < 4; k++)
 #ifdef TO
         v[k] = sample_at(n + k, f);

@@ -132,7 +132,7 @@ static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
 }
 
 /* The same for part p in the worst of its lattices, times the tiles that a work group makes one after the other. */
-static uint64_t longest_rounds(const vkt_emit *e, const tile_job *j, const tile_part *p)
+static uint64_t rounds_of(const vkt_emit *e, const tile_job *j, const tile_part *p)
 {
     uint64_t taps[2] = { 0 }, count[2] = { 0 };
     for (int axis = 0; axis < 2; axis++)
@@ -145,6 +145,14 @@ static uint64_t longest_rounds(const vkt_emit *e, const tile_job *j, const tile_
     const uint64_t tiles = vkt_groups(count[0] * count[1] * j->z->n4, across, 1) *
                            vkt_div_up(p->rows, tile_rows(e->lim, j, p->rows) * blocks);
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
+}
+
+/* Whether loops end in time in part p and in the last one, whose depth may be no multiple of anything. */
+static bool is_short(const vkt_emit *e, const tile_job *j, const tile_part *p)
+{
+    tile_part last = *p;
+    last.depth = j->depth % p->depth;
+    return rounds_of(e, j, p) <= VKT_MAX_ROUNDS && rounds_of(e, j, &last) <= VKT_MAX_ROUNDS;
 }
 
 /* The largest part; the others are no larger. False where not even one channel fits. Few source channels cost more than
@@ -163,13 +171,15 @@ static bool cut(const vkt_emit *e, const tile_job *j, tile_part *out)
         rows = VKT_MIN(rows, w_rows);
     tile_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
+    /* Panels and strips of at least 4 rows are work groups along y, which no dispatch cuts. */
+    p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel */
     const uint64_t packed_depth = packed ? range / packed : depth;
     const uint64_t depth_of_one = VKT_MIN(depth, packed_depth);
     p.depth = vkt_conv2d_share(j->depth, depth_of_one, j->in_place || depth_of_one >= 4 ? 4 : 1);
     if (p.depth == 0) return false;
-    for (uint32_t n = vkt_div_up(j->depth, p.depth) + 1; p.depth > 4 && longest_rounds(e, j, &p) > VKT_MAX_ROUNDS; n++)
+    for (uint32_t n = vkt_div_up(j->depth, p.depth) + 1; p.depth > 4 && !is_short(e, j, &p); n++)
         p.depth = (uint32_t)vkt_round_up(vkt_div_up(j->depth, n), 4);
     p.groups = 1;
     if (p.rows == j->rows && p.depth == j->depth)

@@ -127,54 +127,94 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* How many steps of `stride` elements fit into a window, so that the next one begins at VKT_ALIGN_BYTES, also in 16
- * bits, and at a vec4. */
-static uint64_t steps_in_window(const vkt_emit *e, uint32_t stride, uint32_t all)
+/* The copy between (batch, features) by rows and [features][batch'], and a tile of it: features feature ..
+ * feature + features - 1 of columns column .. column + columns - 1, which are of 4 samples each. */
+typedef struct relayout {
+    vkt_tensor x, y;
+    bool to; /* y has the batch last, else x */
+    uint32_t batch, pitch4;
+    uint64_t features;
+    uint16_t kernel;
+    uint32_t lanes, unit; /* features begin at multiples of `unit`, which is 4 where rows are read by vec4s */
+} relayout;
+typedef struct tile {
+    uint64_t column, columns, feature, features;
+} tile;
+
+static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
+
+/* Both halves: of the columns, in whole cache lines of the rows' side, or of the features. */
+static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
-    const uint64_t most = vkt_window_bytes(e->lim) / 4 / stride;
-    return most >= all ? all : most - most % VKT_MAX(2 * vkt_window_step(stride), 4u);
+    tile half = *t;
+    const uint64_t n = (columns ? t->columns : t->features) / 2;
+    if (columns)
+        half.columns = n > 16 ? vkt_round_up(n, 16) : n;
+    else
+        half.features = vkt_round_up(n, r->unit);
+    emit_tile(e, r, &half);
+    if (columns) {
+        half.column += half.columns;
+        half.columns = t->columns - half.columns;
+    } else {
+        half.feature += half.features;
+        half.features = t->features - half.features;
+    }
+    if (e->status == VKT_OK) emit_tile(e, r, &half);
 }
 
-/* f32 or u32 from tx to ty, of one shape, one of them with the batch last and the other by rows. */
+/* One tile, or, where bindings do not hold it, its halves. */
+static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
+{
+    const uint64_t pitch = 4ull * r->pitch4, samples = VKT_MIN(r->batch - 4 * t->column, 4 * t->columns);
+    const uint64_t most = e->lim->max_storage_range_bytes;
+    uint32_t rows_base, last_base;
+    const vkt_bind rows = vkt_window(e, r->to ? r->x : r->y, 4 * t->column * r->features + t->feature,
+                                     (samples - 1) * r->features + t->features, &rows_base);
+    const vkt_bind last = vkt_window(e, r->to ? r->y : r->x, t->feature * pitch + 4 * t->column,
+                                     (t->features - 1) * pitch + 4 * t->columns, &last_base);
+    const bool fits = rows.bytes <= most && last.bytes <= most, wide = t->features > r->unit;
+    if (!fits && t->columns > 1 && (rows.bytes > most || !wide)) {
+        emit_halves(e, r, t, true);
+    } else if (!fits && rows.bytes <= most && wide) {
+        emit_halves(e, r, t, false);
+    } else if (!fits) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: four samples of %llu numbers are more than the %llu bytes that this device "
+                                   "binds",
+                                   e->node->op->name, (unsigned long long)r->features, (unsigned long long)most));
+    } else {
+        const vkt_relayout_push pc = { .batch = r->batch,
+                                       .pitch4 = r->pitch4,
+                                       .stride = (uint32_t)r->features,
+                                       .column = (uint32_t)t->column,
+                                       .columns = (uint32_t)t->columns,
+                                       .features = (uint32_t)t->features,
+                                       .rows_base = rows_base,
+                                       .last_base = last_base / 4 };
+        const vkt_bind bind[] = { [RELAYOUT_X] = r->to ? rows : last, [RELAYOUT_Y] = r->to ? last : rows };
+        vkt_dispatch_add(e, r->kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, &r->lanes, 1,
+                         vkt_groups(pc.columns, r->lanes, 1),
+                         (uint32_t)VKT_MIN(vkt_groups(pc.features, 4, RELAYOUT_CHUNK), e->lim->max_groups), 1);
+    }
+}
+
+/* f32 or u32 from x to y, of one shape, one of them with the batch last and the other by rows. */
 static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
 {
-    const vkt_value *x = vkt_value_of(e->g, tx), *y = vkt_value_of(e->g, ty);
-    const bool to = y->layout == VKT_BATCH_LAST;
-    const uint32_t batch = x->shape.rank ? x->shape.dim[0] : 1, pitch4 = vkt_div_up(batch, 4);
-    const uint64_t features = vkt_shape_elements(x->shape) / batch;
     static const uint16_t kernels[3][2] = { { VKT_K_RELAYOUT_FROM, VKT_K_RELAYOUT_TO },
                                             { VKT_K_RELAYOUT_FROM4, VKT_K_RELAYOUT_TO4 },
                                             { VKT_K_RELAYOUT_FROM_WORDS, VKT_K_RELAYOUT_TO_WORDS } };
-    const uint16_t kernel = kernels[x->dtype == VKT_U32 ? 2 : features % 4 == 0][to];
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 32 };
-    /* Tiles that both sides can bind: of columns, so that the rows' window holds them, and of features. */
-    const bool small = x->bytes / 4 <= UINT32_MAX && y->bytes / 4 <= UINT32_MAX && features * 4 <= UINT32_MAX;
-    const uint64_t columns_most = small ? steps_in_window(e, (uint32_t)features * 4, pitch4) : 0;
-    const uint64_t features_most = small ? steps_in_window(e, pitch4 * 4, (uint32_t)features) : 0;
-    if (columns_most == 0 || features_most == 0) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: (%u,%llu) does not come apart into windows of %llu bytes", e->node->op->name,
-                                   batch, (unsigned long long)features, (unsigned long long)vkt_window_bytes(e->lim)));
-        return;
-    }
-    for (uint64_t c = 0; c < pitch4; c += columns_most)
-        for (uint64_t f = 0; f < features; f += features_most) {
-            const vkt_relayout_push pc = { batch,
-                                           pitch4,
-                                           (uint32_t)features,
-                                           (uint32_t)c,
-                                           (uint32_t)VKT_MIN(pitch4 - c, columns_most),
-                                           (uint32_t)f,
-                                           (uint32_t)VKT_MIN(features - f, features_most) };
-            const uint64_t samples = VKT_MIN(batch - 4 * c, 4 * columns_most);
-            const uint64_t rows_at = c * features * 4, rows_n = samples * features;
-            const uint64_t last_at = f * pitch4 * 4, last_n = (uint64_t)pc.features * pitch4 * 4;
-            const vkt_bind bind[] = { [RELAYOUT_X] = vkt_part(e, tx, to ? rows_at : last_at, to ? rows_n : last_n),
-                                      [RELAYOUT_Y] = vkt_part(e, ty, to ? last_at : rows_at, to ? last_n : rows_n) };
-            vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                             vkt_groups(pc.columns, spec[0], 1), (uint32_t)vkt_groups(pc.features, 4, RELAYOUT_CHUNK),
-                             1);
-        }
+    const vkt_value *x = vkt_value_of(e->g, tx), *y = vkt_value_of(e->g, ty);
+    relayout r = { .x = tx, .y = ty, .to = y->layout == VKT_BATCH_LAST };
+    r.batch = x->shape.rank ? x->shape.dim[0] : 1;
+    r.pitch4 = vkt_div_up(r.batch, 4);
+    r.features = vkt_shape_elements(x->shape) / r.batch;
+    const bool words = x->dtype == VKT_U32, wide = !words && r.features % 4 == 0;
+    r.kernel = kernels[words ? 2 : wide][r.to];
+    r.unit = wide ? 4 : 1;
+    r.lanes = e->lim->cpu ? e->lim->subgroup_size : 32;
+    emit_tile(e, &r, &(tile){ 0, r.pitch4, 0, r.features });
 }
 
 static void to_layout_emit(const vkt_node *n, vkt_emit *e)

@@ -79,8 +79,9 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
     const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of one part of a row */
     uint64_t gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(all_rows, MIN_GROUPS), 1) : parts;
-    gy = VKT_MIN(VKT_MAX(gy, vkt_groups(parts * turns, MAX_TURNS, 1)), parts);
-    if (fit == 0 || turns > MAX_TURNS || gy > e->lim->max_groups) {
+    const uint64_t least = turns > MAX_TURNS ? parts : vkt_groups(parts, (uint32_t)(MAX_TURNS / turns), 1);
+    gy = VKT_MIN(VKT_MIN(VKT_MAX(gy, least), parts), e->lim->max_groups);
+    if (fit == 0 || turns > MAX_TURNS || least > gy) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u and %u x %u pixels of %u samples do not fit this device", n->op->name,
                                    pc.H, pc.W, pc.P, pc.Q, s.dim[0]));
@@ -127,6 +128,10 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
+    /* One pixel everywhere: its gradient is a sum over more pixels than one invocation adds up. */
+    const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
+    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= MAX_TURNS)
+        return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_upsample2d, &x, 1, &a, NULL);
 }
 

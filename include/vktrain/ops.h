@@ -2,6 +2,16 @@
  *
  * An op appends a node to the graph and returns its value. Errors are sticky, as graph.h says.
  *
+ * Limits: memory, and two of devices, which an op refuses with VKT_E_UNSUPPORTED, and with numbers, when a program is
+ * made.
+ *   A binding holds 128 MiB on every device, up to 4 GiB on some. Larger tensors go by in windows, which begin at
+ *   multiples of 256 bytes. So a binding has to hold: of convolutions, batch norms and upsampling a channel with all
+ *   samples; of sums, maxima and broadcasting over some dimensions, softmax and losses a slice of the slowest
+ *   dimension, or 64 of them where a slice has an odd number of elements; of layer, group and RMS norms, and between
+ *   layouts, up to four samples; of products a few rows. Elsewhere it does not matter.
+ *   Mesa before 23 ends all loops of an invocation silently after 65,535 iterations. Sums are cut so that this does not
+ *   matter either; where they are not, the op says how long they may be.
+ *
  * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and
  * width, M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
 #ifndef VKTRAIN_OPS_H
@@ -148,7 +158,8 @@ typedef struct vkt_upsample2d_params {
  *   distance
  *
  * x (N,C,H,W) -> (N,C,P,Q), BATCH_LAST (a ROWS input is converted first). dx gathers, so its bits are always
- * the same. */
+ * the same; unless x is one pixel, no pixel of x may have a part in more than 50,000 of y, for an invocation adds them
+ * up. */
 VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p);
 
 /* ---- functions of one number: any shape and layout, f32. NaN passes. ---- */

@@ -156,6 +156,27 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
+/* 32,944 iterations for each of three vectors of 64 rows: one work group with two of them would not end in time. */
+static void loops_end_in_time(void **state)
+{
+    (void)state;
+    const vkt_limits lim = { .subgroup_size = 8,
+                             .max_workgroup_lanes = 1024,
+                             .max_groups = 65535,
+                             .max_storage_range_bytes = UINT64_C(1) << 32,
+                             .cpu = true };
+    const vkt_pool2d_params params = { .kernel = { 181, 181 } };
+    vkt_graph *g = harness_graph();
+    vkt_emit e;
+    vkt_keep(g,
+             vkt_avg_pool2d(g, vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(4, 64, 181, 24 * 181)), &params));
+    assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    assert_int_equal(e.n, 1);
+    assert_int_equal(e.list[0].groups[1], 3);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +185,7 @@ int main(void)
         cmocka_unit_test(nan_propagates_and_infinities_compare),
         cmocka_unit_test(output_sizes_are_torchs),
         cmocka_unit_test(long_windows_are_shared),
+        cmocka_unit_test(loops_end_in_time),
     };
     return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }

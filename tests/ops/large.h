@@ -1,0 +1,27 @@
+/* ops/large.h - a graph with two inputs and one result, at sizes that a device may lack the memory for. */
+#ifndef VKT_TEST_OPS_LARGE_H
+#define VKT_TEST_OPS_LARGE_H
+
+#include "ops/harness.h"
+
+/* A graph of two inputs and one result, and their numbers on the host. */
+typedef struct job {
+    vkt_graph *g;
+    vkt_program *p;
+    vkt_tensor a, b, y;
+    size_t n_a, n_b, n_y; /* elements */
+    float *in_a, *in_b, *out;
+} job;
+
+/* n numbers in [-1, 1); the caller frees them. */
+float *large_random(uint64_t n, uint32_t stream);
+/* Ends the test, as skipped: VKT_TEST_SMALL is set; there is not enough memory, and the job is ended too. */
+void large_skip_if_small(void);
+void large_skip_for_memory(job *j);
+/* a in `layout` and b by rows, f32, with random numbers. */
+void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
+/* Runs the graph and reads y into `out`; false where the device does not have the memory. */
+bool job_run(job *j, vkt_tensor y);
+void job_end(job *j);
+
+#endif
