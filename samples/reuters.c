@@ -6,7 +6,7 @@
 #include "common/session.h"
 #include "common/topics_data.h"
 
-enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 72 };
+enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 38 };
 
 typedef struct sizes {
     uint32_t words, topics;

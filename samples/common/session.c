@@ -42,9 +42,9 @@ static int list_devices(const vkt_host *host)
     uint32_t n;
     if (vkt_list_devices(host, infos, MOST, &n) != VKT_OK) return 1;
     for (uint32_t i = 0; i < n && i < MOST; i++)
-        printf("%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
-               (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
-               *infos[i].reason ? "; " : "", infos[i].reason);
+        terminal_printf(stdout, "%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
+                        (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
+                        *infos[i].reason ? "; " : "", infos[i].reason);
     if (n == 0) puts("no Vulkan device was found");
     return 0;
 }
