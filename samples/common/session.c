@@ -59,6 +59,7 @@ uint64_t session_now_ns(void)
 void session_begin(session *s, const train_cli *cli, int argc, char **argv)
 {
     s->start_ns = session_now_ns();
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in a file, too, lines and messages come in their order */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
