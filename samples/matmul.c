@@ -10,6 +10,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "common/session.h"
+#include "common/terminal.h"
 
 enum { LARGEST = 1000000, OPT_SIZE = 512 }; /* LARGEST: of a matrix's sides */
 
@@ -226,8 +227,10 @@ static void print_outcome(const product *p, const tile *t, const outcome *o)
            t->rows < p->m || t->columns < p->n ? "s" : "", t->rows, t->columns);
     printf("device  %9.1f ms  %6.1f GFLOP/s\n", o->device_ms, gflops(p, o->device_ms));
     printf("host    %9.1f ms  %6.1f GFLOP/s  with operands sent and sums fetched\n", o->host_ms, gflops(p, o->host_ms));
-    printf("sum     %.9g, in double precision %.9g; rows are off by %.1e of themselves at most, %.1e is allowed%s\n",
-           o->checksum, o->wanted, o->worst, o->allowed, o->right ? "" : ": WRONG");
+    terminal_printf(
+        stdout,
+        "sum     %.9g, in double precision %.9g; rows are off by %.1e of themselves at most, %.1e is allowed%s\n",
+        o->checksum, o->wanted, o->worst, o->allowed, o->right ? "" : ": WRONG");
 }
 
 static json_t *outcome_json(const product *p, const tile *t, const outcome *o)

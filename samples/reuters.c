@@ -11,7 +11,7 @@
 
 #define PROGRAM "vkt-reuters"
 enum { OPT_LINES = 512 };
-enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 72 };
+enum { LENGTH = 300, SHOWN = 5, SEARCHED = 1000, SHOWN_BYTES = 38 };
 
 typedef struct sizes {
     uint32_t words, topics;

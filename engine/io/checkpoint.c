@@ -80,7 +80,10 @@ static vkt_result verify(const vkt_host *h, const vkt_safetensors *st)
     char start[BODY_AT], want[DIGITS + 1];
     if (f->size >= BODY_AT) VKT_TRY(vkt_file_read_at(f, 0, start, BODY_AT));
     if (f->size < BODY_AT || memcmp(start + sizeof(uint64_t), opening, sizeof opening - 1) != 0) {
-        return vkt_fail(h, VKT_E_FORMAT, "\"%s\" is a safetensors file, but not a vktrain checkpoint", f->path);
+        return vkt_fail(
+            h, VKT_E_FORMAT,
+            "\"%s\" is a safetensors file, but not a vktrain checkpoint: vkt_trainer_load (--load) takes weights",
+            f->path);
     }
     uLong crc = crc32_z(0, (const Bytef *)start, DIGITS_AT);
     VKT_TRY(add_range(h, f, BODY_AT, f->size, &crc));

@@ -108,15 +108,16 @@ void vkt_trainer_advise(vkt_trainer *t)
     const bool planned = plan(t, batch, &n);
     const uint32_t fit = batch_that_fits(t, batch, m.cap_bytes);
     t->host = h;
-    char smaller[48] = "no smaller batch would fit";
-    if (fit) snprintf(smaller, sizeof smaller, "a batch of %u would fit", fit);
+    char advice[64] = "raise it, for no smaller batch would fit";
+    if (fit) snprintf(advice, sizeof advice, "a batch of %u would fit; or raise the limit", fit);
     if (planned)
         vkt_say(
             &h, VKT_LOG_ERROR,
             "trainer: a batch of %u takes up to %lluM of device memory (activations and scratch, parameters, data), "
-            "and the limit is %lluM: %s, or take that as the limit",
+            "and the limit is %lluM: %s",
             batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
-            (unsigned long long)(m.cap_bytes >> 20), smaller);
+            (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)
-        vkt_say(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: %s", batch, smaller);
+        vkt_say(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",
+                batch, fit);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
 #include "bench/json.h"
 #include "bench/micro.h"
 #include "bench/nets.h"
@@ -23,7 +24,9 @@ bool bench_wanted(const bench *b, const char *name)
 
 void bench_progress(const bench *b, const char *name)
 {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K%4u  %.100s", b->done + 1, name);
+    const uint32_t columns = vkt_terminal_columns(stderr); /* a line that wraps would stay behind */
+    if (vkt_terminal_rewrites(stderr) && columns > 10)
+        fprintf(stderr, "\r%4u  %.*s\033[K", b->done + 1, (int)columns - 10, name);
 }
 
 vkt_result bench_report(bench *b, const bench_result *r)
@@ -108,7 +111,7 @@ static vkt_result run(bench *b, int *slower)
     VKT_TRY(try_outputs(b));
     if (b->o->tune) return bench_tune(b);
     VKT_TRY(measure_all(b));
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    if (vkt_terminal_rewrites(stderr)) fputs("\r\033[K", stderr);
     return write_all(b, slower);
 }
 

@@ -35,9 +35,9 @@ static int list_devices(const vkt_host *host)
     uint32_t n;
     if (vkt_list_devices(host, infos, MOST, &n) != VKT_OK) return 1;
     for (uint32_t i = 0; i < n && i < MOST; i++)
-        printf("%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
-               (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
-               *infos[i].reason ? "; " : "", infos[i].reason);
+        terminal_printf(stdout, "%u  %s, %s, %.1f GiB: %s%s%s\n", infos[i].index, infos[i].name, infos[i].driver,
+                        (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
+                        *infos[i].reason ? "; " : "", infos[i].reason);
     if (n == 0) puts("no Vulkan device was found");
     return 0;
 }
@@ -55,6 +55,8 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     s->argc = argc;
     s->argv = argv;
     s->test_loss = s->test_accuracy = NAN;
+
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in a file, too, lines and messages come in their order */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));

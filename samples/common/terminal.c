@@ -43,28 +43,41 @@ static uint32_t width_of(const char *s, size_t n)
     return columns;
 }
 
-/* A line of words; gaps of three blanks and more become two. A line without blanks, a rule, is cut. */
+/* The bytes of the field that begins here: words with single blanks between them. */
+static size_t field_length(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !(s[i] == ' ' && (i + 1 == n || s[i + 1] == ' '))) i++;
+    return i;
+}
+
+/* A line of words; gaps of three blanks and more become two. A field stays whole where it fits into a line. A line
+ * without blanks, a rule, is cut. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
-    uint32_t column = 0, lines = 0;
+    uint32_t column = 0;
+    bool first = true;
     if (!memchr(line, ' ', n)) {
         fwrite(line, 1, n < room || line[0] != '-' ? n : room, out);
         return;
     }
-    for (size_t at = 0; at < n;) {
-        const size_t gap = strspn(line + at, " ");
+    for (size_t at = 0; at < n; first = false) {
+        size_t gap = 0;
+        while (at + gap < n && line[at + gap] == ' ') gap++;
         at += gap;
-        const size_t length = strcspn(line + at, " \n");
-        const uint32_t width = width_of(line + at, length);
-        uint32_t before = gap > 2 && (column || lines) ? 2 : (uint32_t)gap;
-        if (column && length && column + before + width > room) {
+        size_t length = field_length(line + at, n - at);
+        uint32_t before = !first && gap > 2 ? 2 : (uint32_t)gap;
+        if (gap < 2 || width_of(line + at, length) + INDENT > room) { /* word by word */
+            const char *blank = memchr(line + at, ' ', n - at);
+            length = blank ? (size_t)(blank - line) - at : n - at;
+        }
+        if (column && length && column + before + width_of(line + at, length) > room) {
             fputc('\n', out);
             column = 0;
-            lines++;
             before = INDENT;
         }
         if (length) fprintf(out, "%*s%.*s", (int)before, "", (int)length, line + at);
-        column += before + width;
+        column += before + width_of(line + at, length);
         at += length;
     }
 }

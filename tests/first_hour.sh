@@ -1,0 +1,333 @@
+#!/bin/sh
+# first_hour.sh BUILD_DIR - what a newcomer types in the first hour, with the samples of BUILD_DIR.
+#
+# Runs every sample in terminals of 80 and 40 columns and with its output in a file, without network where that may be
+# switched off, and makes the mistakes that people make. Looks at each run: the exit status; that no line is wider than the
+# terminal and no rewritten line is left behind; that a file gets no escape sequence; that an error says what to do. Prints
+# what failed, and ends with "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
+# BUILD_DIR/first_hour/transcript.txt has all that was seen, for a reader.
+#
+# Tables that are wider by nature (vkt-bench, vkt-info, vkt-audit) may be wrapped; so may messages, which name files, and,
+# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is made up here.
+set -u
+case ${1-} in
+"" | -*)
+    awk 'NR > 1 { if (!sub(/^# ?/, "")) exit; print }' "$0"
+    exit 2
+    ;;
+esac
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+build=$(cd "$1" && pwd) || exit 2
+out=$build/first_hour
+bin=$build/samples
+rm -rf "$out/work"
+mkdir -p "$out/work/none" || exit 2
+transcript=$out/transcript.txt
+: >"$transcript"
+"${CC:-cc}" -std=c11 -O1 -I"$root/tests" -o "$out/in_terminal" "$root/tests/first_hour/in_terminal.c" \
+    "$root/tests/support/terminal.c" || exit 2
+
+export XDG_CACHE_HOME="${XDG_CACHE_HOME:-$out/cache}" MESA_SHADER_CACHE_DIR="${MESA_SHADER_CACHE_DIR:-$out/cache}"
+export LANG=C.UTF-8 TERM=xterm VKT_MNIST_MIRROR=
+unset LC_ALL LC_CTYPE NO_COLOR COLUMNS VKT_DEBUG VKT_DEVICE
+real=${VKT_DATA-} # made data, unless a run says otherwise
+[ -z "$real" ] || real=$(cd "$real" && pwd)
+unset VKT_DATA
+cd "$out/work" || exit 2
+passed=0 failed=0 skipped=0
+
+fail() { # fail WHY: of the run that `go` is looking at
+    echo "FAILED: $what: $*" | tee -a "$transcript"
+    good=
+}
+
+skip() {
+    echo "SKIPPED: $*" | tee -a "$transcript"
+    skipped=$((skipped + 1))
+}
+
+offline=
+if unshare -rn true 2>/dev/null; then
+    offline="unshare -rn"
+else
+    skip "runs without network: this system does not let a user switch it off"
+fi
+
+# go WHERE STATUS SAYS COMMAND...: WHERE is piped, or a number of columns; STATUS one or more, "1|2"; SAYS is in the output.
+go() {
+    where=$1 want=$2 says=$3 good=yes
+    shift 3
+    what="$* ($where)"
+    printf '\n==== %s\n$ %s\n' "$where" "$*" >>"$transcript"
+    : >report
+    begun=$(date +%s)
+    if [ "$where" = piped ]; then
+        # shellcheck disable=SC2086 # word splitting is wanted
+        timeout 100 $offline "$@" >seen 2>&1 </dev/null
+        status=$?
+    else
+        # shellcheck disable=SC2086
+        "$out/in_terminal" "$where" report timeout 100 $offline "$@" >seen
+        status=$?
+    fi
+    cat seen >>"$transcript"
+    echo "-> status $status, $(($(date +%s) - begun)) s" >>"$transcript"
+    case "|$want|" in
+    *"|$status|"*) ;;
+    *) fail "status $status, want $want" ;;
+    esac
+    [ ! "$says" ] || grep -qF -e "$says" seen || fail "it does not say '$says'"
+    ! grep -q 'validation:' seen || fail "a message of the validation layer"
+    [ "$where" != piped ] || look_at_file
+    [ "$where" = piped ] || look_at_screen
+    [ "$want" = 0 ] || grep -qE "$help" seen || fail "an error that does not say what to do"
+    if [ "$good" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+# Words by which a message tells what to do next, or that a name is to be looked at.
+help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|another kind|whole output'
+help="$help|No such file|Is a directory|Not a directory"
+
+look_at_file() {
+    ! LC_ALL=C grep -q "$(printf '[\033\r]')" seen || fail "escape sequences or carriage returns in a file"
+}
+
+look_at_screen() {
+    grep -qx 'torn 0' report || fail "a line that wraps is rewritten, and its beginning stays behind"
+    if [ "$where" = 80 ] && [ ! "${table-}" ] && grep -q '^wide ' report; then
+        fail "wider than the terminal: $(grep '^wide ' report | head -n 3)"
+    fi
+    case ${TERM-} in
+    xterm) ;;
+    *) grep -qx 'escapes 0' report || fail "escape sequences with TERM='${TERM-}'" ;;
+    esac
+    [ "${LANG-}" != C ] || grep -qx 'letters 0' report || fail "letters beyond ASCII in the locale C"
+}
+
+everywhere() { # everywhere SAYS COMMAND...: that succeeds
+    said=$1
+    shift
+    for place in 80 40 piped; do go "$place" 0 "$said" "$@"; done
+}
+
+mistake() { # mistake STATUS SAYS COMMAND...
+    go piped "$@"
+}
+
+has() { # has SAMPLE: counts a skip where it was not built
+    [ -x "$bin/vkt-$1" ] || {
+        skip "vkt-$1: it is not built"
+        return 1
+    }
+}
+
+# ---- made data
+
+put() { # put FORMAT: its bytes
+    # shellcheck disable=SC2059 # a format is what it is
+    printf "$1"
+}
+
+make_digits() { # make_digits FOLDER: 120 pictures of 28 x 28 to learn from, as many to check, ten classes
+    mkdir -p "$1"
+    for part in train t10k; do
+        {
+            put '\0\0\010\003\0\0\0\170\0\0\0\034\0\0\0\034'
+            yes 0123456789abcdefghijklmnopqrstuvw | head -c 94080
+        } >"$1/$part-images-idx3-ubyte"
+        {
+            put '\0\0\010\001\0\0\0\170'
+            for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do put '\0\001\002\003\004\005\006\007\010\011'; done
+        } >"$1/$part-labels-idx1-ubyte"
+    done
+}
+
+make_pictures() { # make_pictures FOLDER: two classes of 12
+    for class in gray noise; do
+        mkdir -p "$1/$class"
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+            for ending in jpg png; do
+                [ ! -f "$root/tests/golden/images/$class.$ending" ] ||
+                    cp "$root/tests/golden/images/$class.$ending" "$1/$class/$i.$ending"
+            done
+        done
+    done
+}
+
+make_news() { # make_news FOLDER
+    mkdir -p "$1"
+    for part in train test; do
+        for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+            printf 'wheat\tthe harvest of wheat number %s is good\nmoney\tthe bank lends %s millions more\n' "$i" "$i"
+        done >"$1/$part.tsv"
+    done
+}
+
+make_digits digits
+make_pictures pictures
+make_news news
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    echo "Line $i: the quick brown fox jumps over the lazy dog, and over the other $i dogs, too."
+done >text.txt
+mkdir -p half
+cp digits/train-images-idx3-ubyte half/
+echo "this is no weights file" >text.safetensors
+
+# ---- every sample, as its users begin
+
+small="--epochs 2 --batch 32"
+tiny="--epochs 1 --layers 1 --width 32 --heads 2 --context 16 --sample 40"
+if has mnist; then
+    # shellcheck disable=SC2086
+    everywhere "read right" "$bin/vkt-mnist" --data digits $small
+    everywhere "--memory-limit" "$bin/vkt-mnist" --help
+    everywhere "usable" "$bin/vkt-mnist" --list-devices
+    # shellcheck disable=SC2086
+    go piped 0 "" "$bin/vkt-mnist" --data digits $small -q --save weights.safetensors --checkpoint run.ckpt --json r.json \
+        --history h.csv --plot p.svg
+    # shellcheck disable=SC2086
+    go 80 0 "epoch 3/3" "$bin/vkt-mnist" --data digits --batch 32 --epochs 3 --resume run.ckpt
+    # shellcheck disable=SC2086
+    (
+        export TERM=dumb LANG=C
+        what='' good='' table=''
+        go 80 0 "epoch 2/2" "$bin/vkt-mnist" --data digits $small
+        echo "$passed $failed" >counts
+    )
+    read -r passed failed <counts
+    go 80 0 "all 120 rows" "$bin/vkt-mnist" --data digits --epochs 1 --batch 100000
+fi
+if has images; then
+    # shellcheck disable=SC2086
+    everywhere "test    " "$bin/vkt-images" --epochs 1
+    # shellcheck disable=SC2086
+    go 80 0 "2 classes" "$bin/vkt-images" --data pictures $small
+fi
+# shellcheck disable=SC2086
+! has gpt || everywhere "it writes" "$bin/vkt-gpt" --data text.txt $tiny
+# shellcheck disable=SC2086
+! has reuters || everywhere "epoch 2/2" "$bin/vkt-reuters" --data news $small
+! has resnet || everywhere "epoch 1/1" "$bin/vkt-resnet" --from-scratch --epochs 1 --limit 8 --batch 8
+! has linreg || everywhere "found   t = " "$bin/vkt-linreg" --rows 10000 --epochs 60
+! has matmul || everywhere "GFLOP/s" "$bin/vkt-matmul" --size 100,20,30
+! has embed_minimal || everywhere "the curve ends" "$bin/vkt-embed_minimal"
+! has view || everywhere "after 3 steps" "$bin/vkt-view" --headless 3 --save v.safetensors
+table=yes
+! has info || everywhere "device 0" "$bin/vkt-info"
+! has audit || everywhere "all right" "$bin/vkt-audit" --all --filter softmax_xent --seeds 1
+! has bench || everywhere "softmax_xent" "$bin/vkt-bench" --filter '^softmax_xent' --sizes small --min-time 1
+table=
+
+# ---- help: every heading above its own options
+
+for sample in mnist images gpt reuters resnet linreg matmul view bench audit; do
+    has "$sample" || continue
+    go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
+    # A heading is a line with one blank before it; the next line is an option.
+    if awk '/^ [A-Z]/ { if (heading) bad = 1; heading = 1; next } { heading = 0 } END { exit !bad }' seen; then
+        what="vkt-$sample --help"
+        fail "two headings, one after the other"
+        failed=$((failed + 1))
+    fi
+done
+
+# ---- real data
+
+from_real() { # from_real FOLDER SAMPLE STATUS SAYS OPTION...: in a terminal
+    if [ -z "$real" ] || [ ! -d "$real/$1" ]; then
+        skip "vkt-$2 with $1: VKT_DATA has no such folder"
+        return
+    fi
+    has "$2" || return
+    program=$bin/vkt-$2 status_wanted=$3 text=$4
+    shift 4
+    go 80 "$status_wanted" "$text" env VKT_DATA="$real" "$program" "$@"
+}
+if [ -n "$real" ] && [ -d "$real/mnist" ]; then # the 10,000 pictures to check are quicker than the 60,000 others
+    mkdir -p real-digits
+    for file in "$real"/mnist/t10k-*; do
+        name=$(basename "$file")
+        ln -s "$file" "real-digits/$name"
+        ln -s "$file" "real-digits/train-${name#t10k-}"
+    done
+fi
+from_real mnist mnist 0 "10000 to learn from" --data real-digits --epochs 1 --batch 256 --lr 0.01
+from_real caltech101 images 0 "101 classes" --epochs 1 --batch 64
+from_real reuters46-keras reuters 0 "46 classes" --epochs 1 --batch 512
+from_real cifar10-jpeg resnet 0 "are recognised" --evaluate --limit 64
+
+# ---- mistakes
+
+wrong() { # wrong SAMPLE OPTION...: an unknown option, a stray word, a number that is none
+    sample=$1
+    has "$sample" || return
+    mistake 2 "--help" "$bin/vkt-$sample" --nonsense
+    shift
+    for option; do mistake 2 "--${option%%=*}" "$bin/vkt-$sample" "--$option"; done
+}
+wrong mnist batch=0 lr=fast epochs=-1 seed=x memory-limit=12Q schedule=sine optimizer=lion precision=half
+wrong images size=9 batch=0
+wrong gpt layers=0 heads=0
+wrong reuters epochs=none
+wrong resnet network=resnet7
+wrong linreg rows=0
+wrong matmul size=3
+wrong view side=0
+wrong bench sizes=huge
+wrong audit seeds=0
+wrong info
+if has mnist; then
+    mistake 2 "'digits'" "$bin/vkt-mnist" digits
+    mistake 1 "train-images-idx3-ubyte" "$bin/vkt-mnist" --data nowhere
+    mistake 1 "train-images-idx3-ubyte" "$bin/vkt-mnist" --data none
+    mistake 1 "train-labels-idx1-ubyte" "$bin/vkt-mnist" --data half
+    mistake 1 "train-images-idx3-ubyte" "$bin/vkt-mnist" --data text.txt
+    mistake "1|2" ".svg or .png" "$bin/vkt-mnist" --data digits --epochs 1 --plot p.gif
+    mistake 1 "no/w" "$bin/vkt-mnist" --data digits --epochs 1 --save no/w
+    mistake 1 "none" "$bin/vkt-mnist" --data digits --epochs 1 --save none
+    mistake 1 "missing.st" "$bin/vkt-mnist" --data digits --load missing.st
+    mistake 1 "text.safetensors" "$bin/vkt-mnist" --data digits --load text.safetensors
+    mistake 1 "missing.ckpt" "$bin/vkt-mnist" --data digits --resume missing.ckpt
+    mistake 1 "weights.safetensors" "$bin/vkt-mnist" --data digits --resume weights.safetensors
+    mistake 1 "" "$bin/vkt-mnist" --data digits --batch 16 --resume run.ckpt
+    mistake 1 "no such card" "$bin/vkt-mnist" --device "no such card"
+    mistake 1 "99" "$bin/vkt-mnist" --device 99
+    mistake 1 "" "$bin/vkt-mnist" --data digits --memory-limit 1M
+    mistake 2 "--checkpoint FILE" "$bin/vkt-mnist" --checkpoint-every 5
+    mistake 1 "" env VK_ICD_FILENAMES=/none.json VK_DRIVER_FILES=/none.json "$bin/vkt-mnist" --data digits
+fi
+if has gpt; then
+    # shellcheck disable=SC2086
+    go piped 0 "" "$bin/vkt-gpt" --data text.txt $tiny -q --checkpoint gpt.ckpt
+    # shellcheck disable=SC2086
+    mistake 1 "" "$bin/vkt-gpt" --data text.txt $tiny --layers 2 --resume gpt.ckpt
+    mistake 1 "" "$bin/vkt-gpt" --data text.txt --heads 5
+    mistake 1 "nowhere.txt" "$bin/vkt-gpt" --data nowhere.txt
+    mistake 1 "characters" "$bin/vkt-gpt" --data text.safetensors
+    mistake 1 "" "$bin/vkt-mnist" --data digits --resume gpt.ckpt
+fi
+if has images; then
+    mistake 1 "train.csv" "$bin/vkt-images" --data nowhere
+    mistake 1 "class" "$bin/vkt-images" --data none
+    mistake 1 "" "$bin/vkt-images" --data digits
+    mistake 1 "of shape" "$bin/vkt-images" --data pictures --load weights.safetensors
+fi
+! has reuters || mistake 1 "train.tsv" "$bin/vkt-reuters" --data none
+! has resnet || mistake 1 "" "$bin/vkt-resnet" --data pictures --load weights.safetensors
+! has view || mistake 1 "nowhere.png" "$bin/vkt-view" --headless 1 --image nowhere.png
+! has info || mistake "1|2" "conv" "$bin/vkt-info" 'conv9d (1,2)'
+
+# ---- the first build shows that it goes on (scripts/setup.sh)
+
+cat >building.sh <<EOF
+. "$root/scripts/setup.sh"
+compile() { for i in 1 30 60 100; do echo "[\$i/100] Building C object"; done; [ "\$1" = well ]; }
+build_quietly log compile "\$1"
+EOF
+go 80 0 "building 100/100" sh building.sh well
+go piped 0 "building: 60/100" sh building.sh well
+mistake 1 "whole output: log" sh building.sh badly
+
+echo "transcript: $transcript"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
