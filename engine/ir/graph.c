@@ -324,6 +324,12 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
     return VKT_OK;
 }
 
+/* Counts n among the readers of its inputs, by 1, or takes it out again, by -1. */
+static void count_reader(vkt_graph *g, const vkt_node *n, int by)
+{
+    for (uint32_t k = 0; k < n->n_in; k++) g->values[n->in[k].id].readers += (uint32_t)by;
+}
+
 /* Gives n its op, inputs, attributes and outputs. */
 static vkt_result fill_node(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tensor *in, uint32_t n_in,
                             const void *attr)
@@ -364,6 +370,7 @@ vkt_tensor vkt_apply(vkt_graph *g, const vkt_op *op, const vkt_tensor *in, uint3
         return (vkt_tensor){ 0 };
     }
     g->nodes[g->n_nodes++] = n;
+    count_reader(g, n, 1);
     if (outs) memcpy(outs, n->out, sizeof n->out);
     return n->out[0];
 }
@@ -375,7 +382,9 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
     const vkt_result r = fill_node(g, &next, op, in, n_in, attr);
     if (r == VKT_OK) {
         vkt_free(&g->host, (void *)(uintptr_t)n->attr);
+        count_reader(g, n, -1);
         *n = next;
+        count_reader(g, n, 1);
     } else {
         vkt_free(&g->host, (void *)(uintptr_t)next.attr);
         vkt_graph_error(g, r);
@@ -384,10 +393,7 @@ void vkt_node_become(vkt_graph *g, vkt_node *n, const vkt_op *op, const vkt_tens
 
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t)
 {
-    uint32_t readers = 0;
-    for (size_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < g->nodes[i]->n_in; k++) readers += g->nodes[i]->in[k].id == t.id;
-    return readers;
+    return vkt_value_of(g, t)->readers;
 }
 
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t)

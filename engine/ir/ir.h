@@ -54,6 +54,7 @@ typedef struct vkt_value {
     bool state;                  /* PARAM: no gradient, no update; ops write it */
     bool written;                /* EXTERNAL: by vkt_write; no other node may have it */
     uint32_t producer;           /* node number + 1; 0: none */
+    uint32_t readers;            /* how often nodes have it as an input */
     uint32_t alias;              /* id of the value whose memory this is; 0: memory of its own. See vkt_root */
     uint64_t arena_offset_bytes; /* PARAM and GRAD: where in its arena */
     uint8_t group;               /* PARAM: number + 1 of its vkt_param_group; 0: in none */

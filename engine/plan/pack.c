@@ -122,17 +122,23 @@ static void search(packer *s)
 }
 
 /* The most bytes alive in any one stage. */
-static uint64_t lower_bound(const vkt_packed *list, size_t n)
+static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
-    uint64_t most = 0;
+    uint32_t stages = 0; /* up to the last in which a life starts */
+    for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].life.first + 1);
+    uint64_t *born = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *born); /* by stage; then those gone */
+    if (!born) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *born);
+    uint64_t *gone = born + stages + 1, alive = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t alive = 0; /* the maximum is reached where some life starts */
-        for (size_t j = 0; j < n; j++)
-            if (list[j].life.first <= list[i].life.first && list[i].life.first <= list[j].life.last)
-                alive += list[j].bytes;
-        most = VKT_MAX(most, alive);
+        born[list[i].life.first] += list[i].bytes;
+        if (list[i].life.last < stages) gone[list[i].life.last + 1] += list[i].bytes;
     }
-    return most;
+    for (uint32_t s = 0; s < stages; s++) {
+        alive = alive + born[s] - gone[s];
+        p->lower_bound_bytes = VKT_MAX(p->lower_bound_bytes, alive);
+    }
+    vkt_free(&p->host, born);
+    return VKT_OK;
 }
 
 static void take_blocks(const packer *s, vkt_plan *p)
@@ -148,8 +154,9 @@ static void take_blocks(const packer *s, vkt_plan *p)
 vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_plan *p)
 {
     if (n == 0) return VKT_OK;
-    packer s = { .list = list, .n = n, .o = o, .bound = lower_bound(list, n) };
-    p->lower_bound_bytes = s.bound;
+    p->lower_bound_bytes = 0;
+    VKT_TRY(lower_bound(list, n, p));
+    packer s = { .list = list, .n = n, .o = o, .bound = p->lower_bound_bytes };
     s.order = vkt_alloc_array(&p->host, n, sizeof(vkt_packed *));
     s.placed = vkt_alloc_array(&p->host, n, sizeof(vkt_packed *));
     s.ends = vkt_alloc_array(&p->host, n, sizeof *s.ends);

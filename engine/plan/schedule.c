@@ -7,13 +7,14 @@
  * the graph has first runs alone: its order kept to the budget. */
 #include "plan/plan.h"
 
+#include <stdlib.h>
+
 #define NO_ACCESS UINT32_MAX
 
-/* One binding of one dispatch, in the list of those that touch the same memory. */
+/* One binding of one dispatch, in the list of those that read, or those that write, the same memory. */
 typedef struct access {
     uint32_t dispatch, next;
     vkt_place place;
-    bool writes;
 } access;
 
 typedef struct edge {
@@ -25,8 +26,8 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest; /* access by memory: home ids, then roles */
-    edge *edges;      /* [0] is none */
+    uint32_t *newest[2]; /* access by memory: home ids, then roles; [0] that reads, [1] that writes */
+    edge *edges;         /* [0] is none */
     size_t n_edges, cap_edges;
     uint32_t *first_edge; /* by dispatch */
     uint32_t *waits;      /* by dispatch: edges to it from dispatches of no stage yet */
@@ -34,16 +35,25 @@ typedef struct scheduler {
     uint32_t *uses;       /* by home: dispatches of no stage yet that touch it */
     bool *alive;          /* by home: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
+    uint32_t *ready;      /* dispatches of no stage yet that wait for none, rising */
+    uint32_t n_ready;
     uint64_t alive_bytes, budget_bytes;
 } scheduler;
 
 /* ---- who waits for whom ---- */
 
+static bool is_arena(vkt_role role)
+{
+    return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
+}
+
+/* The list of an access: of the value, of one parameter, gradient or moment of an arena, or else of the role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t home = s->p->home[t.id];
     const vkt_role role = s->p->place[home].role;
-    const bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT;
+    bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT || is_arena(role);
+    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != home; /* the whole of one */
     return own ? home : (uint32_t)s->p->n + role;
 }
 
@@ -65,25 +75,47 @@ static vkt_result add_edge(scheduler *s, uint32_t from, uint32_t to)
     return VKT_OK;
 }
 
+/* Whether all of b is in a. */
+static bool contains(vkt_place a, vkt_place b)
+{
+    return vkt_places_meet(a, b) && a.index == b.index && a.offset_bytes <= b.offset_bytes &&
+           b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
+}
+
+/* Has x wait for those in one list that it must wait for. */
+static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
+{
+    for (int of = writes ? 0 : 1; of < 2; of++) /* who reads waits for writers alone */
+        for (uint32_t *i = &s->newest[of][memory]; *i != NO_ACCESS;) {
+            access *y = &s->accesses[*i];
+            if (y->dispatch != x->dispatch && vkt_places_meet(x->place, y->place))
+                VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
+            if (writes && contains(x->place, y->place))
+                *i = y->next; /* who would wait for y waits for x */
+            else
+                i = &y->next;
+        }
+    return VKT_OK;
+}
+
 static vkt_result add_access(scheduler *s, uint32_t d, const vkt_bind *b, bool writes)
 {
-    const access x = {
-        .dispatch = d, .next = s->newest[memory_of(s, b->t)], .place = place_of(s, b), .writes = writes
-    };
-    for (uint32_t i = x.next; i != NO_ACCESS; i = s->accesses[i].next) {
-        const access *y = &s->accesses[i];
-        if (y->dispatch != d && (writes || y->writes) && vkt_places_meet(x.place, y->place))
-            VKT_TRY(add_edge(s, y->dispatch, d));
-    }
+    access x = { .dispatch = d, .place = place_of(s, b) };
+    const uint32_t memory = memory_of(s, b->t), whole = (uint32_t)s->p->n + x.place.role;
+    VKT_TRY(wait_for(s, &x, writes, memory));
+    if (is_arena(x.place.role) && memory != whole) VKT_TRY(wait_for(s, &x, writes, whole));
+    for (uint32_t i = 1; is_arena(x.place.role) && memory == whole && i < s->p->n; i++)
+        if (s->p->place[i].role == x.place.role && s->p->home[i] == i) VKT_TRY(wait_for(s, &x, writes, i));
+    x.next = s->newest[writes][memory];
     VKT_TRY(vkt_grow(&s->e->host, &s->accesses, s->n_accesses, &s->cap_accesses, sizeof *s->accesses));
     s->accesses[s->n_accesses] = x;
-    s->newest[memory_of(s, b->t)] = (uint32_t)s->n_accesses++;
+    s->newest[writes][memory] = (uint32_t)s->n_accesses++;
     return VKT_OK;
 }
 
 static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
 {
-    for (size_t i = 0; i < s->p->n + VKT_ROLE_SCRATCH + 1; i++) s->newest[i] = NO_ACCESS;
+    for (size_t i = 0; i < s->p->n + VKT_ROLE_SCRATCH + 1; i++) s->newest[0][i] = s->newest[1][i] = NO_ACCESS;
     VKT_TRY(vkt_grow(&s->e->host, &s->edges, 0, &s->cap_edges, sizeof *s->edges));
     s->n_edges = 1;
     for (uint32_t d = 0; d < s->e->n; d++) {
@@ -162,64 +194,63 @@ static void take(scheduler *s, uint32_t d)
 /* Takes what may run now into *order; returns how many. */
 static uint32_t fill_stage(scheduler *s, uint32_t *order)
 {
-    uint32_t n = 0, top = 0, first = UINT32_MAX;
+    uint32_t n = 0, top = 0;
     uint64_t born, freed;
-    for (uint32_t d = 0; d < s->e->n; d++)
-        if (!s->taken[d] && !s->waits[d]) {
-            top = VKT_MAX(top, s->height[d]);
-            first = VKT_MIN(first, d);
-        }
+    for (uint32_t i = 0; i < s->n_ready; i++) top = VKT_MAX(top, s->height[s->ready[i]]);
     for (int others = 0; others < 2; others++)
-        for (uint32_t d = first; d < s->e->n; d++) {
-            if (s->taken[d] || s->waits[d] || (s->height[d] == top) == others) continue;
+        for (uint32_t i = 0; i < s->n_ready; i++) {
+            const uint32_t d = s->ready[i];
+            if (s->taken[d] || (s->height[d] == top) == others) continue;
             weigh(s, d, &born, &freed);
             if (s->alive_bytes + born > s->budget_bytes || (others && born > freed)) continue;
             take(s, d);
             order[n++] = d;
         }
     if (n == 0) {
-        take(s, first);
-        order[n++] = first;
+        take(s, s->ready[0]);
+        order[n++] = s->ready[0];
     }
     return n;
+}
+
+static int rising(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
 }
 
 /* What was waited for is done, and memory that nobody touches any more is free. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
-    uint32_t homes[VKT_MAX_BINDINGS];
+    uint32_t homes[VKT_MAX_BINDINGS], left = 0;
+    for (uint32_t i = 0; i < s->n_ready; i++)
+        if (!s->taken[s->ready[i]]) s->ready[left++] = s->ready[i];
+    s->n_ready = left;
     for (uint32_t k = 0; k < n; k++) {
-        for (uint32_t i = s->first_edge[order[k]]; i; i = s->edges[i].next) s->waits[s->edges[i].to]--;
+        for (uint32_t i = s->first_edge[order[k]]; i; i = s->edges[i].next)
+            if (--s->waits[s->edges[i].to] == 0) s->ready[s->n_ready++] = s->edges[i].to;
         for (uint32_t i = homes_of(s, order[k], homes); i-- > 0;) {
             if (s->uses[homes[i]] || !s->alive[homes[i]]) continue;
             s->alive[homes[i]] = false;
             s->alive_bytes -= bytes_of(s, homes[i]);
         }
     }
-}
-
-/* Within a stage the order is the graph's. */
-static void sort(uint32_t *order, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++)
-        for (uint32_t k = i; k && order[k - 1] > order[k]; k--) {
-            const uint32_t d = order[k];
-            order[k] = order[k - 1];
-            order[k - 1] = d;
-        }
+    if (s->n_ready > left) qsort(s->ready, s->n_ready, sizeof *s->ready, rising);
 }
 
 static bool make_room(scheduler *s)
 {
     const vkt_host *h = &s->e->host;
-    s->newest = vkt_alloc_array(h, s->p->n + VKT_ROLE_SCRATCH + 1, sizeof *s->newest);
+    for (int i = 0; i < 2; i++) s->newest[i] = vkt_alloc_array(h, s->p->n + VKT_ROLE_SCRATCH + 1, sizeof *s->newest[i]);
+    s->ready = vkt_alloc_array(h, s->e->n + 1, sizeof *s->ready);
     s->first_edge = vkt_alloc_array(h, s->e->n + 1, sizeof *s->first_edge);
     s->waits = vkt_alloc_array(h, s->e->n + 1, sizeof *s->waits);
     s->height = vkt_alloc_array(h, s->e->n + 1, sizeof *s->height);
     s->taken = vkt_alloc_array(h, s->e->n + 1, sizeof *s->taken);
     s->uses = vkt_alloc_array(h, s->p->n, sizeof *s->uses);
     s->alive = vkt_alloc_array(h, s->p->n, sizeof *s->alive);
-    return s->newest && s->first_edge && s->waits && s->height && s->taken && s->uses && s->alive;
+    return s->newest[0] && s->newest[1] && s->ready && s->first_edge && s->waits && s->height && s->taken && s->uses &&
+           s->alive;
 }
 
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
@@ -229,17 +260,21 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
     vkt_result r = make_room(&s) ? find_edges(&s, masks) : vkt_fail_nomem(&e->host, "a schedule", e->n);
     if (r == VKT_OK) {
         count_uses(&s);
+        for (uint32_t d = 0; d < e->n; d++)
+            if (!s.waits[d]) s.ready[s.n_ready++] = d;
         uint32_t number = 0;
         for (uint32_t at = 0, n; at < e->n; at += n, number++) {
             n = fill_stage(&s, order + at);
             end_stage(&s, order + at, n);
-            sort(order + at, n);
+            qsort(order + at, n, sizeof *order, rising); /* within a stage the order is the graph's */
             for (uint32_t i = 0; i < n; i++) stage[at + i] = number;
         }
     }
     vkt_free(&e->host, s.accesses);
     vkt_free(&e->host, s.edges);
-    vkt_free(&e->host, s.newest);
+    vkt_free(&e->host, s.newest[0]);
+    vkt_free(&e->host, s.newest[1]);
+    vkt_free(&e->host, s.ready);
     vkt_free(&e->host, s.first_edge);
     vkt_free(&e->host, s.waits);
     vkt_free(&e->host, s.height);
