@@ -122,7 +122,15 @@ static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_at
 {
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
     const vkt_layout layout = g->values[x.id].layout;
-    a.axis = (uint32_t)(axis < 0 ? axis + (int32_t)g->values[x.id].shape.rank : axis);
+    const vkt_shape s = g->values[x.id].shape;
+    const int64_t from_left = axis < 0 ? axis + (int64_t)s.rank : axis;
+    char text[80];
+    if (x.id && (from_left < 0 || from_left >= s.rank)) {
+        vkt_graph_error(g,
+                        vkt_fail(&g->host, VKT_E_SHAPE, "softmax: %s has no axis %d", vkt_shape_text(s, text), axis));
+        return (vkt_tensor){ 0 };
+    }
+    a.axis = (uint32_t)from_left;
     if (a.axis == 0 || a.causal) x = vkt_to_layout(g, x, VKT_ROWS);
     return vkt_to_layout(g, vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL), layout);
 }
