@@ -438,6 +438,18 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
+/* Running statistics are no parameters: an update would train them. */
+static bool is_state(vkt_graph *g, vkt_tensor t)
+{
+    if (!t.id) return true;
+    if (!vkt_is_usable(g, "batch_norm", t)) return false;
+    const vkt_value *v = &g->values[vkt_root(g, t)];
+    if (v->role != VKT_ROLE_PARAM || v->state) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                "batch_norm: want running statistics of vkt_state, got the parameter '%s'", v->name));
+    return false;
+}
+
 vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
 {
     const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
@@ -449,6 +461,7 @@ vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_param
                                     (double)momentum));
         return (vkt_tensor){ 0 };
     }
+    if (!is_state(g, q->running_mean) || !is_state(g, q->running_var)) return (vkt_tensor){ 0 };
     x = batch_last(g, x);
     if (q->evaluate)
         return vkt_apply(g, &vkt_op_batch_norm_given,
