@@ -197,6 +197,39 @@ static function part_of(function f)
     return (function){ f.number, 1 };
 }
 
+/* r for one step along its slowest dimension, which is a kept or a reduced one. */
+static reduction step_of(const reduction *r, bool kept)
+{
+    reduction part = *r;
+    dim *list = kept ? part.kept : part.reduced;
+    uint32_t *n = kept ? &part.n_kept : &part.n_reduced;
+    if (kept) part.outputs /= list[0].size;
+    (*n)--;
+    memmove(list, list + 1, *n * sizeof *list);
+    return part;
+}
+
+/* One step along the slowest dimension is more than a binding holds, or ends where y's next window cannot begin: step
+ * by step, each into scratch of its own unless it has a place in y. */
+static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
+{
+    const dim slow = kept ? r->kept[0] : r->reduced[0];
+    const reduction part = step_of(r, kept);
+    const bool in_place = kept && part.outputs % 64 == 0;
+    const uint64_t pitch = vkt_round_up(part.outputs, 64);
+    const uint64_t step_bytes = (uint64_t)slow.stride * vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const vkt_bind to = in_place ? y : VKT_WHOLE(vkt_scratch(e, "steps", slow.size * pitch * 4));
+    for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++)
+        reduce(e, part, (vkt_bind){ x.t, x.offset_bytes + i * step_bytes, 0 },
+               (vkt_bind){ to.t, to.offset_bytes + i * pitch * 4, part.outputs * 4ull }, kept ? f : part_of(f));
+    if (in_place || e->status != VKT_OK) return;
+    reduction last = { .outputs = r->outputs };
+    if (kept) push_dim(last.kept, &last.n_kept, slow.size, (uint32_t)pitch);
+    push_dim(last.kept, &last.n_kept, part.outputs, 1);
+    if (!kept) push_dim(last.reduced, &last.n_reduced, slow.size, (uint32_t)pitch);
+    reduce(e, last, to, y, kept ? part_of(f) : f);
+}
+
 /* x is more than one binding holds: slices of its slowest dimension, one after the other. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
@@ -209,6 +242,11 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
         (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
+    const bool y_fits = r->outputs * 4ull <= e->lim->max_storage_range_bytes || (kept && y_stride % 64 == 0);
+    if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && y_fits) {
+        reduce_steps(e, r, x, y, f, kept);
+        return;
+    }
     if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,

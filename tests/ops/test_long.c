@@ -82,6 +82,23 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
+/* Dimensions of which one step is more than a binding holds, kept and reduced ones. */
+static void sums_over_steps_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const uint64_t real = harness_ctx->limits.max_storage_range_bytes, texels = harness_ctx->limits.max_texel_elements;
+    harness_ctx->limits.max_storage_range_bytes = 8192;
+    harness_ctx->limits.max_texel_elements = 512;
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        check_sum((vkt_layout)layout, 64, 3, 64);
+        check_sum((vkt_layout)layout, 3, 2, 4096);
+        check_sum((vkt_layout)layout, 5, 7, 2560);
+    }
+    harness_ctx->limits.max_storage_range_bytes = real;
+    harness_ctx->limits.max_texel_elements = texels;
+}
+
 static void long_mean_squares(void **state)
 {
     (void)state;
@@ -427,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_sums),
+        cmocka_unit_test(sums_over_steps_larger_than_a_binding),
         cmocka_unit_test(long_mean_squares),
         cmocka_unit_test(norms_of_long_rows),
         cmocka_unit_test(losses_of_many_rows_or_classes),
