@@ -86,7 +86,7 @@ go() {
 
 # Words by which a message tells what to do next, or that a name is to be looked at.
 help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|the columns are|another kind|whole output'
-help="$help|No such file|Is a directory|Not a directory"
+help="$help|No such file|Is a directory|Not a directory|this run|the checkpoint's"
 
 look_at_file() {
     ! LC_ALL=C grep -q "$(printf '[\033\r]')" seen || fail "escape sequences or carriage returns in a file"
