@@ -40,7 +40,8 @@ static vkt_result check_channels(const vkt_infer *f)
     VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST,
                 x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want f32 (N,C,...), batch last, got %s %s",
                 f->n->op->name, vkt_dtype_name(x->dtype), vkt_shape_text(x->shape, text));
-    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps >= 0, got %g", f->n->op->name, (double)a->eps);
+    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps >= 0, got %g", f->n->op->name,
+                (double)a->eps);
     VKT_REQUIRE(f, x->bytes / 16 / x->shape.dim[1] < UINT32_MAX, VKT_E_UNSUPPORTED,
                 "%s: want channels of less than 2^34 elements", f->n->op->name);
     return VKT_OK;

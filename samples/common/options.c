@@ -312,19 +312,54 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
+/* The option that is the text itself; NULL: it is another one. */
+static const char **text_option(train_options *o, int key)
+{
+    switch (key) {
+    case 'D': return &o->device;
+    case 'd': return &o->data;
+    case OPT_RUN: return &o->run;
+    case OPT_CHECKPOINT: return &o->checkpoint;
+    case OPT_RESUME: return &o->resume;
+    case OPT_LOAD: return &o->load;
+    case OPT_SAVE: return &o->save;
+    case OPT_JSON: return &o->json;
+    case OPT_HISTORY: return &o->history;
+    case OPT_PLOT: return &o->plot;
+    case OPT_PROFILE: return &o->profile;
+    case OPT_CLASS_WEIGHTS: return &o->class_weights;
+    default: return NULL;
+    }
+}
+
+/* What the options mean together. */
+static void check_together(parse *p, struct argp_state *state)
+{
+    train_options *o = p->o;
+    check_predict(o, state);
+    if (o->checkpoint_every && !o->checkpoint && !o->run)
+        argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
+    if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
+    if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
+    if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
+    if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
+    if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     parse *p = state->input;
     train_options *o = p->o;
+    const char **plain = text_option(o, key);
+    if (plain) {
+        *plain = text;
+        return 0;
+    }
     switch (key) {
-    case 'D': o->device = text; break;
-    case 'd': o->data = text; break;
     case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
     case 'q': o->quiet = true; break;
     case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); break;
-    case 'V':
-        puts(version_text);
-        exit(0);
+    case 'V': puts(version_text); exit(0);
     case OPT_LIST_DEVICES: o->list_devices = true; break;
     case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
     case OPT_STREAM: o->stream = true; break;
@@ -337,7 +372,10 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MICRO_BATCHES: p->micro_batches = integer32(state, "micro-batches", text, 1); break;
     case OPT_SCHEDULE:
         if (!schedule_parse(text, &o->schedule))
-            argp_error(state, "--schedule: want one of those that --help lists, got '%s'", text);
+            argp_error(state,
+                       "--schedule: want constant, cosine, one-cycle, plateau, step=N, multi-step=N,N or "
+                       "exponential=X, got '%s'",
+                       text);
         o->has_schedule = true;
         break;
     case OPT_WARMUP: o->warmup = integer32(state, "warmup", text, 1); break;
@@ -351,19 +389,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case OPT_ALLOW_NONFINITE: o->allow_nonfinite = true; break;
-    case OPT_RUN: o->run = text; break;
-    case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_CHECKPOINT_EVERY:
         o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX);
         break;
-    case OPT_RESUME: o->resume = text; break;
-    case OPT_LOAD: o->load = text; break;
-    case OPT_SAVE: o->save = text; break;
-    case OPT_JSON: o->json = text; break;
-    case OPT_HISTORY: o->history = text; break;
-    case OPT_PLOT: o->plot = text; break;
-    case OPT_PROFILE: o->profile = text; break;
-    case OPT_CLASS_WEIGHTS: o->class_weights = text; break;
     case OPT_LABEL_SMOOTHING:
         o->label_smoothing = (float)option_number(state, "label-smoothing", text, 0, 0.999);
         break;
@@ -378,16 +406,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->files = (const char *const *)(state->argv + state->next);
         o->n_files = (uint32_t)(state->argc - state->next);
         break;
-    case ARGP_KEY_END:
-        check_predict(o, state);
-        if (o->checkpoint_every && !o->checkpoint && !o->run)
-            argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
-        if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
-        if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
-        if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
-        if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
-        if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
-        break;
+    case ARGP_KEY_END: check_together(p, state); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;

@@ -59,7 +59,8 @@ static int open_log(void)
     if (fd < 0) return fail("cannot be opened", run.log_path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(fd);
-        fprintf(stderr, "--run: another program runs in this folder (it holds %s): wait for it, or name another folder\n",
+        fprintf(stderr,
+                "--run: another program runs in this folder (it holds %s): wait for it, or name another folder\n",
                 run.log_path);
         return FAILED;
     }
@@ -86,8 +87,10 @@ int run_dir_begin(train_options *o, int argc, char **argv)
         const char **option, *name;
         char *room;
     } files[] = {
-        { &o->checkpoint, "checkpoint.ckpt", run.checkpoint }, { &o->save, "best.safetensors", run.save },
-        { &o->json, "results.json", run.json },                { &o->history, "history.csv", run.history },
+        { &o->checkpoint, "checkpoint.ckpt", run.checkpoint },
+        { &o->save, "best.safetensors", run.save },
+        { &o->json, "results.json", run.json },
+        { &o->history, "history.csv", run.history },
         { &o->plot, "history.svg", run.plot },
     };
     if (strlen(o->run) > PATH_ROOM - 64 || !*o->run) {
@@ -162,9 +165,9 @@ static void add_scalars(const vkt_epoch_record *e)
     const struct {
         const char *tag;
         double value;
-    } scalars[] = { { "loss/training", e->train_loss },     { "loss/validation", e->val_loss },
-                    { "accuracy/training", e->train_acc },  { "accuracy/validation", e->val_acc },
-                    { "run/learning rate", e->lr },         { "run/seconds an epoch", e->seconds } };
+    } scalars[] = { { "loss/training", e->train_loss },    { "loss/validation", e->val_loss },
+                    { "accuracy/training", e->train_acc }, { "accuracy/validation", e->val_acc },
+                    { "run/learning rate", e->lr },        { "run/seconds an epoch", e->seconds } };
     vkt_result r = VKT_OK;
     for (size_t i = 0; r == VKT_OK && i < sizeof scalars / sizeof *scalars; i++)
         if (!isnan(scalars[i].value)) r = vkt_events_scalar(run.events, scalars[i].tag, e->epoch, scalars[i].value);
@@ -187,7 +190,8 @@ static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
     uint8_t *pixels = malloc(3 * plane);
     for (size_t i = 0; pixels && i < plane; i++)
         for (size_t c = 0; c < 3; c++) pixels[3 * i + c] = from[c * plane + i];
-    const vkt_result r = pixels ? vkt_events_image(run.events, "history", step, pixels, chw[1], chw[2], 3) : VKT_E_NOMEM;
+    const vkt_result r =
+        pixels ? vkt_events_image(run.events, "history", step, pixels, chw[1], chw[2], 3) : VKT_E_NOMEM;
     free(pixels);
     return r;
 }

@@ -89,8 +89,7 @@ bool session_open(session *s)
     const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.predict)
-        say(s, "device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (!s->o.predict) say(s, "device  %u: %s, %s\n", device->index, device->name, device->driver);
     return true;
 }
 
@@ -118,8 +117,7 @@ void session_set_data(session *s, const session_data *data)
         snprintf(shape, sizeof shape, "%u numbers each", chw[2]);
     else
         snprintf(shape, sizeof shape, "%ux%ux%u", chw[0], chw[1], chw[2]);
-    if (data->validation)
-        snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
+    if (data->validation) snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
     if (vkt_dataset_classes(data->train))
         snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(data->train));
     say(s, "data    %s: %u to learn from%s, %s%s\n", data->source, vkt_dataset_rows(data->train), checked, shape,
@@ -259,8 +257,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left after
- * the warm-up as its length. */
+/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left
+ * after the warm-up as its length. */
 static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
