@@ -30,6 +30,7 @@ static vkt_result fail_write(const vkt_host *h, const char *verb, const char *pa
 vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f)
 {
     *f = (vkt_file){ .h = h, .fd = -1 };
+    if (!path) return vkt_fail_null(h, "opening a file", "path");
     /* O_NONBLOCK: opening a FIFO must not wait for a writer; it changes nothing for regular files. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return fail_errno(h, "open", path, errno);
