@@ -29,14 +29,16 @@
     }
 }
 
-function argument(s, i,    stars, type) {
+function argument(s, i,    stars, type, constant) {
     gsub(/\[[^]]*\]/, "*", s)
     stars = gsub(/\*/, " ", s)
+    constant = s ~ /const/
     gsub(/(^| )const( |$)/, " ", s)
     split(s, words, " ")
     type = words[1]
     if (type in is_handle) return (stars == 1 ? "HANDLE(" : "SLOT(") i ", " type ")"
     if (stars == 1 && type == "char") return "TEXT(" i ")"
+    if (stars == 2 && type == "char" && !constant) return "SLOT(" i ", text)"
     return stars ? "POINTER(" i ", " type ")" : "VALUE(" i ", " type ")"
 }
 
