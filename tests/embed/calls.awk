@@ -37,6 +37,7 @@ function argument(s, i,    stars, type, is_const) {
     type = words[1]
     if (type in is_handle) return (stars == 1 ? "HANDLE(" : "SLOT(") i ", " type ")"
     if (stars == 1 && type == "char" && is_const) return "TEXT(" i ")"
+    if (stars == 2 && type == "char" && !is_const) return "SLOT(" i ", text)"
     return stars ? "POINTER(" i ", " type ")" : "VALUE(" i ", " type ")"
 }
 

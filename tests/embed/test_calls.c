@@ -202,7 +202,7 @@ static char untouched[1];
 static void (*drop[16])(void **p);
 static void *slot_of(int i, void (*how)(void **p))
 {
-    const bool destroys = strstr(now.name, "_destroy") != NULL;
+    const bool destroys = strstr(now.name, "_destroy") || strcmp(now.name, "vkt_text_release") == 0;
     slot[i] = destroys ? NULL : untouched;
     drop[i] = how;
     return is_wrong(i, 1) ? NULL : &slot[i];
@@ -213,6 +213,11 @@ static void *slot_of(int i, void (*how)(void **p))
         type *it = *p;                \
         type##_destroy(&it);          \
     }
+static void drop_text(void **p)
+{
+    char *it = *p;
+    vkt_text_release(&it);
+}
 #define SLOT(i, type) slot_of(i, drop_##type)
 
 /* ---- results ---- */
