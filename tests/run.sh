@@ -227,6 +227,10 @@ if [ "$mode" = full ]; then
     unset TSAN_OPTIONS
     wrapper=
 
+    phase "a newcomer's first hour, and event files as TensorBoard reads them"
+    check_script tests/first_hour.sh "$builds/build-tests"
+    [ ! -f tests/tensorboard/run.sh ] || check_script tests/tensorboard/run.sh "$builds/build-tests"
+
     phase "lint, a build without warnings by clang, and every reader of files under libFuzzer"
     check build-tests -L lint
     has_libfuzzer || install_missing libclang-rt-dev
