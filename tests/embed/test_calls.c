@@ -202,7 +202,7 @@ static char untouched[1];
 static void (*drop[16])(void **p);
 static void *slot_of(int i, void (*how)(void **p))
 {
-    const bool destroys = strstr(now.name, "_destroy") != NULL;
+    const bool destroys = strstr(now.name, "_destroy") || strcmp(now.name, "vkt_text_release") == 0;
     slot[i] = destroys ? NULL : untouched;
     drop[i] = how;
     return is_wrong(i, 1) ? NULL : &slot[i];
@@ -214,6 +214,13 @@ static void *slot_of(int i, void (*how)(void **p))
         type##_destroy(&it);          \
     }
 #define SLOT(i, type) slot_of(i, drop_##type)
+
+static void drop_text(void **p)
+{
+    char *text = *p;
+    vkt_text_release(&text);
+}
+#define TEXT_SLOT(i) slot_of(i, drop_text)
 
 /* ---- results ---- */
 
