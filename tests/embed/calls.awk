@@ -36,8 +36,8 @@ function argument(s, i,    stars, type, is_const) {
     split(s, words, " ")
     type = words[1]
     if (type in is_handle) return (stars == 1 ? "HANDLE(" : "SLOT(") i ", " type ")"
-    if (stars == 2 && type == "char" && !is_const) return "TEXT_SLOT(" i ")"
     if (stars == 1 && type == "char" && is_const) return "TEXT(" i ")"
+    if (stars == 2 && type == "char" && !is_const) return "SLOT(" i ", text)"
     return stars ? "POINTER(" i ", " type ")" : "VALUE(" i ", " type ")"
 }
 

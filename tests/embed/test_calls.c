@@ -213,14 +213,12 @@ static void *slot_of(int i, void (*how)(void **p))
         type *it = *p;                \
         type##_destroy(&it);          \
     }
-#define SLOT(i, type) slot_of(i, drop_##type)
-
 static void drop_text(void **p)
 {
-    char *text = *p;
-    vkt_text_release(&text);
+    char *it = *p;
+    vkt_text_release(&it);
 }
-#define TEXT_SLOT(i) slot_of(i, drop_text)
+#define SLOT(i, type) slot_of(i, drop_##type)
 
 /* ---- results ---- */
 
