@@ -175,8 +175,9 @@ vkt_result vkt_vocab_from_text(const vkt_host *host, const char *name, const cha
 vkt_result vkt_vocab_load(const vkt_host *host, const char *path, vkt_vocab **out)
 {
     VKT_WANT(host, out);
-    const vkt_host h = vkt_host_resolve(host);
     *out = NULL;
+    VKT_WANT(host, path);
+    const vkt_host h = vkt_host_resolve(host);
     void *text;
     size_t n;
     VKT_TRY(vkt_gz_read_file(&h, path, MAX_BYTES, &text, &n));

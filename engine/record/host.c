@@ -96,6 +96,17 @@ vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, v
     return r;
 }
 
+/* The other owner is a family of the device, another process or another driver. */
+static vkt_result check_other_family(vkt_ctx *ctx, uint32_t family)
+{
+    uint32_t n = 0;
+    ctx->vk.GetPhysicalDeviceQueueFamilyProperties(ctx->phys, &n, NULL);
+    if (family < n || family == VK_QUEUE_FAMILY_EXTERNAL || family == VK_QUEUE_FAMILY_FOREIGN_EXT) return VKT_OK;
+    return vkt_fail(&ctx->host, VKT_E_ARG,
+                    "hand-over: want a queue family below %u, VK_QUEUE_FAMILY_EXTERNAL or _FOREIGN_EXT, got %u", n,
+                    family);
+}
+
 /* Records one half of a transfer of ownership; the other one is the application's, over the same range. */
 static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vkt_commands *c)
 {
@@ -126,6 +137,7 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
 {
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
+        VKT_TRY(check_other_family(a->ctx, other));
         VKT_TRY(vkt_wait(a->ctx, h->value)); /* its commands are about to be recorded anew */
         const vkt_result r = record_handover(a, acquire, other, &h->commands);
         if (r != VKT_OK) {

@@ -295,6 +295,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
 vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
 {
     VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, path);
     vkt_safetensors *st;
     VKT_TRY(vkt_checkpoint_open(&t->host, path, &st));
     const vkt_st_entry *e = vkt_safetensors_find(st, "vktrain.history");
@@ -367,6 +368,8 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
 vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern)
 {
     VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, path);
+    VKT_WANT(&t->host, pattern);
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
     vkt_result r = read_matching(t, st, path, pattern, t->weights);

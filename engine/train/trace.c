@@ -85,6 +85,7 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
 vkt_result vkt_trainer_profile(vkt_trainer *t, const char *path)
 {
     VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, path);
     vkt_plan_info plan;
     vkt_program_plan(t->program, &plan);
     vkt_kernel_time *times = vkt_alloc_array(&t->host, plan.dispatches, sizeof *times);

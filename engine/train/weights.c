@@ -70,6 +70,8 @@ static vkt_result write_all(vkt_store *s, const float *values)
 
 vkt_result vkt_store_load(const vkt_host *host, vkt_store *s, const char *path)
 {
+    VKT_WANT(host, s);
+    VKT_WANT(host, path);
     const vkt_host h = vkt_host_resolve(host);
     vkt_safetensors *st;
     VKT_TRY(vkt_safetensors_open(&h, path, &st));

@@ -158,7 +158,8 @@ typedef struct vkt_array_adopt_params {
  * leaves the buffer alone. The buffer is of the adopted queue's family, or concurrent, whenever our work runs. */
 VKT_API vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out);
 /* Our half of a queue family's ownership transfer, submitted between semaphores: the application does the other half.
- * A release of the application's for compute shaders comes before acquire, an acquire of its own after release. */
+ * A release of the application's for compute shaders comes before acquire, an acquire of its own after release. The
+ * other family is one of the device's, VK_QUEUE_FAMILY_EXTERNAL or VK_QUEUE_FAMILY_FOREIGN_EXT; else VKT_E_ARG. */
 VKT_API vkt_result vkt_array_acquire(vkt_array *a, uint32_t from_family, const vkt_sync *sync);
 VKT_API vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *sync);
 

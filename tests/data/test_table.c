@@ -402,6 +402,10 @@ static void records_are_texts(void **state)
     vkt_records_destroy(&r);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_records_from_text(&h, "it", "", 0, &r), VKT_E_FORMAT);
+    for (const char *s = "\"\n\r"; *s; s++) {
+        assert_int_equal(vkt_records_from_text(&h, "it", "a,b\n", *s, &r), VKT_E_ARG);
+        vkt_test_error_says("separator");
+    }
     assert_int_equal(vkt_records_from_text(&h, "it", "a,b\n1\n", 0, &r), VKT_E_FORMAT);
     vkt_test_error_says("it, line 2: want 2 fields");
     assert_int_equal(vkt_records_read(&h, vkt_temp_dir_file(*state, "none"), 0, &r), VKT_E_NOT_FOUND);
