@@ -32,6 +32,17 @@ typedef struct geometry {
     bool covered; /* cells cover the picture exactly */
 } geometry;
 
+static uint32_t dilation_of(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    return VKT_MAX(a->dilation[axis], 1u);
+}
+
+/* From the first element of a window to its last, both counted. */
+static uint64_t reach(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    return a->kernel[axis] ? (a->kernel[axis] - 1ull) * dilation_of(a, axis) + 1 : 0;
+}
+
 static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
 {
     const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
@@ -48,9 +59,10 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     }
     if (o.R == 0) return o;
     const bool no_pad = o.push.pad_h == 0 && o.push.pad_w == 0;
+    const uint64_t high = a->adaptive ? o.R : reach(a, 0), wide = a->adaptive ? o.S : reach(a, 1);
     o.inside =
-        no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H && (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
-    o.cells = no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+        no_pad && (uint64_t)(P - 1) * o.push.stride_h + high <= H && (uint64_t)(Q - 1) * o.push.stride_w + wide <= W;
+    o.cells = no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S && high == o.R && wide == o.S;
     o.covered = o.cells && P * o.R == H && Q * o.S == W;
     return o;
 }
@@ -62,8 +74,9 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool inside; /* POOL_SPEC_INSIDE */
-    bool relu;   /* POOL_SPEC_RELU */
+    bool inside;          /* POOL_SPEC_INSIDE */
+    bool relu;            /* POOL_SPEC_RELU */
+    uint32_t dilation[2]; /* forward, of a maximum; 0: 1 */
 } work;
 
 /* How a work is cut. */
@@ -103,7 +116,9 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, const geometry *o, con
                               [POOL_SPEC_S] = o->S,
                               [POOL_SPEC_N4] = o->n4,
                               [POOL_SPEC_INSIDE] = w->inside,
-                              [POOL_SPEC_RELU] = w->relu };
+                              [POOL_SPEC_RELU] = w->relu,
+                              [POOL_SPEC_DILATION_H] = VKT_MAX(w->dilation[0], 1u),
+                              [POOL_SPEC_DILATION_W] = VKT_MAX(w->dilation[1], 1u) };
     cuts k;
     if (!cut(e, o, w, bind, lanes, &k)) {
         const vkt_result r = vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -144,9 +159,13 @@ static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t ax
     VKT_REQUIRE(f, k > 0 && stride > 0 && pad <= k / 2, VKT_E_ARG,
                 "pool2d: %s: want kernel >= 1, stride >= 1 and pad <= kernel / 2, got %u, %u, %u", names[axis], k,
                 stride, pad);
-    VKT_REQUIRE(f, (uint64_t)size + 2 * (uint64_t)pad >= k && (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
-                VKT_E_SHAPE, "pool2d: %s: a kernel of %u does not fit into %u with padding %u", names[axis], k, size,
-                pad);
+    VKT_REQUIRE(f, !a->average || dilation_of(a, axis) == 1, VKT_E_ARG,
+                "pool2d: %s: an average has no dilation, got %u", names[axis], a->dilation[axis]);
+    VKT_REQUIRE(f,
+                (uint64_t)size + 2 * (uint64_t)pad >= reach(a, axis) &&
+                    (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
+                VKT_E_SHAPE, "pool2d: %s: a kernel of %u (dilation %u) does not fit into %u with padding %u",
+                names[axis], k, dilation_of(a, axis), size, pad);
     VKT_REQUIRE(f, a->out[axis] > 0, VKT_E_SHAPE, "pool2d: %s: want an output of at least 1", names[axis]);
     return VKT_OK;
 }
@@ -182,7 +201,8 @@ static void pool_emit(const vkt_node *n, vkt_emit *e)
                      .items = (uint64_t)o.push.Q * o.n4,
                      .taps = largest_window(&o),
                      .inside = o.inside,
-                     .relu = a->relu };
+                     .relu = a->relu,
+                     .dilation = { a->dilation[0], a->dilation[1] } };
     emit_channels(n, e, &o, &w, bind);
 }
 
@@ -225,10 +245,10 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 }
 
 /* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
-static uint32_t out_size(uint32_t size, uint32_t k, uint32_t stride, uint32_t pad, bool ceil_mode)
+static uint32_t out_size(uint32_t size, uint64_t k, uint32_t stride, uint32_t pad, bool ceil_mode)
 {
     const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
-    if (padded < k || stride == 0) return 0;
+    if (padded < k || k == 0 || stride == 0) return 0;
     uint64_t n = (padded - k + (ceil_mode ? stride - 1 : 0)) / stride + 1;
     if (ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
     return (uint32_t)n;
@@ -238,7 +258,7 @@ static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
 {
     for (uint32_t i = 0; i < 2; i++) {
         if (a->stride[i] == 0) a->stride[i] = a->kernel[i];
-        a->out[i] = out_size(x.dim[2 + i], a->kernel[i], a->stride[i], a->pad[i], a->ceil_mode);
+        a->out[i] = out_size(x.dim[2 + i], reach(a, i), a->stride[i], a->pad[i], a->ceil_mode);
     }
 }
 
@@ -255,6 +275,8 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
         }
         a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
         if (cells) continue;
+        if (!a.average && a.kernel[i] > 1 && vkt_rng_range(r, 0, 2) == 0)
+            a.dilation[i] = vkt_rng_range(r, 1, (x.dim[2 + i] - 1) / (a.kernel[i] - 1));
         a.stride[i] = vkt_rng_range(r, 1, 4);
         a.pad[i] = vkt_rng_range(r, 0, a.kernel[i] / 2);
     }
@@ -277,13 +299,17 @@ static double pool_flops(const vkt_node *n)
     return each * vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
 }
 
-static const vkt_field pool_fields[] = {
-    VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),     VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),       VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
-    VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),          VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0), VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),          { .name = NULL }
-};
+static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, dilation, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),
+                                         { .name = NULL } };
 
 const vkt_op vkt_op_pool2d = {
     .name = "pool2d",
@@ -331,7 +357,11 @@ static void emit_dx(vkt_emit *e, const pool2d_dx_attr *a, vkt_tensor dy, vkt_ten
 {
     static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
                                             { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
-    const geometry o = geometry_of(&a->pool, a->x);
+    geometry o = geometry_of(&a->pool, a->x);
+    if (!a->pool.adaptive) { /* windows that reach an element are candidates; the index tells whether it won */
+        o.R = (uint32_t)reach(&a->pool, 0);
+        o.S = (uint32_t)reach(&a->pool, 1);
+    }
     vkt_bind bind[] = { [POOL_DY] = VKT_WHOLE(dy), [POOL_DX] = VKT_WHOLE(dx), [POOL_INDEX] = VKT_WHOLE(index) };
     const uint32_t columns = o.cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
     work w = { .kernel = kernels[a->pool.average][o.cells],
@@ -412,6 +442,7 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
                           .kernel = { p->kernel[0], p->kernel[1] },
                           .stride = { p->stride[0], p->stride[1] },
                           .pad = { p->pad[0], p->pad[1] },
+                          .dilation = { p->dilation[0], p->dilation[1] },
                           .ceil_mode = p->ceil_mode,
                           .exclude_pad = average && p->exclude_pad };
     return pool2d(g, x, &a);

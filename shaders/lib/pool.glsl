@@ -21,6 +21,15 @@ Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
     return Window(uint(first), uint(last - first), uint(end - begin));
 }
 
+// The same of elements `dilation` apart: begin is the first one inside the picture. There may be none.
+Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uint dilation)
+{
+    const int begin = int(p * stride) - int(pad), hop = int(dilation);
+    const int first = begin < 0 ? begin + (hop - 1 - begin) / hop * hop : begin;
+    const int last = min(begin + (int(kernel) - 1) * hop, int(size) - 1);
+    return Window(uint(first), last < first ? 0u : uint((last - first) / hop) + 1u, kernel);
+}
+
 // What an average over window (v, u) divides by.
 float divisor(Window v, Window u)
 {

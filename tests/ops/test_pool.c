@@ -105,6 +105,35 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
+/* Windows of two columns, three apart, from -1 on: of columns -1 and 2, of 0 and 3, of 1 and 4, which is outside. */
+static void dilated_windows_skip_elements(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    float x[16], y[16], dx[16] = { 0 };
+    for (int i = 0; i < 16; i++) x[i] = (float)(i % 4 == 0 ? 20 : i);
+    const vkt_pool2d_params p = { .kernel = { 1, 2 }, .stride = { 1, 1 }, .pad = { 0, 1 }, .dilation = { 1, 3 } };
+    max_pool(x, &p, y, dx); /* 4 x 3 */
+    for (int h = 0; h < 4; h++) {
+        assert_true(y[3 * h] == x[4 * h + 2] && y[3 * h + 1] == 20 && y[3 * h + 2] == x[4 * h + 1]);
+        const float first = (float)(3 * h + 1), want[4] = { first + 1, first + 2, first, 0 };
+        assert_memory_equal(dx + 4 * h, want, sizeof want);
+    }
+}
+
+/* Rows -1 and 4 of four: -inf, and the gradient goes nowhere. */
+static void a_window_of_padding_alone_has_no_winner(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    float x[16], y[16], dx[16];
+    for (int i = 0; i < 16; i++) x[i] = (float)i;
+    const vkt_pool2d_params p = { .kernel = { 2, 1 }, .stride = { 1, 1 }, .pad = { 1, 0 }, .dilation = { 5, 1 } };
+    max_pool(x, &p, y, dx);
+    for (int i = 0; i < 4; i++) assert_true(isinf(y[i]) && y[i] < 0);
+    for (int i = 0; i < 16; i++) assert_true(dx[i] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +141,8 @@ int main(void)
         cmocka_unit_test(overlapping_windows_add_up),
         cmocka_unit_test(nan_propagates_and_infinities_compare),
         cmocka_unit_test(output_sizes_are_torchs),
+        cmocka_unit_test(dilated_windows_skip_elements),
+        cmocka_unit_test(a_window_of_padding_alone_has_no_winner),
     };
     return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }
