@@ -92,7 +92,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
     const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,
-                              [XENT_SPEC_SMOOTH] = a->smoothing > 0, [XENT_SPEC_EACH] = a->each };
+                              [XENT_SPEC_SMOOTH] = a->smoothing > 0, [XENT_SPEC_EACH] = a->each != 0 };
     vkt_softmax_xent_push pc = { .batch = s.batch,
                                  .pitch4 = s.pitch4,
                                  .classes = s.classes,
@@ -259,7 +259,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, DX_Z), false, &s)) return;
     const uint32_t lanes = vkt_score_lanes(e),
                    spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane, [XENT_DX_SPEC_WEIGHTED] = weight.id != 0,
-                              [XENT_DX_SPEC_SMOOTH] = a->smoothing > 0, [XENT_DX_SPEC_EACH] = a->each };
+                              [XENT_DX_SPEC_SMOOTH] = a->smoothing > 0, [XENT_DX_SPEC_EACH] = a->each != 0 };
     for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
         const vkt_softmax_xent_dx_push pc = { .batch = s.batch,
                                               .pitch4 = s.pitch4,
@@ -293,7 +293,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, DX_Z), true, &s)) return;
     const uint32_t lanes = vkt_score_lanes(e),
-                   spec[] = { lanes, [NLL_DX_SPEC_WEIGHTED] = weight.id != 0, [NLL_DX_SPEC_EACH] = a->each };
+                   spec[] = { lanes, [NLL_DX_SPEC_WEIGHTED] = weight.id != 0, [NLL_DX_SPEC_EACH] = a->each != 0 };
     for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
         const vkt_nll_dx_push pc = {
             s.batch, s.pitch4, s.classes, w.first, (uint32_t)(w.bytes / 4), a->group, a->ignore
