@@ -109,9 +109,9 @@ vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdi
     return keepdim ? y : drop(g, y, VKT_AXIS(a));
 }
 
-/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. What they
- * add up to is n times its error, so (sum d)^2 / n is what that error added to the sum of d^2. (Chan, Golub & LeVeque,
- * Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
+/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. What
+ * they add up to is n times its error, so (sum d)^2 / n is what that error added to the sum of d^2. (Chan, Golub &
+ * LeVeque, Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)
 {
     if (!g) return (vkt_tensor){ 0 };
