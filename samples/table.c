@@ -6,6 +6,7 @@
 
 #include "common/session.h"
 #include "common/table_data.h"
+#include "common/terminal.h"
 
 enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MOST_VALUES, OPT_LEAVE_OUT };
 enum { MOST_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
@@ -50,8 +51,9 @@ static json_t *regression(const session *s, const table_data *d, const float *gu
     }
     const double rmse = sqrt(error / n) * c->deviation, r2 = spread > 0 ? 1 - error / spread : NAN;
     if (!s->o.quiet)
-        printf("outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; always its mean would be off by %.4g\n",
-               vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
+        terminal_printf(
+            stdout, "outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; always its mean would be off by %.4g\n",
+            vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
     return json_pack("{s:f, s:o?}", "rmse", rmse, "r2", isfinite(r2) ? json_real(r2) : NULL);
 }
 
@@ -67,8 +69,9 @@ static json_t *classification(const session *s, const table_data *d, const uint3
         if (of_class > most) most = of_class;
     }
     if (!s->o.quiet)
-        printf("outcome %u of %u rows right (%.1f %%); always the most frequent class would be right in %u\n", right, n,
-               100.0 * right / n, most);
+        terminal_printf(stdout,
+                        "outcome %u of %u rows right (%.1f %%); always the most frequent class would be right in %u\n",
+                        right, n, 100.0 * right / n, most);
     return json_pack("{s:f}", "accuracy", (double)right / n);
 }
 

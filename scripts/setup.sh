@@ -65,7 +65,7 @@ make_folder() {
 # show_build: reads ninja's output, writes it to stdout, and says on stderr how far it is: in one line that is rewritten on a
 # terminal, in a line for every tenth of a long build elsewhere.
 show_build() {
-    rewrites= said=0
+    rewrites="" said=0
     [ ! -t 2 ] || case ${TERM-} in "" | dumb) ;; *) rewrites=1 ;; esac
     while IFS= read -r line; do
         printf '%s\n' "$line"

@@ -85,8 +85,8 @@ go() {
 }
 
 # Words by which a message tells what to do next, or that a name is to be looked at.
-help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|another kind|whole output'
-help="$help|No such file|Is a directory|Not a directory"
+help='want |use |[Tt]ry |needs? |would |instead|leave out|--[a-z]|install|set |there are|the columns are|another kind|whole output'
+help="$help|No such file|Is a directory|Not a directory|this run|the checkpoint's"
 
 look_at_file() {
     ! LC_ALL=C grep -q "$(printf '[\033\r]')" seen || fail "escape sequences or carriage returns in a file"
@@ -117,6 +117,13 @@ mistake() { # mistake STATUS SAYS COMMAND...
 has() { # has SAMPLE: counts a skip where it was not built
     [ -x "$bin/vkt-$1" ] || {
         skip "vkt-$1: it is not built"
+        return 1
+    }
+}
+
+offers() { # offers SAMPLE OPTION: counts a skip where this build has none
+    "$bin/vkt-$1" --help | grep -q -e "--$2" || {
+        skip "vkt-$1 --$2: there is no such option"
         return 1
     }
 }
@@ -169,6 +176,10 @@ make_news news
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
     echo "Line $i: the quick brown fox jumps over the lazy dog, and over the other $i dogs, too."
 done >text.txt
+{
+    echo "weight,colour,price"
+    for i in 4 9 2 7 8 3 5 1 6 4 9 2; do printf '%s.5,red,%s0\n%s.1,blue,%s5\n' "$i" "$i" "$i" "$i"; done
+} >table.csv
 mkdir -p half
 cp digits/train-images-idx3-ubyte half/
 echo "this is no weights file" >text.safetensors
@@ -208,6 +219,10 @@ fi
 # shellcheck disable=SC2086
 ! has reuters || everywhere "epoch 2/2" "$bin/vkt-reuters" --data news $small
 ! has resnet || everywhere "epoch 1/1" "$bin/vkt-resnet" --from-scratch --epochs 1 --limit 8 --batch 8
+if has table; then
+    everywhere "columns, and what they are" "$bin/vkt-table" --epochs 2
+    go piped 0 "price" "$bin/vkt-table" --data table.csv --epochs 2
+fi
 ! has linreg || everywhere "found   t = " "$bin/vkt-linreg" --rows 10000 --epochs 60
 ! has matmul || everywhere "GFLOP/s" "$bin/vkt-matmul" --size 100,20,30
 ! has embed_minimal || everywhere "the curve ends" "$bin/vkt-embed_minimal"
@@ -218,9 +233,24 @@ table=yes
 ! has bench || everywhere "softmax_xent" "$bin/vkt-bench" --filter '^softmax_xent' --sizes small --min-time 1
 table=
 
+# ---- what was learned, used
+
+if has images && offers images predict; then
+    # shellcheck disable=SC2086
+    go piped 0 "" "$bin/vkt-images" --data pictures $small -q --save pictures.safetensors
+    go 80 0 "noise" "$bin/vkt-images" --load pictures.safetensors --predict pictures/noise/1.png
+    mistake 1 "nowhere.jpg" "$bin/vkt-images" --load pictures.safetensors --predict nowhere.jpg
+    mistake 2 "--load" "$bin/vkt-images" --predict pictures/noise/1.png
+fi
+if has reuters && offers reuters predict; then
+    # shellcheck disable=SC2086
+    go piped 0 "" "$bin/vkt-reuters" --data news $small -q --save news.safetensors
+    go piped 0 "money" sh -c "echo the bank lends millions | '$bin/vkt-reuters' --load news.safetensors --predict -"
+fi
+
 # ---- help: every heading above its own options
 
-for sample in mnist images gpt reuters resnet linreg matmul view bench audit; do
+for sample in mnist images gpt reuters resnet table linreg matmul view bench audit; do
     has "$sample" || continue
     go piped 0 "Usage: vkt-$sample" "$bin/vkt-$sample" --help
     # A heading is a line with one blank before it; the next line is an option.
@@ -311,6 +341,12 @@ if has images; then
     mistake 1 "class" "$bin/vkt-images" --data none
     mistake 1 "" "$bin/vkt-images" --data digits
     mistake 1 "of shape" "$bin/vkt-images" --data pictures --load weights.safetensors
+fi
+if has table; then
+    mistake 2 "--help" "$bin/vkt-table" --nonsense
+    mistake 1 "nowhere.csv" "$bin/vkt-table" --data nowhere.csv
+    mistake 1 "weight" "$bin/vkt-table" --data table.csv --target nothing
+    mistake 1 "want" "$bin/vkt-table" --data text.safetensors
 fi
 ! has reuters || mistake 1 "train.tsv" "$bin/vkt-reuters" --data none
 ! has resnet || mistake 1 "" "$bin/vkt-resnet" --data pictures --load weights.safetensors

@@ -96,6 +96,18 @@ static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt
     return r;
 }
 
+/* A seed is like its output. */
+static vkt_result check_seed(const vkt_graph *g, vkt_tensor out, vkt_tensor seed)
+{
+    const vkt_value *y = &g->values[out.id], *s = &g->values[seed.id];
+    char want[80], got[80];
+    if (s->dtype == VKT_F32 && s->layout == y->layout && vkt_shape_equal(s->shape, y->shape)) return VKT_OK;
+    return vkt_fail(&g->host, VKT_E_SHAPE, "gradients: want a seed f32 %s%s as '%s' is, got %s %s%s",
+                    vkt_shape_text(y->shape, want), y->layout == VKT_BATCH_LAST ? " with the batch last" : " by rows",
+                    y->name, vkt_dtype_name(s->dtype), vkt_shape_text(s->shape, got),
+                    s->layout == VKT_BATCH_LAST ? " with the batch last" : " by rows");
+}
+
 vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                          const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads)
 {
@@ -110,6 +122,7 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
         const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;
         if (id == 0 || id >= g->n_values || (i < n_outs && (seeds[i].id == 0 || seeds[i].id >= g->n_values)))
             return vkt_fail(&g->host, VKT_E_ARG, "gradients: value %u is not of this graph", i);
+        if (i < n_outs) VKT_TRY(check_seed(g, outs[i], seeds[i]));
     }
     walk w;
     vkt_result r = open_walk(&w, g, wrt, n_wrt);
@@ -146,6 +159,12 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
     if (g->arena[VKT_ROLE_GRAD - VKT_ROLE_PARAM].id) { /* the second gradient would replace the first in the arena */
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_STATE,
                                     "backward: this graph has its gradients already; add the losses and go back once"));
+        return g->status;
+    }
+    if (g->n_params == 0) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_STATE,
+                                    "backward: the graph has no parameters (vkt_param); vkt_gradients differentiates "
+                                    "by other values"));
         return g->status;
     }
     const float one = 1.0f;

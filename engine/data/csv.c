@@ -13,6 +13,9 @@ static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_forma
     *c = (vkt_csv){ .h = h, .separator = ',', .quote = '"', .next_line = 1 };
     if (format && format->separator) c->separator = format->separator;
     if (format && format->no_quotes) c->quote = 0;
+    const char s = c->separator;
+    if (s == '\n' || s == '\r' || s == c->quote)
+        return vkt_fail(h, VKT_E_ARG, "%s: want a separator that is no quote and no line end, got byte %d", name, s);
     c->name = vkt_strdup(h, name);
     return c->name ? VKT_OK : vkt_fail_nomem(h, "a file name", strlen(name) + 1);
 }

@@ -298,6 +298,7 @@ void vkt_dataset_sample_shape(const vkt_dataset *ds, uint32_t chw[3])
 
 uint32_t vkt_dataset_sample_rank(const vkt_dataset *ds)
 {
+    if (!ds) return 0;
     return ds->t->vector ? 1 : 3;
 }
 

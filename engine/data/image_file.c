@@ -31,6 +31,7 @@ static vkt_result make(const vkt_host *h, const vkt_image *in, uint32_t longest,
 vkt_result vkt_image_read(const vkt_host *host, const char *path, uint32_t longest, uint64_t max_pixels,
                           vkt_dataset **out)
 {
+    VKT_WANT(host, out);
     const vkt_host h = vkt_host_resolve(host);
     vkt_image_scratch s = { 0 };
     const vkt_image *image;

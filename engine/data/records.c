@@ -52,7 +52,6 @@ static vkt_result read_records(const vkt_host *host, const char *name, const cha
 {
     const vkt_host h = vkt_host_resolve(host);
     const vkt_csv_format format = { .separator = separator };
-    *out = NULL;
     if (!name) return vkt_fail(&h, VKT_E_ARG, "records: path or name is NULL");
     vkt_records *r = vkt_alloc(&h, sizeof *r);
     if (!r) return vkt_fail_nomem(&h, "records", sizeof *r);
@@ -70,15 +69,17 @@ static vkt_result read_records(const vkt_host *host, const char *name, const cha
 
 vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out)
 {
+    VKT_WANT(host, out);
+    *out = NULL;
     return read_records(host, path, NULL, separator, out);
 }
 
 vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,
                                  vkt_records **out)
 {
-    const vkt_host h = vkt_host_resolve(host);
+    VKT_WANT(host, out);
     *out = NULL;
-    if (!text) return vkt_fail(&h, VKT_E_ARG, "records: text is NULL");
+    VKT_WANT(host, text);
     return read_records(host, name, text, separator, out);
 }
 

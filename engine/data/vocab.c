@@ -205,7 +205,7 @@ vkt_result vkt_vocab_encode(const vkt_vocab *v, const char *text, uint32_t *ids,
 
 void vkt_pad_sequence(const vkt_sequence_params *p, const uint32_t *ids, uint32_t n, uint32_t *out)
 {
-    if (!p) return;
+    if (!p || !out || (n && !ids)) return;
     const uint32_t kept = VKT_MIN(n, p->maxlen), fill = p->maxlen - kept;
     uint32_t *at = out + (p->padding_post ? 0 : fill);
     for (uint32_t i = 0; i < kept; i++) at[i] = ids[i + (p->truncating_post ? 0 : n - kept)];

@@ -363,7 +363,7 @@ vkt_host vkt_ctx_host(const vkt_ctx *ctx)
 
 const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
 {
-    return &ctx->info;
+    return ctx ? &ctx->info : NULL;
 }
 
 /* Transfers go through the compute queue from here on; the rings are made anew, for its family. */

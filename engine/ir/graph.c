@@ -63,6 +63,16 @@ vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t)
     return g && t.id < g->n_values ? g->values[t.id].shape : vkt_shape0();
 }
 
+vkt_layout vkt_tensor_layout(const vkt_graph *g, vkt_tensor t)
+{
+    return g && t.id < g->n_values ? g->values[t.id].layout : VKT_ROWS;
+}
+
+vkt_dtype vkt_tensor_dtype(const vkt_graph *g, vkt_tensor t)
+{
+    return g && t.id < g->n_values ? g->values[t.id].dtype : VKT_F32;
+}
+
 const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t)
 {
     return g && t.id < g->n_values ? g->values[t.id].name : "?";

@@ -208,12 +208,37 @@ const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
     return n;
 }
 
+/* What no allocation of the device holds is told before it is cut into dispatches. */
+static void check_sizes(vkt_emit *e, const vkt_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {
+        const vkt_value *v = vkt_lowered_value(e, n->out[i]);
+        char shape[80], have[32], most[32];
+        if (v->role != VKT_ROLE_ACTIVATION || v->alias || v->bytes <= e->lim->max_allocation_bytes) continue;
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_DEVICE_MEMORY,
+                                   "%s: its result '%s' %s takes %s; this device allocates at most %s at once",
+                                   n->op->name, v->name, vkt_shape_text(v->shape, shape),
+                                   vkt_bytes_text(v->bytes, have), vkt_bytes_text(e->lim->max_allocation_bytes, most)));
+    }
+}
+
+/* Which node it was that the device cannot run. */
+static void say_where(const vkt_emit *e)
+{
+    char text[2][80] = { "", "" };
+    for (uint32_t i = 0; i < 2 && i < e->node->n_in; i++)
+        if (e->node->in[i].id) vkt_shape_text(vkt_node_in(e->node, i)->shape, text[i]);
+    vkt_say(&e->host, VKT_LOG_WARN, "program: that was node %u, '%s', %s of %s %s", e->node->index,
+            e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
+}
+
 /* With what is within it. Its dispatches count as the node's, so that whoever moves or repeats them takes all. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     e->node = n;
     e->then = next_within(n);
-    n->op->emit(n, e);
+    check_sizes(e, n);
+    if (e->status == VKT_OK) n->op->emit(n, e);
     e->relu = (vkt_tensor){ 0 };
     for (const vkt_node *left; e->status == VKT_OK && (left = e->then);) {
         e->then = next_within(left);
@@ -232,6 +257,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
             const vkt_node *n = g->nodes[i];
             if (n->op->prologue != (bool)prologue || !n->op->emit || n->within || (live && !live[i])) continue;
             lower_node(out, n);
+            if (out->status != VKT_OK) say_where(out);
         }
     const vkt_result r = out->status;
     if (r != VKT_OK) vkt_lower_free(out);

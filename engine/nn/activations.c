@@ -78,5 +78,6 @@ vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per
 
 vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y)
 {
+    if (!b) return (vkt_tensor){ 0 };
     return vkt_builder_note(b, NULL, "Add", vkt_add(b->g, x, y));
 }

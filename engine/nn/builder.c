@@ -48,9 +48,17 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras)
     return b->preset != VKT_PRESET_TORCH && given.kind == VKT_INIT_DEFAULT ? keras : given;
 }
 
+bool vkt_builder_is_named(vkt_builder *b, const char *name)
+{
+    if (name && *name) return vkt_graph_status(b->g) == VKT_OK;
+    vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "%s: want a name for what comes here, got %s",
+                                   *b->scope ? b->scope : "builder", name ? "\"\"" : "NULL"));
+    return false;
+}
+
 void vkt_nn_push(vkt_builder *b, const char *scope)
 {
-    if (!b || !scope) return;
+    if (!b || !vkt_builder_is_named(b, scope)) return;
     const size_t n = strlen(b->scope);
     if (n + strlen(scope) + 2 > sizeof b->scope) {
         vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG, "scope '%s%s' is too long", b->scope, scope));

@@ -37,4 +37,7 @@ vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
 /* Initial values of the builder's parameter number i (b->inits), row-major; `out` has room for all of its elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
+/* Whether a layer or scope has a name, and the graph no error; sets the status where it has none. */
+bool vkt_builder_is_named(vkt_builder *b, const char *name);
+
 #endif

@@ -33,7 +33,7 @@ static vkt_tensor layer_bias(vkt_builder *b, const char *layer, bool none, uint3
 /* Checked before a parameter is made of a shape that would make no sense. */
 static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
 {
-    if (b->g->status != VKT_OK || !x.id) return false;
+    if (!vkt_builder_is_named(b, layer) || !vkt_is_usable(b->g, layer, x)) return false;
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank != rank)
@@ -184,7 +184,7 @@ vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, co
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_embedding_params none;
     if (!p) p = &none;
-    if (b->g->status != VKT_OK || !ids.id) return (vkt_tensor){ 0 };
+    if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, ids)) return (vkt_tensor){ 0 };
     const uint32_t rows = p->num_embeddings, width = p->embedding_dim;
     if (!rows || !width || (p->has_padding && p->padding_id >= rows)) {
         vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,

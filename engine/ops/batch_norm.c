@@ -40,7 +40,8 @@ static vkt_result check_channels(const vkt_infer *f)
     VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST,
                 x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want f32 (N,C,...), batch last, got %s %s",
                 f->n->op->name, vkt_dtype_name(x->dtype), vkt_shape_text(x->shape, text));
-    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps >= 0, got %g", f->n->op->name, (double)a->eps);
+    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps >= 0, got %g", f->n->op->name,
+                (double)a->eps);
     VKT_REQUIRE(f, x->bytes / 16 / x->shape.dim[1] < UINT32_MAX, VKT_E_UNSUPPORTED,
                 "%s: want channels of less than 2^34 elements", f->n->op->name);
     return VKT_OK;
@@ -438,6 +439,18 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
+/* Running statistics are no parameters: an update would train them. */
+static bool is_state(vkt_graph *g, vkt_tensor t)
+{
+    if (!t.id) return true;
+    if (!vkt_is_usable(g, "batch_norm", t)) return false;
+    const vkt_value *v = &g->values[vkt_root(g, t)];
+    if (v->role != VKT_ROLE_PARAM || v->state) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                "batch_norm: want running statistics of vkt_state, got the parameter '%s'", v->name));
+    return false;
+}
+
 vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
 {
     const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
@@ -449,6 +462,7 @@ vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_param
                                     (double)momentum));
         return (vkt_tensor){ 0 };
     }
+    if (!is_state(g, q->running_mean) || !is_state(g, q->running_var)) return (vkt_tensor){ 0 };
     x = batch_last(g, x);
     if (q->evaluate)
         return vkt_apply(g, &vkt_op_batch_norm_given,

@@ -153,6 +153,27 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                      1);
 }
 
+static void emit_slices(vkt_emit *e, const call *c, const walk *w);
+
+/* One step along the slowest dimension is more than a binding holds: step by step. False where windows cannot begin so.
+ */
+static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
+{
+    const dim slow = w->dims[0];
+    walk part = { .n = w->n - 1, .pitch = w->pitch };
+    for (uint32_t x = A; x < N; x++)
+        if ((uint64_t)slow.stride[x] * element_bytes(e, c, x) % VKT_ALIGN_BYTES) return false;
+    if (part.n == 0) return false;
+    memcpy(part.dims, w->dims + 1, part.n * sizeof *part.dims);
+    for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++) {
+        call window = *c;
+        for (uint32_t x = A; x < N; x++)
+            window.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
+        emit_slices(e, &window, &part);
+    }
+    return true;
+}
+
 /* y, or an operand of as many, longer elements, is more than one binding holds: slices of its slowest dimension. */
 static void emit_slices(vkt_emit *e, const call *c, const walk *w)
 {
@@ -162,6 +183,7 @@ static void emit_slices(vkt_emit *e, const call *c, const walk *w)
     const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
     const uint64_t per = most - most % step;
     if (per == 0) {
+        if (emit_steps(e, c, w)) return;
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: slices of %u elements, of which this device binds %llu at once",
                                    e->node->op->name, slow.stride[Y], (unsigned long long)most));
@@ -174,7 +196,7 @@ static void emit_slices(vkt_emit *e, const call *c, const walk *w)
         part.dims[0].size = (uint32_t)size;
         if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
         for (uint32_t x = A; x < N; x++) {
-            window.bind[x].offset_bytes = at * slow.stride[x] * element_bytes(e, c, x);
+            window.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
             window.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
         }
         window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);

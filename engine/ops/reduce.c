@@ -197,6 +197,59 @@ static function part_of(function f)
     return (function){ f.number, 1 };
 }
 
+/* r for one step along its slowest dimension, which is a kept or a reduced one. */
+static reduction step_of(const reduction *r, bool kept)
+{
+    reduction part = *r;
+    dim *list = kept ? part.kept : part.reduced;
+    uint32_t *n = kept ? &part.n_kept : &part.n_reduced;
+    if (kept) part.outputs /= list[0].size;
+    (*n)--;
+    memmove(list, list + 1, *n * sizeof *list);
+    return part;
+}
+
+/* One step along the slowest dimension is more than a binding holds, or ends where y's next window cannot begin: step
+ * by step, each into scratch of its own unless it has a place in y. */
+static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
+{
+    const dim slow = kept ? r->kept[0] : r->reduced[0];
+    const reduction part = step_of(r, kept);
+    const bool in_place = kept && part.outputs % 64 == 0;
+    const uint64_t pitch = vkt_round_up(part.outputs, 64);
+    const uint64_t step_bytes = (uint64_t)slow.stride * vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const vkt_bind to = in_place ? y : VKT_WHOLE(vkt_scratch(e, "steps", slow.size * pitch * 4));
+    for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++)
+        reduce(e, part, (vkt_bind){ x.t, x.offset_bytes + i * step_bytes, 0 },
+               (vkt_bind){ to.t, to.offset_bytes + i * pitch * 4, part.outputs * 4ull }, kept ? f : part_of(f));
+    if (in_place || e->status != VKT_OK) return;
+    reduction last = { .outputs = r->outputs };
+    if (kept) push_dim(last.kept, &last.n_kept, slow.size, (uint32_t)pitch);
+    push_dim(last.kept, &last.n_kept, part.outputs, 1);
+    if (!kept) push_dim(last.reduced, &last.n_reduced, slow.size, (uint32_t)pitch);
+    reduce(e, last, to, y, kept ? part_of(f) : f);
+}
+
+/* Outputs of which a binding holds no two sets: window by window of the slowest kept dimension. False where there are
+ * no windows that make them fewer. */
+static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
+{
+    if (r->n_kept == 0) return false;
+    const dim slow = r->kept[0];
+    const uint32_t y_stride = r->outputs / slow.size, size = vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint64_t most = e->lim->max_storage_range_bytes / 8 / (4ull * y_stride), per = most - most % step;
+    if (per == 0 || per >= slow.size) return false;
+    for (uint64_t at = 0; at < slow.size && e->status == VKT_OK; at += per) {
+        reduction part = *r;
+        part.kept[0].size = (uint32_t)VKT_MIN(slow.size - at, per);
+        part.outputs = part.kept[0].size * y_stride;
+        reduce(e, part, (vkt_bind){ x.t, x.offset_bytes + at * slow.stride * size, 0 },
+               (vkt_bind){ y.t, y.offset_bytes + at * y_stride * 4, part.outputs * 4ull }, f);
+    }
+    return true;
+}
+
 /* x is more than one binding holds: slices of its slowest dimension, one after the other. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
@@ -209,7 +262,17 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
         (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
-    if (per == 0 || per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
+    const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
+    if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
+    /* Results of steps are put together by a reduction that is smaller than this one. */
+    const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
+                               : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
+    if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {
+        reduce_steps(e, r, x, y, f, kept);
+        return;
+    }
+    if (per == 0 || (!kept && per < 2 && !smaller) ||
+        per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: a reduction over slices of %u elements, of which this device binds %llu at once",

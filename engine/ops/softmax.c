@@ -135,7 +135,14 @@ static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_at
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
     const uint32_t rank = g->values[x.id].shape.rank;
     const vkt_layout layout = g->values[x.id].layout;
-    a.axis = (uint32_t)(axis < 0 ? axis + (int32_t)rank : axis);
+    const int64_t from_left = axis < 0 ? axis + (int64_t)rank : axis;
+    char text[80];
+    if (x.id && (from_left < 0 || from_left >= rank)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "softmax: %s has no axis %d",
+                                    vkt_shape_text(g->values[x.id].shape, text), axis));
+        return (vkt_tensor){ 0 };
+    }
+    a.axis = (uint32_t)from_left;
     const bool rows = a.axis == 0 || a.causal || are_too_long(&g->values[x.id], a.axis);
     if (rows) x = vkt_to_layout(g, x, VKT_ROWS);
     const bool last = g->status == VKT_OK && are_too_long(&g->values[x.id], a.axis);

@@ -121,6 +121,12 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
 {
     static const vkt_upsample2d_params none;
     if (!p) p = &none; /* a size of 0: infer says what it wants */
+    if (!vkt_is_usable(g, "upsample2d", x)) return (vkt_tensor){ 0 };
+    if ((p->size[0] || p->size[1]) && (p->scale[0] || p->scale[1])) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "upsample2d: want a size or a scale, got %u,%u and %u,%u",
+                                    p->size[0], p->size[1], p->scale[0], p->scale[1]));
+        return (vkt_tensor){ 0 };
+    }
     const vkt_shape s = vkt_tensor_shape(g, x);
     vkt_upsample2d_attr a = { .bilinear = p->mode == VKT_UPSAMPLE_BILINEAR, .align_corners = p->align_corners };
     for (uint32_t i = 0; i < 2; i++) {

@@ -184,10 +184,18 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint3
     }
 }
 
+static bool keeps_any(const vkt_graph *g)
+{
+    for (size_t i = 1; i < g->n_values; i++)
+        if (g->values[i].keep) return true;
+    return false;
+}
+
 vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
+    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* an input, or a reshape of one */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
     p->sets = vkt_alloc_array(&ctx->host, n, sizeof *p->sets);

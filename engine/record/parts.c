@@ -39,8 +39,8 @@ vkt_result vkt_parts_create(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const uint32_t n = (uint32_t)p->lowered.n;
-    const bool cut = ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
-    p->ends = vkt_alloc_array(&ctx->host, n, sizeof *p->ends);
+    const bool cut = n && ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
+    p->ends = vkt_alloc_array(&ctx->host, n + 1, sizeof *p->ends);
     if (!p->ends) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->ends);
     if (cut || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
     if (!cut) {

@@ -51,6 +51,8 @@ static vkt_result match_store(vkt_program *p)
     for (size_t i = 0; i < g->n_params; i++) {
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
+        if (i < p->store->n && strcmp(p->store->entries[i].name, v->name) == 0)
+            e = &p->store->entries[i]; /* as a rule */
         for (uint32_t k = 0; k < p->store->n && !e; k++)
             if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
         char want[80], have[80];
@@ -293,8 +295,8 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(bind_arrays(p, params));
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
-    const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0;
-    p->profile = params->profile || measure;
+    const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0 && p->lowered.n;
+    p->profile = (params->profile || measure) && p->lowered.n; /* what computes nothing has no times */
     VKT_TRY(vkt_bind_all(p));
     VKT_TRY(vkt_parts_create(p));
     return measure ? vkt_debug_start(p) : VKT_OK;

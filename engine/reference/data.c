@@ -1,10 +1,10 @@
 /* reference/data.c - a batch out of a table: row order[first + b] for b < rows, else 0. */
 #include "reference/families.h"
 
-/* The table's row for sample b; false for a sample past the real ones. */
+/* The table's row for sample b; false for a sample past the real ones, or past the end of the order. */
 static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
 {
-    if (b >= c->rows) return false;
+    if (b >= c->rows || (uint64_t)c->first + b >= vkt_ref_count(c->in[1].shape)) return false;
     *row = c->in[1].u[c->first + b];
     return true;
 }

@@ -1,5 +1,6 @@
-/* train/events.c - event files for TensorBoard; see vktrain/events.h. Messages are written by hand: a protocol buffer's field
- * is a key (number << 3 | wire type) and a value: a varint (0), 8 bytes (1), a length and bytes (2), or 4 bytes (5). */
+/* train/events.c - event files for TensorBoard; see vktrain/events.h. Messages are written by hand: a protocol buffer's
+ * field is a key (number << 3 | wire type) and a value: a varint (0), 8 bytes (1), a length and bytes (2), or 4 bytes
+ * (5). */
 #include "vktrain/events.h"
 
 #include <errno.h>
@@ -176,8 +177,8 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     if (gethostname(host, sizeof host - 1) != 0 || !*host) snprintf(host, sizeof host, "localhost");
     for (int i = 0; i < 1000; i++) {
         vkt_text name = { .h = &e->h };
-        vkt_text_add(&name, "%s/events.out.tfevents.%lld.%s.%ld.%u", folder, (long long)time(NULL), host, (long)getpid(),
-                     atomic_fetch_add(&files, 1));
+        vkt_text_add(&name, "%s/events.out.tfevents.%lld.%s.%ld.%u", folder, (long long)time(NULL), host,
+                     (long)getpid(), atomic_fetch_add(&files, 1));
         if (name.failed) return vkt_fail_nomem(&e->h, "a file name", strlen(folder));
         vkt_free(&e->h, e->path);
         e->path = name.s;
@@ -208,7 +209,7 @@ static vkt_result write_head(vkt_events *e, uint64_t first_step)
 vkt_result vkt_events_create(const vkt_host *host, const char *folder, uint64_t first_step, vkt_events **out)
 {
     const vkt_host h = vkt_host_resolve(host);
-    if (!out) return vkt_fail(&h, VKT_E_ARG, "vkt_events_create: want a place for the result, got NULL");
+    VKT_WANT(&h, out);
     *out = NULL;
     if (!folder || !*folder) return vkt_fail(&h, VKT_E_ARG, "vkt_events_create: want a folder, got none");
     vkt_events *e = vkt_alloc(&h, sizeof *e);
@@ -236,7 +237,7 @@ void vkt_events_destroy(vkt_events **ee)
 
 vkt_result vkt_events_flush(vkt_events *e)
 {
-    if (!e) return VKT_E_ARG;
+    VKT_WANT(NULL, e);
     if (e->broken) return VKT_E_IO;
     return fflush(e->file) == 0 ? VKT_OK : write_failed(e);
 }
@@ -246,7 +247,6 @@ vkt_result vkt_events_flush(vkt_events *e)
 /* Summary.Value: 1 tag. */
 static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
 {
-    if (!e) return VKT_E_ARG;
     if (!tag || !*tag) return vkt_fail(&e->h, VKT_E_ARG, "events: want a tag, got none");
     *value = (bytes){ .h = &e->h };
     put_bytes(value, 1, tag, strlen(tag));
@@ -265,6 +265,7 @@ static void put_plugin(bytes *value, const char *name)
 /* Summary.Value: 2 simple_value. */
 vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double x)
 {
+    VKT_WANT(NULL, e);
     bytes value;
     VKT_TRY(begin_value(e, tag, &value));
     put_float(&value, 2, (float)x);
@@ -275,6 +276,7 @@ vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, doub
 /* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
+    VKT_WANT(NULL, e);
     bytes value;
     VKT_TRY(begin_value(e, tag, &value));
     bytes tensor = { .h = &e->h };
@@ -311,10 +313,10 @@ static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t heig
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
                             uint32_t width, uint32_t channels)
 {
-    if (!e) return VKT_E_ARG;
+    VKT_WANT(NULL, e);
     if (!pixels || height == 0 || width == 0 || (channels != 1 && channels != 3 && channels != 4))
-        return vkt_fail(&e->h, VKT_E_ARG, "vkt_events_image: want pixels of 1, 3 or 4 channels, got %ux%ux%u%s", channels,
-                        height, width, pixels ? "" : " and no pixels");
+        return vkt_fail(&e->h, VKT_E_ARG, "vkt_events_image: want pixels of 1, 3 or 4 channels, got %ux%ux%u%s",
+                        channels, height, width, pixels ? "" : " and no pixels");
     void *png;
     size_t n = 0;
     bytes value;

@@ -231,6 +231,16 @@ vkt_result vkt_identity_know(vkt_trainer *t)
     return r;
 }
 
+vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines)
+{
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, lines);
+    *lines = NULL;
+    VKT_TRY(vkt_identity_know(t));
+    *lines = t->run_lines;
+    return VKT_OK;
+}
+
 /* ---- the graph ---- */
 
 /* A name as one word of ASCII: spaces part words and commas lists. */

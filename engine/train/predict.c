@@ -59,8 +59,9 @@ static vkt_result build(vkt_predictor *q, const vkt_predictor_params *p)
 
 vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params *params, vkt_predictor **out)
 {
-    if (!ctx || !out) return VKT_E_ARG;
+    VKT_WANT(NULL, out);
     *out = NULL;
+    VKT_WANT(NULL, ctx);
     const vkt_host h = vkt_ctx_host(ctx);
     VKT_TRY(check(&h, params));
     vkt_predictor *q = vkt_alloc(&h, sizeof *q);
@@ -96,7 +97,7 @@ uint64_t vkt_predictor_width(const vkt_predictor *p)
 
 vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes, float *outputs)
 {
-    if (!p) return VKT_E_ARG;
+    VKT_WANT(NULL, p);
     if (classes && !p->e.head.classifies)
         return vkt_fail(&p->host, VKT_E_STATE, "predict: want outputs (B,K) for classes, the model gives rank %u",
                         vkt_tensor_shape(p->e.g, p->e.head.y).rank);

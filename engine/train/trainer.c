@@ -223,6 +223,7 @@ const char *vkt_trainer_summary(const vkt_trainer *t)
 
 uint64_t vkt_trainer_seed(const vkt_trainer *t)
 {
+    if (!t) return 0;
     return t->params.seed;
 }
 

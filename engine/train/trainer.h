@@ -117,8 +117,8 @@ vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *val
 /* Whether all of `values`, in the order of the store, are finite; frozen parameters may be anything. */
 bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
-/* The graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (NULL: not wanted) takes what
- * tells model and loss from others (identity.h). The caller destroys *g and *b and frees the lines, also after a
+/* The graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (NULL: not wanted) takes
+ * what tells model and loss from others (identity.h). The caller destroys *g and *b and frees the lines, also after a
  * failure. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
                              vkt_feed_values *v, vkt_head *head, vkt_text *lines);

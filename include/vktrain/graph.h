@@ -95,8 +95,10 @@ VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
 VKT_API void vkt_graph_destroy(vkt_graph **g); /* after programs and builders of it */
 /* The status of the first op that failed, or VKT_OK. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
-VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);  /* rank 0 for the null tensor */
-VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t); /* lives as long as the graph */
+VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
+VKT_API vkt_layout vkt_tensor_layout(const vkt_graph *g, vkt_tensor t); /* VKT_ROWS for the null tensor */
+VKT_API vkt_dtype vkt_tensor_dtype(const vkt_graph *g, vkt_tensor t);   /* VKT_F32 for the null tensor */
+VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* lives as long as the graph */
 /* Gives a value a name for prints and labels (copied, cut at 47 bytes). Parameters are named when they are made. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
@@ -120,7 +122,8 @@ VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
  * graph (else VKT_E_STATE): add losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is
  * logged. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
-/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). A
+/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). A seed
+ * is f32 of its output's shape and layout (vkt_tensor_layout; vkt_to_layout); a gradient has those of its value. A
  * value within a chain that vkt_backward made one node (vkt_mse, vkt_max_pool2d) has none any more: ask before. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);

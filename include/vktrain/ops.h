@@ -6,9 +6,10 @@
  * made.
  *   A binding holds 128 MiB on every device, up to 4 GiB on some. Larger tensors go by in windows, which begin at
  *   multiples of 256 bytes. So a binding has to hold: of convolutions, batch norms and upsampling a channel with all
- *   samples; of sums, maxima and broadcasting over some dimensions, softmax and losses a slice of the slowest
- *   dimension, or 64 of them where a slice has an odd number of elements; of layer, group and RMS norms, and between
- *   layouts, up to four samples; of products a few rows. Elsewhere it does not matter.
+ *   samples; of softmax and losses a row, or 64 where a row has an odd number of elements; of sums, maxima and
+ *   broadcasting over some dimensions a slice of the slowest one, or up to 64, where slices do not begin at such
+ *   multiples; of layer, group and RMS norms, and between layouts, up to four samples; of products a few rows.
+ *   Elsewhere it does not matter.
  *   Mesa before 23 ends all loops of an invocation silently after 65,535 iterations. Sums are cut so that this does not
  *   matter either; where they are not, the op says how long they may be.
  *

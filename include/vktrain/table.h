@@ -32,7 +32,7 @@ typedef struct vkt_csv_params {
     const char *const *class_names; /* in the order of their numbers; NULL: numbered as they first appear */
     uint32_t classes;               /* how many class_names there are */
     bool no_header;                 /* the first line is a row */
-    char separator;                 /* 0: ',' */
+    char separator;                 /* 0: ','; no quote, no line end */
 } vkt_csv_params;
 
 /* Reads a file, plain or gzip. Numbers are decimal, with a point; a field that is empty or no finite f32 is an error
@@ -44,7 +44,7 @@ VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, 
 /* A CSV file with a line of names, as texts: for programs that decide themselves what a column is. */
 typedef struct vkt_records vkt_records;
 
-/* Reads a file, plain or gzip, or a text, which messages call `name`. separator 0: ','. VKT_E_NOT_FOUND, VKT_E_IO,
+/* Reads a file, plain or gzip, or a text, which messages call `name`. separator as above. VKT_E_NOT_FOUND, VKT_E_IO,
  * VKT_E_FORMAT: no CSV (RFC 4180), no line of names. */
 VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
 VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,

@@ -274,8 +274,12 @@ VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 
 /* Layers, shapes, parameters, memory. Lives as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
-VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t);  /* vkt_nn_parameters of the model */
-VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);        /* of its params, or of the checkpoint it resumed */
+VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */
+VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* of its params, or of the checkpoint it resumed */
+/* What a checkpoint of this run is compared by, a line "name=value" each: batch, optimizer, schedule, .. and hashes of
+ * the data, "data=#..". The text is the trainer's and does not change. The first call reads the data sets: VKT_E_NOMEM,
+ * or the error of a source; *lines is NULL then. */
+VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0 before there is one */
 /* Where the next fit goes on: the epoch, and how many of its batches are done, with their loss and accuracy (NaN:

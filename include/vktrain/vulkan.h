@@ -197,7 +197,8 @@ typedef struct vkt_texture_params {
  * barrier that is told above. VKT_E_ARG for a format, usage, layout or shape that is none of the above. */
 VKT_API vkt_result vkt_texture_adopt(vkt_ctx *ctx, const vkt_texture_params *params, vkt_texture **out);
 VKT_API void vkt_texture_destroy(vkt_texture **t); /* after its last use on the device */
-/* Picture to array, array to picture: submitted between semaphores. VKT_E_STATE where the usage does not allow it. */
+/* Picture to array, array to picture: submitted between semaphores; NULL: without any. VKT_E_STATE where the usage does
+ * not allow it. */
 VKT_API vkt_result vkt_texture_read(vkt_texture *t, const vkt_sync *sync);
 VKT_API vkt_result vkt_texture_write(vkt_texture *t, const vkt_sync *sync);
 /* The same, recorded, under the conditions of vkt_program_record. Before and after it: vkt_program_barriers' stages and

@@ -13,8 +13,8 @@ typedef struct text_picture {
 } text_picture;
 
 /* Prints the pictures next to each other, as many as the terminal is wide, scaled to 14 columns by 7 lines each, with
- * their captions below in up to three lines: 28 x 28 dots of Braille letters, or characters of ASCII in a locale without
- * UTF-8. */
+ * their captions below in up to three lines: 28 x 28 dots of Braille letters, or characters of ASCII in a locale
+ * without UTF-8. */
 void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
 
 #endif

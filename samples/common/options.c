@@ -31,6 +31,7 @@ enum {
     OPT_PATIENCE,
     OPT_MONITOR,
     OPT_ALLOW_NONFINITE,
+    OPT_RUN,
     OPT_CHECKPOINT,
     OPT_CHECKPOINT_EVERY,
     OPT_RESUME,
@@ -90,6 +91,10 @@ static const struct argp_option table[] = {
     { "allow-nonfinite", OPT_ALLOW_NONFINITE, 0, 0,
       "train on when a loss is NaN or infinite (default: stop with status 1)", 2 },
     { 0, 0, 0, 0, "Files", 3 },
+    { "run", OPT_RUN, "DIR", 0,
+      "one folder for all of it: checkpoint, best weights, results, history, plot, options, log and event files for "
+      "TensorBoard; the same --run again goes on",
+      3 },
     { "checkpoint", OPT_CHECKPOINT, "FILE", 0, "full training state, rewritten after every epoch", 3 },
     { "checkpoint-every", OPT_CHECKPOINT_EVERY, "N", 0, "and after every so many batches", 3 },
     { "resume", OPT_RESUME, "FILE", 0, "go on from a checkpoint, bit for bit, to --epochs in all", 3 },
@@ -105,6 +110,8 @@ static const struct argp_option table[] = {
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
     { 0, 0, 0, 0, "Other", 9 }, /* 5 to 8 are the samples' own */
     { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
+    { 0, 'h', 0, OPTION_HIDDEN, "", -1 },
+    { "version", 'V', 0, 0, "print the version and end", -1 },
     { 0 }
 };
 
@@ -131,6 +138,11 @@ const char *precision_name(vkt_precision p)
     };
     return names[p];
 }
+
+#define TEXT(x) #x
+#define NUMBER(x) TEXT(x)
+static const char version_text[] =
+    "vktrain " NUMBER(VKT_VERSION_MAJOR) "." NUMBER(VKT_VERSION_MINOR) "." NUMBER(VKT_VERSION_PATCH);
 
 /* ---- values: each ends the program with a message when `text` is none ---- */
 
@@ -225,6 +237,8 @@ static bool has_option(const train_cli *cli, int key)
     case OPT_CONFUSION: return cli->classes;
     case 'D':
     case 'q':
+    case 'h':
+    case 'V':
     case 0: /* a title, or the end */
     case OPT_LIST_DEVICES:
     case OPT_MEMORY_LIMIT:
@@ -243,7 +257,6 @@ typedef struct parse {
     const train_cli *cli;
     float weight_decay, clip_norm; /* of the optimizer, whichever it will be; 0: not given */
     uint32_t micro_batches;
-    bool seed; /* it was given */
 } parse;
 
 static const char *optimizer_name(const vkt_optimizer *o)
@@ -290,6 +303,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;
     if (!o->load) argp_error(state, "--predict needs --load FILE, the weights that --save has written");
+    if (o->run) argp_error(state, "--predict does not train: --load %s/best.safetensors in place of --run", o->run);
     if (!o->n_files) argp_error(state, "--predict: want one FILE or more, or - for standard input");
     const char *const training[] = { o->checkpoint, o->resume, o->save, o->history, o->plot, o->profile, o->confusion };
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
@@ -298,15 +312,54 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
+/* The option that is the text itself; NULL: it is another one. */
+static const char **text_option(train_options *o, int key)
+{
+    switch (key) {
+    case 'D': return &o->device;
+    case 'd': return &o->data;
+    case OPT_RUN: return &o->run;
+    case OPT_CHECKPOINT: return &o->checkpoint;
+    case OPT_RESUME: return &o->resume;
+    case OPT_LOAD: return &o->load;
+    case OPT_SAVE: return &o->save;
+    case OPT_JSON: return &o->json;
+    case OPT_HISTORY: return &o->history;
+    case OPT_PLOT: return &o->plot;
+    case OPT_PROFILE: return &o->profile;
+    case OPT_CLASS_WEIGHTS: return &o->class_weights;
+    default: return NULL;
+    }
+}
+
+/* What the options mean together. */
+static void check_together(parse *p, struct argp_state *state)
+{
+    train_options *o = p->o;
+    check_predict(o, state);
+    if (o->checkpoint_every && !o->checkpoint && !o->run)
+        argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
+    if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
+    if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
+    if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
+    if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
+    if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
+}
+
 static error_t on_option(int key, char *text, struct argp_state *state)
 {
     parse *p = state->input;
     train_options *o = p->o;
+    const char **plain = text_option(o, key);
+    if (plain) {
+        *plain = text;
+        return 0;
+    }
     switch (key) {
-    case 'D': o->device = text; break;
-    case 'd': o->data = text; break;
     case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
     case 'q': o->quiet = true; break;
+    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); break;
+    case 'V': puts(version_text); exit(0);
     case OPT_LIST_DEVICES: o->list_devices = true; break;
     case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
     case OPT_STREAM: o->stream = true; break;
@@ -319,7 +372,10 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_MICRO_BATCHES: p->micro_batches = integer32(state, "micro-batches", text, 1); break;
     case OPT_SCHEDULE:
         if (!schedule_parse(text, &o->schedule))
-            argp_error(state, "--schedule: want one of those that --help lists, got '%s'", text);
+            argp_error(state,
+                       "--schedule: want constant, cosine, one-cycle, plateau, step=N, multi-step=N,N or "
+                       "exponential=X, got '%s'",
+                       text);
         o->has_schedule = true;
         break;
     case OPT_WARMUP: o->warmup = integer32(state, "warmup", text, 1); break;
@@ -328,23 +384,14 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;
     case OPT_SEED:
         o->seed = option_integer(state, "seed", text, 0, UINT64_MAX);
-        p->seed = true;
+        o->seed_given = true;
         break;
     case OPT_PATIENCE: o->patience = integer32(state, "patience", text, 0); break;
     case OPT_MONITOR: o->monitor = monitor(state, text); break;
     case OPT_ALLOW_NONFINITE: o->allow_nonfinite = true; break;
-    case OPT_CHECKPOINT: o->checkpoint = text; break;
     case OPT_CHECKPOINT_EVERY:
         o->checkpoint_every = option_integer(state, "checkpoint-every", text, 1, UINT64_MAX);
         break;
-    case OPT_RESUME: o->resume = text; break;
-    case OPT_LOAD: o->load = text; break;
-    case OPT_SAVE: o->save = text; break;
-    case OPT_JSON: o->json = text; break;
-    case OPT_HISTORY: o->history = text; break;
-    case OPT_PLOT: o->plot = text; break;
-    case OPT_PROFILE: o->profile = text; break;
-    case OPT_CLASS_WEIGHTS: o->class_weights = text; break;
     case OPT_LABEL_SMOOTHING:
         o->label_smoothing = (float)option_number(state, "label-smoothing", text, 0, 0.999);
         break;
@@ -359,15 +406,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->files = (const char *const *)(state->argv + state->next);
         o->n_files = (uint32_t)(state->argc - state->next);
         break;
-    case ARGP_KEY_END:
-        check_predict(o, state);
-        if (o->checkpoint_every && !o->checkpoint) argp_error(state, "--checkpoint-every needs --checkpoint FILE");
-        if (o->resume && p->seed) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
-        if (o->resume && o->load) argp_error(state, "--load: a run that --resume goes on with has weights of its own");
-        if (p->weight_decay > 0) o->optimizer.weight_decay = p->weight_decay;
-        if (p->clip_norm > 0) o->optimizer.clip_norm = p->clip_norm;
-        if (p->micro_batches) o->optimizer.micro_batches = p->micro_batches;
-        break;
+    case ARGP_KEY_END: check_together(p, state); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;

@@ -20,8 +20,10 @@ typedef struct train_options {
     vkt_precision precision;
     double ema_decay;
     vkt_monitor monitor;
-    bool allow_nonfinite;
+    bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
+    const char *run; /* a folder: run_dir.h fills in the files that are not given */
+    bool goes_on;    /* `resume` is the checkpoint of that folder */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
@@ -54,7 +56,7 @@ typedef struct train_cli {
 } train_cli;
 
 /* Reads the command line over the defaults that *o comes with, which --help shows. Prints a message and exits with
- * status 2 when an option is wrong, with 0 after --help. */
+ * status 2 when an option is wrong, with 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
 /* Values of options: each ends the program with a message when `text` is none. */

@@ -194,6 +194,38 @@ static bool write_both(const session *s, json_t *run, json_t *object)
     return ok;
 }
 
+/* {"batch": "128", "data": "#0123..", ..} of lines "name=value". */
+static json_t *identity_json(const char *lines)
+{
+    json_t *all = json_object();
+    while (*lines) {
+        const size_t n = strcspn(lines, "\n"), name = strcspn(lines, "=\n");
+        char key[128];
+        snprintf(key, sizeof key, "%.*s", (int)name, lines);
+        if (name < n) json_object_set_new(all, key, json_stringn(lines + name + 1, n - name - 1));
+        lines += n + (lines[n] == '\n');
+    }
+    return all;
+}
+
+char *options_text(const session *s, vkt_trainer *t)
+{
+    const char *lines = NULL;
+    if (vkt_trainer_identity(t, &lines) != VKT_OK) return NULL;
+    json_t *all = run_json(s, vkt_trainer_seed(t)), *settings = settings_json(s);
+    json_object_update(all, settings);
+    json_object_set_new(all, "schema", json_string("vktrain-options-1"));
+    json_object_set_new(all, "epochs", json_integer((json_int_t)s->o.epochs));
+    json_object_set_new(all, "identity", identity_json(lines));
+    json_object_del(all, "stopped_by");
+    json_object_del(all, "peak_device_bytes");
+    char *text = json_dumps(all, JSON_INDENT(2));
+    json_decref(settings);
+    json_decref(all);
+    if (!text) fputs("no memory for options.json\n", stderr);
+    return text;
+}
+
 bool write_results(const session *s, json_t *object)
 {
     return write_both(s, run_json(s, s->o.seed), object);

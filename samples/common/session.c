@@ -10,6 +10,7 @@
 
 #include "common/outputs.h"
 #include "common/report.h"
+#include "common/run_dir.h"
 #include "common/scores.h"
 #include "common/stop.h"
 #include "common/terminal.h"
@@ -24,6 +25,21 @@ static bool was_interrupted(void *user)
 bool session_interrupted(void)
 {
     return stop_signal() != 0;
+}
+
+/* Prints, unless --quiet, and writes to the log of --run. */
+__attribute__((format(printf, 2, 3))) static void say(const session *s, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    run_dir_say(format, args);
+    va_end(args);
+    if (s->o.quiet) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    terminal_print(stdout, text);
 }
 
 /* ---- begin and end ---- */
@@ -62,8 +78,10 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     if (s->o.list_devices) exit(list_devices(&s->host));
     stop_begin();
     outputs_begin();
-    const int status = train_files_try(&s->o);
+    int status = s->o.run ? run_dir_begin(&s->o, argc, argv) : 0;
+    if (!status) status = train_files_try(&s->o);
     if (status) exit(status);
+    if (s->o.run) s->host.log = run_dir_log;
 }
 
 bool session_open(session *s)
@@ -71,8 +89,7 @@ bool session_open(session *s)
     const vkt_ctx_params p = { .device = s->o.device, .max_device_bytes = s->o.memory_limit_bytes };
     if (vkt_ctx_create_wide(&p, &s->host, &s->ctx) != VKT_OK) return false;
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
-    if (!s->o.quiet && !s->o.predict)
-        terminal_printf(stdout, "device  %u: %s, %s\n", device->index, device->name, device->driver);
+    if (!s->o.predict) say(s, "device  %u: %s, %s\n", device->index, device->name, device->driver);
     return true;
 }
 
@@ -94,30 +111,28 @@ void session_set_data(session *s, const session_data *data)
 {
     uint32_t chw[3];
     s->data = *data;
-    if (s->o.quiet) return;
     char shape[48], checked[32] = "", classes[32] = "";
     vkt_dataset_sample_shape(data->train, chw);
     if (vkt_dataset_sample_rank(data->train) == 1)
         snprintf(shape, sizeof shape, "%u numbers each", chw[2]);
     else
         snprintf(shape, sizeof shape, "%ux%ux%u", chw[0], chw[1], chw[2]);
-    if (data->validation)
-        snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
+    if (data->validation) snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
     if (vkt_dataset_classes(data->train))
         snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(data->train));
-    terminal_printf(stdout, "data    %s: %u to learn from%s, %s%s\n", data->source, vkt_dataset_rows(data->train),
-                    checked, shape, classes);
+    say(s, "data    %s: %u to learn from%s, %s%s\n", data->source, vkt_dataset_rows(data->train), checked, shape,
+        classes);
 }
 
 void session_print_memory(const session *s)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(s->ctx, &m);
-    printf("memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
+    say(s, "memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
 /* The best epoch, and the value that the fit went by. */
-static void print_best(const vkt_trainer *t, vkt_monitor m)
+static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
     const vkt_epoch_record *r = best_record(t);
     if (!r) return;
@@ -133,7 +148,7 @@ static void print_best(const vkt_trainer *t, vkt_monitor m)
                                          [VKT_MONITOR_VAL_LOSS] = "validation loss",
                                          [VKT_MONITOR_TRAIN_ACC] = "accuracy",
                                          [VKT_MONITOR_TRAIN_LOSS] = "loss" };
-    printf("\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
+    say(s, "\nbest    epoch %u: %s %.4f\n", r->epoch, names[m], values[m]);
 }
 
 static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_params *p, vkt_result fitted)
@@ -141,11 +156,11 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     uint32_t n;
     vkt_trainer_history(t, &n);
     if (n && n < p->epochs && !session_interrupted() && fitted != VKT_E_DIVERGED)
-        printf("stopped early: no better epoch in %u\n", p->patience);
-    print_best(t, p->monitor);
+        say(s, "stopped early: no better epoch in %u\n", p->patience);
+    print_best(s, t, p->monitor);
     if (!isnan(vkt_trainer_ms_per_step(t)))
-        terminal_printf(stdout, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n",
-                        vkt_trainer_ms_per_step(t), vkt_trainer_host_us_per_step(t));
+        say(s, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
+            vkt_trainer_host_us_per_step(t));
     session_print_memory(s);
 }
 
@@ -160,7 +175,7 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     if (o->save) fprintf(stderr, "%s has the weights so far\n", o->save);
     if (resumable) {
         fputs("this goes on with the run:\n  ", stderr);
-        stop_print_command(stderr, s->argc, s->argv, o->checkpoint);
+        stop_print_command(stderr, s->argc, s->argv, o->run ? NULL : o->checkpoint);
     } else {
         fputs("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them\n", stderr);
     }
@@ -168,14 +183,36 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 
 /* ---- the run ---- */
 
+typedef struct follower {
+    const session *s;
+    vkt_trainer *t;
+    vkt_fit_callbacks bar; /* of the progress bar, if there is one */
+} follower;
+
+static void on_batch(void *user, const vkt_fit_progress *p)
+{
+    const follower *f = user;
+    if (f->bar.on_batch) f->bar.on_batch(f->bar.user, p);
+}
+
+static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
+{
+    const follower *f = user;
+    if (f->bar.on_epoch) f->bar.on_epoch(f->bar.user, r, best);
+    run_dir_epoch(f->s, f->t, r, best);
+    return false;
+}
+
 vkt_result session_follow(const session *s, const vkt_fit_params *params, vkt_trainer *t)
 {
     vkt_progress *progress = NULL;
+    follower f = { .s = s, .t = t };
     vkt_fit_params p = *params;
     vkt_result r = s->o.quiet ? VKT_OK : vkt_progress_create(NULL, stdout, &progress);
     if (r != VKT_OK) return r;
-    if (progress) p.callbacks = vkt_progress_callbacks(progress);
-    p.callbacks.stop = was_interrupted;
+    if (progress) f.bar = vkt_progress_callbacks(progress);
+    p.callbacks =
+        (vkt_fit_callbacks){ .user = &f, .on_batch = on_batch, .on_epoch = on_epoch, .stop = was_interrupted };
     r = vkt_trainer_fit(t, &p);
     vkt_progress_destroy(&progress);
     return r;
@@ -220,8 +257,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left after
- * the warm-up as its length. */
+/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left
+ * after the warm-up as its length. */
 static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
@@ -262,11 +299,12 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     if (r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) return r;
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED;
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
-    if (!s->o.quiet) print_outcome(s, t, fit, r);
+    print_outcome(s, t, fit, r);
     if (vkt_trainer_best_epoch(t)) keep_first(&r, measure_test(s, t));
     if (vkt_trainer_best_epoch(t) && s->finish) keep_first(&r, s->finish(s, t));
     if (vkt_trainer_best_epoch(t) && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
+    run_dir_end(s, t);
     if (stopped) print_stop(s, t, resumable);
     return r;
 }
@@ -275,15 +313,20 @@ static vkt_result resume(const session *s, vkt_trainer *t)
 {
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
-    if (r != VKT_OK || s->o.quiet) return r;
+    if (r != VKT_OK) return r;
+    if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* with --run alone: beside --resume it is no option */
+        fprintf(stderr, "--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder\n",
+                s->o.run, (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
+        return VKT_E_STATE;
+    }
     const vkt_fit_progress at = vkt_trainer_position(t);
     if (at.epoch > s->o.epochs)
-        printf("resume  %s: %u epochs are done; a larger --epochs goes on\n", path, at.epoch - 1);
+        say(s, "resume  %s: %u epochs are done; a larger --epochs goes on\n", path, at.epoch - 1);
     else if (at.batch)
-        printf("resume  %s: goes on in epoch %u of %u, after batch %u of %u\n", path, at.epoch, s->o.epochs, at.batch,
-               at.batches);
+        say(s, "resume  %s: goes on in epoch %u of %u, after batch %u of %u\n", path, at.epoch, s->o.epochs, at.batch,
+            at.batches);
     else
-        printf("resume  %s: goes on with epoch %u of %u\n", path, at.epoch, s->o.epochs);
+        say(s, "resume  %s: goes on with epoch %u of %u\n", path, at.epoch, s->o.epochs);
     return VKT_OK;
 }
 
@@ -293,6 +336,18 @@ static void print_way_out(const session *s)
     fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s%s\n", (double)o->lr,
             o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
             o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
+}
+
+static void print_summary(const session *s, const vkt_trainer *t)
+{
+    const char *line = vkt_trainer_summary(t);
+    say(s, "\n");
+    for (size_t n; *line; line += n) {
+        n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        say(s, "%.*s", (int)n, line);
+    }
+    say(s, "\n");
 }
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
@@ -309,12 +364,9 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     f.checkpoint = s->o.checkpoint;
     f.checkpoint_every = s->o.checkpoint_every;
     vkt_result r = s->o.resume ? resume(s, t) : VKT_OK;
+    if (r == VKT_OK) r = run_dir_train(s, t);
     if (r != VKT_OK) return r;
-    if (!s->o.quiet) {
-        putchar('\n');
-        terminal_print(stdout, vkt_trainer_summary(t));
-        putchar('\n');
-    }
+    print_summary(s, t);
     r = session_follow(s, &f, t);
     if (r == VKT_E_DIVERGED) print_way_out(s);
     return session_finish(s, &f, t, r, f.checkpoint != NULL);

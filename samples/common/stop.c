@@ -94,7 +94,7 @@ void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint)
     for (int i = 1; i < argc; i++) {
         bool drop = false, alone = false;
         for (size_t k = 0; k < sizeof dropped / sizeof *dropped && !drop; k++)
-            drop = is_option(argv[i], dropped[k], &alone);
+            drop = checkpoint && is_option(argv[i], dropped[k], &alone);
         if (drop) {
             i += alone;
             continue;
@@ -102,7 +102,9 @@ void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint)
         putc(' ', to);
         print_quoted(to, argv[i]);
     }
-    fputs(" --resume ", to);
-    print_quoted(to, checkpoint);
+    if (checkpoint) {
+        fputs(" --resume ", to);
+        print_quoted(to, checkpoint);
+    }
     putc('\n', to);
 }

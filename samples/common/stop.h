@@ -9,7 +9,8 @@
 void stop_begin(void);
 int stop_signal(void);                    /* the one that came; 0: none */
 const char *stop_name(int signal_number); /* "SIGTERM"; "?" for one that is not among the three */
-/* Writes a line for a shell: this program with these options, but that it resumes `checkpoint`. */
+/* Writes a line for a shell: this program with these options, but that it resumes `checkpoint`. NULL: as it was called.
+ */
 void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint);
 
 #endif

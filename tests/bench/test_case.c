@@ -151,7 +151,7 @@ static void lines_are_checked_as_calls_are(void **state)
         { "running_stats (6) +(6) (6) +(6) batch=0", "want 1 to 2^32 - 1 numbers" },
         { "row_norm (24,20) +(20) (20) channels=20 groups=4294967295 inner=4294967295", "want whole samples" },
         { "softplus (5) beta=0", "want a beta above 0" },
-        { "batch_norm (2,3)b - - eps=-1", "want eps > 0" },
+        { "batch_norm (2,3)b - - eps=-1", "want eps >= 0" },
         { "adam (64) (64) (64) +(64) kind=0", "sgd" },
         { "adam (64) (64) (64) +(64) kind=4294967295", "unknown kind" },
         { "adam (64) (64) (64) +(64) beta1=2", "want betas in [0,1)" },

@@ -29,14 +29,15 @@
     }
 }
 
-function argument(s, i,    stars, type) {
+function argument(s, i,    stars, type, is_const) {
     gsub(/\[[^]]*\]/, "*", s)
     stars = gsub(/\*/, " ", s)
-    gsub(/(^| )const( |$)/, " ", s)
+    is_const = gsub(/(^| )const( |$)/, " ", s)
     split(s, words, " ")
     type = words[1]
     if (type in is_handle) return (stars == 1 ? "HANDLE(" : "SLOT(") i ", " type ")"
-    if (stars == 1 && type == "char") return "TEXT(" i ")"
+    if (stars == 1 && type == "char" && is_const) return "TEXT(" i ")"
+    if (stars == 2 && type == "char" && !is_const) return "SLOT(" i ", text)"
     return stars ? "POINTER(" i ", " type ")" : "VALUE(" i ", " type ")"
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "embed/app.h"
+#include "support/temp_dir.h"
 
 enum { SCRATCH_BYTES = 1 << 16, MOST_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 99999 };
 
@@ -24,10 +25,14 @@ static vkt_array *the_array;
 static vkt_dataset *the_dataset;
 static vkt_scaler *the_scaler;
 static vkt_texts *the_texts;
+static vkt_records *the_records;
+static vkt_events *the_events;
 static vkt_vocab *the_vocab;
 static vkt_trainer *the_trainer;
+static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
 static FILE *stream;
+static vkt_temp_dir folder; /* the current directory: files that calls write are left there */
 
 /* What is made for each call. */
 static vkt_graph *the_graph;
@@ -63,9 +68,14 @@ static bool counts_memory(int i)
         const char *name;
         int at;
     } counts[] = {
-        { "vkt_order_identity", 1 }, { "vkt_shuffle", 1 },        { "vkt_scaler_rows", 2 }, { "vkt_pad_sequence", 2 },
-        { "vkt_vocab_create", 3 },   { "vkt_dataset_select", 2 }, { "vkt_gradients", 3 },   { "vkt_gradients", 5 },
-        { "vkt_split_sizes", 4 },    { "vkt_audit_op", 2 },
+        { "vkt_order_identity", 1 },    { "vkt_shuffle", 1 },         { "vkt_scaler_rows", 2 },
+        { "vkt_pad_sequence", 2 },      { "vkt_vocab_create", 3 },    { "vkt_dataset_select", 2 },
+        { "vkt_gradients", 3 },         { "vkt_gradients", 5 },       { "vkt_split_sizes", 4 },
+        { "vkt_audit_op", 2 },          { "vkt_write_file", 3 },      { "vkt_image_row", 4 },
+        { "vkt_events_image", 4 },      { "vkt_events_image", 5 },    { "vkt_events_image", 6 },
+        { "vkt_confusion_add", 3 },     { "vkt_confusion_add", 4 },   { "vkt_class_scores", 2 },
+        { "vkt_class_scores_text", 2 }, { "vkt_confusion_write", 2 }, { "vkt_top_k", 1 },
+        { "vkt_top_k_accuracy", 2 },    { "vkt_top_k_accuracy", 3 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
@@ -105,6 +115,7 @@ PLAIN(int32_t, 1, -1, 7, INT32_MIN, INT32_MAX)
 PLAIN(int64_t, 1, -1, 7, INT64_MIN, INT64_MAX)
 PLAIN(size_t, 1, 0, SIZE_MAX)
 PLAIN(bool, false, true)
+PLAIN(char, ',', 0, '"', '\n', '\r', '\xff')
 PLAIN(float, 0.5f, 0, -1, NAN, INFINITY, FLT_MAX)
 PLAIN(double, 0.5, 0, -1, NAN, INFINITY, DBL_MAX)
 PLAIN(vkt_shape, ((vkt_shape){ .rank = 2, .dim = { 4, 6 } }), { .rank = 0 }, { .rank = 7 }, { .rank = UINT32_MAX },
@@ -152,6 +163,9 @@ static void *pointer(int i, const char *type)
         for (int k = 0; k < 64; k++) ((vkt_tensor *)p)[k] = typical(i);
     if (strcmp(type, "vkt_dataset_params") == 0)
         *(vkt_dataset_params *)p = (vkt_dataset_params){ .rows = 4, .width = 3 };
+    if (strcmp(type, "vkt_image_params") == 0) *(vkt_image_params *)p = (vkt_image_params){ .height = 2, .width = 2 };
+    if (strcmp(type, "vkt_predictor_params") == 0)
+        *(vkt_predictor_params *)p = (vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset };
     if (strcmp(type, "vkt_trainer_params") == 0)
         *(vkt_trainer_params *)p = (vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset };
     return p;
@@ -167,8 +181,11 @@ static void *pointer(int i, const char *type)
 #define the_vkt_dataset the_dataset
 #define the_vkt_scaler the_scaler
 #define the_vkt_texts the_texts
+#define the_vkt_records the_records
+#define the_vkt_events the_events
 #define the_vkt_vocab the_vocab
 #define the_vkt_trainer the_trainer
+#define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
 #define the_vkt_texture ((vkt_texture *)NULL) /* wants an application's image */
 
@@ -185,7 +202,7 @@ static char untouched[1];
 static void (*drop[16])(void **p);
 static void *slot_of(int i, void (*how)(void **p))
 {
-    const bool destroys = strstr(now.name, "_destroy") != NULL;
+    const bool destroys = strstr(now.name, "_destroy") || strcmp(now.name, "vkt_text_release") == 0;
     slot[i] = destroys ? NULL : untouched;
     drop[i] = how;
     return is_wrong(i, 1) ? NULL : &slot[i];
@@ -196,6 +213,11 @@ static void *slot_of(int i, void (*how)(void **p))
         type *it = *p;                \
         type##_destroy(&it);          \
     }
+static void drop_text(void **p)
+{
+    char *it = *p;
+    vkt_text_release(&it);
+}
 #define SLOT(i, type) slot_of(i, drop_##type)
 
 /* ---- results ---- */
@@ -365,7 +387,8 @@ static int setup(void **state)
     static const char *const words[] = { "green tea", "pale ale" };
     (void)state;
     host = (vkt_host){ .alloc = { .resize = resize }, .log = log_nothing };
-    if (!(stream = tmpfile())) return -1;
+    folder = vkt_temp_dir_make();
+    if (chdir(folder.path) != 0 || !(stream = tmpfile())) return -1;
     if (vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &host, &the_ctx) != VKT_OK) return -1;
     const vkt_dataset_params rows_of_three = { .rows = 4, .width = 3, .type = VKT_ROW_F32, .labels = labels };
     const bool ok =
@@ -373,11 +396,15 @@ static int setup(void **state)
         vkt_dataset_from_arrays(&host, &rows_of_three, features, &the_dataset) == VKT_OK &&
         vkt_scaler_fit(the_dataset, &the_scaler) == VKT_OK &&
         vkt_texts_from_tsv_text(&host, "texts", "tea\tgreen tea\nale\tpale ale\n", NULL, &the_texts) == VKT_OK &&
+        vkt_records_from_text(&host, "records", "name,price\ngreen,2\n", ',', &the_records) == VKT_OK &&
+        vkt_events_create(&host, ".", 0, &the_events) == VKT_OK &&
         vkt_vocab_create(&host, NULL, words, 2, &the_vocab) == VKT_OK &&
         vkt_progress_create(&host, stream, &the_progress) == VKT_OK &&
         vkt_array_create(the_ctx, &(vkt_array_params){ .shape = vkt_shape1(8) }, &the_array) == VKT_OK &&
         vkt_trainer_create(the_ctx, &(vkt_trainer_params){ .model = { .forward = forward }, .train = the_dataset },
-                           &the_trainer) == VKT_OK;
+                           &the_trainer) == VKT_OK &&
+        vkt_predictor_create(the_ctx, &(vkt_predictor_params){ .model = { .forward = forward }, .data = the_dataset },
+                             &the_predictor) == VKT_OK;
     if (!ok) return -1;
     vkt_keep(stored, vkt_relu(stored, vkt_param(stored, "w", vkt_shape1(8))));
     return vkt_store_create(the_ctx, stored, &the_store) == VKT_OK &&
@@ -389,6 +416,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    vkt_predictor_destroy(&the_predictor);
     vkt_trainer_destroy(&the_trainer);
     vkt_program_destroy(&the_program);
     vkt_store_destroy(&the_store);
@@ -396,11 +424,15 @@ static int teardown(void **state)
     vkt_progress_destroy(&the_progress);
     vkt_vocab_destroy(&the_vocab);
     vkt_texts_destroy(&the_texts);
+    vkt_events_destroy(&the_events);
+    vkt_records_destroy(&the_records);
     vkt_scaler_destroy(&the_scaler);
     vkt_dataset_destroy(&the_dataset);
     vkt_graph_destroy(&stored);
     vkt_ctx_destroy(&the_ctx);
     fclose(stream);
+    if (chdir("/") != 0) return -1;
+    vkt_temp_dir_remove(&folder);
     return 0;
 }
 

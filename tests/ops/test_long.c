@@ -82,6 +82,65 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
+/* Dimensions of which one step is more than a binding holds, kept and reduced ones. */
+static void sums_over_steps_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const uint64_t real = harness_ctx->limits.max_storage_range_bytes, texels = harness_ctx->limits.max_texel_elements;
+    harness_ctx->limits.max_storage_range_bytes = 8192;
+    harness_ctx->limits.max_texel_elements = 512;
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        check_sum((vkt_layout)layout, 64, 3, 64);
+        check_sum((vkt_layout)layout, 3, 2, 4096);
+        check_sum((vkt_layout)layout, 5, 7, 2560);
+        check_sum((vkt_layout)layout, 3, 2048, 1); /* no binding holds two sets of these outputs */
+    }
+    harness_ctx->limits.max_storage_range_bytes = real;
+    harness_ctx->limits.max_texel_elements = texels;
+}
+
+/* x (R,K,S) + b (S) and the gradient of b, with bindings of 8 KiB. */
+static void broadcasts_over_steps_larger_than_a_binding(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { R = 8, K = 3, S = 2048, ALL = R * K * S };
+    const uint64_t real = harness_ctx->limits.max_storage_range_bytes, texels = harness_ctx->limits.max_texel_elements;
+    for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, (vkt_layout)layout, vkt_shape3(R, K, S));
+        const vkt_tensor b = vkt_input(g, "b", VKT_F32, VKT_ROWS, vkt_shape1(S)), y = vkt_add(g, x, b);
+        vkt_tensor grad[2];
+        OK(vkt_gradients(g, &y, &x, 1, (vkt_tensor[]){ x, b }, 2, grad));
+        vkt_keep(g, y);
+        vkt_keep(g, grad[1]);
+        harness_ctx->limits.max_storage_range_bytes = 8192;
+        harness_ctx->limits.max_texel_elements = 512;
+        const vkt_result r = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
+        harness_ctx->limits.max_storage_range_bytes = real;
+        harness_ctx->limits.max_texel_elements = texels;
+        OK(r);
+        float *in = random_floats(ALL + S, 0.5f, 1.5f);
+        OK(vkt_program_write(p, x, in, ALL * sizeof *in));
+        OK(vkt_program_write(p, b, in + ALL, S * sizeof *in));
+        OK(vkt_program_run(p, NULL, NULL));
+        float *got = read_floats(p, g, y), *db = read_floats(p, g, grad[1]);
+        double want[S] = { 0 };
+        for (size_t i = 0; i < ALL; i++) {
+            assert_true(got[i] == in[i] + in[ALL + i % S]);
+            want[i % S] += (double)in[i];
+        }
+        assert_true(harness_close("gradient of a broadcast operand", db, want, S, 2e-5, 0));
+        free(got);
+        free(db);
+        free(in);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+}
+
 static void long_mean_squares(void **state)
 {
     (void)state;
@@ -427,6 +486,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_sums),
+        cmocka_unit_test(sums_over_steps_larger_than_a_binding),
+        cmocka_unit_test(broadcasts_over_steps_larger_than_a_binding),
         cmocka_unit_test(long_mean_squares),
         cmocka_unit_test(norms_of_long_rows),
         cmocka_unit_test(losses_of_many_rows_or_classes),

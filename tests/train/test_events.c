@@ -130,11 +130,11 @@ static void a_scalar_is_a_record(void **state)
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
     assert_int_equal(walk(file, n, &last, &last_n), 2);
-    static const uint8_t want[] = { 0x10, 0xac, 0x02,                         /* step 300 */
-                                    0x2a, 25,   0x0a, 23,                     /* summary, value */
-                                    0x0a, 3,    'a',  '/', 'b',               /* tag */
-                                    0x15, 0,    0,    0,   0x3f,              /* 0.5f */
-                                    0x4a, 11,   0x0a, 9,   0x0a, 7,           /* metadata, plugin data, its name */
+    static const uint8_t want[] = { 0x10, 0xac, 0x02,               /* step 300 */
+                                    0x2a, 25,   0x0a, 23,           /* summary, value */
+                                    0x0a, 3,    'a',  '/', 'b',     /* tag */
+                                    0x15, 0,    0,    0,   0x3f,    /* 0.5f */
+                                    0x4a, 11,   0x0a, 9,   0x0a, 7, /* metadata, plugin data, its name */
                                     's',  'c',  'a',  'l', 'a',  'r', 's' };
     expect_message(last, last_n, want, sizeof want);
     free(file);

@@ -30,11 +30,33 @@ static void other_texts_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "",          "Cosine",          "cosine=3",        "cos",           "step",           "step=",
-        "step=0",    "step=-1",         "step=3x",         "step=3,4",      "step= 3",        "step=4294967296",
-        "plateau=2", "multi-step",      "multi-step=",     "multi-step=3,", "multi-step=3,3", "multi-step=,3",
-        "multi=3",   "multi-step=5,3",  "exponential=",    "exponential=0", "exponential=2",  "exponential=nan",
-        "steps=3",   "exponential=.5x", "multi-step=1,2,3,4,5,6,7,8,9",
+        "",
+        "Cosine",
+        "cosine=3",
+        "cos",
+        "step",
+        "step=",
+        "step=0",
+        "step=-1",
+        "step=3x",
+        "step=3,4",
+        "step= 3",
+        "step=4294967296",
+        "plateau=2",
+        "multi-step",
+        "multi-step=",
+        "multi-step=3,",
+        "multi-step=3,3",
+        "multi-step=,3",
+        "multi=3",
+        "multi-step=5,3",
+        "exponential=",
+        "exponential=0",
+        "exponential=2",
+        "exponential=nan",
+        "steps=3",
+        "exponential=.5x",
+        "multi-step=1,2,3,4,5,6,7,8,9",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         vkt_schedule s;
@@ -44,6 +66,7 @@ static void other_texts_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(each_form_is_read), cmocka_unit_test(other_texts_are_refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(each_form_is_read),
+                                        cmocka_unit_test(other_texts_are_refused) };
     return cmocka_run_group_tests_name("schedule option", tests, NULL, NULL);
 }

@@ -1,0 +1,184 @@
+/* Edges of the API: outputs that nothing computes, seeds, limits of a device, and messages that name what was wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "gpu/gpu.h"
+#include "support/host.h"
+#include "vktrain/vktrain.h"
+
+static vkt_ctx *open_device(void)
+{
+    static vkt_host h;
+    vkt_ctx *ctx;
+    h = vkt_test_host();
+    assert_int_equal(vkt_ctx_create(&(vkt_ctx_params){ .no_pipeline_cache = true }, &h, &ctx), VKT_OK);
+    return ctx;
+}
+
+static vkt_graph *new_graph(void)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    return g;
+}
+
+/* ---- an output that nothing computes ---- */
+
+static void an_input_or_a_reshape_of_one_is_an_output(void **state)
+{
+    static const float data[6] = { 1, 2, 3, 4, 5, 6 };
+    (void)state;
+    vkt_ctx *ctx = open_device();
+    for (int reshaped = 0; reshaped < 2; reshaped++) {
+        float got[6] = { 0 };
+        vkt_graph *g = new_graph();
+        vkt_program *p;
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(2, 3));
+        const vkt_tensor y = reshaped ? vkt_reshape(g, x, vkt_shape1(6)) : x;
+        vkt_keep(g, y);
+        assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_OK);
+        assert_int_equal(vkt_program_write(p, x, data, sizeof data), VKT_OK);
+        for (int run = 0; run < 3; run++) assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK);
+        assert_int_equal(vkt_program_read(p, y, got, sizeof got), VKT_OK);
+        assert_memory_equal(got, data, sizeof data);
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+    vkt_ctx_destroy(&ctx);
+}
+
+/* ---- seeds ---- */
+
+static void a_seed_is_like_its_output(void **state)
+{
+    (void)state;
+    vkt_graph *g = new_graph();
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(4, 3)), y = vkt_tanh(g, x);
+    const vkt_tensor rows = vkt_input(g, "dy", VKT_F32, VKT_ROWS, vkt_shape2(4, 3));
+    vkt_tensor dx;
+    assert_int_equal(vkt_tensor_layout(g, y), VKT_BATCH_LAST);
+    assert_int_equal(vkt_tensor_layout(g, rows), VKT_ROWS);
+    assert_int_equal(vkt_tensor_dtype(g, vkt_argmax(g, x)), VKT_U32);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_gradients(g, &y, &rows, 1, &x, 1, &dx), VKT_E_SHAPE);
+    vkt_test_error_says("want a seed f32 (4,3) with the batch last");
+    vkt_test_expect_errors(false);
+    const vkt_tensor seed = vkt_to_layout(g, rows, vkt_tensor_layout(g, y));
+    assert_int_equal(vkt_gradients(g, &y, &seed, 1, &x, 1, &dx), VKT_OK);
+    assert_true(dx.id != 0);
+    vkt_graph_destroy(&g);
+}
+
+/* ---- limits ---- */
+
+/* A value that no allocation holds is told by the name of its op, at once: it is not cut into dispatches first. */
+static void what_a_device_cannot_hold_is_named(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = open_device();
+    vkt_graph *g = new_graph();
+    vkt_program *p;
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape2(1, 1));
+    const vkt_tensor large = vkt_expand(g, x, vkt_shape3(1u << 20, 1u << 20, 1u << 18), VKT_ROWS);
+    vkt_tensor_set_name(g, large, "large one");
+    vkt_keep(g, large);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_program_create(ctx, g, NULL, NULL, &p), VKT_E_DEVICE_MEMORY);
+    vkt_test_error_says("expand: its result 'large one'");
+    vkt_test_expect_errors(false);
+    vkt_graph_destroy(&g);
+    vkt_ctx_destroy(&ctx);
+}
+
+/* ---- messages ---- */
+
+static vkt_tensor bad_axis(vkt_graph *g, vkt_tensor x)
+{
+    return vkt_softmax(g, x, -3);
+}
+
+static vkt_tensor no_parameters(vkt_graph *g, vkt_tensor x)
+{
+    vkt_backward(g, vkt_mean(g, x));
+    return (vkt_tensor){ 0 };
+}
+
+static vkt_tensor weight_batch_last(vkt_graph *g, vkt_tensor x)
+{
+    const vkt_tensor image = vkt_input(g, "image", VKT_F32, VKT_BATCH_LAST, vkt_shape4(1, 1, 4, 4));
+    (void)x;
+    return vkt_conv2d(g, image, vkt_input(g, "w", VKT_F32, VKT_BATCH_LAST, vkt_shape4(1, 1, 3, 3)), (vkt_tensor){ 0 },
+                      NULL);
+}
+
+static vkt_tensor both_sizes(vkt_graph *g, vkt_tensor x)
+{
+    const vkt_tensor image = vkt_input(g, "image", VKT_F32, VKT_BATCH_LAST, vkt_shape4(1, 1, 4, 4));
+    (void)x;
+    return vkt_upsample2d(g, image, &(vkt_upsample2d_params){ .size = { 8, 8 }, .scale = { 2, 2 } });
+}
+
+static vkt_tensor trained_statistics(vkt_graph *g, vkt_tensor x)
+{
+    const vkt_batch_norm_params p = { .running_mean = vkt_param(g, "mean", vkt_shape1(3)),
+                                      .running_var = vkt_param(g, "var", vkt_shape1(3)) };
+    return vkt_batch_norm(g, x, &p);
+}
+
+static vkt_tensor empty_name(vkt_graph *g, vkt_tensor x)
+{
+    (void)x;
+    return vkt_param(g, "", vkt_shape1(3));
+}
+
+static vkt_tensor empty_layer_name(vkt_graph *g, vkt_tensor x)
+{
+    vkt_builder *b;
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    const vkt_tensor y = vkt_nn_linear(b, "", x, &(vkt_nn_linear_params){ .out_features = 2 });
+    vkt_builder_destroy(&b);
+    return y;
+}
+
+static void messages_name_what_was_wrong(void **state)
+{
+    static const struct {
+        vkt_tensor (*build)(vkt_graph *g, vkt_tensor x);
+        const char *says;
+    } cases[] = {
+        { bad_axis, "softmax: (4,3) has no axis -3" },
+        { no_parameters, "the graph has no parameters" },
+        { weight_batch_last, "conv2d: want w by rows" },
+        { both_sizes, "want a size or a scale, got 8,8 and 2,2" },
+        { trained_statistics, "of vkt_state, got the parameter 'mean'" },
+        { empty_name, "want a name" },
+        { empty_layer_name, "want a name" },
+    };
+    (void)state;
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        vkt_graph *g = new_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(4, 3));
+        assert_int_equal(cases[i].build(g, x).id, 0);
+        assert_int_not_equal(vkt_graph_status(g), VKT_OK);
+        vkt_test_error_says(cases[i].says);
+        vkt_graph_destroy(&g);
+    }
+    vkt_test_expect_errors(false);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_input_or_a_reshape_of_one_is_an_output),
+        TEST(a_seed_is_like_its_output),
+        TEST(what_a_device_cannot_hold_is_named),
+        TEST(messages_name_what_was_wrong),
+    };
+    return cmocka_run_group_tests_name("edges of the API", tests, NULL, NULL);
+}
