@@ -9,6 +9,7 @@
 #include "lib/share.glsl"
 layout(local_size_x_id = 0) in;
 layout(constant_id = NLL_DX_SPEC_WEIGHTED) const uint WEIGHTED = 0;
+layout(constant_id = NLL_DX_SPEC_EACH) const bool EACH = false; // dloss[b] in place of dloss/norm
 layout(binding = NLL_DX_T, std430) readonly buffer T { uint t[]; };
 layout(binding = NLL_DX_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = NLL_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
@@ -20,7 +21,7 @@ layout(binding = NLL_DX_DZ, std430) writeonly buffer Dz1 { float dz[]; };
 float gradient(uint b, uint k, uint rows, float scale)
 {
     const bool hit = b < rows && t[b] == k && k != pc.ignore;
-    return hit ? -scale * (WEIGHTED != 0 ? weight[k] : 1.0) : 0.0;
+    return hit ? -(EACH ? dloss[b] : scale) * (WEIGHTED != 0 ? weight[k] : 1.0) : 0.0;
 }
 
 // Of the elements 4i .. 4i+3 of the window.

@@ -1,9 +1,10 @@
 // pool2d.comp - y[c][p][q][n] = max (or mean, with AVERAGE) of x[c][h][w][n] over window (p, q), four samples a lane
 //   window p: rows p stride - pad .. + R - 1, clipped to the picture; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
+//   with dilation (max): rows p stride - pad + r dilation, r < R; -inf and no winner where none is inside the picture
 //   max: lib/window_max.glsl, of max(x, 0) with RELU; index = h W + w of the winner, biased
 //   mean: the sum over the clipped window, divided by its size before clipping to the picture, or after (exclude_pad)
 //   PART: of a window that is too long for one invocation, one part of part_h x part_w elements, without the division: values and
-//   winners at part * part_pitch. JOIN: all parts of each window, in their order, which is that of the elements.
+//   winners at part * part_pitch. JOIN: all parts of each window, in their order, which is that of the elements. Not with dilation.
 // grid: x over `rows` output rows of each channel, y over parts of a row, both with a stride; any group count is right; PART: z over
 // parts. Deterministic.
 // source: PyTorch documentation of MaxPool2d, AvgPool2d, AdaptiveMaxPool2d.
@@ -18,6 +19,9 @@ layout(constant_id = POOL_SPEC_S) const uint S = 2;
 layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
 layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
 layout(constant_id = POOL_SPEC_RELU) const bool RELU = false;
+layout(constant_id = POOL_SPEC_DILATION_H) const uint DILATION_H = 1;
+layout(constant_id = POOL_SPEC_DILATION_W) const uint DILATION_W = 1;
+const bool DILATED = DILATION_H != 1 || DILATION_W != 1;
 VKT_IN4(POOL_X, x);
 VKT_OUT4(POOL_Y, y);
 #ifndef AVERAGE
@@ -71,8 +75,15 @@ void pool(uint row, uint i, uint row_items, Window v, Window u, uint corner)
     const uint at = POOL_INDEX_BIAS + v.begin * W + u.begin;
     vec4 best = NO_MAXIMUM;
     uvec4 winner = uvec4(at);
+    if (DILATED && (r1 == 0u || s1 == 0u)) { // padding alone; lanes past the batch stay 0
+        best = mix(vec4(0.0), best, lessThan(4u * (i % N4) + uvec4(0u, 1u, 2u, 3u), uvec4(samples)));
+        winner = uvec4(0u);
+    }
     for (uint r = r0; r < r1; r++)
-        for (uint s = s0; s < s1; s++) challenge(best, winner, LOAD4(x, corner + (r * W + s) * N4), uvec4(at + r * W + s));
+        for (uint s = s0; s < s1; s++) {
+            const uint step = r * DILATION_H * W + s * DILATION_W;
+            challenge(best, winner, LOAD4(x, corner + step * N4), uvec4(at + step));
+        }
     STORE4(y, to, best);
 #ifdef PART
     STORE4(index, to, uintBitsToFloat(winner));
@@ -87,10 +98,12 @@ void main()
 {
     const uint lanes = gl_WorkGroupSize.x, row_items = Q * N4;
     for (uint row = gl_WorkGroupID.x; row < channels * rows; row += gl_NumWorkGroups.x) {
-        const uint c = row / rows;
-        const Window v = window(first_row + row % rows, stride_h, pad_h, R, H, P);
+        const uint c = row / rows, p = first_row + row % rows;
+        const Window v =
+            DILATED ? dilated_window(p, stride_h, pad_h, R, H, DILATION_H) : window(p, stride_h, pad_h, R, H, P);
         for (uint i = gl_WorkGroupID.y * lanes + gl_LocalInvocationID.x; i < row_items; i += lanes * gl_NumWorkGroups.y) {
-            const Window u = window(i / N4, stride_w, pad_w, S, W, Q);
+            const Window u =
+                DILATED ? dilated_window(i / N4, stride_w, pad_w, S, W, DILATION_W) : window(i / N4, stride_w, pad_w, S, W, Q);
             pool(row, i, row_items, v, u, hw_base + ((c * H + v.begin) * W + u.begin) * N4 + i % N4);
         }
     }

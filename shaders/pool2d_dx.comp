@@ -1,6 +1,7 @@
 // pool2d_dx.comp - gradient of pool2d, gathered: dx[c][h][w][n] = sum over the windows (p, q) that hold (h, w), in ascending
 // order, of  max: dy where index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
 //   p holds h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
+//   with dilation (max): R is what a window reaches over, as the host gives it; elements between those of a window did not win
 // CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
 // cells without a window, at the far edges, become 0.
 // Batch lanes past N stay 0 as they are 0 in dy.

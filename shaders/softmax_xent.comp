@@ -4,6 +4,7 @@
 //   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
 // OPTIONS: weights w of classes, a label that does not count, smoothing; norm[j] = sum w[t[b]], by which the loss is divided:
 //   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])      stat[b]: (m, inv, hard w[t] + soft sum_k w[k])
+//   EACH: part[b] is the loss of row b, norm[0] = 1
 //   NLL: z are log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
 // grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
 // lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
@@ -78,7 +79,7 @@ float losses(uint vector, uint rows)
     stat[before] = m;
     stat[before + 1] = 1.0 / (top + rest);
     stat[before + 2] = factor;
-    return loss;
+    return keep(b, loss);
 #else
     if (begin != 0) return 0.0;
     stat[2 * b] = m;
@@ -128,8 +129,13 @@ float losses(uint vector, uint rows)
 #ifdef OPTIONS
     const vec4 lse = log1p_1ulp(top - 1.0 + rest);
     vec4 factor = vec4(0.0);
-    for (uint j = 0; j < 4; j++)
-        if (4 * column + j < rows) v += loss_of(label[j], lse[j], m[j] - hit[j], slack[j], all, factor[j]);
+    for (uint j = 0; j < 4; j++) {
+        const uint b = 4 * column + j;
+        if (b < rows)
+            v += keep(b, loss_of(label[j], lse[j], m[j] - hit[j], slack[j], all, factor[j]));
+        else if (b < pc.batch)
+            keep(b, 0.0);
+    }
     stat4[2 * pc.pitch4 + column] = factor;
 #else
     const vec4 loss = log1p_1ulp(top - 1.0 + rest) + (m - hit);
@@ -147,6 +153,12 @@ void main()
         const uint first = j * pc.per_block, end = min(first + pc.per_block, pc.vectors);
         float v = 0.0;
         for (uint i = first; i < end; i++) v += losses(i, rows);
+#ifdef OPTIONS
+        if (EACH) {
+            if (gl_LocalInvocationID.x == 0 && pc.part + j == 0) norm[0] = 1.0;
+            continue;
+        }
+#endif
         v = sum_of_lanes(v);
 #ifdef OPTIONS
         const float w = pc.divide == XENT_DIVIDE_NOT ? 1.0 : sum_of_lanes(counted);

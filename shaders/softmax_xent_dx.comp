@@ -1,6 +1,6 @@
 // softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp_1ulp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
 //   OPTIONS: dz = dloss/norm (factor[b] p[b,k] - hard w[k] (k == t[b]) - soft w[k]), 0 where the label does not count;
-//   stat[b] = (m, inv, factor).
+//   stat[b] = (m, inv, factor). EACH: dloss[b] in place of dloss/norm.
 //   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
 // grid: x over what lanes or work groups take, y over chunks of classes, both with a stride. Deterministic: elementwise.
 #version 460
@@ -17,6 +17,7 @@ layout(binding = XENT_DX_DLOSS, std430) readonly buffer Dloss { float dloss[]; }
 #ifdef OPTIONS
 layout(constant_id = XENT_DX_SPEC_WEIGHTED) const uint WEIGHTED = 0;
 layout(constant_id = XENT_DX_SPEC_SMOOTH) const uint SMOOTH = 0;
+layout(constant_id = XENT_DX_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_DX_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_DX_NORM, std430) readonly buffer Norm { float norm[]; };
 #define FIELDS 3 /* of stat */
@@ -27,6 +28,7 @@ bool counts(uint label) { return label != pc.ignore; }
 float divisor(uint rows) { return norm[0]; }
 #else
 #define FIELDS 2
+const bool EACH = false;
 float hit_of(uint label) { return 1.0; }
 float rest_of(uint k) { return 0.0; }
 bool counts(uint label) { return true; }
@@ -48,9 +50,10 @@ void gradients(uint rows, float scale, uint first, uint end)
         const float m = stat[FIELDS * b], inv = stat[FIELDS * b + 1], hit = hit_of(label);
         const float factor = FIELDS == 3 ? stat[FIELDS * b + 2] : 1.0;
         const bool real = b < rows && counts(label);
+        const float by = EACH ? dloss[b] : scale;
         for (uint k = first + begin; k < end; k += hop) {
             const float p = exp_1ulp(z[base + k] - m) * inv;
-            dz[base + k] = real ? scale * (factor * p - (k == label ? hit : 0.0) - rest_of(k)) : 0.0;
+            dz[base + k] = real ? by * (factor * p - (k == label ? hit : 0.0) - rest_of(k)) : 0.0;
         }
     }
 }
@@ -65,17 +68,19 @@ void gradients(uint rows, float scale, uint first, uint end)
         uvec4 label;
         vec4 hit;
         bvec4 real;
+        vec4 by = vec4(scale);
         for (uint j = 0; j < 4; j++) {
             label[j] = 4 * column + j < pc.batch ? t[4 * column + j] : 0u;
             hit[j] = hit_of(label[j]);
             real[j] = 4 * column + j < rows && counts(label[j]);
+            if (EACH) by[j] = dloss[min(4 * column + j, pc.batch - 1)];
         }
         const vec4 m = stat4[column], inv = stat4[pc.pitch4 + column];
         const vec4 factor = FIELDS == 3 ? stat4[2 * pc.pitch4 + column] : vec4(1.0);
         for (uint k = first; k < end; k++) {
             const uint i = k * pc.pitch4 + column;
             const vec4 onehot = mix(vec4(0.0), hit, equal(label, uvec4(k))), p = exp_1ulp(LOAD4(z4, i) - m) * inv;
-            STORE4(dz4, i, mix(vec4(0.0), scale * (factor * p - onehot - rest_of(k)), real));
+            STORE4(dz4, i, mix(vec4(0.0), by * (factor * p - onehot - rest_of(k)), real));
         }
     }
 }

@@ -359,7 +359,7 @@ vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel
     vkt_worst w = { .at = 0 };
     for (size_t i = 0; i < n; i++) {
         const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
-        const double excess = error == 0 ? 0 : error / allowed;
+        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* also of infinities */
         if (!(excess <= w.excess)) w = (vkt_worst){ i, excess, allowed };
         if (isnan(excess)) break;
     }

@@ -21,6 +21,7 @@ typedef struct vkt_conv_transpose2d_attr {
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
+    uint32_t dilation[2];                  /* maximum: between the elements of a window; 0: 1 */
     bool ceil_mode, exclude_pad;
     bool relu;       /* maximum: of max(x, 0) */
     uint32_t out[2]; /* P, Q: given if adaptive, else worked out by infer's caller */
@@ -104,6 +105,7 @@ typedef struct vkt_cross_entropy_attr {
     uint32_t sum;    /* 1: not divided */
     uint32_t group;  /* rows of z that one row of the batch makes: the tokens of a text */
     float smoothing;
+    uint32_t each; /* 1: a loss for each row of z, not added up and not divided */
 } vkt_cross_entropy_attr;
 
 typedef struct vkt_shape_attr {

@@ -156,6 +156,7 @@ static vkt_pool2d_params pool2d_params(const vkt_nn_pool2d_params *p)
     return (vkt_pool2d_params){ .kernel = { p->kernel[0], or_else(p->kernel[1], p->kernel[0]) },
                                 .stride = { p->stride[0], or_else(p->stride[1], p->stride[0]) },
                                 .pad = { p->pad[0], or_else(p->pad[1], p->kernel[1] ? 0 : p->pad[0]) },
+                                .dilation = { p->dilation[0], or_else(p->dilation[1], p->dilation[0]) },
                                 .ceil_mode = p->ceil_mode,
                                 .exclude_pad = p->exclude_pad };
 }

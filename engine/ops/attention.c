@@ -383,7 +383,32 @@ static const vkt_attention_params defaults;
 
 static float scale_of(const vkt_attention_params *p, uint32_t width)
 {
-    return p->scale != 0 ? p->scale : (float)(1 / sqrt((double)width));
+    return vkt_or_f32(p->scale, (float)(1 / sqrt((double)width)));
+}
+
+/* Whether one node can do it. */
+static bool is_plain_attention(const vkt_attention_params *p, uint32_t width)
+{
+    return vkt_or_f32(p->dropout, 0) == 0 && !p->mask.id && has_kernels(width);
+}
+
+/* scale s + mask, for a mask that broadcasts to the scores s. */
+static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_tensor mask)
+{
+    if (g->status != VKT_OK || mask.id >= g->n_values) return (vkt_tensor){ 0 };
+    const vkt_shape whole = vkt_tensor_shape(g, s), own = vkt_tensor_shape(g, mask);
+    const uint32_t missing = whole.rank - own.rank;
+    bool ok = own.rank <= whole.rank && vkt_value_of(g, mask)->dtype == VKT_F32;
+    for (uint32_t i = 0; ok && i < own.rank; i++) ok = own.dim[i] == 1 || own.dim[i] == whole.dim[i + missing];
+    char wt[80], pt[80];
+    if (!ok) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE,
+                                    "attention: want a mask f32 that broadcasts to the scores %s, got %s %s",
+                                    vkt_shape_text(whole, wt), vkt_dtype_name(vkt_value_of(g, mask)->dtype),
+                                    vkt_shape_text(own, pt)));
+        return (vkt_tensor){ 0 };
+    }
+    return vkt_add(g, vkt_scale(g, s, scale, 0), vkt_to_layout(g, mask, VKT_ROWS));
 }
 
 /* Leading dimensions equal, the widths of q and k, the lengths of k and v too. */
@@ -417,12 +442,14 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     const vkt_shape s = vkt_tensor_shape(g, q), u = vkt_tensor_shape(g, v);
     const uint32_t width = s.dim[s.rank - 1];
     const float scale = scale_of(p, width);
-    if (p->dropout == 0 && u.dim[u.rank - 1] == width && has_kernels(width)) {
+    if (is_plain_attention(p, width) && u.dim[u.rank - 1] == width) {
         const vkt_attention_attr a = { .heads = 1, .causal = p->causal, .scale = scale };
         return vkt_apply(g, &vkt_op_attention, (vkt_tensor[]){ q, k, v }, 3, &a, NULL);
     }
-    vkt_tensor weights = vkt_softmax_of_scores(g, vkt_matmul(g, q, k, false, true), scale, p->causal);
-    if (p->dropout != 0) weights = vkt_dropout(g, weights, p->dropout);
+    vkt_tensor scores = vkt_matmul(g, q, k, false, true);
+    if (p->mask.id) scores = masked_scores(g, scores, scale, p->mask);
+    vkt_tensor weights = vkt_softmax_of_scores(g, scores, p->mask.id ? 1 : scale, p->causal);
+    if (vkt_or_f32(p->dropout, 0) != 0) weights = vkt_dropout(g, weights, p->dropout);
     return vkt_matmul(g, weights, v, false, false);
 }
 
@@ -454,7 +481,7 @@ vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, co
     }
     s.dim[2] /= 3;
     const uint32_t width = s.dim[2] / heads;
-    if (p->dropout == 0 && has_kernels(width)) {
+    if (is_plain_attention(p, width)) {
         const vkt_attention_attr a = { .heads = heads, .causal = p->causal, .scale = scale_of(p, width) };
         return vkt_apply(g, &vkt_op_attention, (vkt_tensor[]){ vkt_to_layout(g, qkv, VKT_ROWS) }, 1, &a, NULL);
     }

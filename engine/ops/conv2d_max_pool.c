@@ -204,6 +204,7 @@ static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t ce
     for (int i = 0; i < 2; i++) {
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
         if (a->adaptive ? z[i] % a->out[i] != 0 : a->stride[i] != a->kernel[i] || a->pad[i] != 0) return false;
+        if (!a->adaptive && a->dilation[i] > 1) return false;
         if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* rounded up */
     }
     return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;

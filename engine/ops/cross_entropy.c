@@ -3,7 +3,7 @@
  *
  *   z (B,K), t (B), w (K) or null -> loss, norm, and from cross_entropy stat (B,3)
  *   l[b] = (1-s) w[t] -log p[t] + s/K sum_k w[k] -log p[k],  p = softmax(z[b]), 0 where t[b] is `ignore`;  s: smoothing
- *   norm = sum_b w[t[b]] over the rows that count, or 1 for a sum;  loss = sum_b l[b] / norm
+ *   norm = sum_b w[t[b]] over the rows that count, or 1 for a sum;  loss = sum_b l[b] / norm; `each`: loss[b] = l[b]
  *   dz[b,k] = dloss/norm (((1-s) w[t] + s/K sum_j w[j]) p[k] - (1-s) w[t] (k == t) - s/K w[k])
  *
  * stat holds m, 1 / sum_k exp(z[k] - m) and the factor of p. */
@@ -50,7 +50,8 @@ static vkt_result infer(vkt_infer *f, bool nll)
                 "%s: want a label smoothing of 0 to %g, got %g", name, (double)most, (double)a->smoothing);
     VKT_REQUIRE(f, a->group && z.shape.dim[0] % a->group == 0, VKT_E_SHAPE, "%s: want rows in groups of %u, got %u",
                 name, a->group, z.shape.dim[0]);
-    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
+    VKT_REQUIRE(f, !a->each || !a->sum, VKT_E_ARG, "%s: a loss of each row is not a sum", name);
+    vkt_out(f, VKT_F32, VKT_ROWS, a->each ? vkt_shape1(z.shape.dim[0]) : vkt_shape0());
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
     if (!nll) vkt_out(f, VKT_F32, z.layout, vkt_shape2(z.shape.dim[0], 3));
     return VKT_OK;
@@ -85,10 +86,11 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const bool columns = vkt_node_in(n, IN_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, IN_Z), nll, &s)) return;
-    const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], s.blocks);
-    const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], s.blocks);
+    const uint32_t parts = a->each ? 1 : s.blocks; /* of a sum */
+    const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
+    const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,
-                              [XENT_SPEC_SMOOTH] = a->smoothing > 0 };
+                              [XENT_SPEC_SMOOTH] = a->smoothing > 0, [XENT_SPEC_EACH] = a->each != 0 };
     vkt_softmax_xent_push pc = { .batch = s.batch,
                                  .pitch4 = s.pitch4,
                                  .classes = s.classes,
@@ -121,7 +123,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                    : VKT_K_CROSS_ENTROPY_ROWS,
                          bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
     }
-    if (s.blocks > 1) divide(n, e, part, weights, s.blocks, a->sum);
+    if (parts > 1) divide(n, e, part, weights, s.blocks, a->sum);
 }
 
 static void cross_entropy_emit(const vkt_node *n, vkt_emit *e)
@@ -134,32 +136,56 @@ static void nll_emit(const vkt_node *n, vkt_emit *e)
     emit(n, e, true);
 }
 
+static bool is_label_reduction(vkt_loss_reduction r)
+{
+    return r == VKT_LOSS_MEAN || r == VKT_LOSS_SUM || r == VKT_LOSS_NONE;
+}
+
+/* z (N,K,d..) as (N,d..,K) by rows. */
+static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
+{
+    const uint32_t rank = vkt_tensor_shape(g, z).rank;
+    uint32_t perm[VKT_MAX_RANK] = { 0 };
+    for (uint32_t i = 1; i < rank; i++) perm[i] = i + 1 < rank ? i + 1 : 1;
+    return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
+}
+
+/* z and t of several labels a sample as (rows,K) and (rows); *group: rows of a sample. */
+static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
+{
+    const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
+    char zt[80], tt[80];
+    bool same = ts.rank == zs.rank - 1;
+    for (uint32_t i = 0; i < ts.rank && same; i++) same = ts.dim[i] == zs.dim[i];
+    if (!same) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want a label for each row of z %s, got %s", name,
+                                    vkt_shape_text(zs, zt), vkt_shape_text(ts, tt)));
+        return false;
+    }
+    for (uint32_t i = 1; i < ts.rank; i++) *group *= ts.dim[i];
+    *z = vkt_reshape(g, *z, vkt_shape2(zs.dim[0] * *group, zs.dim[ts.rank]));
+    *t = vkt_reshape(g, *t, vkt_shape1(zs.dim[0] * *group));
+    return true;
+}
+
 static vkt_tensor build(vkt_graph *g, const vkt_op *op, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p)
 {
     const vkt_cross_entropy_params o = p ? *p : (vkt_cross_entropy_params){ 0 };
     vkt_cross_entropy_attr a = { .ignore = (uint32_t)(o.has_ignore_index ? o.ignore_index : VKT_IGNORE_INDEX),
                                  .sum = o.reduction == VKT_LOSS_SUM,
+                                 .each = o.reduction == VKT_LOSS_NONE,
                                  .group = 1,
-                                 .smoothing = o.label_smoothing };
-    const vkt_shape zs = vkt_tensor_shape(g, z), ts = vkt_tensor_shape(g, t);
-    char zt[80], tt[80];
-    if (o.reduction != VKT_LOSS_MEAN && o.reduction != VKT_LOSS_SUM) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want the reduction mean or sum", op->name));
+                                 .smoothing = vkt_or_f32(o.label_smoothing, 0) };
+    const vkt_shape ts = vkt_tensor_shape(g, t);
+    if (!is_label_reduction(o.reduction)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: want the reduction mean, sum or none", op->name));
         return (vkt_tensor){ 0 };
     }
-    if (zs.rank > 2) { /* tokens of texts: rows of one matrix */
-        bool same = ts.rank == zs.rank - 1;
-        for (uint32_t i = 0; i < ts.rank && same; i++) same = ts.dim[i] == zs.dim[i];
-        if (!same) {
-            vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: want a label for each row of z %s, got %s",
-                                        op->name, vkt_shape_text(zs, zt), vkt_shape_text(ts, tt)));
-            return (vkt_tensor){ 0 };
-        }
-        for (uint32_t i = 1; i < ts.rank; i++) a.group *= ts.dim[i];
-        z = vkt_reshape(g, z, vkt_shape2(zs.dim[0] * a.group, zs.dim[ts.rank]));
-        t = vkt_reshape(g, t, vkt_shape1(zs.dim[0] * a.group));
-    }
-    return vkt_apply(g, op, (vkt_tensor[]){ vkt_windowed_scores(g, z), t, o.weight }, 3, &a, NULL);
+    const bool many = vkt_tensor_shape(g, z).rank > 2;
+    if (many && o.classes_second) z = classes_last(g, z);
+    if (many && (g->status != VKT_OK || !make_rows(g, op->name, &z, &t, &a.group))) return (vkt_tensor){ 0 };
+    const vkt_tensor loss = vkt_apply(g, op, (vkt_tensor[]){ vkt_windowed_scores(g, z), t, o.weight }, 3, &a, NULL);
+    return many && a.each && loss.id ? vkt_reshape(g, loss, ts) : loss;
 }
 
 vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p)
@@ -200,9 +226,13 @@ static vkt_result dx_infer(vkt_infer *f, uint32_t weight)
     VKT_TRY(vkt_check_scores(f, true));
     VKT_TRY(check_weight(f, weight));
     const vkt_value z = *vkt_in(f, DX_Z);
+    const uint64_t losses = ((const vkt_cross_entropy_attr *)f->n->attr)->each ? z.shape.dim[0] : 1;
     for (uint32_t i = DX_NORM; i <= DX_DLOSS; i++)
-        VKT_REQUIRE(f, vkt_in(f, i)->dtype == VKT_F32 && vkt_shape_elements(vkt_in(f, i)->shape) == 1, VKT_E_SHAPE,
-                    "%s: want a scalar gradient, and the scalar that the loss was divided by", f->n->op->name);
+        VKT_REQUIRE(f,
+                    vkt_in(f, i)->dtype == VKT_F32 && vkt_in(f, i)->layout == VKT_ROWS &&
+                        vkt_shape_elements(vkt_in(f, i)->shape) == (i == DX_DLOSS ? losses : 1),
+                    VKT_E_SHAPE, "%s: want a gradient of each loss, and the scalar that the loss was divided by",
+                    f->n->op->name);
     vkt_out(f, VKT_F32, z.layout, z.shape);
     return VKT_OK;
 }
@@ -229,7 +259,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, DX_Z), false, &s)) return;
     const uint32_t lanes = vkt_score_lanes(e),
                    spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane, [XENT_DX_SPEC_WEIGHTED] = weight.id != 0,
-                              [XENT_DX_SPEC_SMOOTH] = a->smoothing > 0 };
+                              [XENT_DX_SPEC_SMOOTH] = a->smoothing > 0, [XENT_DX_SPEC_EACH] = a->each != 0 };
     for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
         const vkt_softmax_xent_dx_push pc = { .batch = s.batch,
                                               .pitch4 = s.pitch4,
@@ -262,7 +292,8 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
     const bool columns = vkt_node_in(n, DX_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, DX_Z), true, &s)) return;
-    const uint32_t lanes = vkt_score_lanes(e), spec[] = { lanes, [NLL_DX_SPEC_WEIGHTED] = weight.id != 0 };
+    const uint32_t lanes = vkt_score_lanes(e),
+                   spec[] = { lanes, [NLL_DX_SPEC_WEIGHTED] = weight.id != 0, [NLL_DX_SPEC_EACH] = a->each != 0 };
     for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
         const vkt_nll_dx_push pc = {
             s.batch, s.pitch4, s.classes, w.first, (uint32_t)(w.bytes / 4), a->group, a->ignore
@@ -291,6 +322,7 @@ static void sample(vkt_rng *r, vkt_case *c, bool nll)
                                  .sum = vkt_rng_range(r, 0, 1),
                                  .group = vkt_rng_range(r, 0, 2) ? 1 : vkt_rng_range(r, 2, 5),
                                  .smoothing = nll || vkt_rng_range(r, 0, 1) ? 0 : vkt_rng_uniform(r, 0.05f, 1) };
+    a.each = !a.sum && vkt_rng_range(r, 0, 2) == 0;
     const uint32_t B =
         kind == 0 ? vkt_rng_range(r, 300, 1100) / a.group : vkt_rng_range(r, many ? 20 : 1, 70 / a.group + 20);
     const uint32_t K = kind == 1 ? vkt_rng_range(r, 300, 1100) : vkt_rng_range(r, many ? 3 : 1, 19);
@@ -336,6 +368,7 @@ static double nll_dx_bytes(const vkt_node *n)
 
 static const vkt_field fields[] = { VKT_FIELD(vkt_cross_entropy_attr, ignore, U32, 1, 4294967196.0),
                                     VKT_FIELD(vkt_cross_entropy_attr, sum, U32, 1, 0),
+                                    VKT_FIELD(vkt_cross_entropy_attr, each, U32, 1, 0),
                                     VKT_FIELD(vkt_cross_entropy_attr, group, U32, 1, 1),
                                     VKT_FIELD(vkt_cross_entropy_attr, smoothing, F32, 1, 0),
                                     { .name = NULL } };

@@ -167,9 +167,61 @@ const vkt_op vkt_op_matmul = {
     .formula = "c[..,m,n] = sum_k op(a)[..,m,k] op(b)[..,k,n]",
 };
 
+/* ---- building: leading dimensions that differ ---- */
+
+/* The leading dimensions of a product, aligned at the right as in NumPy, in `lead`; false where they do not fit. */
+static bool broadcast_lead(vkt_shape a, vkt_shape b, vkt_shape *lead)
+{
+    const uint32_t na = a.rank - 2, nb = b.rank - 2;
+    lead->rank = VKT_MAX(na, nb);
+    for (uint32_t i = 0; i < lead->rank; i++) {
+        const uint32_t da = i + na < lead->rank ? 1 : a.dim[i + na - lead->rank];
+        const uint32_t db = i + nb < lead->rank ? 1 : b.dim[i + nb - lead->rank];
+        if (da != db && da != 1 && db != 1) return false;
+        lead->dim[i] = VKT_MAX(da, db);
+    }
+    return true;
+}
+
+static vkt_shape matrix_of(vkt_shape s, const vkt_shape *lead)
+{
+    vkt_shape to = *lead;
+    to.dim[to.rank++] = s.dim[s.rank - 2];
+    to.dim[to.rank++] = s.dim[s.rank - 1];
+    return to;
+}
+
+/* x for a product with these leading dimensions: one matrix as (M,K), which the kernel takes for every batch; all of
+ * them as they are; else repeated, in a copy. */
+static vkt_tensor broadcast(vkt_graph *g, vkt_tensor x, const vkt_shape *lead)
+{
+    const vkt_shape s = vkt_tensor_shape(g, x), whole = matrix_of(s, lead);
+    const uint64_t one = (uint64_t)s.dim[s.rank - 2] * s.dim[s.rank - 1];
+    if (vkt_shape_elements(s) == one) return vkt_reshape(g, x, vkt_shape2(s.dim[s.rank - 2], s.dim[s.rank - 1]));
+    if (vkt_shape_elements(s) == vkt_shape_elements(whole)) return vkt_reshape(g, x, whole);
+    return vkt_expand(g, x, whole, VKT_ROWS);
+}
+
+static bool is_rows(vkt_graph *g, vkt_tensor x)
+{
+    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return false;
+    const vkt_value *v = vkt_value_of(g, x);
+    return v->dtype == VKT_F32 && v->layout == VKT_ROWS && v->shape.rank >= 2;
+}
+
 vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b)
 {
     const vkt_matmul_attr attr = { .trans_a = trans_a, .trans_b = trans_b };
-    const vkt_tensor in[] = { a, b };
-    return vkt_apply(g, &vkt_op_matmul, in, VKT_COUNT(in), &attr, NULL);
+    vkt_shape lead;
+    if (is_rows(g, a) && is_rows(g, b)) {
+        const vkt_shape as = vkt_tensor_shape(g, a), bs = vkt_tensor_shape(g, b);
+        const bool same = as.rank == bs.rank && memcmp(as.dim, bs.dim, (as.rank - 2) * sizeof as.dim[0]) == 0;
+        if (!same && as.rank > 2 && bs.rank > 2 && broadcast_lead(as, bs, &lead)) {
+            const vkt_tensor in[] = { broadcast(g, a, &lead), broadcast(g, b, &lead) };
+            const vkt_tensor c = vkt_apply(g, &vkt_op_matmul, in, VKT_COUNT(in), &attr, NULL);
+            return g->status == VKT_OK ? vkt_reshape(g, c, matrix_of(vkt_tensor_shape(g, c), &lead))
+                                       : (vkt_tensor){ 0 };
+        }
+    }
+    return vkt_apply(g, &vkt_op_matmul, (vkt_tensor[]){ a, b }, 2, &attr, NULL);
 }

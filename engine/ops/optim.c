@@ -411,7 +411,8 @@ const vkt_op vkt_op_adam = {
         "each (Vulkan spec) and 8 roundings, below 30 ulp = 1.8e-6 of the step; a norm that is clipped: 1.2e-6 more",
     .flops = adam_flops,
     .fields = adam_fields,
-    .formula = "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)",
+    .formula = "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); "
+               "amsgrad: of the largest v",
 };
 
 /* ---- rmsprop: mean square, buf where there is momentum, mean gradient where it is centered ---- */

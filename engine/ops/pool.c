@@ -10,13 +10,19 @@
 
 #define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
 
+uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    const uint64_t hops = VKT_MAX(a->kernel[axis], 1u) - 1u;
+    return a->kernel[axis] ? hops * VKT_MAX(a->dilation[axis], 1u) + 1 : 0;
+}
+
 /* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
 static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
-    const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
-    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad;
-    if (padded < k || stride == 0) return 0;
-    uint64_t n = (padded - k + (a->ceil_mode ? stride - 1 : 0)) / stride + 1;
+    const uint32_t stride = a->stride[axis], pad = a->pad[axis];
+    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad, reach = vkt_pool2d_reach(a, axis);
+    if (padded < reach || reach == 0 || stride == 0) return 0;
+    uint64_t n = (padded - reach + (a->ceil_mode ? stride - 1 : 0)) / stride + 1;
     if (a->ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
     return (uint32_t)n;
 }
@@ -26,8 +32,8 @@ static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t ax
     static const char *const names[] = { "height", "width" };
     const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
     if (a->adaptive) {
-        VKT_REQUIRE(f, !k && !stride && !pad && !a->ceil_mode, VKT_E_ARG,
-                    "pool2d: %s: an adaptive output takes no kernel, stride, pad or ceil_mode", names[axis]);
+        VKT_REQUIRE(f, !k && !stride && !pad && a->dilation[axis] <= 1 && !a->ceil_mode, VKT_E_ARG,
+                    "pool2d: %s: an adaptive output takes no kernel, stride, pad, dilation or ceil_mode", names[axis]);
         VKT_REQUIRE(
             f, a->out[axis] > 0 && (a->out[axis] + 1ull) * (size + 1ull) < INT32_MAX, VKT_E_ARG,
             "pool2d: %s: want an adaptive output of at least 1, and output times size below 2^31, got %u from %u",
@@ -37,9 +43,13 @@ static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t ax
     VKT_REQUIRE(f, k > 0 && stride > 0 && pad <= k / 2, VKT_E_ARG,
                 "pool2d: %s: want kernel >= 1, stride >= 1 and pad <= kernel / 2, got %u, %u, %u", names[axis], k,
                 stride, pad);
-    VKT_REQUIRE(f, (uint64_t)size + 2 * (uint64_t)pad >= k && (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
-                VKT_E_SHAPE, "pool2d: %s: a kernel of %u does not fit into %u with padding %u", names[axis], k, size,
-                pad);
+    VKT_REQUIRE(f, !a->average || a->dilation[axis] <= 1, VKT_E_ARG, "pool2d: %s: an average has no dilation, got %u",
+                names[axis], a->dilation[axis]);
+    VKT_REQUIRE(f,
+                (uint64_t)size + 2 * (uint64_t)pad >= vkt_pool2d_reach(a, axis) &&
+                    (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
+                VKT_E_SHAPE, "pool2d: %s: a kernel of %u (dilation %u) does not fit into %u with padding %u",
+                names[axis], k, VKT_MAX(a->dilation[axis], 1u), size, pad);
     const uint32_t out = out_size(a, axis, size);
     VKT_REQUIRE(f, out > 0 && a->out[axis] == out, VKT_E_SHAPE, "pool2d: %s: want an output of %u, got %u", names[axis],
                 out, a->out[axis]);
@@ -61,6 +71,12 @@ static vkt_result pool_infer(vkt_infer *f)
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
+    const bool dilated = vkt_pool2d_reach(a, 0) > a->kernel[0] || vkt_pool2d_reach(a, 1) > a->kernel[1];
+    VKT_REQUIRE(
+        f, !dilated || vkt_pool2d_is_short(a->kernel[0], a->kernel[1]), VKT_E_UNSUPPORTED,
+        "pool2d: want windows with dilation of at most %u elements (rows x (columns + 1)), which one invocation "
+        "compares alone, got %u x %u: use a smaller kernel, or no dilation",
+        VKT_POOL_MAX_TURNS - 2, a->kernel[0], a->kernel[1]);
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
     if (!a->average) vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);
@@ -137,6 +153,8 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
         }
         a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
         if (cells) continue;
+        if (!a.average && a.kernel[i] > 1 && vkt_rng_range(r, 0, 2) == 0)
+            a.dilation[i] = vkt_rng_range(r, 1, (x.dim[2 + i] - 1) / (a.kernel[i] - 1));
         a.stride[i] = vkt_rng_range(r, 1, 4);
         a.pad[i] = vkt_rng_range(r, 0, a.kernel[i] / 2);
     }
@@ -159,13 +177,17 @@ static double pool_flops(const vkt_node *n)
     return each * vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
 }
 
-static const vkt_field pool_fields[] = {
-    VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),     VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),       VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
-    VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),          VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0), VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
-    VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),          { .name = NULL }
-};
+static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, dilation, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),
+                                         { .name = NULL } };
 
 const vkt_op vkt_op_pool2d = {
     .name = "pool2d",
@@ -254,6 +276,7 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
                           .kernel = { p->kernel[0], p->kernel[1] },
                           .stride = { p->stride[0], p->stride[1] },
                           .pad = { p->pad[0], p->pad[1] },
+                          .dilation = { p->dilation[0], p->dilation[1] },
                           .ceil_mode = p->ceil_mode,
                           .exclude_pad = average && p->exclude_pad };
     return pool2d(g, x, &a);

@@ -8,14 +8,15 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
-#define MAX_TURNS 50000u
+/* Groups that keep every core busy. */
 #define MIN_GROUPS 64u
 
 /* One pooling as the shaders see it. */
 typedef struct geometry {
     vkt_pool2d_push push;
     uint32_t R, S; /* 0: adaptive */
+    uint32_t dilation[2];
+    uint32_t reach[2]; /* rows and columns from the first element of a window to its last, both counted; 0: adaptive */
     uint32_t n4, channels;
     bool inside;  /* no window reaches beyond the picture */
     bool cells;   /* windows are disjoint and leave no gap but at the far edges */
@@ -25,7 +26,8 @@ typedef struct geometry {
 static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
 {
     const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
-    geometry o = { .push = { .H = H, .W = W, .P = P, .Q = Q, .exclude_pad = a->exclude_pad },
+    geometry o = { .push = { .H = H, .W = W, .P = P, .Q = Q, .exclude_pad = a->exclude_pad, .samples = x.dim[0] },
+                   .dilation = { 1, 1 },
                    .n4 = vkt_div_up(x.dim[0], 4),
                    .channels = x.dim[1] };
     if (!a->adaptive) {
@@ -37,10 +39,15 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
         o.S = o.push.stride_w = W / Q;
     }
     if (o.R == 0) return o;
+    for (uint32_t i = 0; i < 2; i++) {
+        o.reach[i] = a->adaptive ? (i ? o.S : o.R) : (uint32_t)vkt_pool2d_reach(a, i);
+        if (a->kernel[i] > 1) o.dilation[i] = VKT_MAX(a->dilation[i], 1u);
+    }
     const bool no_pad = o.push.pad_h == 0 && o.push.pad_w == 0;
-    o.inside =
-        no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H && (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
-    o.cells = no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+    const bool dense = o.dilation[0] == 1 && o.dilation[1] == 1;
+    o.inside = dense && no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H &&
+               (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
+    o.cells = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
     o.covered = o.cells && P * o.R == H && Q * o.S == W;
     return o;
 }
@@ -74,7 +81,7 @@ typedef struct job {
     const work *w;
     parts parts;
     vkt_tensor t[3]; /* by binding */
-    uint32_t spec[6];
+    uint32_t spec[8];
     vkt_tensor partial, winners; /* scratch: the results of parts */
     uint64_t partial_bytes;
 } job;
@@ -107,7 +114,7 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     largest_window(o, size);
     const uint64_t taps = size[0] * (size[1] + 1);
     parts p = { (uint32_t)size[0], (uint32_t)size[1], 1, 1 };
-    if (taps + 2 <= MAX_TURNS) return p;
+    if (vkt_pool2d_is_short(size[0], size[1])) return p; /* so are all windows with dilation: pool_infer */
     const uint64_t elements = VKT_MAX(PART_ELEMENTS, vkt_groups(taps, (uint32_t)most, 1));
     p.w = (uint32_t)VKT_MIN(size[1], elements);
     p.h = p.w < size[1] ? 1 : (uint32_t)VKT_MAX(VKT_MIN(elements / p.w, rows), 1);
@@ -116,21 +123,21 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     return p;
 }
 
-/* Rows first .. end - 1 of x lie in window p of y: lib/pool.glsl. */
+/* Window p of y has no rows of x but first .. end - 1: lib/pool.glsl. */
 static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
 {
     const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
     *first = o->R ? (at > pad ? at - pad : 0) : p * H / P;
-    *end = o->R ? VKT_MIN(at + o->R - pad, H) : ((p + 1) * H + P - 1) / P;
+    *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
 }
 
-/* Windows first .. last of y hold row h of x: pool2d_dx.comp. */
+/* Windows first .. last of y reach over row h of x: pool2d_dx.comp. */
 static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
 {
-    const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h;
-    const uint64_t from = !o->R ? h * P / H : shifted < o->R ? 0 : (shifted - o->R) / o->push.stride_h + 1;
+    const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
+    const uint64_t from = !R ? h * P / H : shifted < R ? 0 : (shifted - R) / o->push.stride_h + 1;
     *first = VKT_MIN(from, P - 1);
-    *last = VKT_MIN(o->R ? shifted / o->push.stride_h : ((h + 1) * P + H - 1) / H - 1, P - 1);
+    *last = VKT_MIN(R ? shifted / o->push.stride_h : ((h + 1) * P + H - 1) / H - 1, P - 1);
 }
 
 /* The rows of pictures of P x Q and of H x W that a block reads or writes. */
@@ -189,14 +196,15 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     return fits;
 }
 
-/* Work groups along y, so that no invocation has more than MAX_TURNS turns of `taps` each; 0: there are not so many. */
+/* Work groups along y, so that no invocation has more than VKT_POOL_MAX_TURNS, with `taps` for each vector; 0: there
+ * are not so many. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
     const uint64_t rows = b->channels * b->rows, all = vkt_groups(j->w->items, j->spec[0], 1);
     const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of one vector of each row */
-    if (turns > MAX_TURNS) return 0;
-    const uint64_t least = vkt_groups(all, (uint32_t)(MAX_TURNS / turns), 1);
+    if (turns > VKT_POOL_MAX_TURNS) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(VKT_POOL_MAX_TURNS / turns), 1);
     const uint64_t busy = lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : all;
     if (least > lim->max_groups) return 0;
     return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);
@@ -311,6 +319,8 @@ static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p
     j.spec[POOL_SPEC_N4] = o->n4;
     j.spec[POOL_SPEC_INSIDE] = w->inside;
     j.spec[POOL_SPEC_RELU] = w->relu;
+    j.spec[POOL_SPEC_DILATION_H] = o->dilation[0];
+    j.spec[POOL_SPEC_DILATION_W] = o->dilation[1];
     const block all = { .channels = o->channels, .rows = w->rows, .parts = p.n };
     emit_block(&j, &all);
 }
@@ -339,7 +349,9 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
 {
     static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
                                             { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
-    const geometry o = geometry_of(&a->pool, a->x);
+    geometry o = geometry_of(&a->pool, a->x);
+    o.R = o.reach[0]; /* windows that reach over an element are candidates: the index says which of them it won */
+    o.S = o.reach[1];
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
     const bool cells =

@@ -58,6 +58,7 @@ static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
     return (vkt_pool2d_params){ .kernel = { 1, p->kernel },
                                 .stride = { 1, p->stride },
                                 .pad = { 0, p->pad },
+                                .dilation = { 1, p->dilation },
                                 .ceil_mode = p->ceil_mode,
                                 .exclude_pad = p->exclude_pad };
 }

@@ -65,7 +65,7 @@ static double divisor(const vkt_ref_call *c)
     double sum = 0;
     for (size_t b = 0; b < rows_of_labels(c); b++)
         if (c->in[1].u[b] != a->ignore) sum += weight(c, c->in[1].u[b]);
-    return a->sum ? 1 : sum;
+    return a->sum || a->each ? 1 : sum;
 }
 
 /* What -log p[k] counts in row b; p is a row's class. */
@@ -77,52 +77,79 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-static void cross_entropy_forward(const vkt_ref_call *c)
+/* The losses of rows as they are, 0 past the real ones, or their sum over the divisor. */
+static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
+{
+    const vkt_cross_entropy_attr *a = c->attr;
+    double sum = 0;
+    for (size_t b = 0; b < c->in[0].shape.dim[0]; b++) {
+        const double l = b < rows_of_labels(c) ? loss(c, b) : 0;
+        sum += l;
+        if (a->each) c->out[0].f[b] = l;
+    }
+    if (!a->each) c->out[0].f[0] = sum / divisor(c);
+}
+
+/* The gradient of row b's loss, over what it is divided by. */
+static double dloss(const vkt_ref_call *c, size_t b)
+{
+    const vkt_cross_entropy_attr *a = c->attr;
+    return a->each ? c->dout[0][b] : c->dout[0][0] / divisor(c);
+}
+
+static double cross_entropy_of(const vkt_ref_call *c, size_t b)
 {
     const size_t K = c->in[0].shape.dim[1];
+    const double *z = c->in[0].f + b * K;
+    const normal n = normal_of(z, K);
     double sum = 0;
-    for (size_t b = 0; b < rows_of_labels(c); b++) {
-        const double *z = c->in[0].f + b * K;
-        const normal n = normal_of(z, K);
-        for (size_t k = 0; k < K; k++) {
-            const double q = share(c, b, k);
-            if (q != 0) sum += q * (n.log_sum - (z[k] - n.max));
-        }
+    for (size_t k = 0; k < K; k++) {
+        const double q = share(c, b, k);
+        if (q != 0) sum += q * (n.log_sum - (z[k] - n.max));
     }
-    c->out[0].f[0] = sum / divisor(c);
+    return sum;
+}
+
+static void cross_entropy_forward(const vkt_ref_call *c)
+{
+    reduce(c, cross_entropy_of);
 }
 
 static void cross_entropy_backward(const vkt_ref_call *c)
 {
     const size_t K = c->in[0].shape.dim[1];
-    const double by = divisor(c);
     for (size_t b = 0; b < rows_of_labels(c); b++) {
-        const double *z = c->in[0].f + b * K;
+        const double *z = c->in[0].f + b * K, by = dloss(c, b);
         const normal n = normal_of(z, K);
         double all = 0;
         for (size_t k = 0; k < K; k++) all += share(c, b, k);
         for (size_t k = 0; k < K; k++)
-            c->din[0][b * K + k] += c->dout[0][0] * (all * exp(z[k] - n.max - n.log_sum) - share(c, b, k)) / by;
+            c->din[0][b * K + k] += by * (all * exp(z[k] - n.max - n.log_sum) - share(c, b, k));
     }
 }
 
 const vkt_ref_op vkt_ref_cross_entropy = { "cross_entropy", 1, cross_entropy_forward, cross_entropy_backward };
 
-static void nll_forward(const vkt_ref_call *c)
+static double nll_of(const vkt_ref_call *c, size_t b)
 {
     const size_t K = c->in[0].shape.dim[1];
     double sum = 0;
-    for (size_t b = 0; b < rows_of_labels(c); b++)
-        for (size_t k = 0; k < K; k++) sum -= share(c, b, k) * c->in[0].f[b * K + k];
-    c->out[0].f[0] = sum / divisor(c);
+    for (size_t k = 0; k < K; k++) sum -= share(c, b, k) * c->in[0].f[b * K + k];
+    return sum;
+}
+
+static void nll_forward(const vkt_ref_call *c)
+{
+    reduce(c, nll_of);
 }
 
 static void nll_backward(const vkt_ref_call *c)
 {
     const size_t K = c->in[0].shape.dim[1];
-    const double by = divisor(c);
-    for (size_t b = 0; b < rows_of_labels(c); b++)
-        for (size_t k = 0; k < K; k++) c->din[0][b * K + k] -= c->dout[0][0] * share(c, b, k) / by;
+    for (size_t b = 0; b < rows_of_labels(c); b++) {
+        const double by = dloss(c, b);
+        for (size_t k = 0; k < K; k++) c->din[0][b * K + k] -= by * share(c, b, k);
+    }
 }
 
 const vkt_ref_op vkt_ref_nll = { "nll", 1, nll_forward, nll_backward };

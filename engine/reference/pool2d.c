@@ -6,7 +6,8 @@
 #include <math.h>
 
 typedef struct span {
-    uint32_t begin, end; /* real rows (or columns) of the window */
+    uint32_t begin, end; /* real rows (or columns) of the window; begin >= end: none */
+    uint32_t step;       /* from one to the next */
     uint32_t padded;     /* how many it has with padding, which ceil mode may cut short */
 } span;
 
@@ -15,19 +16,23 @@ static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size
     if (a->adaptive) {
         const uint64_t n = a->out[axis];
         const uint32_t begin = (uint32_t)((uint64_t)i * size / n), end = (uint32_t)(((i + 1ull) * size + n - 1) / n);
-        return (span){ begin, end, end - begin };
+        return (span){ begin, end, 1, end - begin };
     }
-    const int64_t begin = (int64_t)i * a->stride[axis] - a->pad[axis];
-    const int64_t end = VKT_MIN(begin + a->kernel[axis], (int64_t)size + a->pad[axis]);
-    return (span){ (uint32_t)VKT_MAX(begin, 0), (uint32_t)VKT_MIN(end, (int64_t)size), (uint32_t)(end - begin) };
+    const int64_t begin = (int64_t)i * a->stride[axis] - a->pad[axis], step = VKT_MAX(a->dilation[axis], 1u);
+    const int64_t end = VKT_MIN(begin + (a->kernel[axis] - 1) * step + 1, (int64_t)size + a->pad[axis]);
+    int64_t first = begin;
+    while (first < 0) first += step;
+    return (span){ (uint32_t)first, (uint32_t)VKT_MIN(end, (int64_t)size), (uint32_t)step, (uint32_t)(end - begin) };
 }
 
-/* The first maximum of the window (torch: a NaN counts as larger than all before it). */
+#define NOBODY SIZE_MAX
+/* The first maximum of the window (torch: a NaN counts as larger than all before it); NOBODY of an empty one. */
 static size_t find_max(const double *plane, uint32_t W, span h, span w)
 {
     size_t best = (size_t)h.begin * W + w.begin;
-    for (size_t i = h.begin; i < h.end; i++)
-        for (size_t j = w.begin; j < w.end; j++) {
+    if (h.begin >= h.end || w.begin >= w.end) return NOBODY;
+    for (size_t i = h.begin; i < h.end; i += h.step)
+        for (size_t j = w.begin; j < w.end; j += w.step) {
             const double v = plane[i * W + j];
             if (v > plane[best] || isnan(v)) best = i * W + j;
         }
@@ -61,10 +66,12 @@ static void forward(const vkt_ref_call *c)
     for (size_t i = 0; i < n; i++) {
         const span h = window(a, 0, (uint32_t)(i / Q % P), x.dim[2]), w = window(a, 1, (uint32_t)(i % Q), x.dim[3]);
         const double *from = c->in[0].f + i / Q / P * plane;
-        if (a->average)
+        if (a->average) {
             c->out[0].f[i] = total(from, x.dim[3], h, w) / divisor(a, h, w);
-        else
-            c->out[0].f[i] = maximum(a, from[find_max(from, x.dim[3], h, w)]);
+            continue;
+        }
+        const size_t best = find_max(from, x.dim[3], h, w);
+        c->out[0].f[i] = best == NOBODY ? -INFINITY : maximum(a, from[best]);
     }
 }
 
@@ -79,6 +86,7 @@ static void backward(const vkt_ref_call *c)
         const size_t at = i / Q / P * plane;
         if (!a->average) {
             const size_t best = at + find_max(c->in[0].f + at, x.dim[3], h, w);
+            if (best == at + NOBODY) continue;
             if (!a->relu || !(c->in[0].f[best] <= 0)) c->din[0][best] += dy;
             continue;
         }

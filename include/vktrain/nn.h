@@ -165,11 +165,12 @@ VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kern
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 /* Other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2]; /* kernel[1] 0: square */
-    uint32_t stride[2]; /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
-    uint32_t pad[2];    /* as vkt_nn_conv2d_params' */
-    bool ceil_mode;     /* windows that begin within picture or padding count, also where they end beyond it */
-    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
+    uint32_t kernel[2];   /* kernel[1] 0: square */
+    uint32_t stride[2];   /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
+    uint32_t pad[2];      /* as vkt_nn_conv2d_params' */
+    uint32_t dilation[2]; /* maximum: see vkt_pool2d_params; [1] 0: as [0]; [0] 0: 1 */
+    bool ceil_mode;       /* windows that begin within picture or padding count, also where they end beyond it */
+    bool exclude_pad;     /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);

@@ -28,8 +28,10 @@ extern "C" {
 
 /* C = op(A) op(B), op(X) = X or its transpose over the last two dimensions.
  *   a (..,M,K) or (..,K,M) if trans_a;  b (..,K,N) or (..,N,K) if trans_b  ->  (..,M,N)
- *   Leading dimensions must be equal, or absent in one operand, which then serves every batch. ROWS in, ROWS out.
- *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are. True fp32. */
+ *   Leading dimensions broadcast as in NumPy: aligned at the right, those of 1 and those that are missing repeat. An
+ *   operand of one matrix serves every batch where it lies; one that repeats in some dimensions and not in others is
+ *   copied, (B,1,M,K) by (B,H,K,N) for instance. ROWS in, ROWS out.
+ *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are, summed where they repeat. True fp32. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's layout. An x of more
@@ -98,24 +100,28 @@ VKT_API vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w
 
 /* Zero is torch's default, but for the kernel. */
 typedef struct vkt_pool2d_params {
-    uint32_t kernel[2]; /* R, S */
-    uint32_t stride[2]; /* 0: the kernel */
-    uint32_t pad[2];    /* at most half the kernel */
-    bool ceil_mode;     /* windows that begin within picture or padding count, also where they end beyond it */
-    bool exclude_pad;   /* average: divide by the real elements only (torch: count_include_pad = False) */
+    uint32_t kernel[2];   /* R, S */
+    uint32_t stride[2];   /* 0: the kernel */
+    uint32_t pad[2];      /* at most half the kernel */
+    uint32_t dilation[2]; /* maximum: from one element of a window to the next; 0: 1 */
+    bool ceil_mode;       /* windows that begin within picture or padding count, also where they end beyond it */
+    bool exclude_pad;     /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_pool2d_params;
 /* Max and average over R x S windows, torch's rules: padding never wins a maximum, the first maximum wins a tie, NaN
- * propagates; an average divides by R S (clipped to the padded picture in ceil mode). x (N,C,H,W) BATCH_LAST. Where x
- * is relu's output, not kept and read by nothing else, vkt_backward makes relu and maximum one node; and with a
- * convolution of at most 40 products an element before them, if windows neither overlap nor reach out (few and odd
- * channels, as of a first layer), one of all three. The same bits with two or three dispatches less, but that a program
- * of 16 bits does not round in between, and so may choose another of two winners that rounding makes equal
- * (VKT_NO_FUSE=1 when the graph is created: leaves them as they are).
+ * propagates; an average divides by R S (clipped to the padded picture in ceil mode). With dilation d a window reaches
+ * over d (R - 1) + 1 rows; one whose elements are all padding is -inf, and no element has its gradient. x (N,C,H,W)
+ * BATCH_LAST. Where x is relu's output, not kept and read by nothing else, vkt_backward makes relu and maximum one
+ * node; and with a convolution of at most 40 products an element before them, if windows neither overlap nor reach out
+ * (few and odd channels, as of a first layer), one of all three. The same bits with two or three dispatches less, but
+ * that a program of 16 bits does not round in between, and so may choose another of two winners that rounding makes
+ * equal (VKT_NO_FUSE=1 when the graph is created: leaves them as they are).
  *
  * Windows and pictures have any size, but: one binding (128 MiB on every device) has to hold, of all samples, the rows
- * of x that one window reads, or one row where windows have more than 50,000 elements, which several invocations share;
- * for a gradient at most 50,000 windows meet in an element (an invocation adds them up, and Mesa before 23 ends loops
- * silently after 65,535 iterations); and a maximum wants less than 1,065,353,216 pixels, which its index can name. */
+ * of x that one window reaches over, or one row where windows have more than 50,000 elements, which several invocations
+ * share. With dilation a window is not shared: R (S + 1) is at most 49,998 there, for Mesa before 23 ends loops
+ * silently after 65,535 iterations. For a gradient, which one invocation adds up for an element, at most 50,000 windows
+ * reach over the element, dilated ones also between their elements. A maximum wants less than 1,065,353,216 pixels,
+ * which its index can name. */
 VKT_API vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 VKT_API vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p);
 /* Window i of n is [floor(i in/n), ceil((i+1) in/n)): windows may overlap. x (N,C,H,W) -> (N,C,out_h,out_w). Along an
@@ -125,11 +131,12 @@ VKT_API vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t 
 
 /* Zero is torch's default, but for the kernel. */
 typedef struct vkt_pool1d_params {
-    uint32_t kernel;  /* elements of a window */
-    uint32_t stride;  /* 0: the kernel */
-    uint32_t pad;     /* at most half the kernel */
-    bool ceil_mode;   /* see vkt_pool2d_params */
-    bool exclude_pad; /* average: see vkt_pool2d_params */
+    uint32_t kernel;   /* elements of a window */
+    uint32_t stride;   /* 0: the kernel */
+    uint32_t pad;      /* at most half the kernel */
+    uint32_t dilation; /* maximum: see vkt_pool2d_params; 0: 1 */
+    bool ceil_mode;    /* see vkt_pool2d_params */
+    bool exclude_pad;  /* average: see vkt_pool2d_params */
 } vkt_pool1d_params;
 /* The same of sequences: x (N,C,L) -> (N,C,Q). */
 VKT_API vkt_tensor vkt_max_pool1d(vkt_graph *g, vkt_tensor x, const vkt_pool1d_params *p);
@@ -338,18 +345,21 @@ VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale
 
 /* Zero is torch's default. */
 typedef struct vkt_attention_params {
-    float scale;   /* 0: 1 / sqrt(D) */
-    bool causal;   /* query t sees keys 0 .. t alone (torch: is_causal) */
-    float dropout; /* of the weights; 0: none */
+    float scale;     /* above 0; 0: 1 / sqrt(D) */
+    bool causal;     /* query t sees keys 0 .. t alone (torch: is_causal) */
+    float dropout;   /* of the weights; 0: none */
+    vkt_tensor mask; /* f32, added to the scores; null: none. It broadcasts to (..,T,S), as (T,S) or (B,1,T,S) do
+                      * (torch: attn_mask); -infinity hides a key, and a query that sees none is NaN */
 } vkt_attention_params;
 /* Scaled dot-product attention (torch.nn.functional.scaled_dot_product_attention):
- *   y = dropout(softmax(scale q k^T)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal -> (..,T,E)
- *   with the weights p: dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q
+ *   y = dropout(softmax(scale q k^T + mask)) v:  q (..,T,D), k (..,S,D), v (..,S,E), leading dimensions equal
+ *   -> (..,T,E);  with the weights p: dv = p^T dy, ds = p (dy v^T - sum dy y), dq = scale ds k, dk = scale ds^T q, and
+ *   dmask = ds summed where the mask repeats
  *
- * in ROWS. Without dropout, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in the
- * gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else composed
- * of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE: operands
- * that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ * in ROWS. Without dropout and mask, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in
+ * the gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else
+ * composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE:
+ * operands that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
  * `packed`: self-attention of `heads` heads of qkv (B,T,3D) -> (B,T,D). A row of qkv is q, k and v of all heads, D
  * each, as one layer projects them; heads lie side by side. Read where it lies, and its gradient is written so. */
@@ -417,7 +427,8 @@ typedef enum vkt_loss_reduction {
     VKT_LOSS_MEAN = 0,  /* over the elements that count */
     VKT_LOSS_SUM,       /* not divided */
     VKT_LOSS_BATCHMEAN, /* the sum divided by the real rows */
-    VKT_LOSS_NONE       /* of losses element by element: not reduced, of y's shape and layout; 0 past the real rows */
+    VKT_LOSS_NONE       /* not reduced, 0 past the real rows. Element by element: of y's shape and layout; of labels: of
+                         * theirs, ROWS */
 } vkt_loss_reduction;
 
 /* Mean cross-entropy, in nats, of integer labels:
@@ -438,13 +449,16 @@ typedef struct vkt_cross_entropy_params {
     bool has_ignore_index;        /* ignore_index counts */
     int32_t ignore_index;         /* rows with this label do not count; VKT_IGNORE_INDEX without has_ignore_index */
     float label_smoothing;        /* in [0,1] */
-    vkt_loss_reduction reduction; /* mean or sum */
+    vkt_loss_reduction reduction; /* mean, sum or none */
+    bool classes_second;          /* z (N,K,d..), t (N,d..) as torch has them; else classes are z's last dimension */
 } vkt_cross_entropy_params;
 /* Cross-entropy with options; p may be NULL.  z (B,K), t (B), or classes last for several labels a sample: z (B,T,K), t
- * (B,T), which is what a language model has.  With w = weight, s = label_smoothing, P = softmax(z):
- *   loss = sum_b ((1-s) w[t] -log P[t] + s/K sum_k w[k] -log P[k]) / norm,  norm = sum_b w[t[b]]; 1 for the sum
- *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
- * over the rows that count; where none does, the mean is NaN, its gradient 0. No gradient of weight. */
+ * (B,T), which is what a language model has; or classes_second: z (N,K,d..), t (N,d..), a label for each pixel of
+ * pictures, for instance, through a permutation of z.  Without reduction the result is of t's shape, ROWS, the loss of
+ * each label, 0 for those that do not count and past the real rows.  With w = weight, s = label_smoothing, P =
+ * softmax(z): loss = sum_b ((1-s) w[t] -log P[t] + s/K sum_k w[k] -log P[k]) / norm,  norm = sum_b w[t[b]]; 1 for the
+ * sum and without reduction dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm over
+ * the rows that count; where none does, the mean is NaN, its gradient 0. No gradient of weight. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 /* The same for log-probabilities y, of any origin, without smoothing:
  *   loss = sum_b -w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */

@@ -15,6 +15,7 @@ VKT_PUSH(vkt_softmax_xent_push,
 #define XENT_SPEC_BY_LANE  1 /* by rows: lanes take rows, not classes */
 #define XENT_SPEC_WEIGHTED 2 /* XENT_WEIGHT is one; else it is not read */
 #define XENT_SPEC_SMOOTH   3 /* soft is not 0 */
+#define XENT_SPEC_EACH     4 /* with OPTIONS: XENT_PART has the loss of each row instead, 0 past the real ones; XENT_NORM is 1 */
 #define XENT_Z    0 /* f32 (B,K) */
 #define XENT_T    1 /* u32 (B) */
 #define XENT_STEP 2 /* u32 (STEP_WORDS) */

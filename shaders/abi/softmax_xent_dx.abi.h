@@ -4,6 +4,7 @@ VKT_PUSH(vkt_softmax_xent_dx_push, VKT_U32(batch) VKT_U32(pitch4) VKT_U32(classe
 #define XENT_DX_SPEC_BY_LANE  1
 #define XENT_DX_SPEC_WEIGHTED 2
 #define XENT_DX_SPEC_SMOOTH   3
+#define XENT_DX_SPEC_EACH     4 /* with OPTIONS: XENT_DX_DLOSS is (B), one for each row */
 #define XENT_DX_Z     0 /* f32 (B,K) */
 #define XENT_DX_T     1 /* u32 (B) */
 #define XENT_DX_STEP  2 /* u32 (STEP_WORDS) */

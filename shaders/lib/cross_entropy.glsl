@@ -3,6 +3,7 @@
 #ifdef OPTIONS
 layout(constant_id = XENT_SPEC_WEIGHTED) const uint WEIGHTED = 0;
 layout(constant_id = XENT_SPEC_SMOOTH) const uint SMOOTH = 0;
+layout(constant_id = XENT_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
 float counted = 0.0; // weights of the rows that this lane has seen
@@ -26,6 +27,15 @@ const uint SMOOTH = 0;
 float weight_of(uint k) { return 1.0; }
 #endif
 
+// The loss of row b, where it is a value of its own.
+float keep(uint b, float loss)
+{
+#ifdef OPTIONS
+    if (EACH) part[b] = loss;
+#endif
+    return loss;
+}
+
 #ifdef NLL
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 
@@ -33,10 +43,11 @@ layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 float losses(uint vector, uint rows)
 {
     const uint b = pc.first + vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-    if (b >= min(pc.end, rows)) return 0.0;
+    if (b >= pc.end) return 0.0;
+    if (b >= rows) return keep(b, 0.0);
     const uint label = t[b];
     const float y = label < pc.classes ? z[(b - pc.first) * pc.row_stride + label * pc.class_stride] : 0.0;
     float factor;
-    return loss_of(label, 0.0, -y, 0.0, 0.0, factor);
+    return keep(b, loss_of(label, 0.0, -y, 0.0, 0.0, factor));
 }
 #endif

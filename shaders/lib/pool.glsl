@@ -4,7 +4,7 @@ uint channels = pc.channels, H = pc.H, W = pc.W, P = pc.P, Q = pc.Q, stride_h = 
 uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad, rows = pc.rows, first_row = pc.first_row;
 uint hw_base = pc.hw_base, pq_base = pc.pq_base, index_base = pc.index_base;
 uint part = pc.part, part_h = pc.part_h, part_w = pc.part_w, parts_across = pc.parts_across;
-uint parts = pc.parts, part_pitch = pc.part_pitch;
+uint parts = pc.parts, part_pitch = pc.part_pitch, samples = pc.samples;
 
 struct Window {
     uint begin, count; // elements inside the picture
@@ -22,6 +22,15 @@ Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
     const int begin = int(p * stride) - int(pad), end = min(begin + int(kernel), int(size + pad));
     const int first = max(begin, 0), last = min(end, int(size));
     return Window(uint(first), uint(last - first), uint(end - begin));
+}
+
+// The same of elements `dilation` apart: begin is the first one inside the picture. There may be none.
+Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uint dilation)
+{
+    const int begin = int(p * stride) - int(pad), hop = int(dilation);
+    const int first = begin < 0 ? begin + (hop - 1 - begin) / hop * hop : begin;
+    const int last = min(begin + (int(kernel) - 1) * hop, int(size) - 1);
+    return Window(uint(first), last < first ? 0u : uint((last - first) / hop) + 1u, kernel);
 }
 
 // What an average over window (v, u) divides by.

@@ -229,6 +229,24 @@ def table():
     t["attention_packed"] = ("attention_packed", dict(heads=3, causal=True), (2, 7, 36))
     t["huber_loss_none"] = ("huber_loss", dict(delta=0.75, reduction="none"), (5, 3, 2), (5, 3, 2))
     t[logits + "_none"] = (logits, dict(reduction="none"), (6, 3), (6, 3), (3,))
+    for name, x, y in (("one_a", (1, 5, 3), (4, 3, 7)), ("one_b", (2, 4, 5, 3), (1, 1, 3, 7)), ("crossed", (2, 1, 5, 3), (1, 4, 3, 7)),
+                       ("partly", (2, 1, 5, 3), (2, 4, 3, 7)), ("missing", (4, 5, 3), (2, 4, 3, 7)), ("missing_b", (2, 3, 5, 4), (3, 4, 6))):
+        t["matmul_broadcast_" + name] = ("matmul_broadcast", dict(trans_a=False, trans_b=False), x, y)
+    t["matmul_broadcast_turned"] = ("matmul_broadcast", dict(trans_a=True, trans_b=True), (2, 1, 3, 5), (4, 7, 3))
+    for name, q, mask in (("even", (2, 3, 5, 8), (5, 6)), ("heads", (2, 3, 5, 7), (2, 1, 5, 6)), ("all", (2, 3, 5, 4), (2, 3, 5, 6)),
+                          ("keys", (2, 3, 5, 8), (2, 1, 1, 6))):
+        t["attention_mask_" + name] = ("attention", dict(factor=0.5), q, q[:2] + (6,) + q[3:], q[:2] + (6,) + q[3:], mask)
+    t["attention_mask_causal"] = ("attention", dict(causal=True), (2, 7, 4), (2, 7, 4), (2, 7, 4), (7, 7))
+    t["attention_packed_mask"] = ("attention_packed_masked", dict(heads=3), (2, 7, 36), (2, 1, 7, 7))
+    t["cross_entropy_none"] = ("cross_entropy", dict(reduction="none", ignore_index=2, label_smoothing=0.125), (9, 5), (9,), (5,))
+    t["nll_loss_none"] = ("nll_loss", dict(reduction="none"), (5, 7), (5,), None)
+    t["cross_entropy_pictures"] = ("cross_entropy_pictures", dict(ignore_index=1), (2, 5, 3, 4), (2, 3, 4), (5,))
+    t["cross_entropy_pictures_none"] = ("cross_entropy_pictures", dict(reduction="none", label_smoothing=0.25), (3, 4, 7), (3, 7), None)
+    for name, attr, x in (("", dict(kernel=[2, 3], stride=[2, 1], dilation=[3, 2]), (2, 3, 9, 8)),
+                          ("_pad", dict(kernel=[3, 4], stride=[2, 3], pad=[1, 2], dilation=[2, 2]), (2, 3, 9, 11)),
+                          ("_ceil", dict(kernel=[2, 2], stride=[3, 2], dilation=[2, 3], ceil_mode=True), (2, 2, 10, 9))):
+        t["max_pool2d_dilation" + name] = ("max_pool2d", attr, x)
+    t["max_pool1d_dilation"] = ("max_pool1d", dict(kernel=[3], stride=[2], pad=[1], dilation=[3]), (2, 3, 13))
     return t
 
 
@@ -243,7 +261,7 @@ ACTIVATIONS = {
 }
 
 
-LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "nll_loss")
+LABELS = ("softmax_cross_entropy", "cross_entropy", "cross_entropy_tokens", "cross_entropy_pictures", "nll_loss")
 EVEN = ("mse", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # the target has a gradient
 LOSSES = LABELS[1:] + EVEN[1:] + ("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "relative_l2_loss")
 
@@ -258,7 +276,8 @@ def loss(op, options, x):
         return getattr(F, op)(*x, **options)
     z, t = x[0], x[1].long()
     if op == "cross_entropy_tokens":  # torch has the classes second
-        z, op = z.transpose(1, 2), "cross_entropy"
+        z = z.transpose(1, 2)
+    op = "cross_entropy" if op.startswith("cross") else op
     return getattr(F, op)(z, t, x[2], **options)
 
 
@@ -273,7 +292,7 @@ def evaluate(op, a, x):
     if op == "conv1d":
         return F.conv1d(*x, stride or 1, a.get("pad", 0), a.get("dilation", 1), a.get("groups", 1))
     if op.startswith("max_pool"):
-        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), ceil_mode=a.get("ceil_mode", False))
+        return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), a.get("dilation", 1), a.get("ceil_mode", False))
     if op.startswith("avg_pool"):
         return getattr(F, op)(x[0], a["kernel"], stride, a.get("pad", 0), a.get("ceil_mode", False),
                               not a.get("exclude_pad", False))
@@ -285,7 +304,7 @@ def evaluate(op, a, x):
         return getattr(F, op)(x[0], a["out"])
     if op == "linear_rows":
         return F.linear(*x)
-    if op == "matmul":
+    if op.startswith("matmul"):
         p = x[0].transpose(-1, -2) if a["trans_a"] else x[0]
         return p @ (x[1].transpose(-1, -2) if a["trans_b"] else x[1])
     if op in ("softmax", "log_softmax"):
@@ -293,11 +312,11 @@ def evaluate(op, a, x):
     if op == "softmax_of_scores":
         hidden = torch.ones(x[0].shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(x[0].shape[-2:]) == 1
         return F.softmax((x[0] * a["factor"]).masked_fill(hidden, -np.inf), -1)
-    if op == "attention_packed":
-        parts = x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)
+    if op.startswith("attention_packed"):
+        parts = list(x[0].unflatten(2, (3, a["heads"], -1)).permute(2, 0, 3, 1, 4)) + x[1:]
         return evaluate("attention", a, parts).transpose(1, 2).flatten(2)
     if op == "attention":  # what its documentation gives as equivalent: this version has no such public function
-        scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5)
+        scores = x[0] @ x[1].transpose(-2, -1) * a.get("factor", x[0].shape[-1] ** -0.5) + (x[3] if len(x) > 3 else 0)
         hidden = torch.ones(scores.shape[-2:]).tril() == 0 if a.get("causal") else torch.zeros(scores.shape[-2:]) == 1
         return torch.softmax(scores.masked_fill(hidden, -np.inf), -1) @ x[2]
     if op == "embedding":
@@ -354,7 +373,7 @@ def is_mask(op, k):
 def draw(rng, op, attr, k, shape, first_shape):
     """Input k of an op, float32; labels, weights and probabilities where a loss has them, ids of embeddings."""
     if op in LABELS and k == 1:
-        return rng.integers(0, first_shape[-1], shape).astype(np.float32)
+        return rng.integers(0, first_shape[1 if op.endswith("pictures") else -1], shape).astype(np.float32)
     if op in LOSSES and k == 2 or op == "binary_cross_entropy" or op.startswith(("binary", "kl")) and k == 1:
         x = rng.uniform(0.05, 0.95, shape)
         return (np.log(x) if attr.get("log_target") else x).astype(np.float32)

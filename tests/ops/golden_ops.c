@@ -23,6 +23,7 @@ static vkt_tensor pool2d(vkt_graph *g, const vkt_tensor *in, const json_t *a, bo
     golden_pair(a, "kernel", p.kernel);
     golden_pair(a, "stride", p.stride);
     golden_pair(a, "pad", p.pad);
+    golden_pair(a, "dilation", p.dilation);
     return average ? vkt_avg_pool2d(g, in[0], &p) : vkt_max_pool2d(g, in[0], &p);
 }
 
@@ -92,6 +93,7 @@ static vkt_pool1d_params pool1d(const json_t *a)
     return (vkt_pool1d_params){ .kernel = single(a, "kernel"),
                                 .stride = single(a, "stride"),
                                 .pad = single(a, "pad"),
+                                .dilation = single(a, "dilation"),
                                 .ceil_mode = golden_flag(a, "ceil_mode"),
                                 .exclude_pad = golden_flag(a, "exclude_pad") };
 }
@@ -263,6 +265,13 @@ static vkt_tensor cross_entropy(vkt_graph *g, const vkt_tensor *in, const json_t
     return vkt_cross_entropy(g, in[0], in[1], &p);
 }
 
+static vkt_tensor cross_entropy_pictures(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    vkt_cross_entropy_params p = label_options(in, a);
+    p.classes_second = true;
+    return vkt_cross_entropy(g, in[0], in[1], &p);
+}
+
 static vkt_tensor nll_loss(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_cross_entropy_params p = label_options(in, a);
@@ -409,7 +418,8 @@ static vkt_tensor masked_fill(vkt_graph *g, const vkt_tensor *in, const json_t *
 static vkt_tensor attention(vkt_graph *g, const vkt_tensor *in, const json_t *a)
 {
     const vkt_attention_params p = { .scale = (float)golden_number(a, "factor", 0),
-                                     .causal = golden_flag(a, "causal") };
+                                     .causal = golden_flag(a, "causal"),
+                                     .mask = in[3] };
     return vkt_attention(g, in[0], in[1], in[2], &p);
 }
 
@@ -417,6 +427,12 @@ static vkt_tensor attention_packed(vkt_graph *g, const vkt_tensor *in, const jso
 {
     const vkt_attention_params p = { .causal = golden_flag(a, "causal") };
     return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0), &p);
+}
+
+static vkt_tensor attention_packed_masked(vkt_graph *g, const vkt_tensor *in, const json_t *a)
+{
+    return vkt_attention_packed(g, in[0], (uint32_t)golden_number(a, "heads", 0),
+                                &(vkt_attention_params){ .mask = in[1] });
 }
 
 static vkt_tensor hash_grid(vkt_graph *g, const vkt_tensor *in, const json_t *a)
@@ -451,6 +467,7 @@ static const golden_op ops[] = {
     { "global_avg_pool", global_avg_pool, 1, .pictures = true, .several = true },
     { "linear", linear, 3 },
     { "matmul", matmul, 2 },
+    { "matmul_broadcast", matmul, 2, .several = true },
     { "relu", relu, 1 },
     { "add", add, 2 },
     { "mul", mul, 2 },
@@ -468,6 +485,7 @@ static const golden_op ops[] = {
     { "mse", mse, 2 },
     { "cross_entropy", cross_entropy, 3, .integers = 2 },
     { "cross_entropy_tokens", cross_entropy, 3, .integers = 2, .several = true },
+    { "cross_entropy_pictures", cross_entropy_pictures, 3, .pictures = true, .integers = 2, .several = true },
     { "nll_loss", nll_loss, 3, .integers = 2 },
     { "mse_loss", mse_loss, 2 },
     { "l1_loss", l1_loss, 2 },
@@ -508,8 +526,9 @@ static const golden_op ops[] = {
     { "where", where_, 3, .integers = 1 },
     { "masked_fill", masked_fill, 2, .integers = 2, .several = true },
     { "linear_rows", linear, 3, .several = true },
-    { "attention", attention, 3, .several = true },
+    { "attention", attention, 4, .several = true },
     { "attention_packed", attention_packed, 1 },
+    { "attention_packed_masked", attention_packed_masked, 2, .several = true },
     { "hash_grid", hash_grid, 2, .pictures = true },
     { "frequency", frequency, 1, .pictures = true },
 };

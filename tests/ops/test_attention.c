@@ -158,6 +158,36 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
+/* A mask of -infinity hides keys: the result is that of the keys before them alone; a query that sees none is NaN. */
+static void a_mask_hides_keys(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    enum { T = 3, S = 6, SEEN = 4, D = 8 };
+    float q[T * D], k[S * D], mask[T * S], y[T * D], want[T * D];
+    for (int i = 0; i < T * D; i++) q[i] = (float)(i * 37 % 11) / 8;
+    for (int i = 0; i < S * D; i++) k[i] = (float)(i * 29 % 13) / 8;
+    for (int i = 0; i < T * S; i++) mask[i] = i % S >= SEEN || i / S == T - 1 ? -INFINITY : 0;
+    for (int part = 0; part < 2; part++) {
+        vkt_graph *g = harness_graph();
+        vkt_program *p = NULL;
+        const vkt_tensor in = vkt_input(g, "q", VKT_F32, VKT_ROWS, vkt_shape2(T, D));
+        const vkt_tensor keys = vkt_input(g, "k", VKT_F32, VKT_ROWS, vkt_shape2(part ? SEEN : S, D));
+        const vkt_tensor hides = vkt_graph_const(g, "mask", VKT_F32, vkt_shape2(T, S), mask);
+        const vkt_attention_params params = { .mask = part ? (vkt_tensor){ 0 } : hides };
+        const vkt_tensor out = vkt_attention(g, in, keys, keys, &params);
+        vkt_keep(g, out);
+        OK(vkt_program_create_guarded(harness_ctx, g, NULL, NULL, &p));
+        OK(vkt_program_write(p, in, q, sizeof q));
+        OK(vkt_program_write(p, keys, k, (part ? sizeof k * SEEN / S : sizeof k)));
+        OK(vkt_program_run(p, NULL, NULL));
+        OK(vkt_program_read(p, out, part ? want : y, sizeof y));
+        vkt_program_destroy(&p);
+        vkt_graph_destroy(&g);
+    }
+    for (int i = 0; i < T * D; i++) assert_true(i / D == T - 1 ? isnan(y[i]) : fabsf(y[i] - want[i]) <= 1e-6f);
+}
+
 /* ---- memory and loops ---- */
 
 /* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
@@ -225,6 +255,7 @@ int main(void)
         cmocka_unit_test(packed_heads_of_any_width_are_split_and_put_together),
         cmocka_unit_test(scores_may_be_infinite),
         cmocka_unit_test(the_last_value_may_be_infinite),
+        cmocka_unit_test(a_mask_hides_keys),
         cmocka_unit_test(memory_grows_with_the_sequence_not_with_its_square),
         cmocka_unit_test(loops_that_would_be_too_long_are_refused),
     };

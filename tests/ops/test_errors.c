@@ -107,6 +107,7 @@ static void other_element_types_are_refused(void **state)
 #define U(n, ...) vkt_input(g, "u", VKT_U32, VKT_ROWS, S(n, __VA_ARGS__))
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
+#define MASK(m) (&(vkt_attention_params){ .mask = (m) })
 #define POOL(...) (&(vkt_pool2d_params){ __VA_ARGS__ })
 #define LABELS(...) (&(vkt_cross_entropy_params){ __VA_ARGS__ })
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
@@ -130,7 +131,7 @@ static void touch(vkt_graph *g, const char *order)
     X(matmul_inner_transposed, VKT_E_SHAPE, "inner", vkt_matmul(g, F(2, 3, 4), F(2, 4, 5), true, false)) \
     X(matmul_vector, VKT_E_SHAPE, "matri", vkt_matmul(g, F(1, 3), F(2, 3, 4), false, false)) \
     X(matmul_batches, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(3, 5, 4, 3), false, false)) \
-    X(matmul_ranks, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(4, 1, 2, 4, 3), false, false)) \
+    X(matmul_ranks, VKT_E_SHAPE, "leading", vkt_matmul(g, F(3, 2, 3, 4), F(4, 1, 3, 4, 3), false, false)) \
     X(linear_inner, VKT_E_SHAPE, "linear", vkt_linear(g, F(2, 3, 4), F(2, 5, 6), NONE)) \
     X(linear_rank, VKT_E_SHAPE, "linear", vkt_linear(g, F(1, 4), F(2, 5, 4), NONE)) \
     X(mlp_layers, VKT_E_UNSUPPORTED, "layers", vkt_mlp(g, F(2, 3, 4), NULL, 0)) \
@@ -165,6 +166,20 @@ static void touch(vkt_graph *g, const char *order)
     X(pool_kernel_missing, VKT_E_ARG, "kernel", vkt_max_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 2, 0 }))) \
     X(pool_pad, VKT_E_ARG, "pad", vkt_avg_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 3, 3 }, .pad = { 2, 0 }))) \
     X(pool_kernel, VKT_E_SHAPE, "does not fit", vkt_avg_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 2, 5 }))) \
+    X(pool_dilation, VKT_E_SHAPE, "dilation 3", \
+      vkt_max_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 1, 3 }, .dilation = { 9, 3 }))) \
+    X(pool_average_dilation, VKT_E_ARG, "no dilation", \
+      vkt_avg_pool2d(g, P(1, 1, 4, 4), POOL(.kernel = { 2, 2 }, .dilation = { 2, 1 }))) \
+    X(pool_dilation_long, VKT_E_UNSUPPORTED, "dilation of at most 49998 elements", \
+      vkt_max_pool2d(g, P(1, 1, 500, 300), POOL(.kernel = { 180, 280 }, .dilation = { 2, 1 }))) \
+    X(attention_mask, VKT_E_SHAPE, "the scores (2,3,4), got f32 (2,4)", \
+      vkt_attention(g, F(3, 2, 3, 8), F(3, 2, 4, 8), F(3, 2, 4, 8), MASK(F(2, 2, 4)))) \
+    X(attention_mask_rank, VKT_E_SHAPE, "the scores (3,4), got", \
+      vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), MASK(F(3, 1, 3, 4)))) \
+    X(attention_mask_type, VKT_E_SHAPE, "mask f32", \
+      vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), MASK(U(2, 3, 4)))) \
+    X(attention_scale, VKT_E_ARG, "above 0, got 0", \
+      vkt_attention(g, F(2, 3, 8), F(2, 4, 8), F(2, 4, 8), &(vkt_attention_params){ .scale = VKT_ZERO })) \
     X(pool_adaptive, VKT_E_ARG, "adaptive", vkt_adaptive_max_pool2d(g, P(1, 1, 4, 4), 0, 1)) \
     X(dropout_negative, VKT_E_ARG, "dropout", vkt_dropout(g, F(1, 3), -0.1f)) \
     X(dropout_above_one, VKT_E_ARG, "dropout", vkt_dropout(g, F(1, 3), 1.5f)) \
@@ -204,8 +219,10 @@ static void touch(vkt_graph *g, const char *order)
     X(mse_scalar, VKT_E_SHAPE, "mse", vkt_mse(g, F(0, 0), F(0, 0))) \
     X(cross_entropy_weight, VKT_E_SHAPE, "weights (4)", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.weight = F(1, 3)))) \
     X(cross_entropy_smoothing, VKT_E_ARG, "0 to 1", vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 1.5f))) \
-    X(cross_entropy_reduction, VKT_E_ARG, "mean or sum", \
+    X(cross_entropy_reduction, VKT_E_ARG, "mean, sum or none", \
       vkt_cross_entropy(g, F(2, 3, 4), U(1, 3), LABELS(.reduction = VKT_LOSS_BATCHMEAN))) \
+    X(cross_entropy_second, VKT_E_SHAPE, "(2,4,3), got (2,3)", \
+      vkt_cross_entropy(g, F(3, 2, 3, 4), U(2, 2, 3), LABELS(.classes_second = true))) \
     X(cross_entropy_tokens, VKT_E_SHAPE, "(2,3,4), got (2,4)", vkt_cross_entropy(g, F(3, 2, 3, 4), U(2, 2, 4), NULL)) \
     X(nll_smoothing, VKT_E_ARG, "0 to 0", vkt_nll_loss(g, F(2, 3, 4), U(1, 3), LABELS(.label_smoothing = 0.1f))) \
     X(huber_delta, VKT_E_ARG, "positive", vkt_huber_loss(g, F(2, 3, 4), F(2, 3, 4), 0, VKT_LOSS_MEAN)) \

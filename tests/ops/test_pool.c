@@ -106,6 +106,35 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
+/* Windows of two columns, three apart, from -1 on: of columns -1 and 2, of 0 and 3, of 1 and 4, which is outside. */
+static void dilated_windows_skip_elements(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    float x[16], y[16], dx[16] = { 0 };
+    for (int i = 0; i < 16; i++) x[i] = (float)(i % 4 == 0 ? 20 : i);
+    const vkt_pool2d_params p = { .kernel = { 1, 2 }, .stride = { 1, 1 }, .pad = { 0, 1 }, .dilation = { 1, 3 } };
+    max_pool(x, &p, y, dx); /* 4 x 3 */
+    for (int h = 0; h < 4; h++) {
+        assert_true(y[3 * h] == x[4 * h + 2] && y[3 * h + 1] == 20 && y[3 * h + 2] == x[4 * h + 1]);
+        const float first = (float)(3 * h + 1), want[4] = { first + 1, first + 2, first, 0 };
+        assert_memory_equal(dx + 4 * h, want, sizeof want);
+    }
+}
+
+/* Rows -1 and 4 of four: -inf, and the gradient goes nowhere. */
+static void a_window_of_padding_alone_has_no_winner(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    float x[16], y[16], dx[16];
+    for (int i = 0; i < 16; i++) x[i] = (float)i;
+    const vkt_pool2d_params p = { .kernel = { 2, 1 }, .stride = { 1, 1 }, .pad = { 1, 0 }, .dilation = { 5, 1 } };
+    max_pool(x, &p, y, dx);
+    for (int i = 0; i < 4; i++) assert_true(isinf(y[i]) && y[i] < 0);
+    for (int i = 0; i < 16; i++) assert_true(dx[i] == 0);
+}
+
 /* ---- windows that several invocations share, because loops would be too long ---- */
 
 /* Some rows of the pictures below, and no refusal. */
@@ -123,6 +152,7 @@ static void check_case(const vkt_pool2d_attr *attr, vkt_shape x, bool small)
         vkt_case c = { .n_in = 0 };
         subject s = { .seed = 0 };
         harness_report report = { .faults = 0 };
+        if (i == 0 && (a.dilation[0] > 1 || a.dilation[1] > 1)) continue; /* of maxima alone */
         a.average = i == 0;
         a.exclude_pad = a.average && attr->exclude_pad;
         a.relu = i == 2;
@@ -156,6 +186,21 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
+/* Bindings of 16 KiB hold 11 rows of x; a window of three reaches over 9 of them, or over more than there are. */
+static void dilated_windows_are_cut_by_rows(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_pool2d_attr cut = {
+        .kernel = { 3, 2 }, .stride = { 2, 3 }, .pad = { 1, 1 }, .dilation = { 4, 7 }, .out = { 17, 29 }
+    };
+    check_case(&cut, vkt_shape4(3, 2, 40, 90), true);
+    const vkt_pool2d_attr high = {
+        .kernel = { 2, 3 }, .stride = { 1, 2 }, .pad = { 1, 0 }, .dilation = { 9, 5 }, .out = { 1, 40 }
+    };
+    check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: all padding */
+}
+
 /* 32,944 iterations for each of three vectors of 64 rows: one work group with two of them would not end in time. */
 static void loops_end_in_time(void **state)
 {
@@ -184,8 +229,11 @@ int main(void)
         cmocka_unit_test(overlapping_windows_add_up),
         cmocka_unit_test(nan_propagates_and_infinities_compare),
         cmocka_unit_test(output_sizes_are_torchs),
+        cmocka_unit_test(dilated_windows_skip_elements),
+        cmocka_unit_test(a_window_of_padding_alone_has_no_winner),
         cmocka_unit_test(long_windows_are_shared),
         cmocka_unit_test(loops_end_in_time),
+        cmocka_unit_test(dilated_windows_are_cut_by_rows),
     };
     return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }

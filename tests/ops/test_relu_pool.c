@@ -224,6 +224,7 @@ static void other_poolings_leave_it_alone(void **state)
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .stride = { 1, 2 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .pad = { 0, 1 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .ceil_mode = true }, .forget = true },
+        { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .dilation = { 2, 1 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, .adaptive = 2, .forget = true },
         { CONV2D, { 4, { 5, 5, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true },
         { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* open to transforms */

@@ -233,6 +233,28 @@ static void amsgrad_goes_on_after_a_resume(void **state)
     rig_same(a, c, VKT_PART_MOMENT3);
 }
 
+/* 0 is the default rate, VKT_ZERO is none: the loss is measured, the weights stay. */
+static void a_rate_of_zero_moves_nothing(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_dataset *d = rig_data(&r->h, 0, BATCH);
+    vkt_trainer_params p = params(d, BATCH);
+    p.lr = VKT_ZERO;
+    vkt_trainer *t = rig_trainer(r, &p);
+    uint64_t n;
+    uint32_t epochs;
+    float *before = rig_weights(t, VKT_PART_VALUE, &n);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    float *after = rig_weights(t, VKT_PART_VALUE, &n);
+    assert_memory_equal(before, after, n * sizeof *before);
+    const vkt_epoch_record *e = vkt_trainer_history(t, &epochs);
+    assert_true(e[0].train_loss > 0 && e[0].lr == 0);
+    test_free(before);
+    test_free(after);
+    vkt_trainer_destroy(&r->trainers[0]);
+    vkt_dataset_destroy(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +263,7 @@ int main(void)
         rig_test(biases_do_not_decay),
         rig_test(frozen_layers_stay_also_after_a_resume),
         rig_test(amsgrad_goes_on_after_a_resume),
+        rig_test(a_rate_of_zero_moves_nothing),
         rig_test(a_clipped_step_has_the_length_of_the_bound),
     };
     return cmocka_run_group_tests_name("updates of the trainer", tests, NULL, NULL);
