@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/report.h"
+#include "common/stop.h"
 #include "vktrain/events.h"
 
 enum { FAILED = 1, PATH_ROOM = 4096 };
@@ -43,13 +44,17 @@ static const char *name_in(const char *folder, const char *name, char room[PATH_
 static bool make_folders(const char *folder)
 {
     char path[PATH_ROOM];
+    struct stat st;
     snprintf(path, sizeof path, "%s", folder);
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         mkdir(path, 0777);
         *slash = '/';
     }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
+    if (mkdir(path, 0777) == 0) return true;
+    if (errno != EEXIST || stat(path, &st) != 0) return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode);
 }
 
 /* Opens log.txt and locks it, so that no other process writes to the folder meanwhile. */
@@ -81,6 +86,12 @@ static void write_log_head(int argc, char **argv)
     fputc('\n', run.log);
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
+}
+
 int run_dir_begin(train_options *o, int argc, char **argv)
 {
     const struct {
@@ -106,7 +117,14 @@ int run_dir_begin(train_options *o, int argc, char **argv)
     const int status = open_log();
     if (status) return status;
     write_log_head(argc, argv);
-    if (!o->resume && access(o->checkpoint, F_OK) == 0) {
+    if (access(o->checkpoint, F_OK) == 0) {
+        if (o->resume && !same_file(o->resume, o->checkpoint)) {
+            fprintf(
+                stderr,
+                "--resume: %s has a run of its own, %s: leave out --resume to go on with it, or name another folder\n",
+                o->run, o->checkpoint);
+            return FAILED;
+        }
         o->resume = o->checkpoint;
         o->load = NULL; /* the checkpoint has the weights */
         o->goes_on = true;
@@ -218,11 +236,15 @@ vkt_result run_dir_train(const session *s, vkt_trainer *t)
     if (!run.log) return VKT_OK;
     char *options = options_text(s, t);
     vkt_result r = options ? vkt_write_file(&s->host, run.options, options, strlen(options)) : VKT_E_NOMEM;
-    const uint32_t epoch = vkt_trainer_position(t).epoch;
-    if (r == VKT_OK) r = vkt_events_create(&s->host, s->o.run, epoch > 1 ? epoch : 0, &run.events);
+    uint32_t done;
+    const vkt_epoch_record *records = vkt_trainer_history(t, &done);
+    if (r == VKT_OK) r = vkt_events_create(&s->host, s->o.run, done, &run.events);
     if (r == VKT_OK) r = add_text("options", "json", options);
     if (r == VKT_OK) r = add_text("summary", "", vkt_trainer_summary(t));
     if (r == VKT_OK) r = vkt_events_flush(run.events);
+    /* A run that was killed behind its checkpoint has no scalars of the last epoch. Where it has them, TensorBoard
+     * drops them for those of this file. */
+    if (r == VKT_OK && done) add_scalars(&records[done - 1]);
     free(options);
     return r;
 }
@@ -243,6 +265,7 @@ void run_dir_end(const session *s, vkt_trainer *t)
 {
     if (run.events) add_plot(s, t);
     vkt_events_destroy(&run.events);
+    if (run.log && stop_signal()) fprintf(run.log, "ended by %s\n", stop_name(stop_signal()));
     if (run.log) fclose(run.log);
     run.log = NULL;
 }

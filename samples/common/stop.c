@@ -94,7 +94,7 @@ void stop_print_command(FILE *to, int argc, char **argv, const char *checkpoint)
     for (int i = 1; i < argc; i++) {
         bool drop = false, alone = false;
         for (size_t k = 0; k < sizeof dropped / sizeof *dropped && !drop; k++)
-            drop = checkpoint && is_option(argv[i], dropped[k], &alone);
+            drop = (checkpoint || k == 0) && is_option(argv[i], dropped[k], &alone);
         if (drop) {
             i += alone;
             continue;
