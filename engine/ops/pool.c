@@ -272,11 +272,14 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
 {
     static const vkt_pool2d_params none;
     if (!p) p = &none; /* a kernel of 0: infer says what it wants */
+    /* 1 is stored as 0, so that a network has one text. */
+    uint32_t dilation[2];
+    for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;
     vkt_pool2d_attr a = { .average = average,
                           .kernel = { p->kernel[0], p->kernel[1] },
                           .stride = { p->stride[0], p->stride[1] },
                           .pad = { p->pad[0], p->pad[1] },
-                          .dilation = { p->dilation[0], p->dilation[1] },
+                          .dilation = { dilation[0], dilation[1] },
                           .ceil_mode = p->ceil_mode,
                           .exclude_pad = average && p->exclude_pad };
     return pool2d(g, x, &a);
