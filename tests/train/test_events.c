@@ -1,4 +1,5 @@
-/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py asks it), failures. */
+/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py asks it),
+ * failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
