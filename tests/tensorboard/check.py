@@ -1,0 +1,149 @@
+"""check.py VKT_MNIST FOLDER - trains VKT_MNIST with --run in FOLDER and reads the event files back by tensorboard.
+
+The last line is "N passed, N failed, N skipped"; the status is 0 only when nothing failed.
+"""
+
+import csv
+import json
+import logging
+import random
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it tells of each restart
+
+SIDE, CLASSES = 16, 4
+COLUMNS = {
+    "loss/training": "train_loss",
+    "loss/validation": "val_loss",
+    "accuracy/training": "train_acc",
+    "accuracy/validation": "val_acc",
+    "run/learning rate": "lr",
+}
+
+passed = failed = 0
+
+
+def check(good, what):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    if not good:
+        print(f"FAILED: {what}")
+
+
+def write_pictures(folder, part, rows):
+    """IDX files of grey pictures: a bright quarter, by class, on noise."""
+    labels = bytes(i % CLASSES for i in range(rows))
+    pixels = bytearray()
+    for label in labels:
+        for y in range(SIDE):
+            for x in range(SIDE):
+                bright = y // (SIDE // 2) * 2 + x // (SIDE // 2) == label
+                pixels.append(random.randrange(120) + (100 if bright else 0))
+    (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, rows, SIDE, SIDE) + pixels)
+    (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, rows) + labels)
+
+
+def train(program, folder, epochs, kill_after=None):
+    """Runs it to its end, or kills it when history.csv has so many epochs."""
+    command = [program, "-q", "--data", folder / "data", "--batch", "32", "--schedule", "exponential=0.9"]
+    child = subprocess.Popen(command + ["--run", folder / "run", "--epochs", str(epochs)])
+    while kill_after is not None and child.poll() is None:
+        history = folder / "run" / "history.csv"
+        if history.exists() and len(history.read_text().splitlines()) > kill_after:
+            child.kill()
+        time.sleep(0.002)
+    status = child.wait()
+    # Names of event files begin with the second in which they were made: tensorboard reads them in the order of their names.
+    time.sleep(1.1)
+    return status
+
+
+def read(folder):
+    events = EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+    events.Reload()
+    return events
+
+
+def as_f32(text):
+    return struct.unpack("<f", struct.pack("<f", float(text)))[0]
+
+
+def check_scalars(events, folder, when):
+    """Every number of history.csv is there once, and nothing else."""
+    with open(folder / "run" / "history.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    steps = [int(row["epoch"]) for row in rows]
+    for tag, column in COLUMNS.items():
+        scalars = events.Scalars(tag) if tag in events.Tags()["scalars"] else []
+        check([s.step for s in scalars] == steps, f"{when}: steps of {tag} are {[s.step for s in scalars]}, want {steps}")
+        # history.csv has nine digits, which is more than an f32
+        values = [(s.value, as_f32(row[column])) for s, row in zip(scalars, rows)]
+        wrong = [v for v in values if abs(v[0] - v[1]) > 1e-6 * abs(v[1])]
+        check(values and not wrong, f"{when}: values of {tag} (read, written): {wrong}")
+    return steps
+
+
+def text_of(events, tag):
+    """tensorboard gives texts of Summary.Value.tensor under /text_summary or as they are."""
+    for name in (tag, f"{tag}/text_summary"):
+        if name in events.Tags()["tensors"]:
+            return b"".join(events.Tensors(name)[-1].tensor_proto.string_val).decode()
+    return ""
+
+
+def check_texts(events, folder, when):
+    options = text_of(events, "options")
+    written = (folder / "run" / "options.json").read_text()
+    check(written in options, f"{when}: options are not those of options.json: {options[:200]!r}")
+    begin, end = options.find("{"), options.rfind("}")
+    check(begin >= 0 and json.loads(options[begin : end + 1])["schema"] == "vktrain-options-1", f"{when}: options as JSON")
+    check("conv1 (Conv2d)" in text_of(events, "summary"), f"{when}: the summary has the layers")
+
+
+def check_picture(events, steps, when):
+    pictures = events.Images("history") if "history" in events.Tags()["images"] else []
+    check([p.step for p in pictures] == steps, f"{when}: pictures at {[p.step for p in pictures]}, want {steps}")
+    for p in pictures:
+        size = struct.unpack(">2I", p.encoded_image_string[16:24])
+        check(p.encoded_image_string[:8] == b"\x89PNG\r\n\x1a\n" and size == (p.width, p.height), f"{when}: a PNG")
+
+
+def main():
+    program, folder = sys.argv[1], Path(sys.argv[2])
+    random.seed(1)
+    (folder / "data").mkdir()
+    write_pictures(folder / "data", "train", 90)
+    write_pictures(folder / "data", "t10k", 30)
+
+    check(train(program, folder, 2) == 0, "two epochs: status 0")
+    events = read(folder / "run")
+    check_scalars(events, folder, "two epochs")
+    check_texts(events, folder, "two epochs")
+    check_picture(events, [2], "two epochs")
+
+    check(train(program, folder, 5) == 0, "five epochs: status 0")
+    events = read(folder / "run")
+    check(check_scalars(events, folder, "five epochs") == [1, 2, 3, 4, 5], "five epochs: the history has them")
+    check_texts(events, folder, "five epochs")
+    check_picture(events, [5], "five epochs")  # the second start goes on from the one before
+
+    check(train(program, folder, 5) == 0, "nothing left to do: status 0")
+    check_scalars(read(folder / "run"), folder, "nothing left to do")
+    check_picture(read(folder / "run"), [5], "nothing left to do")
+
+    train(program, folder, 200, kill_after=10)
+    check(train(program, folder, 40) == 0, "after kill -9: status 0")
+    check_scalars(read(folder / "run"), folder, "after kill -9")
+
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
