@@ -14,7 +14,7 @@ work=$(mktemp -d) || exit 2
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 chmod 755 "$work"
 home="$work/a home"
-tree="$home/vktrain, a copy"
+tree="$home/a copy"
 mkdir -p "$tree" "$home/builds"
 git ls-files -z | xargs -0 cp --parents -t "$tree"
 
