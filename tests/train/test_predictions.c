@@ -155,7 +155,7 @@ static void standard_input_and_checkpoints_will_do(void **state)
     rig *r = rig_of(state);
     train_digits(r);
     write_png(r, "dark.png", TRAIN + 2, false);
-    run done = RUN(r, "/bin/sh", "-c", VKT_MNIST_PROGRAM " --load c --predict - < dark.png");
+    run done = RUN(r, "/bin/sh", "-c", "'" VKT_MNIST_PROGRAM "' --load c --predict - < dark.png");
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "standard input: "));
