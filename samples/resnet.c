@@ -221,7 +221,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
     session bare = *s; /* what is loaded is said by `from` */
-    bare.o.load = bare.o.resume = NULL;
+    bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
     if (r == VKT_OK) r = load(t, from);

@@ -2,6 +2,8 @@
 #include "train/page.h"
 
 #include <cairo-svg.h>
+#include <math.h>
+#include <stdio.h>
 #include <strings.h>
 
 #include "base/file.h"
@@ -87,6 +89,23 @@ void vkt_page_line(cairo_t *cr, double x0, double y0, double x1, double y1, doub
     cairo_move_to(cr, x0, y0);
     cairo_line_to(cr, x1, y1);
     cairo_stroke(cr);
+}
+
+/* ---- ticks ---- */
+
+double vkt_page_step(double span, double pieces)
+{
+    const double raw = span / pieces, power = pow(10, floor(log10(raw))), f = raw / power;
+    return power * (f < 1.5 ? 1 : f < 3.2 ? 2 : f < 7.1 ? 5 : 10);
+}
+
+void vkt_page_tick(double value, double step, char out[32])
+{
+    if (fabs(value) < step * 1e-6) value = 0;
+    if (step < 1e-4 || fabs(value) >= 1e6)
+        snprintf(out, 32, "%.7g", value);
+    else
+        snprintf(out, 32, "%.*f", (int)fmax(0, ceil(-log10(step) - 1e-9)), value);
 }
 
 /* ---- the file ---- */

@@ -28,6 +28,11 @@ double vkt_page_text_width(cairo_t *cr, const char *text);
 void vkt_page_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text);
 void vkt_page_line(cairo_t *cr, double x0, double y0, double x1, double y1, double width, vkt_rgb color);
 
+/* A step between ticks: 1, 2 or 5 times a power of ten that cuts `span` into about `pieces`. */
+double vkt_page_step(double span, double pieces);
+/* The label of a tick, with as many digits as neighbours at this step differ in. */
+void vkt_page_tick(double value, double step, char out[32]);
+
 /* Draws a white page of width x height units (pixels of an SVG; a PNG has two a unit, for sharp text) by `draw` and
  * replaces the file atomically. VKT_E_ARG: another ending than .svg or .png (in capitals too), or text that is not
  * UTF-8. VKT_E_IO, VKT_E_NOMEM. Threads: any. */

@@ -51,13 +51,6 @@ static double field(const vkt_epoch_record *record, size_t offset)
     return fabs(value) <= MAX_VALUE ? value : NAN;
 }
 
-/* A step of 1, 2 or 5 times a power of ten that cuts `span` into about `pieces`. */
-static double nice_step(double span, double pieces)
-{
-    const double raw = span / pieces, power = pow(10, floor(log10(raw))), f = raw / power;
-    return power * (f < 1.5 ? 1 : f < 3.2 ? 2 : f < 7.1 ? 5 : 10);
-}
-
 static double place(const axis *a, double value)
 {
     return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
@@ -81,7 +74,7 @@ static bool fit_values(const chart *c, const panel *p, axis *a)
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
     if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: let heights be proportions */
-    a->step = nice_step(span_hi - span_lo, 4.5);
+    a->step = vkt_page_step(span_hi - span_lo, 4.5);
     const double slack = 1e-9; /* of a step: 0.3 / 0.1 is not 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
@@ -95,17 +88,8 @@ static axis fit_epochs(const chart *c)
         a.lo = fmin(a.lo, c->records[i].epoch);
         a.hi = fmax(a.hi, c->records[i].epoch);
     }
-    a.step = a.hi - a.lo > 10 ? nice_step(a.hi - a.lo, 8) : 1;
+    a.step = a.hi - a.lo > 10 ? vkt_page_step(a.hi - a.lo, 8) : 1;
     return a;
-}
-
-static void tick_text(double value, double step, char out[32])
-{
-    if (fabs(value) < step * 1e-6) value = 0;
-    if (step < 1e-4 || fabs(value) >= 1e6)
-        snprintf(out, 32, "%.7g", value);
-    else
-        snprintf(out, 32, "%.*f", (int)fmax(0, ceil(-log10(step) - 1e-9)), value);
 }
 
 /* ---- parts of a panel ---- */
@@ -138,13 +122,13 @@ static void draw_grid(cairo_t *cr, const axis *x, const axis *y)
     for (double k = ceil(x->lo / x->step - 1e-9); k * x->step <= x->hi + x->step * 1e-9; k++) {
         const double at = place(x, k * x->step);
         vkt_page_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, vkt_grid_color);
-        tick_text(k * x->step, x->step, text);
+        vkt_page_tick(k * x->step, x->step, text);
         vkt_page_text(cr, at, PLOT_BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(y->lo / y->step); k <= round(y->hi / y->step); k++) {
         const double at = place(y, k * y->step);
         vkt_page_line(cr, x->from - 16, at, x->to + 16, at, 1, vkt_grid_color);
-        tick_text(k * y->step, y->step, text);
+        vkt_page_tick(k * y->step, y->step, text);
         vkt_page_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
     }
     vkt_page_line(cr, x->from - 16, PLOT_BOTTOM, x->to + 16, PLOT_BOTTOM, 1.3, vkt_axis_color);
@@ -235,7 +219,7 @@ static void draw_panel(const chart *c, const panel *p)
     vkt_page_font(cr, TEXT_SIZE, false);
     for (double k = round(y.lo / y.step); k <= round(y.hi / y.step); k++) {
         char text[32];
-        tick_text(k * y.step, y.step, text);
+        vkt_page_tick(k * y.step, y.step, text);
         label_width = fmax(label_width, vkt_page_text_width(cr, text));
     }
     x.from = p->left + label_width + 26;

@@ -272,6 +272,13 @@ VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *c
 /* A picture of loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
 
+/* Draws the losses of a test in which the rate rose from step to step, over the rates on a logarithmic axis:
+ * rates[0..n), above 0 and rising, n >= 2; losses[0..n) as measured, and smoothed[0..n) as a line (NaN: a gap).
+ * `suggested`: a rate to mark; NaN: none. The path ends in .svg or .png; the file is replaced atomically. VKT_E_ARG,
+ * VKT_E_IO, VKT_E_NOMEM. `host` may be NULL. */
+VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, const double *losses,
+                                  const double *smoothed, uint32_t n, double suggested, const char *path);
+
 /* Layers, shapes, parameters, memory. Lives as long as the trainer. */
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */

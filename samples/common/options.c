@@ -24,6 +24,7 @@ enum {
     OPT_MICRO_BATCHES,
     OPT_SCHEDULE,
     OPT_WARMUP,
+    OPT_FIND_LR,
     OPT_RECOMPUTE,
     OPT_PRECISION,
     OPT_EMA,
@@ -70,6 +71,10 @@ static const struct argp_option table[] = {
     { "schedule", OPT_SCHEDULE, "NAME", 0, schedules_help, 2 },
     { "warmup", OPT_WARMUP, "N", 0,
       "let the rate rise linearly over the first N steps; with a schedule by epochs, over N epochs", 2 },
+    { "find-lr", OPT_FIND_LR, "FILE", 0,
+      "train 100 steps at most, at rates that rise from a thousandth of --lr to a thousand times it, draw their losses "
+      "(.svg or .png), suggest a rate and end",
+      2 },
     { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
       2 },
     { "precision", OPT_PRECISION, "NAME", 0,
@@ -332,11 +337,23 @@ static const char **text_option(train_options *o, int key)
     }
 }
 
-/* What the options mean together. */
-static void check_together(parse *p, struct argp_state *state)
+/* --find-lr writes nothing but its picture. */
+static void check_find_lr(const train_options *o, struct argp_state *state)
+{
+    const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,
+                                   o->history, o->plot,       o->profile, o->confusion };
+    for (size_t i = 0; o->find_lr && i < sizeof others / sizeof *others; i++)
+        if (others[i] || o->predict)
+            argp_error(state, "--find-lr ends before the training: leave out --run, --checkpoint, --resume, --save, "
+                              "--json, --history, --plot, --profile, --confusion and --predict");
+}
+
+/* Looks at all options together, once they are read. */
+static void finish_options(parse *p, struct argp_state *state)
 {
     train_options *o = p->o;
     check_predict(o, state);
+    check_find_lr(o, state);
     if (o->checkpoint_every && !o->checkpoint && !o->run)
         argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
     if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
@@ -379,6 +396,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->has_schedule = true;
         break;
     case OPT_WARMUP: o->warmup = integer32(state, "warmup", text, 1); break;
+    case OPT_FIND_LR: o->find_lr = text; break;
     case OPT_RECOMPUTE: o->recompute = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case OPT_EMA: o->ema_decay = option_number(state, "ema", text, 0, 0.999999); break;
@@ -406,7 +424,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->files = (const char *const *)(state->argv + state->next);
         o->n_files = (uint32_t)(state->argc - state->next);
         break;
-    case ARGP_KEY_END: check_together(p, state); break;
+    case ARGP_KEY_END: finish_options(p, state); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;

@@ -27,6 +27,7 @@ typedef struct train_options {
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
+    const char *find_lr; /* a picture: no training but a test of learning rates */
     const char *confusion, *class_weights;
     bool report;
     float label_smoothing;

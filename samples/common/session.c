@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/find_lr.h"
 #include "common/outputs.h"
 #include "common/report.h"
 #include "common/run_dir.h"
@@ -22,9 +23,11 @@ static bool was_interrupted(void *user)
     return stop_signal() != 0;
 }
 
+static bool found; /* --find-lr is done: this process has one run */
+
 bool session_interrupted(void)
 {
-    return stop_signal() != 0;
+    return stop_signal() != 0 || found;
 }
 
 /* Prints, unless --quiet, and writes to the log of --run. */
@@ -102,7 +105,7 @@ int session_end(session *s, vkt_result r)
         fprintf(stderr, "standard output cannot be written: %s\n", errno ? strerror(errno) : "an earlier write failed");
         if (r == VKT_OK) r = VKT_E_IO;
     }
-    return session_interrupted() ? 128 + stop_signal() : r != VKT_OK;
+    return stop_signal() ? 128 + stop_signal() : r != VKT_OK;
 }
 
 /* ---- what is printed ---- */
@@ -284,6 +287,7 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
     p.label_smoothing = o->label_smoothing;
+    if (o->find_lr) find_lr_prepare(o, &p);
     s->schedule = p.schedule.kind;
     float *weights = NULL;
     vkt_result r = o->class_weights ? class_weights_of(o->class_weights, p.train, &weights) : VKT_OK;
@@ -355,6 +359,10 @@ vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
     if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
         fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
         return VKT_OK;
+    }
+    if (s->o.find_lr) {
+        found = true;
+        return find_lr_run(s, t);
     }
     vkt_fit_params f = with ? *with : (vkt_fit_params){ .epochs = 0 };
     f.epochs = s->o.epochs;

@@ -54,7 +54,8 @@ void session_set_data(session *s, const session_data *data);
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
  * not have: a monitor. VKT_OK too when a signal ended it: then the files are of the run so far, and the command that
- * goes on is printed; before the first step nothing is written. VKT_E_DIVERGED and VKT_E_CHECKPOINT leave files too. */
+ * goes on is printed; before the first step nothing is written. With --find-lr it only looks for a rate. VKT_E_DIVERGED
+ * and VKT_E_CHECKPOINT leave files too. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
@@ -63,7 +64,7 @@ vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer
 /* Prints the outcome of a fit that ended with `r`, and writes the files. Each file is tried whatever became of the
  * others. `resumable`: the fit wrote checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
-/* A signal came: the sample prints no predictions. */
+/* A signal came, or --find-lr is done: the sample prints no predictions. */
 bool session_interrupted(void);
 /* Destroys the context; the program's exit status for a result: 0, 1, or 128 + signal. */
 int session_end(session *s, vkt_result r);

@@ -8,7 +8,7 @@
 
 #include "common/outputs.h"
 
-enum { FAILED = 1, USAGE = 2, MOST = 7, FOLDER_ROOM = 4096 };
+enum { FAILED = 1, USAGE = 2, MOST = 8, FOLDER_ROOM = 4096 };
 
 typedef struct output {
     const char *option, **path;
@@ -70,9 +70,9 @@ static int try_one(const output *f)
 int train_files_try(train_options *o)
 {
     const output all[MOST] = {
-        { "checkpoint", &o->checkpoint, false }, { "save", &o->save, false }, { "json", &o->json, true },
-        { "history", &o->history, true },        { "plot", &o->plot, false }, { "profile", &o->profile, true },
-        { "confusion", &o->confusion, false },
+        { "checkpoint", &o->checkpoint, false }, { "save", &o->save, false },       { "json", &o->json, true },
+        { "history", &o->history, true },        { "plot", &o->plot, false },       { "profile", &o->profile, true },
+        { "confusion", &o->confusion, false },   { "find-lr", &o->find_lr, false },
     };
     for (size_t i = 0; i < MOST; i++)
         for (size_t k = 0; k < i; k++)
@@ -81,10 +81,13 @@ int train_files_try(train_options *o)
                         all[i].option, *all[k].path, *all[i].path);
                 return USAGE;
             }
-    if (o->plot && !is_picture(o->plot)) {
-        fprintf(stderr, "--plot: want a name that ends in .svg or .png, got '%s'\n", o->plot);
-        return USAGE;
-    }
+    const output *const pictures[] = { &all[4], &all[7] };
+    for (size_t i = 0; i < 2; i++)
+        if (*pictures[i]->path && !is_picture(*pictures[i]->path)) {
+            fprintf(stderr, "--%s: want a name that ends in .svg or .png, got '%s'\n", pictures[i]->option,
+                    *pictures[i]->path);
+            return USAGE;
+        }
     int status = 0;
     for (size_t i = 0; i < MOST; i++) {
         const int one = *all[i].path ? try_one(&all[i]) : 0;

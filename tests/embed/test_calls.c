@@ -75,7 +75,7 @@ static bool counts_memory(int i)
         { "vkt_events_image", 4 },      { "vkt_events_image", 5 },    { "vkt_events_image", 6 },
         { "vkt_confusion_add", 3 },     { "vkt_confusion_add", 4 },   { "vkt_class_scores", 2 },
         { "vkt_class_scores_text", 2 }, { "vkt_confusion_write", 2 }, { "vkt_top_k", 1 },
-        { "vkt_top_k_accuracy", 2 },    { "vkt_top_k_accuracy", 3 },
+        { "vkt_top_k_accuracy", 2 },    { "vkt_top_k_accuracy", 3 },  { "vkt_rates_plot", 4 },
     };
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (strcmp(counts[k].name, now.name) == 0 && counts[k].at == i) return true;
