@@ -390,8 +390,9 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_SCHEDULE:
         if (!schedule_parse(text, &o->schedule))
             argp_error(state,
-                       "--schedule: want constant, cosine, one-cycle, plateau, step=N, multi-step=N,N or "
-                       "exponential=X, got '%s'",
+                       "--schedule: want constant, cosine, one-cycle, plateau, step=N, multi-step=N,N or exponential=X "
+                       "with N of 1 "
+                       "or more, rising, and X above 0 and up to 1, got '%s'",
                        text);
         o->has_schedule = true;
         break;
