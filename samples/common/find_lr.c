@@ -10,7 +10,8 @@
 enum { STEPS = 100, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
 #define BLOWN_UP 4.0 /* the test ends where the loss is so many times its lowest */
 
-/* The measurements of a test. Losses arrive up to two batches late, so those of a step are added up under its number. */
+/* The measurements of a test. Losses arrive up to two batches late, so those of a step are added up under its number.
+ */
 typedef struct test {
     uint32_t per_step; /* batches of a step */
     uint64_t begun;    /* batches */
