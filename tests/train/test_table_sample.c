@@ -116,6 +116,8 @@ static void a_price_is_learned_in_its_own_unit(void **state)
     json_t *first = program_json(r, "report");
     assert_true(json_number_of(first, "r2") > 0.97 && json_number_of(first, "rmse") < 1.4);
     assert_string_equal(json_string_value(json_object_get(first, "task")), "regression");
+    const json_t *optimizer = json_object_get(first, "optimizer");
+    assert_true(json_is_false(json_object_get(optimizer, "amsgrad")));
     check_schema(r, "w");
     /* Weights bring their schema: another split changes neither means nor values. */
     EXPECT(r, 0, "", PRICES, "-q", "--load", "w", "--seed", "9", "--validation-share", "0.5", "--lr", "1e-30",
