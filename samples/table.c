@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/predict_tables.h"
 #include "common/session.h"
 #include "common/table_data.h"
 #include "common/terminal.h"
+
+#define PROGRAM "vkt-table"
 
 enum { OPT_TARGET = 512, OPT_TASK, OPT_HIDDEN, OPT_VALIDATION, OPT_MOST_VALUES, OPT_LEAVE_OUT };
 enum { MOST_LAYERS = 8, WIDEST = 65536, NAME_ROOM = 48 };
@@ -107,6 +110,14 @@ static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
     return r;
 }
 
+/* The widths of the hidden layers, which --predict needs to know. */
+static json_t *layers_json(const layers *l)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < l->n; i++) json_array_append_new(list, json_integer(l->width[i]));
+    return json_pack("{s:o}", "hidden", list);
+}
+
 static vkt_result run(session *s, table_options *o, table_data *d)
 {
     o->layers.outputs = schema_has_classes(&d->schema) ? vkt_dataset_classes(d->train) : 1;
@@ -118,8 +129,58 @@ static vkt_result run(session *s, table_options *o, table_data *d)
     s->user = d;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_schema(t, &d->schema);
+    if (r == VKT_OK) r = card_attach(t, PROGRAM, d->train, layers_json(&o->layers));
     if (r == VKT_OK) r = session_fit(s, NULL, t);
     vkt_trainer_destroy(&t);
+    return r;
+}
+
+/* ---- predictions ---- */
+
+static bool layers_from_card(const data_card *card, layers *l)
+{
+    const json_t *list = json_object_get(card->root, "hidden");
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > MOST_LAYERS) return false;
+    for (l->n = 0; l->n < n; l->n++) {
+        const json_int_t width = json_integer_value(json_array_get(list, l->n));
+        if (width < 1 || width > WIDEST) return false;
+        l->width[l->n] = (uint32_t)width;
+    }
+    return true;
+}
+
+/* The columns and the layers are those of the weights. */
+static vkt_result predict_rows(session *s, const data_card *card, const table_schema *schema)
+{
+    const table_column *target = &schema->columns[schema->target];
+    layers l = { .outputs = card->classes ? card->classes : 1 };
+    table_reader reader = { schema };
+    const predict_kind kind = { .program = PROGRAM,
+                                .type = VKT_ROW_F32,
+                                .forward = forward,
+                                .model = &l,
+                                .read = table_reader_read,
+                                .reader = &reader,
+                                .mean = target->mean,
+                                .deviation = target->deviation };
+    const bool fits = card->chw[0] == 1 && card->chw[1] == 1 && card->chw[2] == schema_inputs(schema) &&
+                      card->classes == (schema_has_classes(schema) ? target->n_values : 0);
+    if (fits && layers_from_card(card, &l)) return session_open(s) ? predict_files(s, &kind, card) : VKT_E_NO_DEVICE;
+    fprintf(stderr, "%s: what it tells of its table is damaged\n", s->o.load);
+    return VKT_E_FORMAT;
+}
+
+static vkt_result predict(session *s, const char *target)
+{
+    data_card card;
+    table_schema schema;
+    vkt_result r = card_read(s->o.load, PROGRAM, false, &card);
+    if (r != VKT_OK) return r;
+    r = table_schema_load(&s->host, s->o.load, target, &schema);
+    if (r == VKT_OK) r = predict_rows(s, &card, &schema);
+    schema_free(&schema);
+    card_close(&card);
     return r;
 }
 
@@ -194,11 +255,15 @@ int main(int argc, char **argv)
             "become a 0 or 1 for each value, gaps are learned as such. With --load or --resume, columns are what they "
             "were.",
         .data = "CSV file with a line of names, plain or gzip, parted by , ; | or tabs (Fisher's irises)",
+        .predict = "tell the target of each row of the CSV files (- is standard input), with the weights --load FILE: "
+                   "a class, its probability and the next four, or a number; a file needs a line of names and the "
+                   "columns that were learned from",
         .more = &more,
         .input = &o
     };
     session s = { .o = { .epochs = 60, .batch = 16, .optimizer = { .kind = VKT_ADAM }, .lr = 0.003f, .seed = 1 } };
     session_begin(&s, &cli, argc, argv);
+    if (s.o.predict) return session_end(&s, predict(&s, o.data.guess.target));
     o.data.path = s.o.data;
     o.data.seed = s.o.seed;
     o.data.like = s.o.resume ? s.o.resume : s.o.load;

@@ -165,12 +165,15 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
 /* A function is known by its kind alone. */
 static void add_schedule(const vkt_schedule *s, vkt_text *x)
 {
-    static const char *const kinds[] = {
-        [VKT_SCHEDULE_CONSTANT] = "constant",     [VKT_SCHEDULE_STEP] = "step",
-        [VKT_SCHEDULE_MULTI_STEP] = "multi-step", [VKT_SCHEDULE_EXPONENTIAL] = "exponential",
-        [VKT_SCHEDULE_COSINE] = "cosine",         [VKT_SCHEDULE_ONE_CYCLE] = "one-cycle",
-        [VKT_SCHEDULE_FUNCTION] = "function",     [VKT_SCHEDULE_PLATEAU] = "plateau"
-    };
+    static const char *const kinds[VKT_SCHEDULE_KIND_COUNT] = { [VKT_SCHEDULE_CONSTANT] = "constant",
+                                                                [VKT_SCHEDULE_STEP] = "step",
+                                                                [VKT_SCHEDULE_MULTI_STEP] = "multi-step",
+                                                                [VKT_SCHEDULE_EXPONENTIAL] = "exponential",
+                                                                [VKT_SCHEDULE_COSINE] = "cosine",
+                                                                [VKT_SCHEDULE_ONE_CYCLE] = "one-cycle",
+                                                                [VKT_SCHEDULE_FUNCTION] = "function",
+                                                                [VKT_SCHEDULE_PLATEAU] = "plateau",
+                                                                [VKT_SCHEDULE_WARMUP_COSINE] = "warmup-cosine" };
     const vkt_plateau *p = &s->plateau;
     double milestones[VKT_COUNT(s->milestones)];
     for (uint32_t i = 0; i < s->n_milestones; i++) milestones[i] = s->milestones[i];
@@ -299,6 +302,31 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
 
 /* ---- another run's? ---- */
 
+/* Skips lines about the graph's parameters: another graph changes them. */
+static const char *skip_parameters(const char *at)
+{
+    static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";
+    while (strncmp(at, groups, sizeof groups - 1) == 0 || strncmp(at, frozen, sizeof frozen - 1) == 0) {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    return at;
+}
+
+/* Whether two texts of settings differ in nothing but the lines about the graph's parameters. */
+static bool same_but_parameters(const char *a, const char *b)
+{
+    for (;;) {
+        a = skip_parameters(a);
+        b = skip_parameters(b);
+        const size_t n = strcspn(a, "\n");
+        if (!*a || !*b) return *a == *b;
+        if (strcspn(b, "\n") != n || memcmp(a, b, n) != 0) return false;
+        a += n + (a[n] == '\n');
+        b += n + (b[n] == '\n');
+    }
+}
+
 vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path)
 {
     VKT_TRY(vkt_identity_know(t));
@@ -308,9 +336,10 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
         return vkt_fail(&t->host, VKT_E_FORMAT, "%s does not say which run it is of: want vktrain.run, .rate, .graph",
                         path);
     vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
-    vkt_compare_settings(run, t->run_lines, &other);
+    if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
     if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
+    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);   /* groups or frozen parameters of the same graph */
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)

@@ -58,7 +58,7 @@ static bool fit(chart *c)
     c->y_lo = floor(lo / c->y_step) * c->y_step;
     c->y_hi = ceil(hi / c->y_step) * c->y_step;
     c->x_lo = log10(c->rates[0]);
-    c->x_hi = log10(c->rates[c->n - 1]);
+    c->x_hi = fmax(log10(c->rates[c->n - 1]), c->x_lo + 1e-6);
     return true;
 }
 

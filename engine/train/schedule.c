@@ -19,7 +19,7 @@ vkt_result vkt_schedule_check(const vkt_host *host, const vkt_schedule *s)
     const double gamma = vkt_or(s->gamma, 0), from = warmup_from(s), part = vkt_or(s->pct_start, 0.3);
     const double div = vkt_or(s->div_factor, 25), final = vkt_or(s->final_div_factor, 1e4);
     const bool scales = s->kind == VKT_SCHEDULE_STEP || s->kind == VKT_SCHEDULE_MULTI_STEP;
-    if ((unsigned)s->kind > VKT_SCHEDULE_WARMUP_COSINE)
+    if ((unsigned)s->kind >= VKT_SCHEDULE_KIND_COUNT)
         return vkt_fail(h, VKT_E_ARG, "schedule: unknown kind %d", (int)s->kind);
     if (!(from >= 0 && from <= 1)) return vkt_fail(h, VKT_E_ARG, "schedule: want warmup_from in [0, 1], got %g", from);
     if (scales && !(gamma >= 0 && isfinite(gamma)))
@@ -87,7 +87,8 @@ double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
     case VKT_SCHEDULE_ONE_CYCLE: return one_cycle(s, lr, (double)t);
     case VKT_SCHEDULE_FUNCTION: return lr * s->function(s->user, t);
     case VKT_SCHEDULE_CONSTANT:
-    case VKT_SCHEDULE_PLATEAU: break;
+    case VKT_SCHEDULE_PLATEAU:
+    case VKT_SCHEDULE_KIND_COUNT: break;
     }
     return lr;
 }

@@ -25,7 +25,8 @@ typedef enum vkt_schedule_kind {
     /* Warm-up and cosine in `total` t: the first `warmup` rise linearly, lr (from + (1 - from) t / warmup), then
      * min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on. (Transformers:
      * get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
-    VKT_SCHEDULE_WARMUP_COSINE
+    VKT_SCHEDULE_WARMUP_COSINE,
+    VKT_SCHEDULE_KIND_COUNT /* how many there are */
 } vkt_schedule_kind;
 
 /* Whose ReduceLROnPlateau. */

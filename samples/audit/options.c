@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/outputs.h"
+#include "common/version.h"
 
 enum { OPT_ALL = 256, OPT_SEEDS, OPT_SEED, OPT_EFFORT, OPT_JSON, OPT_LIST };
 
@@ -31,6 +32,7 @@ static const struct argp_option table[] = {
     { 0, 0, 0, 0, "Results", 2 },
     { "json", OPT_JSON, "FILE", 0, "write everything: docs/audit.schema.json; - is standard output", 2 },
     { "quiet", 'q', 0, 0, "print what is wrong, and totals, alone", 2 },
+    VERSION_OPTIONS,
     { 0 }
 };
 
@@ -91,7 +93,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->n_networks = state->argc - state->next;
         break;
     case ARGP_KEY_END: check(state, o); break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return version_option(key, state);
     }
     return 0;
 }

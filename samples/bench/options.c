@@ -9,6 +9,7 @@
 
 #include "base/variant.h"
 #include "common/outputs.h"
+#include "common/version.h"
 
 enum {
     OPT_SHAPES = 256,
@@ -57,6 +58,7 @@ static const struct argp_option table[] = {
       "time the variants within this network's step (or 'all' of --sizes net) and write the tuning file that programs "
       "read",
       2 },
+    VERSION_OPTIONS,
     { 0 }
 };
 
@@ -122,7 +124,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_PREFERRED: o->preferred = true; break;
     case OPT_PRECISION: o->precision = precision(state, text); break;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is no option", text); break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return version_option(key, state);
     }
     return 0;
 }

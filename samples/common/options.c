@@ -12,6 +12,7 @@
 
 #include "common/schedules.h"
 #include "common/terminal.h"
+#include "common/version.h"
 
 enum {
     OPT_LIST_DEVICES = 256,
@@ -115,8 +116,7 @@ static const struct argp_option table[] = {
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
     { 0, 0, 0, 0, "Other", 9 }, /* 5 to 8 are the samples' own */
     { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
-    { 0, 'h', 0, OPTION_HIDDEN, "", -1 },
-    { "version", 'V', 0, 0, "print the version and end", -1 },
+    VERSION_OPTIONS,
     { 0 }
 };
 
@@ -143,11 +143,6 @@ const char *precision_name(vkt_precision p)
     };
     return names[p];
 }
-
-#define TEXT(x) #x
-#define NUMBER(x) TEXT(x)
-static const char version_text[] =
-    "vktrain " NUMBER(VKT_VERSION_MAJOR) "." NUMBER(VKT_VERSION_MINOR) "." NUMBER(VKT_VERSION_PATCH);
 
 /* ---- values: each ends the program with a message when `text` is none ---- */
 
@@ -375,8 +370,6 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = p->cli->input; break;
     case 'q': o->quiet = true; break;
-    case 'h': argp_state_help(state, stdout, ARGP_HELP_STD_HELP); break;
-    case 'V': puts(version_text); exit(0);
     case OPT_LIST_DEVICES: o->list_devices = true; break;
     case OPT_MEMORY_LIMIT: o->memory_limit_bytes = size(state, text); break;
     case OPT_STREAM: o->stream = true; break;
@@ -426,7 +419,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
         o->n_files = (uint32_t)(state->argc - state->next);
         break;
     case ARGP_KEY_END: finish_options(p, state); break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return version_option(key, state);
     }
     return 0;
 }

@@ -258,6 +258,8 @@ static vkt_result answer_all(session *s, const predict_kind *k, const data_card 
     float *outputs = NULL;
     uint64_t width = 0;
     vkt_result r = l->n ? compute(s, k, card, l, &outputs, &width) : VKT_OK;
+    for (uint64_t i = 0; r == VKT_OK && !card->classes && k->deviation > 0 && i < l->n * width; i++)
+        outputs[i] = (float)(k->deviation * (double)outputs[i] + k->mean);
     for (uint32_t i = 0; r == VKT_OK && !s->o.quiet && i < l->n; i++)
         print_row(card, &l->origins[i], outputs + i * width, width);
     if (r == VKT_OK && s->o.json) r = write_json(s, k, card, l, outputs, width);

@@ -20,6 +20,8 @@ typedef struct predict_kind {
      * wrong with it: rows of a file that fails are dropped. */
     vkt_result (*read)(void *reader, predict_list *list, const char *path);
     void *reader; /* handed to it */
+    /* Networks without classes: an output y is told as deviation y + mean. 0: as it is. */
+    double mean, deviation;
 } predict_kind;
 
 /* Reads s->o.files, predicts with the weights s->o.load and prints. VKT_OK if every file had an answer. */

@@ -91,9 +91,10 @@ static json_t *optimizer_json(const vkt_optimizer *o)
         json_pack("{s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[o->kind], "formula", o->keras ? "keras" : "torch",
                   "decoupled", o->decoupled || o->kind == VKT_ADAMW, "nesterov", (int)o->nesterov, "centered",
                   (int)o->centered, "micro_batches", o->micro_batches ? (int)o->micro_batches : 1);
+    json_object_set_new(json, "amsgrad", json_boolean(o->amsgrad));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_object_set_new(json, numbers[i].name,
-                            short_real(numbers[i].value != 0 ? fmax(numbers[i].value, 0) : numbers[i].usual));
+                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].usual, 0)));
     return json;
 }
 
@@ -106,9 +107,12 @@ static const char *schedule_name(vkt_schedule_kind kind)
     case VKT_SCHEDULE_EXPONENTIAL: return "exponential";
     case VKT_SCHEDULE_COSINE: return "cosine";
     case VKT_SCHEDULE_ONE_CYCLE: return "one-cycle";
+    case VKT_SCHEDULE_FUNCTION: return "function";
     case VKT_SCHEDULE_PLATEAU: return "plateau";
-    default: return "function";
+    case VKT_SCHEDULE_WARMUP_COSINE: return "warmup-cosine";
+    case VKT_SCHEDULE_KIND_COUNT: break;
     }
+    return "function";
 }
 
 /* The members that every report has. */

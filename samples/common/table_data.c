@@ -64,12 +64,14 @@ static bool fill(const table_schema *s, const vkt_records *r, const uint32_t *ma
 {
     const uint32_t inputs = schema_inputs(s);
     bool ok = true;
+    char why[SCHEMA_WHY];
     for (uint32_t i = 0; ok && i < rows->n; i++) {
-        ok = schema_encode(s, r, map, rows->index[i], n->x + (size_t)i * inputs);
+        ok = schema_encode(s, r, map, rows->index[i], n->x + (size_t)i * inputs, why);
         if (!ok) break;
-        ok = schema_has_classes(s) ? schema_label(s, r, map, rows->index[i], &n->labels[i])
-                                   : schema_value(s, r, map, rows->index[i], &n->y[i]);
+        ok = schema_has_classes(s) ? schema_label(s, r, map, rows->index[i], &n->labels[i], why)
+                                   : schema_value(s, r, map, rows->index[i], &n->y[i], why);
     }
+    if (!ok) fprintf(stderr, "%s\n", why);
     return ok;
 }
 
@@ -102,7 +104,9 @@ static vkt_result make_parts(const vkt_host *host, const vkt_records *r, const t
                              const table_rows *check, table_data *d)
 {
     uint32_t *map = malloc(d->schema.n * sizeof *map);
-    vkt_result result = !map ? VKT_E_NOMEM : schema_match(&d->schema, r, map) ? VKT_OK : VKT_E_FORMAT;
+    char why[SCHEMA_WHY];
+    vkt_result result = !map ? VKT_E_NOMEM : schema_match(&d->schema, r, map, why) ? VKT_OK : VKT_E_FORMAT;
+    if (result == VKT_E_FORMAT) fprintf(stderr, "%s\n", why);
     if (result == VKT_OK) result = make_part(host, &d->schema, r, map, train, &d->train);
     if (result == VKT_OK) result = make_part(host, &d->schema, r, map, check, &d->check);
     free(map);
@@ -111,10 +115,10 @@ static vkt_result make_parts(const vkt_host *host, const vkt_records *r, const t
 
 /* ---- all ---- */
 
-/* The schema of a weights file, which predicts `target` (NULL: any). */
-static vkt_result load_schema(const vkt_host *host, const char *path, const char *target, table_schema *s)
+vkt_result table_schema_load(const vkt_host *host, const char *path, const char *target, table_schema *s)
 {
     char *text, room[80];
+    *s = (table_schema){ .n = 0 };
     const vkt_result r = vkt_read_attachment(host, path, TABLE_SCHEMA, &text);
     if (r != VKT_OK) return r;
     const bool ok = schema_from_text(text, s);
@@ -131,7 +135,7 @@ static vkt_result open_records(const vkt_host *host, const table_data_params *p,
     const char *name = p->guess.target;
     uint32_t target;
     table_rows all = { .n = 0 };
-    vkt_result result = p->like ? load_schema(host, p->like, name, &d->schema) : VKT_OK;
+    vkt_result result = p->like ? table_schema_load(host, p->like, name, &d->schema) : VKT_OK;
     if (result != VKT_OK) return result;
     if (p->like) name = d->schema.columns[d->schema.target].name;
     if (!schema_find_target(r, name, &target)) return VKT_E_FORMAT;

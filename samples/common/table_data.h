@@ -24,4 +24,7 @@ typedef struct table_data {
 vkt_result table_data_open(const vkt_host *host, const table_data_params *p, table_data *out);
 void table_data_close(table_data *d);
 
+/* The schema of weights or a checkpoint, which must predict `target` (NULL: any): schema_free, after VKT_OK or not. */
+vkt_result table_schema_load(const vkt_host *host, const char *path, const char *target, table_schema *s);
+
 #endif

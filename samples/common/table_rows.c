@@ -41,7 +41,7 @@ bool schema_has_classes(const table_schema *s)
 
 /* ---- rows ---- */
 
-bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map)
+bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map, char why[SCHEMA_WHY])
 {
     const uint32_t columns = vkt_records_columns(r);
     char room[NAME_ROOM];
@@ -50,18 +50,18 @@ bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map)
         for (uint32_t k = 0; k < columns && map[i] == UINT32_MAX; k++)
             if (strcasecmp(table_name(r, k), s->columns[i].name) == 0) map[i] = k;
         if (map[i] != UINT32_MAX || i == s->target || s->columns[i].use == COLUMN_LEFT_OUT) continue;
-        fprintf(stderr, "the table has no column \"%s\", which was learned from\n",
-                vkt_printable(s->columns[i].name, room, sizeof room));
+        snprintf(why, SCHEMA_WHY, "the table has no column \"%s\", which was learned from",
+                 vkt_printable(s->columns[i].name, room, sizeof room));
         return false;
     }
     return true;
 }
 
-static bool fail_field(const table_column *c, uint32_t row, const char *want, const char *field)
+static bool fail_field(const table_column *c, uint32_t row, const char *want, const char *field, char why[SCHEMA_WHY])
 {
     char name[NAME_ROOM], got[NAME_ROOM];
-    fprintf(stderr, "row %u, column \"%s\": want %s, got \"%s\"\n", row + 1, vkt_printable(c->name, name, sizeof name),
-            want, vkt_printable(field, got, sizeof got));
+    snprintf(why, SCHEMA_WHY, "row %u, column \"%s\": want %s, got \"%s\"", row + 1,
+             vkt_printable(c->name, name, sizeof name), want, vkt_printable(field, got, sizeof got));
     return false;
 }
 
@@ -73,7 +73,8 @@ static uint32_t value_of(const table_column *c, const char *field)
     return k;
 }
 
-bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *x)
+bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *x,
+                   char why[SCHEMA_WHY])
 {
     for (uint32_t i = 0; i < s->n; i++) {
         const table_column *c = &s->columns[i];
@@ -82,7 +83,7 @@ bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *
         const bool missing = schema_is_missing(field);
         double number = c->mean;
         if (c->use == COLUMN_NUMBER) {
-            if (!missing && !table_number(field, &number)) return fail_field(c, row, "a number", field);
+            if (!missing && !table_number(field, &number)) return fail_field(c, row, "a number", field, why);
             *x++ = (float)((number - c->mean) / c->deviation);
         } else {
             const uint32_t value = missing ? c->n_values : value_of(c, field);
@@ -93,20 +94,22 @@ bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *
     return true;
 }
 
-bool schema_label(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, uint32_t *label)
+bool schema_label(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, uint32_t *label,
+                  char why[SCHEMA_WHY])
 {
     const table_column *c = &s->columns[s->target];
     const char *field = table_field(r, row, map[s->target]);
     *label = value_of(c, field);
-    return *label < c->n_values || fail_field(c, row, "one of the classes that were learned", field);
+    return *label < c->n_values || fail_field(c, row, "one of the classes that were learned", field, why);
 }
 
-bool schema_value(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *y)
+bool schema_value(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *y,
+                  char why[SCHEMA_WHY])
 {
     const table_column *c = &s->columns[s->target];
     const char *field = table_field(r, row, map[s->target]);
     double number = 0;
-    if (!table_number(field, &number)) return fail_field(c, row, "a number", field);
+    if (!table_number(field, &number)) return fail_field(c, row, "a number", field, why);
     *y = (float)((number - c->mean) / c->deviation);
     return true;
 }

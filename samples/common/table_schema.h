@@ -13,7 +13,8 @@
  *       {"name": "species", "use": "values", "values": ["setosa", "versicolor", "virginica"], "missing": 0}]}
  *
  * The values of a target are the names of the classes, in the order of their numbers; a target of use "number" is
- * predicted as (y - mean) / deviation. Functions return false after a message on stderr. */
+ * predicted as (y - mean) / deviation. Functions return false after a message on stderr, or in `why` where they have
+ * one. */
 #ifndef SAMPLE_TABLE_SCHEMA_H
 #define SAMPLE_TABLE_SCHEMA_H
 
@@ -72,13 +73,18 @@ void schema_print(const table_schema *s, FILE *to); /* a line for each column, a
 char *schema_to_text(const table_schema *s);
 bool schema_from_text(const char *text, table_schema *out);
 
+enum { SCHEMA_WHY = 320 }; /* bytes of a message */
+
 /* Where a table has the schema's columns: map[i] for each of s->n, UINT32_MAX for what is left out, and for a target
  * that is not there. */
-bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map);
+bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map, char why[SCHEMA_WHY]);
 /* The schema_inputs numbers of a row. A text where a number belongs is an error. */
-bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *x);
+bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *x,
+                   char why[SCHEMA_WHY]);
 /* The target of a row: its class, or its standardised number. */
-bool schema_label(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, uint32_t *label);
-bool schema_value(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *y);
+bool schema_label(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, uint32_t *label,
+                  char why[SCHEMA_WHY]);
+bool schema_value(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *y,
+                  char why[SCHEMA_WHY]);
 
 #endif

@@ -4,6 +4,7 @@
 #include <argp.h>
 
 #include "common/outputs.h"
+#include "common/version.h"
 
 enum { OPT_LIST_DEVICES = 256, OPT_JSON };
 
@@ -20,6 +21,7 @@ static const struct argp_option table[] = {
     { "device", 'D', "N|NAME", 0, "number or a part of the name of a Vulkan device", 1 },
     { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
     { "json", OPT_JSON, "FILE", 0, "write everything: docs/info.schema.json; - is standard output", 1 },
+    VERSION_OPTIONS,
     { 0 }
 };
 
@@ -37,7 +39,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case ARGP_KEY_END:
         if (o->list_devices && (o->json || o->n_work)) argp_error(state, "--list-devices goes alone");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return version_option(key, state);
     }
     return 0;
 }

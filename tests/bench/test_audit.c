@@ -387,6 +387,10 @@ static void wrong_options_say_what_was_expected(void **state)
     assert_int_equal(RUN("--list"), 0);
     says("out", "mnist-b128 ");
     says("out", "conv2d\n");
+    assert_int_equal(RUN("-h"), 0);
+    says("out", "--effort");
+    assert_int_equal(RUN("--version"), 0);
+    says("out", "vktrain ");
 }
 
 #define TEST(f) cmocka_unit_test(f)

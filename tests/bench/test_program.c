@@ -198,6 +198,10 @@ static void wrong_options_end_with_2(void **state)
     assert_int_equal(RUN("words"), 2);
     assert_int_equal(RUN("--help"), 0);
     says("out", "--compare");
+    assert_int_equal(RUN("-h"), 0);
+    says("out", "--compare");
+    assert_int_equal(RUN("--version"), 0);
+    says("out", "vktrain ");
     assert_int_equal(RUN("--list"), 0);
     says("out", "tile ");
     says("out", "mnist-b128 ");

@@ -195,6 +195,13 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 1, "none/report", CASE, "--json", "none/report");
 }
 
+static void help_and_version(void **state)
+{
+    rig *r = rig_of(state);
+    says(text_of(r, NULL, (const char *const[]){ "-h", NULL }), "--list-devices", r);
+    says(text_of(r, NULL, (const char *const[]){ "--version", NULL }), "vktrain ", r);
+}
+
 int main(void)
 {
     setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* vkt-info asks for wider vectors than the rig */
@@ -204,6 +211,7 @@ int main(void)
         rig_test(it_prints_devices_features_and_all_networks),
         rig_test(dash_is_standard_output),
         rig_test(it_says_what_is_wrong),
+        rig_test(help_and_version),
     };
     return cmocka_run_group_tests_name("vkt-info", tests, NULL, NULL);
 }

@@ -400,7 +400,11 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, vkt_ctx_device(r->ctx)->name));
     run_forget(r, &done);
-    done = program_finish(r, start(r, (const char *const[]){ "--help", NULL }));
+    done = program_finish(r, start(r, (const char *const[]){ "--version", NULL }));
+    assert_int_equal(done.status, 0);
+    assert_memory_equal(done.out, "vktrain ", 8);
+    run_forget(r, &done);
+    done = program_finish(r, start(r, (const char *const[]){ "-h", NULL })); /* as --help */
     assert_int_equal(done.status, 0);
     static const char *const options[] = {
         "data",     "device",       "list-devices",   "epochs",    "batch",
@@ -522,7 +526,7 @@ static void files_of_others_are_never_replaced(void **state)
     const char *own = vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte");
     assert_int_equal(vkt_file_write(&r->h, own, "mine", 4), VKT_OK);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.out, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on drawn digits\n"));
     run_forget(r, &done);
     struct stat kept;
     assert_int_equal(stat(vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte"), &kept), 0);

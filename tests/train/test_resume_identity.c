@@ -10,7 +10,7 @@
 typedef struct net {
     uint32_t heads;
     float eps, dropout;
-    bool causal, twice;
+    bool causal, twice, deeper;
 } net;
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -25,6 +25,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     if (n->twice) x = vkt_relu(g, x);
     x = vkt_nn_dropout(b, x, n->dropout);
     x = vkt_nn_flatten(b, x);
+    if (n->deeper) x = vkt_nn_linear(b, "more", x, &(vkt_nn_linear_params){ .out_features = 8 });
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = RIG_CLASSES });
 }
 
@@ -62,12 +63,13 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         net other;
         const char *says;
     } cases[] = {
-        { { 3, 1e-5f, 0.1f, true, false }, "heads: checkpoint 1, this run 3" },
-        { { 1, 1e-3f, 0.1f, true, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
-        { { 1, 1e-5f, 0.1f, false, false }, "causal: checkpoint 1, this run 0" },
-        { { 1, 1e-5f, 0.2f, true, false }, "threshold: checkpoint " },
-        { { 1, 1e-5f, 0, true, false }, "dropout: checkpoint has 1, this run 0 of them" },
-        { { 1, 1e-5f, 0.1f, true, true }, "relu: checkpoint has 0, this run 1 of them" },
+        { { 3, 1e-5f, 0.1f, true, false, false }, "heads: checkpoint 1, this run 3" },
+        { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
+        { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
+        { { 1, 1e-5f, 0.2f, true, false, false }, "threshold: checkpoint " },
+        { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
+        { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
+        { { 1, 1e-5f, 0.1f, true, false, true }, "of another run: linear: checkpoint has " },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         n = cases[i].other;
@@ -100,6 +102,40 @@ static void another_setting_is_refused_by_its_name(void **state)
     p = usual_params;
     p.validation = NULL;
     refused(r, &p, path, "validation set: checkpoint #");
+}
+
+static double same_rate(void *user, uint64_t t)
+{
+    (void)user;
+    (void)t;
+    return 1;
+}
+
+/* Every kind of schedule has a name of its own. */
+static void each_schedule_has_its_name(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const names[VKT_SCHEDULE_KIND_COUNT] = { "constant",    "step",    "multi-step",
+                                                                "exponential", "cosine",  "one-cycle",
+                                                                "function",    "plateau", "warmup-cosine" };
+    for (int kind = 0; kind < VKT_SCHEDULE_KIND_COUNT; kind++) {
+        vkt_trainer_params p = rig_params(r);
+        p.schedule = (vkt_schedule){ .kind = (vkt_schedule_kind)kind,
+                                     .total = 9,
+                                     .gamma = 0.5,
+                                     .step_size = 3,
+                                     .milestones = { 2 },
+                                     .n_milestones = 1,
+                                     .function = same_rate };
+        vkt_trainer *t;
+        const char *lines;
+        char want[64];
+        assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_OK);
+        assert_int_equal(vkt_trainer_identity(t, &lines), VKT_OK);
+        snprintf(want, sizeof want, "\nschedule=%s\n", names[kind]);
+        if (!strstr(lines, want)) fail_msg("want %s in %s", want, lines);
+        vkt_trainer_destroy(&t);
+    }
 }
 
 /* Learning rate, length of a cosine, streaming and threads: the run goes on, and a longer one ends as one that was
@@ -240,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(another_network_is_refused_by_the_op_and_its_attribute),
         rig_test(another_setting_is_refused_by_its_name),
+        rig_test(each_schedule_has_its_name),
         rig_test(what_may_change_does),
         rig_test(another_data_set_of_the_same_sizes_is_refused),
         rig_test(rows_that_are_made_are_compared_too),

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 #include "base/philox.h"
@@ -115,6 +116,8 @@ static void a_price_is_learned_in_its_own_unit(void **state)
     json_t *first = program_json(r, "report");
     assert_true(json_number_of(first, "r2") > 0.97 && json_number_of(first, "rmse") < 1.4);
     assert_string_equal(json_string_value(json_object_get(first, "task")), "regression");
+    const json_t *optimizer = json_object_get(first, "optimizer");
+    assert_true(json_is_false(json_object_get(optimizer, "amsgrad")));
     check_schema(r, "w");
     /* Weights bring their schema: another split changes neither means nor values. */
     EXPECT(r, 0, "", PRICES, "-q", "--load", "w", "--seed", "9", "--validation-share", "0.5", "--lr", "1e-30",
@@ -125,6 +128,108 @@ static void a_price_is_learned_in_its_own_unit(void **state)
     json_decref(again);
     EXPECT(r, 1, "w predicts \"price\"", "--data", "prices.csv", "--target", "colour", "--load", "w");
     EXPECT(r, 1, "there is no column \"price\"", "--load", "w");
+}
+
+/* ---- --predict: the trainer's answers, in the order of the file ---- */
+
+/* The rows to check with: the first of those that have a target, in an order that is shuffled by --seed 1. */
+static uint32_t check_rows(uint32_t n, bool gaps, uint32_t *order)
+{
+    uint32_t with_target = 0;
+    vkt_shuffle(order, n, 1, 0);
+    for (uint32_t i = 0; i < n; i++)
+        if (!gaps || order[i] % 80 != 5) order[with_target++] = order[i];
+    return (uint32_t)ceil(0.2 * with_target);
+}
+
+static void classes_are_predicted_as_in_training(void **state)
+{
+    enum { IRISES = 150, OF_A_CLASS = 50 };
+    static const char *const names[] = { "setosa", "versicolor", "virginica" };
+    rig *r = rig_of(state);
+    const char *const irises = VKT_TEST_DIR "/../samples/data/iris.csv";
+    uint32_t order[IRISES], right = 0;
+    EXPECT(r, 0, "", "-q", "--json", "report", "--save", "w", "--epochs", "20", "--hidden", "24");
+    EXPECT(r, 0, "", "-q", "--load", "w", "--json", "answers", "--predict", irises);
+    json_t *all = program_json(r, "answers"), *rows = json_object_get(all, "predictions");
+    assert_int_equal(json_array_size(rows), IRISES);
+    const uint32_t n = check_rows(IRISES, false, order);
+    for (uint32_t i = 0; i < n; i++) {
+        const json_t *row = json_array_get(rows, order[i]), *top = json_object_get(row, "top");
+        assert_int_equal(json_integer_value(json_object_get(row, "index")), order[i]);
+        assert_int_equal(json_array_size(top), 3);
+        const char *name = json_string_value(json_object_get(json_array_get(top, 0), "name"));
+        right += strcmp(name, names[order[i] / OF_A_CLASS]) == 0;
+    }
+    assert_true(fabs((double)right / n - accuracy_of(r, "report")) < 1e-12);
+    json_decref(all);
+}
+
+static void numbers_are_predicted_in_their_own_unit(void **state)
+{
+    rig *r = rig_of(state);
+    uint32_t order[ROWS];
+    double error = 0;
+    write_prices(r, "prices.csv");
+    EXPECT(r, 0, "", PRICES, "-q", "--epochs", "12", "--json", "report", "--save", "w");
+    EXPECT(r, 0, "", "-q", "--load", "w", "--json", "answers", "--predict", "prices.csv");
+    json_t *all = program_json(r, "answers"), *rows = json_object_get(all, "predictions");
+    assert_int_equal(json_array_size(rows), ROWS); /* also those without a price */
+    char *text = program_text(r, "prices.csv"), *rest = NULL;
+    double price[ROWS] = { 0 };
+    strtok_r(text, "\n", &rest);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        char *quote = strrchr(strtok_r(NULL, "\n", &rest), '"');
+        price[i] = quote[2] == 'N' ? NAN : atof(quote + 2);
+    }
+    const uint32_t n = check_rows(ROWS, true, order);
+    for (uint32_t i = 0; i < n; i++) {
+        const json_t *outputs = json_object_get(json_array_get(rows, order[i]), "outputs");
+        assert_int_equal(json_array_size(outputs), 1);
+        const double d = json_number_value(json_array_get(outputs, 0)) - price[order[i]];
+        error += d * d / n;
+    }
+    json_t *report = program_json(r, "report");
+    assert_true(fabs(sqrt(error) / json_number_of(report, "rmse") - 1) < 1e-5);
+    json_decref(report);
+    json_decref(all);
+    vkt_free(&r->h, text);
+}
+
+static void a_file_that_does_not_fit_is_told(void **state)
+{
+    rig *r = rig_of(state);
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        { "good", "petal_width,more,petal_length,sepal_width,Sepal_Length\n0.2,x,1.4,3.5,5.1\n2.3,,5.2,3,\n" },
+        { "lacks", "sepal_length,sepal_width,petal_length\n5.1,3.5,1.4\n" },
+        { "headless", "5.1,3.5,1.4,0.2\n4.9,3,1.4,0.2\n" },
+        { "text", "sepal_length,sepal_width,petal_length,petal_width\n5.1,3.5,1.4,0.2\n5.1,wide,1.4,0.2\n" }
+    };
+    for (size_t i = 0; i < VKT_COUNT(files); i++)
+        assert_int_equal(
+            vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, files[i].name), files[i].text, strlen(files[i].text)),
+            VKT_OK);
+    EXPECT(r, 0, "", "-q", "--save", "w", "--epochs", "20");
+    EXPECT(r, 2, "--predict needs --load", "--predict", "good");
+    EXPECT(r, 1, "there is no such file", "--load", "nothing", "--predict", "good");
+    EXPECT(r, 1, "w predicts \"species\"", "--load", "w", "--target", "petal_width", "--predict", "good");
+    EXPECT(r, 1, "row 2, column \"sepal_width\": want a number, got \"wide\"", "--load", "w", "--predict", "text");
+    EXPECT(r, 1, "headless is left out: the table has no column \"sepal_length\"", "--load", "w", "--predict",
+           "headless");
+    const char *const args[] = { "--load", "w", "--json", "answers", "--predict", "lacks", "none", "good", NULL };
+    run done = program_finish(r, program_start(r, VKT_TABLE_PROGRAM, NULL, args));
+    assert_int_equal(done.status, 1);
+    assert_non_null(strstr(done.err, "lacks is left out: the table has no column \"petal_width\""));
+    assert_non_null(strstr(done.err, "none is left out: "));
+    assert_non_null(strstr(done.out, "good[0]: setosa "));
+    assert_non_null(strstr(done.out, "good[1]: virginica "));
+    run_forget(r, &done);
+    json_t *all = program_json(r, "answers");
+    assert_int_equal(json_array_size(json_object_get(all, "failed")), 2);
+    assert_int_equal(json_array_size(json_object_get(all, "predictions")), 2);
+    json_decref(all);
 }
 
 /* ---- which kind the target is ---- */
@@ -173,7 +278,7 @@ static void help_names_its_options(void **state)
     rig *r = rig_of(state);
     static const char *const options[] = {
         "--target", "--task",   "--leave-out",  "--most-values", "--validation-share",
-        "--hidden", "--epochs", "--checkpoint", "--plot"
+        "--hidden", "--epochs", "--checkpoint", "--plot",        "--predict"
     };
     run done = program_finish(r, program_start(r, VKT_TABLE_PROGRAM, NULL, (const char *const[]){ "--help", NULL }));
     assert_int_equal(done.status, 0);
@@ -185,9 +290,14 @@ static void help_names_its_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(irises_are_told_apart),       rig_test(a_price_is_learned_in_its_own_unit),
-        rig_test(the_target_decides_the_task), rig_test(it_says_what_is_wrong),
+        rig_test(irises_are_told_apart),
+        rig_test(a_price_is_learned_in_its_own_unit),
+        rig_test(the_target_decides_the_task),
+        rig_test(it_says_what_is_wrong),
         rig_test(help_names_its_options),
+        rig_test(classes_are_predicted_as_in_training),
+        rig_test(numbers_are_predicted_in_their_own_unit),
+        rig_test(a_file_that_does_not_fit_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
