@@ -339,6 +339,22 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     return finite != VKT_OK ? finite : written;
 }
 
+/* A metric of the caller's may be NaN in an epoch that went well. */
+static vkt_result fail_without_best(const fit *f)
+{
+    const vkt_trainer *t = f->t;
+    bool unmeasured = f->monitor == VKT_MONITOR_METRIC, finite = false;
+    for (size_t i = 0; i < t->history.n; i++) {
+        const vkt_epoch_record *e = &t->history.records[i];
+        finite |= vkt_epoch_is_finite(e);
+        unmeasured = unmeasured && isnan(monitored(f->monitor, e));
+    }
+    if (finite && unmeasured)
+        return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
+                        t->metrics[0].name);
+    return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
+}
+
 /* Epochs until the last one, or until something ends the run. */
 static vkt_result train(fit *f)
 {
@@ -350,10 +366,7 @@ static vkt_result train(fit *f)
         if (f->interrupted) return checkpoint(f);
         VKT_TRY(finish_epoch(f, &stop));
     }
-    if (t->history.n && !t->at.best_epoch)
-        return vkt_fail(&t->host, VKT_E_DIVERGED,
-                        "fit: no epoch has a finite loss and finite weights: none is the best");
-    return VKT_OK;
+    return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
@@ -370,6 +383,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     VKT_TRY(choose_monitor(&f));
     const vkt_result r = train(&f);
     const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
+    if (r == VKT_E_DIVERGED) t->owes_checkpoint = false; /* a finite state that could be written is gone */
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
     return r != VKT_OK ? r : f.written;
 }
