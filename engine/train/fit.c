@@ -360,6 +360,9 @@ static vkt_result train(fit *f)
 {
     vkt_trainer *t = f->t;
     if (t->owes_checkpoint) VKT_TRY(checkpoint(f));
+    if (t->at.stopped && t->at.epoch <= f->epochs)
+        vkt_say(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
+                t->at.epoch - 1);
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
         VKT_TRY(train_epoch(f));
