@@ -201,8 +201,8 @@ static vkt_result run_steps(fit *f)
     }
 }
 
-/* What was submitted has changed the weights. So it counts also where something failed since: another fit goes on
- * behind it. */
+/* Steps that were submitted change the weights, also where something fails after them. So they count, and another fit
+ * goes on behind them. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
@@ -318,7 +318,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* What may fail comes before what changes: then another fit finishes this epoch once more, not twice. */
+    /* All that may fail comes first, and changes nothing: after a failure another fit finishes this epoch, once. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
