@@ -196,12 +196,13 @@ VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
  * this run 4". Nothing is changed then.
  *
  * The same must be: every op of the model and the loss with its attributes; parameters, their groups and which are
- * frozen; batch, optimizer, schedule, precision, ema_decay; both data sets (features by a hash: of all of them up to
- * 64 MiB in memory, else of evenly spaced rows, at most 256 where a source makes them), mean, std, class names; texts
- * that both have under one name (vkt_trainer_attach before this call). What may change and is said in a warning:
- * learning rate, and the schedule's total, warmup and min_lr. What may change freely: stream, workers, recompute,
- * profile and all of vkt_fit_params. The seed is the checkpoint's. A run that
- * has stopped early stays so: vkt_trainer_fit trains nothing more, and warns of that. */
+ * frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, the names of
+ * the metrics; both data sets (features by a hash: of all of them up to 64 MiB in memory, else of evenly spaced rows,
+ * at most 256 where a source makes them), mean, std, class names; texts that both have under one name
+ * (vkt_trainer_attach before this call). What may change and is said in a warning: learning rate, and the schedule's
+ * total, warmup and min_lr. What may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The
+ * seed is the checkpoint's. A run that has stopped early stays so, whatever the patience: vkt_trainer_fit trains
+ * nothing more, and warns of that. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Mean loss and accuracy (NaN: not measured) over a data set of the same sample shape. Either output may be NULL. For
