@@ -201,8 +201,8 @@ static vkt_result run_steps(fit *f)
     }
 }
 
-/* What was submitted has changed the weights. So it counts also where something failed since: another fit goes on
- * behind it. */
+/* Steps that were submitted change the weights, also where something fails after them. So they count, and another fit
+ * goes on behind them. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
@@ -318,7 +318,7 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* What may fail comes before what changes: then another fit finishes this epoch once more, not twice. */
+    /* All that may fail comes first, and changes nothing: after a failure another fit finishes this epoch, once. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -339,21 +339,37 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     return finite != VKT_OK ? finite : written;
 }
 
+/* A metric of the caller's may be NaN in an epoch that went well. */
+static vkt_result fail_without_best(const fit *f)
+{
+    const vkt_trainer *t = f->t;
+    bool unmeasured = f->monitor == VKT_MONITOR_METRIC, finite = false;
+    for (size_t i = 0; i < t->history.n; i++) {
+        const vkt_epoch_record *e = &t->history.records[i];
+        finite |= vkt_epoch_is_finite(e);
+        unmeasured = unmeasured && isnan(monitored(f->monitor, e));
+    }
+    if (finite && unmeasured)
+        return vkt_fail(&t->host, VKT_E_STATE, "fit: no epoch is the best: the monitor, metric '%s', is always NaN",
+                        t->metrics[0].name);
+    return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
+}
+
 /* Epochs until the last one, or until something ends the run. */
 static vkt_result train(fit *f)
 {
     vkt_trainer *t = f->t;
     if (t->owes_checkpoint) VKT_TRY(checkpoint(f));
+    if (t->at.stopped && t->at.epoch <= f->epochs)
+        vkt_say(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
+                t->at.epoch - 1);
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
         VKT_TRY(train_epoch(f));
         if (f->interrupted) return checkpoint(f);
         VKT_TRY(finish_epoch(f, &stop));
     }
-    if (t->history.n && !t->at.best_epoch)
-        return vkt_fail(&t->host, VKT_E_DIVERGED,
-                        "fit: no epoch has a finite loss and finite weights: none is the best");
-    return VKT_OK;
+    return t->history.n && !t->at.best_epoch ? fail_without_best(f) : VKT_OK;
 }
 
 vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
@@ -370,6 +386,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     VKT_TRY(choose_monitor(&f));
     const vkt_result r = train(&f);
     const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
+    if (r == VKT_E_DIVERGED) t->owes_checkpoint = false; /* a finite state that could be written is gone */
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
     return r != VKT_OK ? r : f.written;
 }

@@ -26,7 +26,7 @@ vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *labels, const
 
 /* ---- scores ---- */
 
-/* What is counted of one class. */
+/* The counts of one class. */
 typedef struct tally {
     uint64_t right, predicted, support;
 } tally;

@@ -9,9 +9,12 @@
  *   vktrain.published.<name>     the averaged parameters       F32, where there are such
  *   vktrain.history         (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
  *                           caller's metrics                                                     F64
- *   metadata                vktrain.run, .rate and .graph (identity.h), vktrain.position (C99 hexadecimal floats:
- * exact), in half precision vktrain.loss_scale: scale, good steps, skipped steps; with micro-batches
- * vktrain.accumulation: those that are in the sum, and their rows; and texts that were attached (attach.c) */
+ * and as metadata:
+ *   vktrain.run, .rate, .graph    identity.h
+ *   vktrain.position              position_text; hexadecimal floats of C99 are exact
+ *   vktrain.loss_scale            scale, good steps, skipped steps; in half precision
+ *   vktrain.accumulation          micro-batches that are in the sum, and their rows; where a step has several
+ *   vktrain.text.<name>           texts that were attached (attach.c) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +26,7 @@
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
-/* Where the parts of a state lie in a file, and in `t` or in memory of our own. */
+/* A state between the file and the trainer: copies of its parts, and the list of tensors that is written. */
 typedef struct state {
     vkt_trainer *t;
     uint32_t n; /* parameters */
@@ -37,7 +40,7 @@ typedef struct state {
     vkt_accumulation accumulation;
 } state;
 
-/* Of the history. */
+/* The history has so many columns. */
 static uint32_t columns(const vkt_trainer *t)
 {
     return HISTORY_COLUMNS + t->params.n_metrics;
@@ -113,7 +116,7 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* Of a run that has none, what a new one has. */
+/* A run without a loss scale gets the one of a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };

@@ -36,7 +36,7 @@ typedef struct vkt_sums {
     uint64_t rows;
 } vkt_sums;
 
-/* Where a run stands between two steps: with parameters, moments and best weights, all that a checkpoint holds. */
+/* The place of a run between two steps: with parameters, moments and best weights, all that a checkpoint holds. */
 typedef struct vkt_position {
     uint64_t t;     /* completed steps */
     uint32_t epoch; /* running epoch, from 1 */

@@ -67,7 +67,7 @@ extern "C" {
     X(VKT_E_DIVERGED, "training diverged: a value is not finite")         \
     X(VKT_E_CHECKPOINT, "a checkpoint could not be written")
 
-/* What a call comes to: VKT_OK, or why it did not do what was asked. */
+/* The result of a call: VKT_OK, or why it did not do what was asked. */
 typedef enum vkt_result {
 #define VKT_RESULT_ENUM(name, text) name,
     VKT_RESULTS(VKT_RESULT_ENUM)
@@ -80,7 +80,7 @@ VKT_API const char *vkt_result_name(vkt_result r);
 /* The sentence of the list above. Static strings; any thread. */
 VKT_API const char *vkt_result_text(vkt_result r);
 
-/* Of a line, or the last one that is let through. */
+/* The level of a line, or the last level that is let through. */
 typedef enum vkt_log_level {
     VKT_LOG_DEFAULT = 0, /* as a threshold: VKT_LOG_WARN */
     VKT_LOG_NONE,        /* as a threshold: nothing is logged */
@@ -246,7 +246,7 @@ typedef enum vkt_mem_class {
         VKT_MEM_CLASS_COUNT /* how many there are */
 } vkt_mem_class;
 
-/* Of one context. */
+/* Device memory of one context. */
 typedef struct vkt_memory_stats {
     uint64_t used_bytes[VKT_MEM_CLASS_COUNT]; /* handed out now */
     uint64_t peak_bytes[VKT_MEM_CLASS_COUNT]; /* most ever handed out at once, per class */
@@ -262,7 +262,7 @@ typedef struct vkt_memory_stats {
 VKT_API const char *vkt_mem_class_name(vkt_mem_class c);
 /* The host services that the context was made with, resolved: no pointer is NULL. */
 VKT_API vkt_host vkt_ctx_host(const vkt_ctx *ctx);
-/* Where this context stands now. */
+/* Fills *out with the memory that this context has now. */
 VKT_API void vkt_ctx_memory(const vkt_ctx *ctx, vkt_memory_stats *out);
 /* Gives cached, wholly free memory blocks back to the driver; returns how many bytes. */
 VKT_API uint64_t vkt_ctx_trim(vkt_ctx *ctx);

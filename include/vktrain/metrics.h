@@ -19,7 +19,7 @@ extern "C" {
 VKT_API vkt_result vkt_confusion_add(const vkt_host *host, const uint32_t *labels, const uint32_t *predicted,
                                      uint64_t n, uint32_t classes, uint64_t *counts);
 
-/* Of one class, or a mean over classes. */
+/* The scores of one class, or their mean over classes. */
 typedef struct vkt_class_score {
     double precision; /* of the rows predicted as this class, the part that is of it */
     double recall;    /* of the rows of this class, the part that is predicted so */

@@ -170,8 +170,13 @@ typedef struct vkt_fit_params {
 
 /* Trains. The weights of the best epoch, by `monitor`, are in the trainer when it returns (another fit goes on from
  * them, with the optimizer's state of the last step; vkt_trainer_resume of the checkpoint goes on from the last
- * weights). A failure (device lost, a row that cannot be read) leaves the last checkpoint file whole; another fit goes
- * on where this one failed, unless the device is lost.
+ * weights).
+ *
+ * VKT_E_ARG for params that do not fit the trainer; nothing is changed then. VKT_E_STATE where VKT_MONITOR_METRIC was
+ * NaN in every epoch: none is the best, and the trainer has the weights of the last step. After VKT_E_IO, VKT_E_FORMAT
+ * or another error of a data source, and after VKT_E_NOMEM, the trainer has the weights of the last step, and another
+ * fit goes on where this one failed. After VKT_E_DEVICE_LOST nothing more can be done with the context. In all these
+ * cases the last checkpoint file stays whole.
  *
  * VKT_E_DIVERGED: a loss, of training or validation, or a weight is not a finite number. The message names epoch,
  * batch and learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch);
@@ -181,20 +186,23 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). That is told when it happens, the
  * file from before stays whole, training goes on, and so this comes at the end, with all else done; another fit first
- * writes a last checkpoint that is still missing. */
+ * writes a last checkpoint that is still missing, unless the run has diverged since. */
 VKT_API vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params);
 
 /* Loads a checkpoint of the same run; vkt_trainer_fit then continues where it was written, bit for bit
- * (vkt_trainer_position tells where). VKT_E_FORMAT for a damaged file or another kind, VKT_E_UNSUPPORTED for a
- * checkpoint of another version of the library (vkt_trainer_load reads its weights), VKT_E_STATE for another run's,
- * with the names of what differs: "attention.7 heads: checkpoint 2, this run 4". Nothing is changed then.
+ * (vkt_trainer_position tells where). VKT_E_NOT_FOUND or VKT_E_IO for a file that cannot be read, VKT_E_FORMAT for a
+ * damaged file or another kind, VKT_E_UNSUPPORTED for a checkpoint of another version of the library (vkt_trainer_load
+ * reads its weights), VKT_E_STATE for another run's, with the names of what differs: "attention.7 heads: checkpoint 2,
+ * this run 4". Nothing is changed then.
  *
  * The same must be: every op of the model and the loss with its attributes; parameters, their groups and which are
- * frozen; batch, optimizer, schedule, precision, ema_decay; both data sets (features by a hash: of all of them up to
- * 64 MiB in memory, else of evenly spaced rows, at most 256 where a source makes them), mean, std, class names; texts
- * that both have under one name (vkt_trainer_attach before this call). What may change and is said in a warning:
- * learning rate, and the schedule's total, warmup and min_lr. What may change freely: stream, workers, recompute,
- * profile and all of vkt_fit_params. The seed is the checkpoint's. */
+ * frozen; batch, no_shuffle, optimizer, schedule, precision, ema_decay, label_smoothing, class_weights, the names of
+ * the metrics; both data sets (features by a hash: of all of them up to 64 MiB in memory, else of evenly spaced rows,
+ * at most 256 where a source makes them), mean, std, class names; texts that both have under one name
+ * (vkt_trainer_attach before this call). What may change and is said in a warning: learning rate, and the schedule's
+ * total, warmup and min_lr. What may change freely: stream, workers, recompute, profile and all of vkt_fit_params. The
+ * seed is the checkpoint's. A run that has stopped early stays so, whatever the patience: vkt_trainer_fit trains
+ * nothing more, and warns of that. */
 VKT_API vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path);
 
 /* Mean loss and accuracy (NaN: not measured) over a data set of the same sample shape. Either output may be NULL. For
@@ -240,8 +248,8 @@ VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t 
 VKT_API vkt_store *vkt_predictor_store(vkt_predictor *p);
 
 /* Weights as safetensors: names and shapes as in PyTorch's state_dict. Saving returns VKT_E_DIVERGED and writes nothing
- * where weights are not finite. Loading wants every parameter, of its shape, as
- * F32, F16, BF16 or F64; other tensors of the file are listed at VKT_LOG_INFO and skipped. */
+ * where weights are not finite. Loading wants every parameter, of its shape, as F32, F16, BF16 or F64; other tensors of
+ * the file are listed at VKT_LOG_INFO and skipped. */
 VKT_API vkt_result vkt_trainer_save(vkt_trainer *t, const char *path);
 VKT_API vkt_result vkt_trainer_load(vkt_trainer *t, const char *path);
 /* Loads only the parameters (and running statistics) whose names match, as vkt_freeze has it: "layer*" for a backbone

@@ -12,7 +12,7 @@
 
 enum { TOP = 5, MOST_IN_JSON = 1000 };
 
-/* What is known of the predictions. */
+/* All predictions of a set, and what is counted of them. */
 typedef struct scores {
     const vkt_dataset *d;
     uint32_t classes, *predicted;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/find_lr.h"
@@ -167,6 +168,12 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     session_print_memory(s);
 }
 
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* A run that a signal ended: what it leaves, and how it goes on. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
@@ -176,7 +183,9 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     fflush(stdout);
     fprintf(stderr, "ended by %s after %u of %u epochs\n", stop_name(stop_signal()), n, o->epochs);
     if (o->save) fprintf(stderr, "%s has the weights so far\n", o->save);
-    if (resumable) {
+    if (resumable && !is_file(o->checkpoint)) {
+        fputs("it cannot go on, for no checkpoint could be written\n", stderr);
+    } else if (resumable) {
         fputs("this goes on with the run:\n  ", stderr);
         stop_print_command(stderr, s->argc, s->argv, o->run ? NULL : o->checkpoint);
     } else {

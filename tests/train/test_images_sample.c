@@ -141,6 +141,16 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
     EXPECT(r, 1, "is of another run", SMALL, "-q", "--size", "16", "--resume", "c");
 }
 
+/* At such a rate no answer changes, so that epoch 2 is no better than epoch 1. */
+static void a_run_that_stopped_early_says_that_it_does_not_go_on(void **state)
+{
+    rig *r = rig_of(state);
+    write_tables(r);
+    EXPECT(r, 0, "", SMALL, "-q", "--lr", "1e-12", "--patience", "1", "--epochs", "9", "--checkpoint", "c");
+    EXPECT(r, 0, "nothing is trained: the run has stopped early, after epoch 2", SMALL, "--lr", "1e-12", "--patience",
+           "1", "--epochs", "9", "--resume", "c");
+}
+
 /* Fails the test unless a run with these arguments says so about its data; it ends at a checkpoint that is not there.
  */
 static void finds(const rig *r, const char *const *env, const char *data, const char *says)
@@ -237,6 +247,7 @@ int main(void)
         rig_test(a_run_learns_and_writes_what_it_was_asked_for),
         rig_test(the_rate_falls_when_the_validation_loss_does_not),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
+        rig_test(a_run_that_stopped_early_says_that_it_does_not_go_on),
         rig_test(pictures_are_found_in_tables_and_folders),
         rig_test(without_data_forms_are_drawn),
         rig_test(wrong_options_end_with_2_and_say_why),

@@ -247,6 +247,20 @@ static void without_a_checkpoint_the_weights_are_saved(void **state)
     EXPECT(r, 0, "", TINY, "1", "-q", "--load", "w");
 }
 
+static void a_checkpoint_that_failed_is_not_offered(void **state)
+{
+    rig *r = rig_of(state);
+    write_text(r);
+    const pid_t child = START(r, TINY, "1000000", "-q", "--checkpoint", "/dev/full", "--checkpoint-every", "1");
+    wait_for(r, "err");
+    assert_int_equal(kill(child, SIGTERM), 0);
+    run done = program_finish(r, child);
+    assert_int_equal(done.status, 128 + SIGTERM);
+    assert_non_null(strstr(done.err, "no checkpoint could be written"));
+    assert_null(strstr(done.err, "--resume"));
+    run_forget(r, &done);
+}
+
 /* The program says on stderr that it makes up its data, then builds a network for a second or so. A signal that comes
  * later than that finds a run that trains: then there is nothing to see here. */
 static void before_the_first_step_nothing_is_written(void **state)
@@ -296,6 +310,7 @@ int main(void)
         rig_test(a_signal_ends_the_run_in_order),
         rig_test(a_second_signal_ends_it_at_once),
         rig_test(without_a_checkpoint_the_weights_are_saved),
+        rig_test(a_checkpoint_that_failed_is_not_offered),
         rig_test(before_the_first_step_nothing_is_written),
         rig_test(nohup_is_heeded),
     };

@@ -194,6 +194,25 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
     }
 }
 
+/* Epoch 1 is fine, but its checkpoint cannot be written. Epoch 2 diverges: what was owed is no longer there. */
+static void after_a_divergence_no_checkpoint_is_owed(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *t = rig_trainer(r, &p);
+    set_extra(t, 0);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = vkt_temp_dir_file(&r->dir, "none/c") }),
+                     VKT_E_CHECKPOINT);
+    set_extra(t, INFINITY);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 2 }), VKT_E_DIVERGED);
+    vkt_test_expect_errors(false);
+    const char *path = vkt_temp_dir_file(&r->dir, "c");
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = path });
+    assert_false(exists(path));
+}
+
 /* Gradients that overflow in half precision are skipped, with a loss that is finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
@@ -250,6 +269,7 @@ int main(void)
         rig_test(what_was_finite_outlives_a_divergence),
         rig_test(an_accuracy_of_nan_is_never_the_best),
         rig_test(a_bad_epoch_is_passed_by_where_that_is_allowed),
+        rig_test(after_a_divergence_no_checkpoint_is_owed),
         rig_test(a_skipped_step_is_no_divergence),
         rig_test(a_monitor_that_is_not_measured_is_refused),
         rig_test(another_monitor_after_a_resume_keeps_the_best_epoch),
