@@ -10,7 +10,7 @@ static const vkt_init normal = { VKT_INIT_NORMAL, 0, 0.02f }, zeros = { VKT_INIT
 
 static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
-    if (b->g->status != VKT_OK || !ids.id) return false;
+    if (!vkt_is_usable(b->g, "gpt", ids)) return false;
     const vkt_shape s = vkt_tensor_shape(b->g, ids);
     char text[80];
     if (!p || !p->vocabulary || !p->context || !p->layers || !p->heads || !p->width) {
