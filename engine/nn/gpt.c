@@ -33,7 +33,7 @@ static vkt_init projection(const vkt_gpt_params *p)
 
 static vkt_tensor drop(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
 {
-    return p->dropout != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
+    return vkt_or_f32(p->dropout, 0) != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
 }
 
 /* wte[ids] + wpe[0 .. T): (B,T,D). */

@@ -216,6 +216,21 @@ static void layers_want_a_name_and_an_input(void **state)
     vkt_test_expect_errors(false);
 }
 
+static void a_gpt_without_dropout_may_say_so(void **state)
+{
+    const vkt_gpt_params p = {
+        .vocabulary = 5, .context = 3, .layers = 1, .heads = 1, .width = 4, .dropout = VKT_ZERO
+    };
+    vkt_graph *g = new_graph();
+    vkt_builder *b;
+    (void)state;
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    assert_int_not_equal(vkt_gpt(b, vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(2, 3)), &p).id, 0);
+    assert_int_equal(vkt_graph_status(g), VKT_OK);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -223,7 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_input_or_a_reshape_of_one_is_an_output), TEST(a_seed_is_like_its_output),
         TEST(what_a_device_cannot_hold_is_named),        TEST(messages_name_what_was_wrong),
-        TEST(layers_want_a_name_and_an_input),
+        TEST(layers_want_a_name_and_an_input),           TEST(a_gpt_without_dropout_may_say_so),
     };
     return cmocka_run_group_tests_name("edges of the API", tests, NULL, NULL);
 }
