@@ -116,7 +116,7 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     if (n_outs) VKT_WANT(&g->host, seeds);
     if (n_wrt) VKT_WANT(&g->host, wrt);
     if (n_wrt) VKT_WANT(&g->host, grads);
-    memset(grads, 0, n_wrt * sizeof *grads);
+    if (n_wrt) memset(grads, 0, n_wrt * sizeof *grads);
     if (g->status != VKT_OK) return g->status;
     for (uint32_t i = 0; i < n_outs + n_wrt; i++) {
         const uint32_t id = i < n_outs ? outs[i].id : wrt[i - n_outs].id;

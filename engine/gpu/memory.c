@@ -111,7 +111,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
 
 uint64_t vkt_ctx_trim(vkt_ctx *ctx)
 {
-    if (!ctx) return 0;
+    if (!ctx || vkt_is_forked(ctx)) return 0; /* a fork's memory is the parent's */
     vkt_memory *m = ctx->memory;
     const uint64_t before = m->stats.reserved_bytes;
     for (size_t i = 0; i < m->n_blocks; i++)

@@ -66,7 +66,7 @@ vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float thres
 vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel)
 {
     if (!b) return (vkt_tensor){ 0 };
-    if (b->g->status != VKT_OK || !x.id) return (vkt_tensor){ 0 };
+    if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return (vkt_tensor){ 0 };
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const uint32_t n = per_channel && s.rank >= 2 ? s.dim[1] : 1;
     char full[2 * VKT_NAME_MAX];

@@ -3,7 +3,7 @@
 
 static bool heads_fit(vkt_builder *b, const char *name, vkt_tensor x, uint32_t heads)
 {
-    if (b->g->status != VKT_OK || !x.id) return false;
+    if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return false;
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank == 3 && heads && s.dim[2] % heads == 0) return true;

@@ -92,7 +92,7 @@ static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_
 vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                         uint32_t fan_out)
 {
-    if (!b) return (vkt_tensor){ 0 };
+    if (!b || !vkt_builder_is_named(b, name)) return (vkt_tensor){ 0 };
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s%s", b->scope, name);
     return note_init(b, vkt_param(b->g, full, shape), init, fan_in, fan_out);
@@ -100,7 +100,7 @@ vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_i
 
 vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init)
 {
-    if (!b) return (vkt_tensor){ 0 };
+    if (!b || !vkt_builder_is_named(b, name)) return (vkt_tensor){ 0 };
     char full[2 * VKT_NAME_MAX];
     snprintf(full, sizeof full, "%s%s", b->scope, name);
     return note_init(b, vkt_state(b->g, full, shape), init, 1, 1);

@@ -7,7 +7,7 @@ vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, cons
 {
     if (!b) return (vkt_tensor){ 0 };
     static const vkt_nn_hash_grid_params none;
-    if (b->g->status != VKT_OK || !x.id) return (vkt_tensor){ 0 };
+    if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return (vkt_tensor){ 0 };
     if (!p) p = &none;
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     const vkt_shape table = vkt_hash_grid_table(&p->grid, s.rank == 2 ? s.dim[1] : 0, NULL);

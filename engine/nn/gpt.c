@@ -10,7 +10,7 @@ static const vkt_init normal = { VKT_INIT_NORMAL, 0, 0.02f }, zeros = { VKT_INIT
 
 static bool ids_fit(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
 {
-    if (b->g->status != VKT_OK || !ids.id) return false;
+    if (!vkt_is_usable(b->g, "gpt", ids)) return false;
     const vkt_shape s = vkt_tensor_shape(b->g, ids);
     char text[80];
     if (!p || !p->vocabulary || !p->context || !p->layers || !p->heads || !p->width) {
@@ -33,7 +33,7 @@ static vkt_init projection(const vkt_gpt_params *p)
 
 static vkt_tensor drop(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)
 {
-    return p->dropout != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
+    return vkt_or_f32(p->dropout, 0) != 0 ? vkt_nn_dropout(b, x, p->dropout) : x;
 }
 
 /* wte[ids] + wpe[0 .. T): (B,T,D). */

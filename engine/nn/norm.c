@@ -16,8 +16,7 @@ static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, ui
 /* The size of x's dimension 1, or of its last one; 0 with an error where x has no two dimensions. */
 static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
 {
-    if (!vkt_builder_is_named(b, name)) return 0;
-    if (b->g->status != VKT_OK || !x.id) return 0;
+    if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return 0;
     const vkt_shape s = vkt_tensor_shape(b->g, x);
     char text[80];
     if (s.rank >= 2) return s.dim[last ? s.rank - 1 : 1];

@@ -204,7 +204,7 @@ static vkt_tensor broadcast(vkt_graph *g, vkt_tensor x, const vkt_shape *lead)
 
 static bool is_rows(vkt_graph *g, vkt_tensor x)
 {
-    if (g->status != VKT_OK || !x.id || x.id >= g->n_values) return false;
+    if (vkt_graph_status(g) != VKT_OK || !x.id || x.id >= g->n_values) return false;
     const vkt_value *v = vkt_value_of(g, x);
     return v->dtype == VKT_F32 && v->layout == VKT_ROWS && v->shape.rank >= 2;
 }

@@ -323,8 +323,7 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
  * ROWS. `max_over`, `min_over`: NaN if there is one; dx = dy / m at the m elements that are equal to y, else 0 (torch's
  * amax and amin). `var`: sum (x - mean)^2 / (n - correction); what rounding of the mean adds is subtracted, so that the
  * result is good to 1e-6 of itself also where the mean is a million deviations; correction 1 is torch's default
- * (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <=
- * correction. */
+ * (unbiased), 0 the biased one. VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -337,8 +336,8 @@ VKT_API vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t c
  *   the batch of BATCH_LAST; where lines along another axis have more than 75,000 elements, or lie in slices of more
  *   than 128 MiB, that axis is brought to the end and back: two permutations more. One binding has to hold a line, or
  *   64 where their length is odd and x is larger than a binding. `softmax_of_scores`: softmax(scale x) over the last
- * axis of x (.., T, S) for attention, scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's is_causal),
- * the others get 0. */
+ *   axis of x (.., T, S) for attention, scale above 0; with `causal`, query t sees keys 0 .. t alone (torch's
+ *   is_causal), the others get 0. */
 VKT_API vkt_tensor vkt_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_log_softmax(vkt_graph *g, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_softmax_of_scores(vkt_graph *g, vkt_tensor x, float scale, bool causal);
@@ -452,13 +451,19 @@ typedef struct vkt_cross_entropy_params {
     vkt_loss_reduction reduction; /* mean, sum or none */
     bool classes_second;          /* z (N,K,d..), t (N,d..) as torch has them; else classes are z's last dimension */
 } vkt_cross_entropy_params;
-/* Cross-entropy with options; p may be NULL.  z (B,K), t (B), or classes last for several labels a sample: z (B,T,K), t
- * (B,T), which is what a language model has; or classes_second: z (N,K,d..), t (N,d..), a label for each pixel of
- * pictures, for instance, through a permutation of z.  Without reduction the result is of t's shape, ROWS, the loss of
- * each label, 0 for those that do not count and past the real rows.  With w = weight, s = label_smoothing, P =
- * softmax(z): loss = sum_b ((1-s) w[t] -log P[t] + s/K sum_k w[k] -log P[k]) / norm,  norm = sum_b w[t[b]]; 1 for the
- * sum and without reduction dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm over
- * the rows that count; where none does, the mean is NaN, its gradient 0. No gradient of weight. */
+/* Cross-entropy with options; p may be NULL. Operands:
+ *   z (B,K), t (B)            one label a sample
+ *   z (B,T,K), t (B,T)        several, classes last: the tokens of a text
+ *   z (N,K,d..), t (N,d..)    with classes_second: a label for each pixel of a picture; z is permuted
+ *
+ * With w = weight, s = label_smoothing, P = softmax(z):
+ *   loss = sum_b ((1-s) w[t] -log P[t] + s/K sum_k w[k] -log P[k]) / norm
+ *   norm = sum_b w[t[b]] for the mean; 1 for the sum
+ *   dz[b,k] = dloss ((P[k] - (k == t)) (1-s) w[t] + s/K (P[k] sum_j w[j] - w[k])) / norm
+ *
+ * over the rows that count; where none does, the mean is NaN, its gradient 0. Without reduction the result is the loss
+ * of each label, of t's shape, ROWS, not divided; it is 0 for labels that do not count and past the real rows. No
+ * gradient of weight. */
 VKT_API vkt_tensor vkt_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t, const vkt_cross_entropy_params *p);
 /* The same for log-probabilities y, of any origin, without smoothing:
  *   loss = sum_b -w[t] y[b,t] / norm,  dy[b,k] = -dloss w[k] (k == t[b]) / norm */

@@ -170,15 +170,75 @@ static void messages_name_what_was_wrong(void **state)
     vkt_test_expect_errors(false);
 }
 
+/* ---- layers ---- */
+
+static vkt_tensor prelu(vkt_builder *b, const char *name, vkt_tensor x)
+{
+    return vkt_nn_prelu(b, name, x, false);
+}
+
+static vkt_tensor layer_norm(vkt_builder *b, const char *name, vkt_tensor x)
+{
+    return vkt_nn_layer_norm(b, name, x, NULL);
+}
+
+static vkt_tensor hash_grid(vkt_builder *b, const char *name, vkt_tensor x)
+{
+    return vkt_nn_hash_grid(b, name, x, NULL);
+}
+
+static vkt_tensor attention(vkt_builder *b, const char *name, vkt_tensor x)
+{
+    return vkt_nn_multi_head_attention(b, name, x, &(vkt_nn_multi_head_attention_params){ .heads = 1 });
+}
+
+/* Layers without a name, with an empty one, and without an input. */
+static void layers_want_a_name_and_an_input(void **state)
+{
+    typedef vkt_tensor (*layer_fn)(vkt_builder * b, const char *name, vkt_tensor x);
+    static const layer_fn layers[] = { prelu, layer_norm, hash_grid, attention };
+    static const char *const names[] = { NULL, "", "layer" };
+    (void)state;
+    vkt_test_expect_errors(true);
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (size_t k = 0; k < 3; k++) {
+            vkt_graph *g = new_graph();
+            vkt_builder *b;
+            assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+            const vkt_shape s = layers[i] == attention ? vkt_shape3(2, 3, 4) : vkt_shape2(4, 2);
+            const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, s);
+            assert_int_equal(layers[i](b, names[k], k < 2 ? x : (vkt_tensor){ 0 }).id, 0);
+            assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
+            vkt_test_error_says(k < 2 ? "want a name" : "got the null tensor");
+            vkt_builder_destroy(&b);
+            vkt_graph_destroy(&g);
+        }
+    vkt_test_expect_errors(false);
+}
+
+static void a_gpt_without_dropout_may_say_so(void **state)
+{
+    const vkt_gpt_params p = {
+        .vocabulary = 5, .context = 3, .layers = 1, .heads = 1, .width = 4, .dropout = VKT_ZERO
+    };
+    vkt_graph *g = new_graph();
+    vkt_builder *b;
+    (void)state;
+    assert_int_equal(vkt_builder_create(g, true, &b), VKT_OK);
+    assert_int_not_equal(vkt_gpt(b, vkt_input(g, "ids", VKT_U32, VKT_ROWS, vkt_shape2(2, 3)), &p).id, 0);
+    assert_int_equal(vkt_graph_status(g), VKT_OK);
+    vkt_builder_destroy(&b);
+    vkt_graph_destroy(&g);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_input_or_a_reshape_of_one_is_an_output),
-        TEST(a_seed_is_like_its_output),
-        TEST(what_a_device_cannot_hold_is_named),
-        TEST(messages_name_what_was_wrong),
+        TEST(an_input_or_a_reshape_of_one_is_an_output), TEST(a_seed_is_like_its_output),
+        TEST(what_a_device_cannot_hold_is_named),        TEST(messages_name_what_was_wrong),
+        TEST(layers_want_a_name_and_an_input),           TEST(a_gpt_without_dropout_may_say_so),
     };
     return cmocka_run_group_tests_name("edges of the API", tests, NULL, NULL);
 }

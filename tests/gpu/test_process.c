@@ -71,6 +71,7 @@ static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
               vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
               strstr(vkt_test_last_error(), "fork") != NULL;
     vkt_buffer_destroy(ctx, &b);
+    ok = ok && vkt_ctx_trim(ctx) == 0; /* the blocks are the parent's */
     vkt_ctx_destroy(&ctx);
     return ok && !ctx && host.log;
 }
