@@ -264,7 +264,7 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
 {
     const bool max = j->w->n_bind == 3;
     const uint64_t bytes = 16ull * j->parts.n * b->channels * b->rows * j->w->items;
-    if (!j->partial.id) { /* the first block is a largest one */
+    if (j->partial_bytes < bytes) { /* a later block may have more rows, where its windows are clipped */
         j->partial = vkt_scratch(j->e, "parts", bytes);
         j->partial_bytes = bytes;
         if (max) j->winners = vkt_scratch(j->e, "winners", bytes);

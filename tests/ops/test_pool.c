@@ -143,6 +143,11 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 16384;
 }
 
+static void middle_storage(vkt_limits *lim)
+{
+    lim->max_storage_range_bytes = 1200000;
+}
+
 static void check_case(const vkt_pool2d_attr *attr, vkt_shape x, bool small)
 {
     const harness_view view = { "with storage bindings of 16 KiB", small_storage };
@@ -163,6 +168,8 @@ static void check_case(const vkt_pool2d_attr *attr, vkt_shape x, bool small)
         subject_backward(&s);
         harness_check(harness_ctx, &s, &report);
         if (small) harness_check_in(harness_ctx, &s, &view, &report);
+        const harness_view middle = { "with storage bindings of 1.2 MB", middle_storage };
+        if (small) harness_check_in(harness_ctx, &s, &middle, &report);
         subject_free(&s);
         if (report.faults) fail_msg("%s", report.text);
     }
@@ -184,6 +191,16 @@ static void long_windows_are_shared(void **state)
                                           .exclude_pad = true,
                                           .out = { 5, 2 } };
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
+}
+
+/* Bindings of 1.2 MB hold a window and a half: rows 2 and 3 fit together, for the last one is a row high; 0 and 1 do
+ * not. */
+static void a_later_block_may_have_more_rows(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_pool2d_attr a = { .kernel = { 500, 100 }, .stride = { 500, 100 }, .ceil_mode = true, .out = { 4, 1 } };
+    check_case(&a, vkt_shape4(2, 1, 1501, 100), true);
 }
 
 /* Bindings of 16 KiB hold 11 rows of x; a window of three reaches over 9 of them, or over more than there are. */
@@ -225,6 +242,7 @@ static void loops_end_in_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_block_may_have_more_rows),
         cmocka_unit_test(the_first_maximum_wins_a_tie),
         cmocka_unit_test(overlapping_windows_add_up),
         cmocka_unit_test(nan_propagates_and_infinities_compare),
