@@ -24,6 +24,7 @@ static struct {
         options[PATH_ROOM], log_path[PATH_ROOM], picture[PATH_ROOM];
     FILE *log;
     vkt_events *events;
+    bool failed; /* a file could not be written while the run went on */
 } run;
 
 /* ---- the folder ---- */
@@ -158,6 +159,7 @@ static void keep_events(vkt_result r)
 {
     if (r == VKT_OK) return;
     fputs("--run: TensorBoard gets no more events of this run\n", stderr);
+    run.failed = true;
     vkt_events_destroy(&run.events);
 }
 
@@ -258,14 +260,21 @@ void run_dir_epoch(const session *s, vkt_trainer *t, const vkt_epoch_record *r, 
     if (!isnan(r->val_acc)) fprintf(run.log, "  val_acc %.4f", r->val_acc);
     fprintf(run.log, "  lr %.3g%s\n", r->lr, best ? "  *" : "");
     if (s->o.history == run.history) (void)vkt_trainer_write_history(t, run.history); /* logged, and tried again */
+    if (best && run_dir_keeps_best(s)) run.failed |= vkt_trainer_save(t, run.save) != VKT_OK;
     if (run.events) add_scalars(r);
 }
 
-void run_dir_end(const session *s, vkt_trainer *t)
+bool run_dir_keeps_best(const session *s)
+{
+    return s->o.run && s->o.save == run.save;
+}
+
+vkt_result run_dir_end(const session *s, vkt_trainer *t)
 {
     if (run.events) add_plot(s, t);
     vkt_events_destroy(&run.events);
     if (run.log && stop_signal()) fprintf(run.log, "ended by %s\n", stop_name(stop_signal()));
-    if (run.log) fclose(run.log);
+    if (run.log) run.failed |= fclose(run.log) != 0;
     run.log = NULL;
+    return run.failed ? VKT_E_IO : VKT_OK;
 }

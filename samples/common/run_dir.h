@@ -1,7 +1,7 @@
 /* common/run_dir.h - --run DIR: one folder for all that a run leaves.
  *
  *   checkpoint.ckpt      full state, after every epoch; --run DIR again goes on from it
- *   best.safetensors     weights of the best epoch
+ *   best.safetensors     weights of the best epoch so far; of the last step where a signal came before there was one
  *   results.json         as --json writes it
  *   history.csv          rewritten after every epoch
  *   history.svg          loss and accuracy
@@ -28,9 +28,12 @@ void run_dir_say(const char *format, va_list args);
 void run_dir_log(void *user, vkt_log_level level, const char *line);
 /* Before the fit: options.json, settings and summary for TensorBoard. */
 vkt_result run_dir_train(const struct session *s, vkt_trainer *t);
-/* After an epoch. A file that cannot be written is told, and the training goes on. */
+/* After an epoch: history, log, events and, where it is the best one, its weights. A file that cannot be written is
+ * told, and the training goes on. */
 void run_dir_epoch(const struct session *s, vkt_trainer *t, const vkt_epoch_record *r, bool best);
-/* At the end of the run: the plot for TensorBoard; closes the files. */
-void run_dir_end(const struct session *s, vkt_trainer *t);
+/* Whether the folder has the best weights already, so that a run that a signal ends leaves them as they are. */
+bool run_dir_keeps_best(const struct session *s);
+/* At the end of the run: the plot for TensorBoard; closes the files. VKT_E_IO where one could not be written. */
+vkt_result run_dir_end(const struct session *s, vkt_trainer *t);
 
 #endif

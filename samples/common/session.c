@@ -174,6 +174,12 @@ static bool is_file(const char *path)
     return path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* The folder of --run has the best weights already, which are not given for those of the last step. */
+static bool keeps_best(const session *s, const vkt_trainer *t)
+{
+    return session_interrupted() && vkt_trainer_best_epoch(t) && run_dir_keeps_best(s);
+}
+
 /* A run that a signal ended: what it leaves, and how it goes on. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
@@ -182,7 +188,10 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     vkt_trainer_history(t, &n);
     fflush(stdout);
     fprintf(stderr, "ended by %s after %u of %u epochs\n", stop_name(stop_signal()), n, o->epochs);
-    if (o->save) fprintf(stderr, "%s has the weights so far\n", o->save);
+    if (o->save && keeps_best(s, t))
+        fprintf(stderr, "%s has the weights of epoch %u, the best so far\n", o->save, vkt_trainer_best_epoch(t));
+    else if (o->save)
+        fprintf(stderr, "%s has the weights so far\n", o->save);
     if (resumable && !is_file(o->checkpoint)) {
         fputs("it cannot go on, for no checkpoint could be written\n", stderr);
     } else if (resumable) {
@@ -239,6 +248,7 @@ static void keep_first(vkt_result *r, vkt_result next)
  * best epoch has nothing to save. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
+    if (keeps_best(s, t)) return VKT_OK;
     if (vkt_trainer_best_epoch(t) || session_interrupted()) return vkt_trainer_save(t, s->o.save);
     fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
     return VKT_OK;
@@ -317,7 +327,7 @@ vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t,
     if (vkt_trainer_best_epoch(t) && s->finish) keep_first(&r, s->finish(s, t));
     if (vkt_trainer_best_epoch(t) && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
-    run_dir_end(s, t);
+    keep_first(&r, run_dir_end(s, t));
     if (stopped) print_stop(s, t, resumable);
     return r;
 }

@@ -27,7 +27,8 @@ verdict() { # verdict NAME FAULTS
 
 faults_of() { # faults_of INCLUDE: of the reference of these headers
     rm -rf "$work/docs"
-    printf '%s\n' "@INCLUDE = $doxyfile" "OUTPUT_DIRECTORY = $work/docs" "INPUT = $1/vktrain $first_page" "STRIP_FROM_PATH = $1" |
+    printf '%s\n' "@INCLUDE = \"$doxyfile\"" "OUTPUT_DIRECTORY = \"$work/docs\"" "INPUT = \"$1/vktrain\" \"$first_page\"" \
+        "STRIP_FROM_PATH = \"$1\"" |
         doxygen - 2>&1
     awk -f "$source/tests/docs/check.awk" "$1"/vktrain/*.h "$work"/docs/xml/*.xml
 }
