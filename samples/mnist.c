@@ -96,7 +96,7 @@ static bool pictures_fit(const uint32_t chw[3])
     return false;
 }
 
-/* What --predict is to know. */
+/* Attaches the facts that --predict needs. */
 static vkt_result attach(vkt_trainer *t, const vkt_dataset *train)
 {
     const double ground = image_ground(train);

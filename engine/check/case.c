@@ -125,7 +125,7 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
     return same;
 }
 
-/* What the bound of integers is in an op's random cases. */
+/* The bound of integers in an op's random cases. */
 typedef struct bound {
     bool same;                              /* one number in all of them: `least` */
     bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* the size of this dimension of this input, and `slack` at most above it */

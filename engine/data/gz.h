@@ -9,7 +9,7 @@
 
 /* No deflate stream expands to more than this many times its size (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
-/* What files of data expand to at most, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
+/* The most that files of data may expand to, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
 #define VKT_GZ_USUAL_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 

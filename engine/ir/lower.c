@@ -208,7 +208,7 @@ const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
     return n;
 }
 
-/* What no allocation of the device holds is told before it is cut into dispatches. */
+/* Refuses a value that no allocation of the device can hold, before it is cut into dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {

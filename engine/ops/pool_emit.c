@@ -52,7 +52,8 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* What the shaders of either row do: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns. */
+/* The work of the shaders of either row: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns.
+ */
 typedef struct work {
     uint16_t kernel;
     uint32_t big; /* the binding with H x W pictures; the others have P x Q */
@@ -86,7 +87,8 @@ typedef struct job {
     uint64_t partial_bytes;
 } job;
 
-/* What one dispatch makes: rows row .. row + rows - 1 of some channels, which are all rows unless it is one channel. */
+/* The rows that one dispatch makes: rows row .. row + rows - 1 of some channels, which are all rows unless it is one
+ * channel. */
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;

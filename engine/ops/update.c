@@ -37,7 +37,7 @@ static bool is_kind(vkt_optimizer_kind kind)
     return (unsigned)kind < VKT_OPTIMIZER_KIND_COUNT;
 }
 
-/* What is zero becomes the default of the kind, and VKT_ZERO becomes zero. */
+/* Replaces each zero by the default of the kind, and each VKT_ZERO by zero. */
 static void fill_in(vkt_optimizer *o)
 {
     const defaults *d = &table[o->kind][o->keras];

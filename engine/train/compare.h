@@ -11,7 +11,7 @@ typedef struct vkt_differences {
 } vkt_differences;
 
 void vkt_differences_add(vkt_differences *d, const char *fmt, ...) VKT_PRINTF(2, 3);
-/* What was added, and how many more there are. Valid until the next call on d; "" where memory ran out. */
+/* The differences, and how many more there are. Valid until the next call on d; "" where memory ran out. */
 const char *vkt_differences_text(vkt_differences *d);
 
 /* `was` is the checkpoint's text, `is` this run's: lines "name=value". */

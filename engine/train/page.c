@@ -155,7 +155,7 @@ static cairo_status_t render_png(const page *p, vkt_file_writer *w)
     return status;
 }
 
-/* What cairo writes, with the labels as its last elements. */
+/* The file that cairo writes, with the labels as its last elements. */
 static cairo_status_t join_svg(const vkt_text *drawing, const vkt_text *labels, vkt_file_writer *w)
 {
     static const char end[] = "</svg>", group[] = "<g font-family=\"sans-serif\" xml:space=\"preserve\">\n",

@@ -19,7 +19,7 @@ typedef enum vkt_optimizer_kind {
     VKT_OPTIMIZER_KIND_COUNT /* how many there are */
 } vkt_optimizer_kind;
 
-/* What differs for the parameters of a group. VKT_ZERO is 0. */
+/* The settings that differ for the parameters of a group. VKT_ZERO is 0. */
 #define VKT_PARAM_GROUPS 8 /* most groups of an optimizer */
 typedef struct vkt_param_group {
     float lr_factor;    /* times the run's lr; 0: 1; VKT_ZERO: moments move, parameters do not */

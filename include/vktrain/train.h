@@ -135,7 +135,7 @@ typedef struct vkt_trainer_params {
     bool recompute;                /* less memory for more time: see vkt_program_params */
     bool profile;                  /* allow vkt_trainer_profile */
     vkt_precision precision;       /* of activations, in training and evaluation: see graph.h */
-    /* Of the usual loss of a labelled set, in training alone: losses of validation and vkt_trainer_evaluate are plain
+    /* For the usual loss of a labelled set, in training alone: losses of validation and vkt_trainer_evaluate are plain
      * cross-entropy, so that runs with different weights can be compared. See vkt_cross_entropy for the formula: a
      * batch's loss is divided by the sum of the weights of its labels, as in PyTorch. VKT_E_ARG with model.loss. */
     const float *class_weights; /* one for each class, 0 or more; NULL: 1 each. Copied */
@@ -240,7 +240,7 @@ VKT_API vkt_result vkt_predictor_create(vkt_ctx *ctx, const vkt_predictor_params
 VKT_API void vkt_predictor_destroy(vkt_predictor **p); /* waits for its last run */
 /* Elements of the model's output for one row: K for logits (B,K). */
 VKT_API uint64_t vkt_predictor_width(const vkt_predictor *p);
-/* Of rows [first, first + count): the index of the largest output (VKT_E_STATE where the output is not (B,K)), the
+/* Runs rows [first, first + count): the index of the largest output (VKT_E_STATE where the output is not (B,K)), the
  * first one at a tie, and the outputs, (count, vkt_predictor_width), row-major. Either may be NULL. */
 VKT_API vkt_result vkt_predictor_run(vkt_predictor *p, uint32_t first, uint32_t count, uint32_t *classes,
                                      float *outputs);
@@ -291,14 +291,14 @@ VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, con
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* of its params, or of the checkpoint it resumed */
-/* What a checkpoint of this run is compared by, a line "name=value" each: batch, optimizer, schedule, .. and hashes of
- * the data, "data=#..". The text is the trainer's and does not change. The first call reads the data sets: VKT_E_NOMEM,
- * or the error of a source; *lines is NULL then. */
+/* The facts by which a checkpoint is compared with this run, a line "name=value" each: batch, optimizer, schedule, ..
+ * and hashes of the data, "data=#..". The text is the trainer's and does not change. The first call reads the data
+ * sets: VKT_E_NOMEM, or the error of a source; *lines is NULL then. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0 before there is one */
-/* Where the next fit goes on: the epoch, and how many of its batches are done, with their loss and accuracy (NaN:
- * none). `epochs`, `seconds` and `ms_per_step` are 0. */
+/* The position at which the next fit goes on: the epoch, and how many of its batches are done, with their loss and
+ * accuracy (NaN: none). `epochs`, `seconds` and `ms_per_step` are 0. */
 VKT_API vkt_fit_progress vkt_trainer_position(const vkt_trainer *t);
 VKT_API double vkt_trainer_ms_per_step(const vkt_trainer *t); /* median wall time of a training step; NaN */
 /* Median CPU time that the thread of vkt_trainer_fit spends on a training step, in microseconds: what is not spent in

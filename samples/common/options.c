@@ -298,7 +298,7 @@ static const char *matrix_path(struct argp_state *state, const char *text)
     return text;
 }
 
-/* What --predict needs, and what it makes pointless. */
+/* Refuses --predict without weights, and with options that only a training has. */
 static void check_predict(const train_options *o, struct argp_state *state)
 {
     if (!o->predict) return;

@@ -16,8 +16,8 @@ bool write_report(const session *s, vkt_trainer *t);
 bool write_results(const session *s, json_t *object);
 json_t *real_or_null(double x); /* JSON has no NaN and no infinity */
 
-/* What the run was, without results, and the facts that a checkpoint compares: docs/options.schema.json. free() it;
- * NULL after a message. */
+/* The settings of the run, without results, and the facts that a checkpoint compares: docs/options.schema.json. free()
+ * it; NULL after a message. */
 char *options_text(const session *s, vkt_trainer *t);
 
 /* The best epoch by the fit's monitor; NULL before there is one. */

@@ -4,7 +4,7 @@
 
 #include "common/session.h"
 
-/* What s->o.report and s->o.confusion ask for, with the trainer's weights: prints the table (also where nothing else is
+/* Measures for s->o.report and s->o.confusion, with the trainer's weights: prints the table (also where nothing else is
  * printed, for it was asked for), writes the matrix, and adds "scores" to s->more, for --json. `set`: what d is called,
  * "test" or "validation". VKT_OK where nothing is asked for. */
 vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const char *set);

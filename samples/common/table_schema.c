@@ -12,7 +12,7 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, SHOWN_VALUES = 4, NAME_ROOM 
 
 /* ---- one column ---- */
 
-/* What the fields of a column are. */
+/* The kinds of column. */
 typedef struct look {
     const char **texts; /* n that are not missing; after sort_texts each once, `distinct` of them */
     uint32_t n, distinct, missing;

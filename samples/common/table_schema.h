@@ -75,7 +75,7 @@ bool schema_from_text(const char *text, table_schema *out);
 
 enum { SCHEMA_WHY = 320 }; /* bytes of a message */
 
-/* Where a table has the schema's columns: map[i] for each of s->n, UINT32_MAX for what is left out, and for a target
+/* Finds the schema's columns in a table: map[i] for each of s->n, UINT32_MAX for what is left out, and for a target
  * that is not there. */
 bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map, char why[SCHEMA_WHY]);
 /* The schema_inputs numbers of a row. A text where a number belongs is an error. */

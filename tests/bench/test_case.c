@@ -123,7 +123,7 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_false(vkt_case_halve(op, &c));
 }
 
-/* What a builder would refuse is refused as a line too: with a message, before anything is computed. */
+/* A line that a builder would refuse is refused too: with a message, before anything is computed. */
 static void lines_are_checked_as_calls_are(void **state)
 {
     (void)state;

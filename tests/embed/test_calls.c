@@ -15,7 +15,7 @@
 
 enum { SCRATCH_BYTES = 1 << 16, MOST_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 99999 };
 
-/* What lives through the test. */
+/* The objects that live through the test. */
 static vkt_host host;
 static vkt_ctx *the_ctx;
 static vkt_graph *stored; /* of the store, program and builder below */
@@ -34,7 +34,7 @@ static vkt_progress *the_progress;
 static FILE *stream;
 static vkt_temp_dir folder; /* the current directory: files that calls write are left there */
 
-/* What is made for each call. */
+/* The objects that are made for each call. */
 static vkt_graph *the_graph;
 static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
@@ -196,7 +196,7 @@ static void *handle(int i, void *right)
 }
 #define HANDLE(i, type) handle(i, the_##type)
 
-/* Where a function puts what it makes: destroyed behind the call. */
+/* The outputs of a function, destroyed after the call. */
 static void *slot[16];
 static char untouched[1];
 static void (*drop[16])(void **p);

@@ -1,4 +1,4 @@
-/* What a process does around a context: variables that hide all drivers, and a forked child. */
+/* A process around a context: variables that hide all drivers, and a forked child. */
 #define _DEFAULT_SOURCE
 #include "fake.h"
 

@@ -109,7 +109,7 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* Of 160 MB with the batch last: neither a binding nor one lane takes a line where it lies. Every 16th line. */
+/* A value of 160 MB with the batch last: neither a binding nor one lane takes a line where it lies. Every 16th line. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;

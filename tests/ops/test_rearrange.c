@@ -175,7 +175,7 @@ static void bits_stay_as_they_are(void **state)
 
 /* ---- dimensions of 1 ---- */
 
-/* What rearranges dimension 0 of x (N,C,H). */
+/* The ops that rearrange dimension 0 of x (N,C,H). */
 static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);

@@ -229,7 +229,7 @@ static vkt_optimizer_kind kind_of(const char *name)
     return (vkt_optimizer_kind)i;
 }
 
-/* As golden_number, but a 0 that is given is VKT_ZERO. */
+/* Like golden_number, but a 0 that is given is VKT_ZERO. */
 static double option(const json_t *a, const char *key)
 {
     const double x = golden_number(a, key, NAN);

@@ -90,7 +90,7 @@ static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batc
     return s;
 }
 
-/* What the message says would do, does. */
+/* The batch and the limit that the message names do fit. */
 static void a_batch_that_does_not_fit_says_what_would(void **state)
 {
     rig *r = rig_of(state);

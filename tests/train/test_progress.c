@@ -180,7 +180,7 @@ static void a_resized_window_counts_at_once(void **state)
     terminal_close(&s.seen);
 }
 
-/* What cannot rewrite a line gets whole lines, and no escape sequence. */
+/* A stream that cannot rewrite a line gets whole lines, and no escape sequence. */
 static void a_dumb_terminal_gets_plain_lines(void **state)
 {
     (void)state;
