@@ -251,7 +251,7 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_data
                        json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize", (json_int_t)resize));
 }
 
-/* What weights of others are for: torchvision's and the CIFAR ones. */
+/* The card of weights that have none: torchvision's, or those for CIFAR-10. */
 static void usual_card(const resnet_options *o, data_card *card)
 {
     const bool cifar = networks[o->network].params.cifar;
