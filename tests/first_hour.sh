@@ -331,7 +331,7 @@ if has gpt; then
     go piped 0 "" "$bin/vkt-gpt" --data text.txt $tiny -q --checkpoint gpt.ckpt
     # shellcheck disable=SC2086
     mistake 1 "" "$bin/vkt-gpt" --data text.txt $tiny --layers 2 --resume gpt.ckpt
-    mistake 1 "" "$bin/vkt-gpt" --data text.txt --heads 5
+    mistake 2 "--heads" "$bin/vkt-gpt" --data text.txt --heads 5
     mistake 1 "nowhere.txt" "$bin/vkt-gpt" --data nowhere.txt
     mistake 1 "characters" "$bin/vkt-gpt" --data text.safetensors
     mistake 1 "" "$bin/vkt-mnist" --data digits --resume gpt.ckpt
