@@ -9,6 +9,7 @@
 #include "common/corpus.h"
 #include "common/random.h"
 #include "common/session.h"
+#include "common/terminal.h"
 #include "vktrain/models.h"
 
 #define TRY(call)                                                                   \
@@ -40,13 +41,13 @@ enum {
 
 static const struct argp_option table[] = {
     { 0, 0, 0, 0, "Network", 5 },
-    { "layers", OPT_LAYERS, "N", 0, "blocks of attention and perceptron (3)", 5 },
-    { "heads", OPT_HEADS, "N", 0, "heads of an attention; they divide the width (4)", 5 },
-    { "width", OPT_WIDTH, "N", 0, "numbers for each character (96)", 5 },
-    { "context", OPT_CONTEXT, "N", 0, "characters that it looks back (64)", 5 },
-    { "dropout", OPT_DROPOUT, "P", 0, "probability, in training (0)", 5 },
-    { 0, 0, 0, 0, "What it writes at the end", 6 },
-    { "sample", OPT_SAMPLE, "N", 0, "characters (300); 0: none", 6 },
+    { "layers", OPT_LAYERS, "N", 0, "transformer blocks (3)", 5 },
+    { "heads", OPT_HEADS, "N", 0, "attention heads of a block; they divide --width (4)", 5 },
+    { "width", OPT_WIDTH, "N", 0, "size of the embedding of a character (96)", 5 },
+    { "context", OPT_CONTEXT, "N", 0, "context length, in characters (64)", 5 },
+    { "dropout", OPT_DROPOUT, "P", 0, "dropout probability in training (0)", 5 },
+    { 0, 0, 0, 0, "Text generated at the end", 6 },
+    { "sample", OPT_SAMPLE, "N", 0, "how many characters to generate (300); 0: none", 6 },
     { "temperature", OPT_TEMPERATURE, "X", 0, "0: always the likeliest character; 1: as likely as learnt (0.8)", 6 },
     { "top-k", OPT_TOP_K, "K", 0, "only the K likeliest characters; 0: all (0)", 6 },
     { "prompt", OPT_PROMPT, "TEXT", 0, "what to go on with, in characters of the text (its first one)", 6 },
@@ -67,6 +68,10 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_WIDTH: o->model.width = whole(state, "width", text, 1); break;
     case OPT_CONTEXT: o->model.context = whole(state, "context", text, 1); break;
     case OPT_DROPOUT: o->model.dropout = (float)option_number(state, "dropout", text, 0, 1); break;
+    case ARGP_KEY_END:
+        if (o->model.width % o->model.heads)
+            argp_error(state, "--heads: want a divisor of --width %u, got %u", o->model.width, o->model.heads);
+        break;
     case OPT_SAMPLE: o->characters = whole(state, "sample", text, 0); break;
     case OPT_TEMPERATURE: o->temperature = option_number(state, "temperature", text, 0, 100); break;
     case OPT_TOP_K: o->top_k = whole(state, "top-k", text, 0); break;
@@ -216,7 +221,7 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
     writer w = { .n = 0 };
     vkt_result r = writer_open(s->ctx, vkt_trainer_store(t), &o->model, &w);
     if (r == VKT_OK) {
-        puts("\nit writes");
+        puts("\ngenerated text");
         for (uint32_t i = 0; i < n; i++) {
             append(&w, &o->model, prompt[i]);
             corpus_put(c, prompt[i], stdout);
@@ -283,7 +288,7 @@ int main(int argc, char **argv)
                       .characters = 300,
                       .temperature = 0.8 };
     const train_cli cli = { .doc = "Trains a small transformer to write like a text, character by character, on a "
-                                   "Vulkan device, and prints what it writes.",
+                                   "Vulkan device, and prints text that it generates.",
                             .data = "a text in UTF-8; without one, sentences made up by a small grammar",
                             .more = &more,
                             .input = &o };
@@ -294,7 +299,8 @@ int main(int argc, char **argv)
     texts data = { NULL, NULL };
     vkt_result r = corpus_open(s.o.data, &c) ? split(&s.host, &c, o.model.context, &data) : VKT_E_IO;
     s.data = (session_data){ c.source, s.o.data == NULL, data.train, data.check, NULL };
-    if (r == VKT_OK && !s.o.quiet) printf("data    %s: %u characters, %u different ones\n", c.source, c.n, c.size);
+    if (r == VKT_OK && !s.o.quiet)
+        terminal_printf(stdout, "data    %s: %u characters, a vocabulary of %u\n", c.source, c.n, c.size);
     if (r == VKT_OK) r = run(&s, &c, &data, &o);
     vkt_dataset_destroy(&data.train);
     vkt_dataset_destroy(&data.check);

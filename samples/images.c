@@ -7,6 +7,7 @@
 #include "common/image_data.h"
 #include "common/predict_images.h"
 #include "common/session.h"
+#include "common/terminal.h"
 
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
@@ -57,8 +58,10 @@ static vkt_result show_test(const session *s, vkt_trainer *t)
 {
     const vkt_dataset *test = s->data.test;
     const uint32_t rows = vkt_dataset_rows(test), n = rows < SHOWN ? rows : SHOWN;
-    printf("test    %u pictures: loss %.4f, accuracy %.4f\n\nthe first of them, and what they are taken for\n", rows,
-           s->test_loss, s->test_accuracy);
+    terminal_printf(stdout,
+                    "test    %u pictures: loss %.4f, accuracy %.4f\n\n"
+                    "the first of them: class, and the likeliest by the network (*: right)\n",
+                    rows, s->test_loss, s->test_accuracy);
     float *logits = malloc((size_t)n * vkt_dataset_classes(test) * sizeof *logits);
     const vkt_result r = logits ? vkt_trainer_predict(t, test, 0, n, NULL, logits) : VKT_E_NOMEM;
     if (r == VKT_OK) print_guesses(stdout, test, n, logits);

@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "common/session.h"
+#include "common/terminal.h"
 
 #define TRY(call)                                                                   \
     do {                                                                            \
@@ -119,10 +120,10 @@ static vkt_result finish(const session *s, const fit *f)
     if (!s->o.json) return VKT_OK;
     json_t *results =
         json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[f,f], s:f}", "data", "source",
-                  "points of t = 2 x0 - 3 x1 + 10, give or take 2", "made_up", 1, "train", (json_int_t)f->rows,
-                  "parameters", 3, "epochs", f->epochs, "final_loss", real_or_null(f->loss), "ms_per_step",
-                  real_or_null(f->ms_per_step), "first_step_ms", real_or_null(f->first_step_ms), "weight",
-                  (double)f->w[0], (double)f->w[1], "bias", (double)f->w[2]);
+                  "points of t = 2 x0 - 3 x1 + 10, with noise of standard deviation 2", "made_up", 1, "train",
+                  (json_int_t)f->rows, "parameters", 3, "epochs", f->epochs, "final_loss", real_or_null(f->loss),
+                  "ms_per_step", real_or_null(f->ms_per_step), "first_step_ms", real_or_null(f->first_step_ms),
+                  "weight", (double)f->w[0], (double)f->w[1], "bias", (double)f->w[2]);
     return write_results(s, results) ? VKT_OK : VKT_E_IO;
 }
 
@@ -133,7 +134,9 @@ static vkt_result run(const session *s, uint32_t rows)
     fit f = { .rows = rows, .epochs = json_array(), .loss = NAN };
     vkt_result r = draw_points(&p, &seed) ? VKT_OK : VKT_E_NOMEM;
     for (int k = 0; k < 2; k++) f.w[k] = (float)random_normal(&seed);
-    if (r == VKT_OK && !s->o.quiet) printf("data    %u points of t = 2 x0 - 3 x1 + 10, give or take 2\n\n", rows);
+    if (r == VKT_OK && !s->o.quiet)
+        terminal_printf(stdout, "data    %u points of t = 2 x0 - 3 x1 + 10, with noise of standard deviation 2\n\n",
+                        rows);
     if (r == VKT_OK) r = prepare(s, &p, &f);
     if (r == VKT_OK) r = descend(s, &f);
     if (r == VKT_OK) r = finish(s, &f);

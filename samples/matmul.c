@@ -226,11 +226,10 @@ static void print_outcome(const product *p, const tile *t, const outcome *o)
     printf("        %u tile%s of %ux%u\n", tiles_of(p->m, t->rows) * tiles_of(p->n, t->columns),
            t->rows < p->m || t->columns < p->n ? "s" : "", t->rows, t->columns);
     printf("device  %9.1f ms  %6.1f GFLOP/s\n", o->device_ms, gflops(p, o->device_ms));
-    printf("host    %9.1f ms  %6.1f GFLOP/s  with operands sent and sums fetched\n", o->host_ms, gflops(p, o->host_ms));
-    terminal_printf(
-        stdout,
-        "sum     %.9g, in double precision %.9g; rows are off by %.1e of themselves at most, %.1e is allowed%s\n",
-        o->checksum, o->wanted, o->worst, o->allowed, o->right ? "" : ": WRONG");
+    printf("host    %9.1f ms  %6.1f GFLOP/s  with uploads and downloads\n", o->host_ms, gflops(p, o->host_ms));
+    terminal_printf(stdout,
+                    "sum     %.9g, in double precision %.9g; largest relative error of a row %.1e, allowed %.1e%s\n",
+                    o->checksum, o->wanted, o->worst, o->allowed, o->right ? "" : ": WRONG");
 }
 
 static json_t *outcome_json(const product *p, const tile *t, const outcome *o)

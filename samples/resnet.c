@@ -91,7 +91,7 @@ static uint32_t network(struct argp_state *state, const char *text)
 {
     const uint32_t i = find_network(text);
     if (i < NETWORKS) return i;
-    argp_error(state, "--network: want resnet and 20, 32, 44, 56, 18, 34, 50, 101 or 152, got '%s'", text);
+    argp_error(state, "--network: want resnet20, 32, 44 or 56, or resnet18, 34, 50, 101 or 152, got '%s'", text);
     return 0;
 }
 

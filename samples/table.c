@@ -54,9 +54,9 @@ static json_t *regression(const session *s, const table_data *d, const float *gu
     }
     const double rmse = sqrt(error / n) * c->deviation, r2 = spread > 0 ? 1 - error / spread : NAN;
     if (!s->o.quiet)
-        terminal_printf(
-            stdout, "outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; always its mean would be off by %.4g\n",
-            vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
+        terminal_printf(stdout,
+                        "outcome %s is off by %.4g (RMSE over %u rows), R2 %.4f; its mean alone would be off by %.4g\n",
+                        vkt_printable(c->name, name, sizeof name), rmse, n, r2, sqrt(spread / n) * c->deviation);
     return json_pack("{s:f, s:o?}", "rmse", rmse, "r2", isfinite(r2) ? json_real(r2) : NULL);
 }
 
@@ -73,7 +73,7 @@ static json_t *classification(const session *s, const table_data *d, const uint3
     }
     if (!s->o.quiet)
         terminal_printf(stdout,
-                        "outcome %u of %u rows right (%.1f %%); always the most frequent class would be right in %u\n",
+                        "outcome %u of %u rows right (%.1f %%); the most frequent class alone would be right in %u\n",
                         right, n, 100.0 * right / n, most);
     return json_pack("{s:f}", "accuracy", (double)right / n);
 }

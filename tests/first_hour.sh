@@ -135,7 +135,7 @@ put() { # put FORMAT: its bytes
     printf "$1"
 }
 
-make_digits() { # make_digits FOLDER: 120 pictures of 28 x 28 to learn from, as many to check, ten classes
+make_digits() { # make_digits FOLDER: 120 pictures of 28 x 28 to train on, as many to check, ten classes
     mkdir -p "$1"
     for part in train t10k; do
         {
@@ -215,7 +215,7 @@ if has images; then
     go 80 0 "2 classes" "$bin/vkt-images" --data pictures $small
 fi
 # shellcheck disable=SC2086
-! has gpt || everywhere "it writes" "$bin/vkt-gpt" --data text.txt $tiny
+! has gpt || everywhere "generated text" "$bin/vkt-gpt" --data text.txt $tiny
 # shellcheck disable=SC2086
 ! has reuters || everywhere "epoch 2/2" "$bin/vkt-reuters" --data news $small
 ! has resnet || everywhere "epoch 1/1" "$bin/vkt-resnet" --from-scratch --epochs 1 --limit 8 --batch 8
@@ -281,7 +281,7 @@ if [ -n "$real" ] && [ -d "$real/mnist" ]; then # the 10,000 pictures to check a
         ln -s "$file" "real-digits/train-${name#t10k-}"
     done
 fi
-from_real mnist mnist 0 "10000 to learn from" --data real-digits --epochs 1 --batch 256 --lr 0.01
+from_real mnist mnist 0 "10000 to train on" --data real-digits --epochs 1 --batch 256 --lr 0.01
 from_real caltech101 images 0 "101 classes" --epochs 1 --batch 64
 from_real reuters46-keras reuters 0 "46 classes" --epochs 1 --batch 512
 from_real cifar10-jpeg resnet 0 "are recognised" --evaluate --limit 64
@@ -331,7 +331,7 @@ if has gpt; then
     go piped 0 "" "$bin/vkt-gpt" --data text.txt $tiny -q --checkpoint gpt.ckpt
     # shellcheck disable=SC2086
     mistake 1 "" "$bin/vkt-gpt" --data text.txt $tiny --layers 2 --resume gpt.ckpt
-    mistake 1 "" "$bin/vkt-gpt" --data text.txt --heads 5
+    mistake 2 "--heads" "$bin/vkt-gpt" --data text.txt --heads 5
     mistake 1 "nowhere.txt" "$bin/vkt-gpt" --data nowhere.txt
     mistake 1 "characters" "$bin/vkt-gpt" --data text.safetensors
     mistake 1 "" "$bin/vkt-mnist" --data digits --resume gpt.ckpt

@@ -169,7 +169,8 @@ vkt_result vkt_dataset_open_mnist_like(const vkt_host *host, const char *folder,
         r = read_data_set(&h, &(source){ images.s, labels.s, names.s }, classes, out);
     else if (r == VKT_E_NOT_FOUND)
         r = vkt_fail(&h, r,
-                     "\"%s\": want %s-images-idx3-ubyte and %s-labels-idx1-ubyte, plain or .gz, found no such pair",
+                     "\"%s\": want a folder with %s-images-idx3-ubyte and %s-labels-idx1-ubyte, plain or .gz, found no "
+                     "such pair",
                      folder, stem, stem);
     vkt_text_free(&images);
     vkt_text_free(&labels);

@@ -345,7 +345,9 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     if (other.text.failed || changed.text.failed)
         r = vkt_fail_nomem(&t->host, "a comparison", 0);
     else if (other.n)
-        r = vkt_fail(&t->host, VKT_E_STATE, "%s is of another run: %s", path, vkt_differences_text(&other));
+        r = vkt_fail(&t->host, VKT_E_STATE,
+                     "%s is of another run: %s; give what the checkpoint has, or begin without it", path,
+                     vkt_differences_text(&other));
     else if (changed.n)
         vkt_say(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,
                 vkt_differences_text(&changed));

@@ -55,8 +55,8 @@ static vkt_result make_summary(vkt_trainer *t)
     vkt_text text = { .h = &t->host };
     VKT_TRY(vkt_nn_summary(t->builder, t->params.model.name, &layers));
     vkt_program_plan(t->program, &plan);
-    vkt_text_add(&text, "%sa step: %u kernels, %u barriers\n", layers, plan.dispatches, plan.barriers);
-    vkt_text_add(&text, "its memory: %s of activations and scratch, %s alive at once\n",
+    vkt_text_add(&text, "%sstep: %u kernels, %u barriers\n", layers, plan.dispatches, plan.barriers);
+    vkt_text_add(&text, "step memory: %s of activations and scratch, %s of them live at once\n",
                  vkt_bytes_text(plan.total_bytes, packed), vkt_bytes_text(plan.lower_bound_bytes, bound));
     if (t->params.batch < t->batch_wanted)
         vkt_text_add(&text, "a batch: all %u rows, fewer than the %u asked for\n", t->params.batch, t->batch_wanted);

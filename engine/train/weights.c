@@ -3,18 +3,33 @@
 
 #include "train/trainer.h"
 
+enum { SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
+
+/* "(128,1,28,28)": the shape that a file gives a tensor. */
+static const char *entry_shape_text(const vkt_st_entry *e, char buf[SHAPE_ROOM])
+{
+    size_t at = (size_t)snprintf(buf, SHAPE_ROOM, "(");
+    for (uint32_t d = 0; d < e->rank; d++)
+        at += (size_t)snprintf(buf + at, SHAPE_ROOM - at, "%s%llu", d ? "," : "", (unsigned long long)e->dims[d]);
+    snprintf(buf + at, SHAPE_ROOM - at, ")");
+    return buf;
+}
+
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out)
 {
-    char name[VKT_WEIGHT_NAME_ROOM], want[80];
+    char name[VKT_WEIGHT_NAME_ROOM], want[80], got[SHAPE_ROOM];
     snprintf(name, sizeof name, "%s%s", prefix, vkt_store_name(s, i));
     const vkt_shape shape = vkt_store_shape(s, i);
     *out = vkt_safetensors_find(st, name);
     bool fits = *out && (*out)->rank == shape.rank;
     for (uint32_t d = 0; fits && d < shape.rank; d++) fits = (*out)->dims[d] == shape.dim[d];
     if (fits) return VKT_OK;
-    return vkt_fail(h, *out ? VKT_E_SHAPE : VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file %s", path,
-                    name, vkt_shape_text(shape, want), *out ? "has another shape" : "has none of that name");
+    if (*out)
+        return vkt_fail(h, VKT_E_SHAPE, "%s: want tensor '%s' of shape %s, got %s", path, name,
+                        vkt_shape_text(shape, want), entry_shape_text(*out, got));
+    return vkt_fail(h, VKT_E_NOT_FOUND, "%s: want tensor '%s' of shape %s, the file has none of that name", path, name,
+                    vkt_shape_text(shape, want));
 }
 
 /* Every parameter, in the order of the store, into `values`; `blobs` tell of them. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/random.h"
+#include "common/terminal.h"
 
 enum { PATH_ROOM = 1024, DRAWN_TRAIN = 2000, DRAWN_CHECK = 400, MOST_DRAWN_BYTES = 1 << 26 };
 static const double CHECK_SHARE = 0.2;
@@ -143,7 +144,7 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    fputs("no pictures are here (--data names a folder): learning from drawn ones\n", stderr);
+    terminal_print(stderr, "no pictures found (--data FOLDER takes yours): training on drawn ones\n");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);

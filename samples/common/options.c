@@ -76,19 +76,19 @@ static const struct argp_option table[] = {
       "train 100 steps at most, at rates that rise from a thousandth of --lr to a thousand times it, draw their losses "
       "(.svg or .png), suggest a rate and end",
       2 },
-    { "recompute", OPT_RECOMPUTE, 0, 0, "make cheap activations again instead of keeping them: less memory, more time",
-      2 },
+    { "recompute", OPT_RECOMPUTE, 0, 0,
+      "compute cheap activations again instead of keeping them: less memory, more time", 2 },
     { "precision", OPT_PRECISION, "NAME", 0,
       "how activations are stored: f32 (default), f16 (with loss scaling) or bf16", 2 },
     { "ema", OPT_EMA, "DECAY", 0,
       "average the weights over the steps, with 0.999 for instance; what is evaluated and saved is the average", 2 },
     { "class-weights", OPT_CLASS_WEIGHTS, "LIST|FILE", 0,
       "how much a row of each class counts in training: numbers with commas, a file of them, or balanced (rare classes "
-      "more); the losses of validation are without",
+      "more); validation losses are not weighted",
       2 },
     { "label-smoothing", OPT_LABEL_SMOOTHING, "X", 0,
       "in training, spread this part of each label over all classes (0; 0.1 is usual)", 2 },
-    { "seed", OPT_SEED, "N", 0, "of everything random", 2 },
+    { "seed", OPT_SEED, "N", 0, "seed of all random numbers", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { "monitor", OPT_MONITOR, "NAME", 0,
       "what the best epoch is chosen by: accuracy or loss (of the validation set), train_acc or train_loss; default: "
@@ -200,7 +200,10 @@ static vkt_optimizer optimizer(struct argp_state *state, const char *text)
 {
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (strcmp(text, optimizers[i].name) == 0) return optimizers[i].value;
-    argp_error(state, "--optimizer: '%s' is none; --help lists them", text);
+    char names[160] = "";
+    for (size_t i = 0, at = 0; i < sizeof optimizers / sizeof *optimizers && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", optimizers[i].name);
+    argp_error(state, "--optimizer: want one of %s; got '%s'", names, text);
     return optimizers[0].value;
 }
 
@@ -412,7 +415,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_PREDICT: o->predict = true; break;
     case ARGP_KEY_ARG:
         if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS has them all */
-        argp_error(state, "'%s' is no option", text);
+        argp_error(state, "'%s' is no option: what an option takes goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:
         o->files = (const char *const *)(state->argv + state->next);

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char schedules_help[] = "of the learning rate: constant; cosine (falls to 0 over the run); one-cycle (rises to "
-                              "--lr, then falls); plateau (a "
-                              "tenth when nothing improves); step=N (a tenth every N epochs); multi-step=N,N,... (a "
-                              "tenth at each of these epochs); "
-                              "exponential=X (X times the rate, every epoch)";
+const char schedules_help[] =
+    "how the learning rate changes: constant; cosine (falls to 0 over the run); one-cycle (rises to --lr, then falls); "
+    "plateau (a tenth when nothing improves); step=N (a tenth every N epochs); multi-step=N,N,... (a tenth at each of "
+    "these epochs); exponential=X (X times the rate, every epoch)";
 
 /* A whole number above 0 that ends at a comma or at the end of the text; *text moves behind it. */
 static bool number(const char **text, uint32_t *out)

@@ -115,16 +115,16 @@ void session_set_data(session *s, const session_data *data)
 {
     uint32_t chw[3];
     s->data = *data;
-    char shape[48], checked[32] = "", classes[32] = "";
+    char shape[48], checked[40] = "", classes[32] = "";
     vkt_dataset_sample_shape(data->train, chw);
     if (vkt_dataset_sample_rank(data->train) == 1)
         snprintf(shape, sizeof shape, "%u numbers each", chw[2]);
     else
         snprintf(shape, sizeof shape, "%ux%ux%u", chw[0], chw[1], chw[2]);
-    if (data->validation) snprintf(checked, sizeof checked, ", %u to check", vkt_dataset_rows(data->validation));
+    if (data->validation) snprintf(checked, sizeof checked, ", %u to validate on", vkt_dataset_rows(data->validation));
     if (vkt_dataset_classes(data->train))
         snprintf(classes, sizeof classes, ", %u classes", vkt_dataset_classes(data->train));
-    say(s, "data    %s: %u to learn from%s, %s%s\n", data->source, vkt_dataset_rows(data->train), checked, shape,
+    say(s, "data    %s: %u to train on%s, %s%s\n", data->source, vkt_dataset_rows(data->train), checked, shape,
         classes);
 }
 
@@ -132,7 +132,7 @@ void session_print_memory(const session *s)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(s->ctx, &m);
-    say(s, "memory  %.1f MiB of the device at most\n", (double)m.reserved_peak_bytes / (1 << 20));
+    say(s, "memory  %.1f MiB of device memory at the peak\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
 /* The best epoch, and the value that the fit went by. */
@@ -163,7 +163,7 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
         say(s, "stopped early: no better epoch in %u\n", p->patience);
     print_best(s, t, p->monitor);
     if (!isnan(vkt_trainer_ms_per_step(t)))
-        say(s, "speed   %.1f ms per step, %.0f us of them on the host (medians)\n", vkt_trainer_ms_per_step(t),
+        say(s, "speed   %.1f ms per step, %.0f us of it on the host (medians)\n", vkt_trainer_ms_per_step(t),
             vkt_trainer_host_us_per_step(t));
     session_print_memory(s);
 }

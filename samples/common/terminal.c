@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { USUAL_COLUMNS = 80, MOST_COLUMNS = 10000, INDENT = 4 };
+enum { USUAL_COLUMNS = 80, MOST_COLUMNS = 10000, INDENT = 4, LABEL = 8 };
 
 uint32_t terminal_columns(FILE *out)
 {
@@ -51,8 +51,8 @@ static size_t field_length(const char *s, size_t n)
     return i;
 }
 
-/* A line of words; gaps of three blanks and more become two. A field stays whole where it fits into a line. A line
- * without blanks, a rule, is cut. */
+/* A line of words; gaps of three blanks and more become two, but not the gap behind a label of LABEL columns. A field
+ * stays whole where it fits into a line, but not behind a label. A line without blanks, a rule, is cut. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;
@@ -67,7 +67,9 @@ static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
         at += gap;
         size_t length = field_length(line + at, n - at);
         uint32_t before = !first && gap > 2 ? 2 : (uint32_t)gap;
-        if (gap < 2 || width_of(line + at, length) + INDENT > room) { /* word by word */
+        const bool label = gap > 1 && column < LABEL && column + gap == LABEL; /* "data    digits: ..." */
+        if (label) before = (uint32_t)gap;
+        if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* word by word */
             const char *blank = memchr(line + at, ' ', n - at);
             length = blank ? (size_t)(blank - line) - at : n - at;
         }

@@ -101,23 +101,23 @@ static void print_features(FILE *out, const info_facts *f)
 {
     const vkt_device_limits *l = &f->limits;
     size_t at = 0;
-    fputs("\nrequired, and there", out);
+    fputs("\nrequired (all are there)", out);
     for (uint32_t i = 0; vkt_device_need(i); i++) {
         const char *need = vkt_device_need(i);
         const bool fits = i && at + strlen(need) + 2 < LINE;
         fprintf(out, "%s%s%s", !i ? "" : fits ? ", " : ",", fits ? "" : "\n  ", need);
         at = (fits ? at + 2 : 2) + strlen(need);
     }
-    fputs("\n\nused where it is there\n", out);
+    fputs("\n\noptional\n", out);
     table t = table_make(5, 3, 0);
     const struct {
         const char *name, *what;
         bool there;
     } rows[] = { { "texel loads", "tensors are read through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
-                 { "transfer queue", "uploads beside computing", l->transfer_queue },
+                 { "transfer queue", "uploads run beside computation", l->transfer_queue },
                  { "timestamps", "steps are measured, and cut so that no submission is long", l->timestamp_ns > 0 },
-                 { "memory budget", "the cap follows what other programs hold", l->memory_budget },
-                 { "cooperative matrices", "products of programs in f16", l->matrix[0] > 0 } };
+                 { "memory budget", "the memory limit follows what other programs hold", l->memory_budget },
+                 { "cooperative matrices", "faster matrix products in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
         cell(&t, 1, "%s", rows[i].there ? "yes" : "no");
@@ -132,16 +132,16 @@ static void print_limits(FILE *out, const info_facts *f)
     char bytes[24];
     fputs("\nlimits\n", out);
     table t = table_make(9, 2, 1u << 1);
-    ROW(&t, "lanes of a subgroup", "%u", l->subgroup_size);
-    ROW(&t, "lanes of a work group", "%u", l->max_workgroup_lanes);
-    ROW(&t, "work groups along an axis", "%u", l->max_workgroups);
-    ROW(&t, "shared memory of a work group", "%s", vkt_bytes_text(l->shared_bytes, bytes));
+    ROW(&t, "subgroup size", "%u", l->subgroup_size);
+    ROW(&t, "invocations of a workgroup", "%u", l->max_workgroup_lanes);
+    ROW(&t, "workgroups along an axis", "%u", l->max_workgroups);
+    ROW(&t, "shared memory of a workgroup", "%s", vkt_bytes_text(l->shared_bytes, bytes));
     ROW(&t, "one binding", "%s", vkt_bytes_text(l->max_binding_bytes, bytes));
     if (l->max_texel_elements) ROW(&t, "elements of a texel buffer", "%llu", (unsigned long long)l->max_texel_elements);
     ROW(&t, "one allocation", "%s", vkt_bytes_text(l->max_allocation_bytes, bytes));
     if (l->matrix[0])
         ROW(&t, "cooperative matrix, M x N x K", "%u x %u x %u", l->matrix[0], l->matrix[1], l->matrix[2]);
-    if (l->timestamp_ns > 0) ROW(&t, "tick of its clock", "%g ns", l->timestamp_ns);
+    if (l->timestamp_ns > 0) ROW(&t, "timestamp period", "%g ns", l->timestamp_ns);
     table_print(out, &t);
 }
 
@@ -154,7 +154,7 @@ static void print_memory(FILE *out, const info_facts *f)
     ROW(&t, "largest heap of the device", "%s", vkt_bytes_text(vkt_ctx_device(f->ctx)->memory_bytes, bytes));
     if (m->heap_budget_bytes)
         ROW(&t, "for this process, says the driver", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
-    ROW(&t, "cap of a context, if none is given", "%s", vkt_bytes_text(m->cap_bytes, bytes));
+    ROW(&t, "memory limit of a context, by default", "%s", vkt_bytes_text(m->cap_bytes, bytes));
     table_print(out, &t);
 }
 

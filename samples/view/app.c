@@ -387,10 +387,10 @@ static vkt_result tell(app *a, double psnr)
 {
     const train_options *t = &a->s->o;
     if (!t->quiet) {
-        printf("result  %.2f dB after %llu steps, over all %u pixels\n", psnr, (unsigned long long)learn_steps(&a->l),
-               a->l.pixels);
-        printf("%s  %.2f ms, 99 %% below %.2f ms\n", a->has_screen ? "frames" : "steps ", times_mean(&a->frame_times),
-               times_quantile(&a->frame_times, 0.99));
+        printf("result  PSNR %.2f dB after %llu steps, over all %u pixels\n", psnr,
+               (unsigned long long)learn_steps(&a->l), a->l.pixels);
+        printf("%s  %.2f ms on average, 99 %% below %.2f ms\n", a->has_screen ? "frames" : "steps ",
+               times_mean(&a->frame_times), times_quantile(&a->frame_times, 0.99));
         if (a->has_screen)
             printf(
                 "host    %.3f ms of a frame for training, %.3f ms of them on its core; 99 %% below %.3f and %.3f ms\n",

@@ -21,15 +21,15 @@ static void write_text(const rig *r, const char *part, uint32_t times)
     test_free(all);
 }
 
-/* What the program wrote behind "it writes": vkt_free. */
+/* What the program wrote behind "generated text": vkt_free. */
 static char *written(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_GPT_PROGRAM, NULL, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    char *begin = strstr(done.out, "it writes\n");
+    char *begin = strstr(done.out, "generated text\n");
     assert_non_null(begin);
-    begin += strlen("it writes\n");
+    begin += strlen("generated text\n");
     char *text = test_malloc(strlen(begin) + 1);
     memcpy(text, begin, strlen(begin) + 1);
     run_forget(r, &done);
@@ -128,7 +128,7 @@ static void it_says_what_is_wrong(void **state)
     EXPECT(r, 1, "it is not a regular file", "--data", "/dev/zero");
     assert_int_equal(mkfifo(vkt_temp_dir_file(&r->dir, "fifo"), 0600), 0);
     EXPECT(r, 1, "it is not a regular file", "--data", "fifo");
-    EXPECT(r, 1, "heads that divide D, got (8,16,16) and 3", TINY, "--heads", "3");
+    EXPECT(r, 2, "--heads: want a divisor of --width 16, got 3", TINY, "--heads", "3");
     EXPECT(r, 1, "--prompt", TINY, "--prompt", "xyz");
     EXPECT(r, 1, "want 650 characters or more for a context of 64, got 400", "--data", "text");
     write_text(r, "ab\xe2\x80", 1);
@@ -163,7 +163,7 @@ static void headings_of_help_are_in_order(void **state)
                                          "--save=",
                                          "\n Network\n",
                                          "--layers=",
-                                         "\n What it writes at the end\n",
+                                         "\n Text generated at the end\n",
                                          "--prompt=",
                                          "\n Other\n",
                                          "--quiet" };

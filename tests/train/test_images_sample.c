@@ -81,7 +81,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_null(strstr(done.err, "vktrain")); /* no warning */
-    assert_non_null(strstr(done.out, "30 to learn from, 9 to check, 3x32x32, 4 classes"));
+    assert_non_null(strstr(done.out, "30 to train on, 9 to validate on, 3x32x32, 4 classes"));
     assert_non_null(strstr(done.out, "fc1 (Linear)"));
     assert_non_null(strstr(done.out, "epoch 4/4"));
     assert_non_null(strstr(done.out, "test    9 pictures: loss "));
@@ -167,25 +167,25 @@ static void pictures_are_found_in_tables_and_folders(void **state)
 {
     rig *r = rig_of(state);
     link_folders(r, "whole", 20);
-    finds(r, NULL, "whole", "whole: 16 to learn from, 4 to check, 3x32x32, 4 classes");
+    finds(r, NULL, "whole", "whole: 16 to train on, 4 to validate on, 3x32x32, 4 classes");
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "parts"), 0777), 0);
     link_folders(r, "parts/train", 10);
-    finds(r, NULL, "parts", "parts: 8 to learn from, 2 to check");
+    finds(r, NULL, "parts", "parts: 8 to train on, 2 to validate on");
     link_folders(r, "parts/valid", 5);
-    finds(r, NULL, "parts", "parts: 10 to learn from, 5 to check");
+    finds(r, NULL, "parts", "parts: 10 to train on, 5 to validate on");
     write_table(r, "parts/valid.csv", 6);
-    finds(r, NULL, "parts", "parts: 10 to learn from, 6 to check");
+    finds(r, NULL, "parts", "parts: 10 to train on, 6 to validate on");
 }
 
 static void without_data_forms_are_drawn(void **state)
 {
     rig *r = rig_of(state);
-    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "drawn forms: 2000 to learn from, 400 to check");
+    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "drawn forms: 2000 to train on, 400 to validate on");
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data"), 0777), 0);
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data/caltech101"), 0777), 0);
     write_table(r, "data/caltech101/train.csv", TRAIN);
-    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "data/caltech101: 24 to learn from, 6 to check");
-    finds(r, (const char *const[]){ "VKT_DATA=./data", NULL }, NULL, "./data/caltech101: 24 to learn from");
+    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "data/caltech101: 24 to train on, 6 to validate on");
+    finds(r, (const char *const[]){ "VKT_DATA=./data", NULL }, NULL, "./data/caltech101: 24 to train on");
 }
 
 static void wrong_options_end_with_2_and_say_why(void **state)
@@ -225,7 +225,7 @@ static void broken_files_are_left_out_if_asked_for(void **state)
     run done = finished(r, NULL, (const char *const[]){ SMALL, "--skip-broken", "--no-flip", "--epochs", "1", NULL });
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.err, "none.png"));
-    assert_non_null(strstr(done.out, "2 to learn from, 1 to check"));
+    assert_non_null(strstr(done.out, "2 to train on, 1 to validate on"));
     assert_null(strstr(done.out, "test    "));
     run_forget(r, &done);
 }

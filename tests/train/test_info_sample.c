@@ -155,7 +155,7 @@ static void it_prints_devices_features_and_all_networks(void **state)
                                   "feature timelineSemaphore",
                                   "texel loads",
                                   "one binding",
-                                  "cap of a context",
+                                  "memory limit of a context",
                                   "pipeline cache",
                                   "\nmnist-b128: ",
                                   "(128,32,13,13)b (64,32,5,5) (64)",

@@ -133,7 +133,7 @@ static void a_run_writes_what_it_was_asked_for(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
-    assert_non_null(strstr(done.out, "90 to learn from, 30 to check, 1x16x16, 4 classes"));
+    assert_non_null(strstr(done.out, "90 to train on, 30 to validate on, 1x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "conv2 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 3/3"));
     run_forget(r, &done);
@@ -174,8 +174,8 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     write_data(r, SIDE);
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--checkpoint", "whole", "--ema", "0.9", "--seed", "3");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "1", "--checkpoint", "c", "--stream", "--ema", "0.9", "--seed", "3");
-    EXPECT(r, 1, "is of another run: ema_decay: checkpoint 0.9, this run 0\n", SMALL, "-q", "--epochs", "3", "--resume",
-           "c");
+    EXPECT(r, 1, "is of another run: ema_decay: checkpoint 0.9, this run 0; give what the checkpoint has", SMALL, "-q",
+           "--epochs", "3", "--resume", "c");
     EXPECT(r, 0, "", SMALL, "-q", "--epochs", "3", "--resume", "c", "--checkpoint", "c", "--json", "report", "--ema",
            "0.9");
     rig_same_file(vkt_temp_dir_file(&r->dir, "whole"), vkt_temp_dir_file(&r->dir, "c"));
@@ -441,7 +441,7 @@ static void without_data_digits_are_drawn(void **state)
     rig *r = rig_of(state);
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.err, "training on drawn digits\n"));
-    assert_non_null(strstr(done.out, "drawn digits: 20000 to learn"));
+    assert_non_null(strstr(done.out, "drawn digits: 20000 to train on"));
     run_forget(r, &done);
     const char *const env[] = { "VKT_MNIST_MIRROR=", "VKT_DATA", NULL };
     const char *const quiet[] = { "-q", "--resume", "none", NULL };
@@ -489,10 +489,10 @@ static void data_are_fetched_checked_and_kept(void **state)
     free(real);
     run done = look_for_data(r, mirror);
     assert_non_null(strstr(done.out, "fetching MNIST"));
-    assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
+    assert_non_null(strstr(done.out, "data/mnist: 60000 to train on"));
     run_forget(r, &done);
     done = look_for_data(r, ""); /* the second run finds them */
-    assert_non_null(strstr(done.out, "data/mnist: 60000 to learn"));
+    assert_non_null(strstr(done.out, "data/mnist: 60000 to train on"));
     run_forget(r, &done);
     remove_data(r);
 }

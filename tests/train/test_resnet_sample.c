@@ -57,7 +57,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     rig *r = rig_of(state);
     write_data(r);
     run done = FINISHED(r, SMALL, "--epochs", "6", "--no-augment", "--save", "w", "--json", "report");
-    assert_non_null(strstr(done.out, "16 to learn from, 4 to check, 3x16x16, 4 classes"));
+    assert_non_null(strstr(done.out, "16 to train on, 4 to validate on, 3x16x16, 4 classes"));
     assert_non_null(strstr(done.out, "weights random"));
     assert_non_null(strstr(done.out, "layer3.2.bn2 (BatchNorm)"));
     run_forget(r, &done);
@@ -140,7 +140,7 @@ static void the_bottleneck_form_learns_too(void **state)
     write_data(r);
     run done = FINISHED(r, "--data", ".", "--batch", "8", "--size", "32", "--network", "resnet50", "--limit", "9",
                         "--epochs", "1");
-    assert_non_null(strstr(done.out, "9 to learn from, 4 to check"));
+    assert_non_null(strstr(done.out, "9 to train on, 4 to validate on"));
     assert_non_null(strstr(done.out, "layer4.2.conv3 (Conv2d)"));
     assert_non_null(strstr(done.out, "epoch 1/1"));
     run_forget(r, &done);

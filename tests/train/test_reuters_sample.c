@@ -73,7 +73,7 @@ static void a_run_learns_and_writes_what_it_was_asked_for(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_null(strstr(done.err, "vktrain")); /* no warning; a sanitizer may say what it suppressed */
-    assert_non_null(strstr(done.out, "70 to learn from, 30 to check, 300 numbers each, 3 classes"));
+    assert_non_null(strstr(done.out, "70 to train on, 30 to validate on, 300 numbers each, 3 classes"));
     assert_non_null(strstr(done.out, "words   41 in the vocabulary"));
     assert_non_null(strstr(done.out, "embedding (Embedding)"));
     assert_non_null(strstr(done.out, "epoch 12/12"));
@@ -163,7 +163,8 @@ static void data_are_looked_for(void **state)
     run done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, no_env, args));
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on made-up news\n"));
-    assert_non_null(strstr(done.out, "made-up news: 2400 to learn from, 600 to check, 300 numbers each, 8 classes"));
+    assert_non_null(
+        strstr(done.out, "made-up news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
     run_forget(r, &done);
     char folder[512], env[600];
     if (!vkt_test_find_data("reuters46-keras/train.tsv.gz", folder)) skip();
@@ -173,7 +174,7 @@ static void data_are_looked_for(void **state)
     snprintf(env, sizeof env, "VKT_DATA=%s", real);
     free(real);
     done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, (const char *const[]){ env, NULL }, args));
-    assert_non_null(strstr(done.out, "8982 to learn from, 2246 to check, 300 numbers each, 46 classes"));
+    assert_non_null(strstr(done.out, "8982 to train on, 2246 to validate on, 300 numbers each, 46 classes"));
     run_forget(r, &done);
 }
 

@@ -29,7 +29,7 @@ static void irises_are_told_apart(void **state)
     run done = program_finish(r, program_start(r, VKT_TABLE_PROGRAM, NULL, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    assert_non_null(strstr(done.out, "Fisher's irises: 120 to learn from, 30 to check, 4 numbers each, 3 classes"));
+    assert_non_null(strstr(done.out, "Fisher's irises: 120 to train on, 30 to validate on, 4 numbers each, 3 classes"));
     assert_non_null(strstr(done.out, "  petal_width          number    mean 1.2"));
     assert_non_null(strstr(done.out, "  species              target    3 classes: setosa, versicolor, virginica\n"));
     assert_non_null(strstr(done.out, " of 30 rows right ("));
@@ -99,7 +99,7 @@ static void a_price_is_learned_in_its_own_unit(void **state)
     run done = program_finish(r, program_start(r, VKT_TABLE_PROGRAM, NULL, args));
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
-    static const char *const says[] = { "189 to learn from, 48 to check, 6 numbers each\n",
+    static const char *const says[] = { "189 to train on, 48 to validate on, 6 numbers each\n",
                                         "  id                   left out  it counts the rows\n",
                                         "  colour               text      3 values: blue, green, red; missing in ",
                                         "  size\\x1b[2J          number    mean ",
