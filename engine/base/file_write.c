@@ -14,7 +14,14 @@
 
 /* A temporary is "<name>.<16 hexadecimal digits>.vkttmp"; of a long name the first bytes, for names end at 255. */
 #define TEMP_END ".vkttmp"
-enum { NAME_KEPT = 200, DIGITS = 16, TEMP_ROOM = NAME_KEPT + 1 + DIGITS + sizeof TEMP_END, TRIES = 100, LINKS = 40 };
+enum {
+    NAME_KEPT = 200,
+    DIGITS = 16,
+    TEMP_ROOM = NAME_KEPT + 1 + DIGITS + sizeof TEMP_END,
+    TRIES = 100,
+    LINKS = 40,
+    LOOKS = 64
+};
 
 /* A missing directory is no "file not found" to somebody who writes. */
 static vkt_result fail_write(const vkt_host *h, const char *verb, const char *path, int error)
@@ -109,9 +116,12 @@ static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path
     VKT_TRY(follow_links(w));
     p->descriptor = descriptor_of(w->target);
     p->in_place = p->descriptor >= 0 || (p->exists && !S_ISREG(p->old.st_mode));
-    struct stat now;
-    if (p->in_place || !p->exists) return VKT_OK;
-    if (stat(w->target, &now) == 0 && now.st_ino == p->old.st_ino && now.st_dev == p->old.st_dev) return VKT_OK;
+    if (p->in_place || !p->exists || strcmp(w->target, path) == 0) return VKT_OK;
+    for (int i = 0; i < LOOKS; i++) { /* another writer may replace the file between the two looks */
+        struct stat now;
+        if (stat(path, &p->old) != 0 || stat(w->target, &now) != 0) break;
+        if (now.st_ino == p->old.st_ino && now.st_dev == p->old.st_dev) return VKT_OK;
+    }
     return vkt_fail(h, VKT_E_IO, "cannot write \"%s\": it leads to a file without a name", path);
 }
 

@@ -257,9 +257,8 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* The largest batch that a value of the graph can have: of a gather, else of what has its batch last, and of what
- * losses are taken of, whose rows may be the tokens of a text. 0: the graph tells of none, and an input by rows need
- * not be a batch. */
+/* The batch of a gather, else the largest one of values that have their batch last. 0: the graph tells of none, and an
+ * input by rows need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
@@ -267,11 +266,6 @@ static uint32_t find_most_rows(const vkt_graph *g)
     for (size_t i = 1; i < g->n_values; i++) {
         const vkt_value *v = &g->values[i];
         if (v->layout == VKT_BATCH_LAST && v->shape.rank) most = VKT_MAX(most, v->shape.dim[0]);
-    }
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const vkt_node *n = g->nodes[i];
-        const vkt_shape s = vkt_tensor_shape(g, n->in[0]);
-        if (n->op->uses_step && !n->op->side_effect && s.rank) most = VKT_MAX(most, s.dim[0]);
     }
     return most;
 }
