@@ -36,10 +36,10 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, name, x, &(vkt_nn_linear_params){ .out_features = l->outputs });
 }
 
-/* ---- the outcome, on the rows to check with ---- */
+/* ---- the outcome, on the validation rows ---- */
 
-/* `guess` errs by the root of the mean squared error; always the mean of the rows to learn from is what to compare
- * with: 0, as targets are standardised. */
+/* Prints the root of the mean squared error of `guess`, in the target's unit, beside that of a guess that is always the
+ * mean of the validation rows, as R2 has it. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const table_column *c = &d->schema.columns[d->schema.target];
