@@ -1,7 +1,7 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
  * Without the names of what is in it, an eighth of its size that no driver needs, but for those of the push block,
- * which unit/test_abi.c compares with shaders/abi/.
+ * which unit/test_abi.c compares with shaders/abi/; X.texel.spv keeps the block's name alone.
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
  * module that does not exist: its array is one zero, so that a table can name it. */
@@ -30,6 +30,7 @@ typedef struct module {
     uint32_t words[1 << 20];
     size_t n;
     uint32_t push; /* the id of the push block, which the first pointer to push constants is for; 0: it has none */
+    int is_second; /* X.texel.spv, whose push block has the members of X.spv */
 } module;
 
 static size_t length(const module *m, size_t at)
@@ -55,7 +56,8 @@ static int take(module *m, FILE *in)
 static int is_comment(const module *m, size_t at)
 {
     const uint32_t op = m->words[at] & 0xffff;
-    if (op == OP_NAME || op == OP_MEMBER_NAME) return m->words[at + 1] != m->push;
+    if (op == OP_NAME) return m->words[at + 1] != m->push;
+    if (op == OP_MEMBER_NAME) return m->is_second || m->words[at + 1] != m->push;
     return op == OP_SOURCE || op == OP_SOURCE_EXTENSION;
 }
 
@@ -80,6 +82,7 @@ static int embed(FILE *out, const char *path)
         return 1;
     }
     const int bad = take(&m, in);
+    m.is_second = strstr(path, ".texel.spv") != NULL;
     fclose(in);
     if (bad) {
         fprintf(stderr, "%s: not a SPIR-V module\n", path);

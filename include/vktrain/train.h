@@ -291,9 +291,9 @@ VKT_API vkt_result vkt_rates_plot(const vkt_host *host, const double *rates, con
 VKT_API const char *vkt_trainer_summary(const vkt_trainer *t);
 VKT_API uint64_t vkt_trainer_parameters(const vkt_trainer *t); /* vkt_nn_parameters of the model */
 VKT_API uint64_t vkt_trainer_seed(const vkt_trainer *t);       /* of its params, or of the checkpoint it resumed */
-/* The facts by which a checkpoint is compared with this run, a line "name=value" each: batch, optimizer, schedule, ..
- * and hashes of the data, "data=#..". The text is the trainer's and does not change. The first call reads the data
- * sets: VKT_E_NOMEM, or the error of a source; *lines is NULL then. */
+/* The facts by which a checkpoint is compared with this run, a line "name=value" each: batch, optimizer, schedule and
+ * others, and hashes of the data. The text is the trainer's and does not change. The first call reads the data sets:
+ * VKT_E_NOMEM, or the error of a source; *lines is NULL then. */
 VKT_API vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines);
 VKT_API double vkt_trainer_best_accuracy(const vkt_trainer *t); /* NaN before there is one */
 VKT_API uint32_t vkt_trainer_best_epoch(const vkt_trainer *t);  /* by the fit's monitor; 0 before there is one */
