@@ -89,7 +89,7 @@ static void sums_over_steps_larger_than_a_binding(void **state)
     harness_needs(harness_ctx);
     const uint64_t real = harness_ctx->limits.max_storage_range_bytes, texels = harness_ctx->limits.max_texel_elements;
     harness_ctx->limits.max_storage_range_bytes = 8192;
-    harness_ctx->limits.max_texel_elements = 512;
+    harness_ctx->limits.max_texel_elements = VKT_MIN(texels, 512u);
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         check_sum((vkt_layout)layout, 64, 3, 64);
         check_sum((vkt_layout)layout, 3, 2, 4096);
@@ -117,7 +117,7 @@ static void broadcasts_over_steps_larger_than_a_binding(void **state)
         vkt_keep(g, y);
         vkt_keep(g, grad[1]);
         harness_ctx->limits.max_storage_range_bytes = 8192;
-        harness_ctx->limits.max_texel_elements = 512;
+        harness_ctx->limits.max_texel_elements = VKT_MIN(texels, 512u);
         const vkt_result r = vkt_program_create(harness_ctx, g, NULL, NULL, &p);
         harness_ctx->limits.max_storage_range_bytes = real;
         harness_ctx->limits.max_texel_elements = texels;
