@@ -185,6 +185,7 @@ if [ "$mode" = full ]; then
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
+    compile_quickly
     VKT_TEST_FIRST=7 # not case 5, which pretends a device without texel loads: Mesa 25 compiles its tiles for minutes
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
@@ -194,6 +195,7 @@ if [ "$mode" = full ]; then
         on_driver "$drivers/mesa25.json" build-tests -L ops -LE 'one_width|slow_drivers_not'
         skipped "a current validation layer: it could not be had"
     fi
+    unset GALLIVM_PERF
 
     phase "cooperative matrices on Mesa 26"
     if [ -f "$drivers/mesa26.json" ] && [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
