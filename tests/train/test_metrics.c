@@ -150,8 +150,8 @@ static void what_does_not_fit_is_refused(void **state)
 
 static const uint64_t three[] = { 8, 2, 0, 1, 9, 0, 0, 0, 0 };
 static const char *const names[] = { "a \"b\", c", "\xc3\xa4\x1b[2J",
-                                     "a name that is much longer than its column has "
-                                     "room for, with \xc3\xb6 at the end" };
+                                     ("a name that is much longer than its column has "
+                                      "room for, with \xc3\xb6 at the end") };
 
 static void the_table_has_a_line_a_class(void **state)
 {
