@@ -56,7 +56,8 @@ VKT_API vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *cou
 /* ---- outputs ---- */
 
 /* The indices of the k largest of scores[0..n), the largest first, into top[0..m); returns m, the smaller of k and n.
- * Of equal scores the lower index comes first (PyTorch's topk leaves that open); a NaN counts as largest, as there. */
+ * Where scores are equal the lower index comes first (PyTorch's topk leaves that open); a NaN counts as largest, as
+ * there. */
 VKT_API uint32_t vkt_top_k(const float *scores, uint32_t n, uint32_t k, uint32_t *top);
 
 /* The part of the rows whose label is among the k largest outputs of its row, as vkt_top_k has them: outputs (n,

@@ -69,7 +69,7 @@ uint32_t schema_inputs(const table_schema *s);      /* numbers of a row */
 bool schema_has_classes(const table_schema *s);     /* else the target is a number */
 void schema_print(const table_schema *s, FILE *to); /* a line for each column, and what became of it */
 
-/* As JSON, freed by free(); and back. */
+/* Writes the schema as JSON, which free() frees, and reads it back. */
 char *schema_to_text(const table_schema *s);
 bool schema_from_text(const char *text, table_schema *out);
 

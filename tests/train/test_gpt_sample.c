@@ -21,7 +21,7 @@ static void write_text(const rig *r, const char *part, uint32_t times)
     test_free(all);
 }
 
-/* What the program wrote behind "generated text": vkt_free. */
+/* Returns the text that the program wrote after "generated text"; vkt_free frees it. */
 static char *written(const rig *r, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_GPT_PROGRAM, NULL, args));
