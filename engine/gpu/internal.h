@@ -49,8 +49,14 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
 /* The one that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE or VKT_E_FEATURE, logged. */
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
                                 const vkt_candidate **out);
-/* Fills ctx->limits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family. */
+/* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family.
+ * VKT_E_ARG where $VKT_TRAITS is wrong, VKT_E_NOT_FOUND where it names a file that is not there; logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
+
+/* ---- traits.c ---- */
+vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
+/* Fills device_class, traits, traits_set and limits.traits; wants limits.max_workgroup_lanes. As vkt_limits_fill. */
+vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
 /* Everything but handle and family, which are set. */

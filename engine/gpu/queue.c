@@ -168,11 +168,11 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
         .pSemaphores = &q->timeline,
         .pValues = &value,
     };
-    const uint64_t start = vkt_now_ns(), cpu = vkt_thread_cpu_ns();
+    const uint64_t start = vkt_now_ns(), cpu_ns = vkt_thread_cpu_ns();
     const VkResult r = ctx->vk.WaitSemaphores(ctx->device, &info, UINT64_MAX);
     ctx->counters.waits++;
     ctx->counters.wait_ns += vkt_now_ns() - start;
-    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu;
+    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu_ns;
     VKT_TRY(vkt_vk_check(ctx, r, "vkWaitSemaphores"));
     q->done = VKT_MAX(q->done, value);
     return VKT_OK;

@@ -41,19 +41,39 @@ static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
 }
-/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup on a CPU, where several would
- * only wait for each other; on a GPU up to 256, as long as each has four loads to do: a core runs few work groups at
- * once (16 to 32), and needs some thousand lanes to hide memory behind. */
+/* Lanes of a work group as a trait says (base/traits.h): 0 is one subgroup. */
+static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
+{
+    return trait ? trait : lim->subgroup_size;
+}
+/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, and more up to the trait as
+ * long as each lane has four loads to do. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
 {
-    const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, 256u);
+    const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
     uint32_t lanes = lim->subgroup_size;
-    while (!lim->cpu && 2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
+    while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
-/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where one of fewer would have
- * more turns, of the walks and of a loop around them, than Mesa before 23 counts. An error where as many lanes as there
- * may be do not help. */
+/* The most iterations that all loops of one invocation may have together. */
+static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
+{
+    return lim->traits->largest_loop ? lim->traits->largest_loop : UINT32_MAX;
+}
+/* The same for kernels whose iterations are counted roughly. */
+static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
+{
+    return vkt_largest_loop(lim) / 6 * 5;
+}
+/* Rows of a tile of a matrix product at most. */
+static inline uint32_t vkt_product_rows(const vkt_limits *lim)
+{
+    const uint32_t sg = lim->subgroup_size;
+    return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
+}
+/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where fewer lanes would have
+ * more iterations, of the walks and of a loop around them, than the device counts (vkt_largest_loop). An error where
+ * the most lanes do not help. */
 uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
 /* The most that one binding holds, as a multiple of VKT_ALIGN_BYTES: what larger tensors are cut into. */
 static inline uint64_t vkt_window_bytes(const vkt_limits *lim)

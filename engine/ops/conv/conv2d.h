@@ -46,7 +46,7 @@ uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vk
                                  vkt_variant *preferred);
 bool vkt_conv2d_is_fft(vkt_variant v);
 /* Of one of them that can compute it: its time, in products of the tiled kernels. */
-double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
+double vkt_conv2d_fft_cost(const vkt_limits *lim, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
 /* y of x, or `transposed` dx of dy. */
 void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
                          vkt_tensor w, vkt_tensor bias, vkt_tensor to);

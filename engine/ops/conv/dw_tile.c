@@ -62,12 +62,16 @@ static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
     return true;
 }
 
+/* Rounds of a slice at most: its operands stay in a core's cache. */
+#define LONGEST_SLICE 7500u
+
 /* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
  * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
 static void cut_slices(vkt_emit *e, dw_job *j, uint64_t tiles, uint32_t unit)
 {
-    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit, longest = VKT_MAX_ROUNDS / 8 * unit;
-    const uint64_t wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
+                   longest = (uint32_t)VKT_MIN(vkt_largest_loop(e->lim) / 8, LONGEST_SLICE) * unit;
+    const uint64_t wanted = e->lim->traits->groups_slices;
     const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
     j->slices = vkt_conv2d_slices_of(e, j->dw, j->db);
     const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->slices.floats), 1);
@@ -87,10 +91,10 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
     };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
     const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
+                     vkt_groups(vec4s, spec[0], e->lim->traits->items_slices), 1, 1);
 }
 
 /* The planes of x and dy, which lies in `dy` pixels. Where both lie alike, sample by sample, one pixel is as good as

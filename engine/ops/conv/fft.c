@@ -108,10 +108,10 @@ static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t col
 static bool fits(const vkt_emit *e, const fft_job *j)
 {
     const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
-    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * VKT_MAX_ROUNDS;
+    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * vkt_largest_loop(e->lim);
     return spectrum_bytes(j, channels, j->columns) <= most &&
            spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&
-           channels * j->columns * j->t < groups_rounds && j->columns < VKT_MAX_ROUNDS;
+           channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
 /* Whether this way is open at all: full tiles, and vec4s of channels. */
@@ -198,7 +198,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
         [FFT_SPEC_BIAS] = bias
     };
     vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.items, lanes, e->lim->cpu ? 16 : 1), 1, 1);
+                     vkt_groups(push.items, lanes, e->lim->traits->items_transform), 1, 1);
 }
 
 static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
@@ -317,49 +317,34 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 
 /* ---- when ---- */
 
-/* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
- * lavapipe. */
-#define TRANSFORM_COST 9.0
-/* The same where the picture is several tiles, whose spectra are two to eight times the picture and do not stay in the
- * caches between dispatches; and what y and dx take besides, whose products are written and transformed back. */
-#define TRANSFORM_COST_OF_TILES 80.0
-#define BACK_COST_OF_TILES 1.6
-/* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
- * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
-#define WEIGHTS_COST 70.0
-/* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
-#define WORTH_IT 0.8
-
-/* What one tile takes beside Winograd's way, measured with 3x3 kernels. */
-#define ONE_TILE 1.2
-
 static bool has_tiles(const fft_job *j)
 {
     return j->cut[0].tiles * j->cut[1].tiles > 1;
 }
 
-/* Products that this way takes, in those of the tiled kernels. */
-static double cost(const fft_job *j, vkt_conv2d_which product)
+/* In products of the tiled kernels. */
+static double cost(const vkt_traits *t, const fft_job *j, vkt_conv2d_which product)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
     const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
-    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? BACK_COST_OF_TILES : 1;
+    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? t->fft_tiles_back : 1;
+    const double point = has_tiles(j) ? t->fft_tiles_point_cost : t->fft_point_cost;
     return back * (4 * j->frequencies * pairs * samples +
-                   (double)j->t * j->t *
-                       ((has_tiles(j) ? TRANSFORM_COST_OF_TILES : TRANSFORM_COST) * pictures + WEIGHTS_COST * pairs));
+                   (double)j->t * j->t * (point * pictures + t->fft_weight_cost * pairs));
 }
 
-double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
+double vkt_conv2d_fft_cost(const vkt_limits *lim, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
     const fft_job j = plan_job(z, product, points_of(v));
-    return cost(&j, product) * (has_tiles(&j) ? 1 : ONE_TILE);
+    return cost(lim->traits, &j, product) * (has_tiles(&j) ? 1 : lim->traits->fft_beside_winograd);
 }
 
 uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
                                  vkt_variant *preferred)
 {
     const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
-    double least = WORTH_IT * direct * 4 * z->n4;
+    const vkt_traits *traits = e->lim->traits;
+    double least = traits->fft_worth * direct * 4 * z->n4;
     uint64_t usable = 0;
     if (!is_possible(z)) return 0;
     for (uint32_t i = 0; i < VKT_COUNT(transforms); i++) {
@@ -369,8 +354,8 @@ uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vk
         const fft_job j = plan_job(z, product, t);
         if (!fits(e, &j)) continue;
         usable |= (uint64_t)1 << v;
-        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j, product) >= least) continue;
-        least = cost(&j, product);
+        if (!traits->transforms_pay || e->lim->choices.off >> v & 1 || cost(traits, &j, product) >= least) continue;
+        least = cost(traits, &j, product);
         *preferred = v;
     }
     return usable;

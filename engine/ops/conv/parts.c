@@ -21,9 +21,13 @@ void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z)
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 {
     const uint64_t in_turn = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
-    if (in_turn <= VKT_MAX_ROUNDS / rounds) return true;
-    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu rounds are too long for one work group",
-                               e->node->op->name, (unsigned long long)in_turn, (unsigned long long)rounds));
+    const uint64_t most = vkt_largest_loop(e->lim);
+    if (in_turn <= most / rounds) return true;
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                               "%s: want at most %llu iterations of a work group on this device, got %llu x %llu: use "
+                               "smaller batches or images",
+                               e->node->op->name, (unsigned long long)most, (unsigned long long)in_turn,
+                               (unsigned long long)rounds));
     return false;
 }
 

@@ -71,12 +71,6 @@ static vkt_result pool_infer(vkt_infer *f)
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
-    const bool dilated = vkt_pool2d_reach(a, 0) > a->kernel[0] || vkt_pool2d_reach(a, 1) > a->kernel[1];
-    VKT_REQUIRE(
-        f, !dilated || vkt_pool2d_is_short(a->kernel[0], a->kernel[1]), VKT_E_UNSUPPORTED,
-        "pool2d: want windows with dilation of at most %u elements (rows x (columns + 1)), which one invocation "
-        "compares alone, got %u x %u: use a smaller kernel, or no dilation",
-        VKT_POOL_MAX_TURNS - 2, a->kernel[0], a->kernel[1]);
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
     if (!a->average) vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);

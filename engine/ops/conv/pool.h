@@ -10,14 +10,6 @@ typedef struct vkt_pool2d_dx_attr {
     vkt_shape x; /* what to make a gradient of */
 } vkt_pool2d_dx_attr;
 
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535). */
-#define VKT_POOL_MAX_TURNS 50000u
-/* Whether one invocation may take a window of R x S elements alone. */
-static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
-{
-    return R * (S + 1) + 2 <= VKT_POOL_MAX_TURNS;
-}
-
 /* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
 

@@ -75,6 +75,8 @@ typedef struct parts {
  */
 #define PART_ELEMENTS 1024u
 #define MOST_PARTS 4096u
+/* Iterations that one invocation takes alone, on any device: larger windows are few, and would leave cores idle. */
+#define ALONE 50000u
 
 typedef struct job {
     vkt_emit *e;
@@ -114,9 +116,10 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MOST_PARTS);
     uint64_t size[2];
     largest_window(o, size);
-    const uint64_t taps = size[0] * (size[1] + 1);
+    const uint64_t taps = size[0] * (size[1] + 1), alone = VKT_MIN(vkt_rough_loop(lim), ALONE);
+    const bool dilated = (o->R > 1 && o->dilation[0] > 1) || (o->S > 1 && o->dilation[1] > 1);
     parts p = { (uint32_t)size[0], (uint32_t)size[1], 1, 1 };
-    if (vkt_pool2d_is_short(size[0], size[1])) return p; /* so are all windows with dilation: pool_infer */
+    if (dilated || taps + 2 <= alone) return p; /* no kernel shares windows with dilation */
     const uint64_t elements = VKT_MAX(PART_ELEMENTS, vkt_groups(taps, (uint32_t)most, 1));
     p.w = (uint32_t)VKT_MIN(size[1], elements);
     p.h = p.w < size[1] ? 1 : (uint32_t)VKT_MAX(VKT_MIN(elements / p.w, rows), 1);
@@ -198,16 +201,18 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     return fits;
 }
 
-/* Work groups along y, so that no invocation has more than VKT_POOL_MAX_TURNS, with `taps` for each vector; 0: there
- * are not so many. */
+/* Work groups along y, so that every invocation ends in time, with `taps` iterations for each vector; 0: there are not
+ * so many. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
-    const uint64_t rows = b->channels * b->rows, all = vkt_groups(j->w->items, j->spec[0], 1);
+    const uint32_t wanted = lim->traits->groups_image;
+    const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
+                   all = vkt_groups(j->w->items, j->spec[0], 1);
     const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of one vector of each row */
-    if (turns > VKT_POOL_MAX_TURNS) return 0;
-    const uint64_t least = vkt_groups(all, (uint32_t)(VKT_POOL_MAX_TURNS / turns), 1);
-    const uint64_t busy = lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : all;
+    if (turns > most) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(most / turns), 1);
+    const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
     if (least > lim->max_groups) return 0;
     return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);
 }
@@ -315,7 +320,7 @@ static void emit_block(job *j, const block *b)
 static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p, const vkt_tensor t[3])
 {
     job j = { .e = e, .o = o, .w = w, .parts = p, .t = { t[0], t[1], t[2] } };
-    j.spec[0] = e->lim->cpu ? e->lim->subgroup_size : 64;
+    j.spec[0] = vkt_lanes(e->lim, e->lim->traits->lanes_image);
     j.spec[POOL_SPEC_R] = o->R;
     j.spec[POOL_SPEC_S] = o->S;
     j.spec[POOL_SPEC_N4] = o->n4;

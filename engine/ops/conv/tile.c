@@ -94,7 +94,7 @@ static uint32_t lanes_across(const vkt_limits *lim, const tile_job *j, uint32_t 
  * halves then load the same source, which wants rows enough to be worth it. */
 static bool takes_halves(const vkt_limits *lim, const tile_job *j)
 {
-    return lim->cpu && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
+    return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
            (j->dst_plane == 8 || vkt_lattices_filled(j->z, j->transposed) <= 0.875);
 }
 
@@ -102,7 +102,7 @@ static bool takes_halves(const vkt_limits *lim, const tile_job *j)
 static uint32_t tile_rows(const vkt_limits *lim, const tile_job *j, uint32_t rows)
 {
     const uint32_t across = lanes_across(lim, j, rows), blocks = lim->subgroup_size / across;
-    const uint32_t most = lim->cpu ? 4 * VKT_MIN(across, 16u) : VKT_MIN(4 * across, 32u);
+    const uint32_t most = VKT_MIN(4 * across, lim->traits->conv_rows);
     const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most * blocks) * blocks);
     return (uint32_t)vkt_round_up(share, 4);
 }
@@ -152,7 +152,7 @@ static bool is_short(const vkt_emit *e, const tile_job *j, const tile_part *p)
 {
     tile_part last = *p;
     last.depth = j->depth % p->depth;
-    return rounds_of(e, j, p) <= VKT_MAX_ROUNDS && rounds_of(e, j, &last) <= VKT_MAX_ROUNDS;
+    return rounds_of(e, j, p) <= vkt_largest_loop(e->lim) && rounds_of(e, j, &last) <= vkt_largest_loop(e->lim);
 }
 
 /* The largest part; the others are no larger. False where not even one channel fits. Few source channels cost more than
@@ -232,9 +232,9 @@ static vkt_bind pack(vkt_emit *e, tile_job *j, const tile_part *p, uint32_t mb, 
     const vkt_bind w = weights_of(e, j, p, &first), packed = { .t = j->packed, .bytes = bytes };
     push.w_base += first;
     const vkt_bind bind[] = { [PACK_W] = w, [PACK_A] = packed };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [PACK_SPEC_M_MAJOR] = m_major };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack), [PACK_SPEC_M_MAJOR] = m_major };
     vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), (uint32_t)panels, 1);
+                     vkt_groups(panel, spec[0], e->lim->traits->items_pack), (uint32_t)panels, 1);
     return packed;
 }
 
@@ -367,16 +367,17 @@ static bool can_span(const vkt_emit *e, const tile_job *j, const tile_part *p)
     const uint32_t *kernel = j->z->kernel;
     return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && kernel[1] > 1 &&
            kernel[1] <= 7 && p->depth == j->depth &&
-           kernel[0] * (p->depth / span_unroll(kernel[1], p->depth) + 1ull) < VKT_MAX_ROUNDS &&
+           kernel[0] * (p->depth / span_unroll(kernel[1], p->depth) + 1ull) < vkt_largest_loop(e->lim) &&
            4ull * kernel[0] * kernel[1] * vkt_round_up(p->rows, SPAN_ROWS) * p->depth * p->groups <=
                e->lim->max_storage_range_bytes;
 }
 
 /* Few rows, by tiles, are few products for a load and for a shuffle. With more rows tiles are as fast, and leave out
- * what is above and below the picture. */
-static bool span_pays(const tile_job *j)
+ * what is above and below the image. */
+static bool span_pays(const vkt_limits *lim, const tile_job *j)
 {
-    return j->rows <= 16 || (j->z->kernel[0] == 1 && j->rows <= 32);
+    const vkt_traits *t = lim->traits;
+    return j->rows <= (j->z->kernel[0] == 1 ? VKT_MAX(t->span_channels, t->span_channels_flat) : t->span_channels);
 }
 
 static void emit_span(vkt_emit *e, tile_job *j, const tile_part *p)
@@ -444,8 +445,9 @@ static void emit_direct_lattice(vkt_emit *e, const tile_job *j, const tile_part 
     const bool none = h->taps == 0 || v->taps == 0;
     const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), columns = h->count * v->count * z->n4;
-    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
-    const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX_ROUNDS / 2);
+    const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
+    const uint32_t rounds =
+        (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), vkt_largest_loop(e->lim) / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
     if (!vkt_conv2d_is_short(e, strips, rounds + 1)) return;
     vkt_conv2d_direct_push push = { .columns = columns,
@@ -527,7 +529,7 @@ static void emit_product(vkt_emit *e, tile_job *j)
     }
     if (can_span(e, j, &most)) {
         usable |= VKT_V(SPAN);
-        if (e->lim->cpu && v == VKT_V_TILE && span_pays(j) && !(e->lim->choices.off & VKT_V(SPAN))) v = VKT_V_SPAN;
+        if (v == VKT_V_TILE && span_pays(e->lim, j) && !(e->lim->choices.off & VKT_V(SPAN))) v = VKT_V_SPAN;
     }
     v = vkt_pick(e, usable, v);
     const bool relu = vkt_take(e, VKT_STAGE_RELU);

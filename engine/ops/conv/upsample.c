@@ -8,9 +8,8 @@
 
 /* The shaders' points are numerators of a fraction over 2 P, H times that at most: signed 32-bit integers. */
 #define MAX_SIZE 32767u
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
-#define MAX_TURNS 50000u
-#define MIN_GROUPS 64u
+/* Pixels that the gradient of one pixel sums alone, on any device: sums over more go by other ops. */
+#define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
     vkt_upsample2d_attr up;
@@ -67,21 +66,23 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
 }
 
 /* Channels by channels, as many as bindings hold: `rows` rows of `columns` pixels each that are written, and each takes
- * up to `taps` loop turns. */
+ * up to `taps` iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {
     const vkt_shape s = vkt_node_in(n, 0)->shape;
-    const uint32_t n4 = vkt_div_up(s.dim[0], 4), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t n4 = vkt_div_up(s.dim[0], 4), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_image);
     const uint32_t rows = is_gradient ? pc.H : pc.P, columns = is_gradient ? pc.W : pc.Q;
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
     const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of one part of a row */
-    uint64_t gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(all_rows, MIN_GROUPS), 1) : parts;
-    const uint64_t least = turns > MAX_TURNS ? parts : vkt_groups(parts, (uint32_t)(MAX_TURNS / turns), 1);
+    const uint64_t most = vkt_rough_loop(e->lim);
+    const uint32_t wanted = e->lim->traits->groups_image;
+    uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;
+    const uint64_t least = turns > most ? parts : vkt_groups(parts, (uint32_t)(most / turns), 1);
     gy = VKT_MIN(VKT_MIN(VKT_MAX(gy, least), parts), e->lim->max_groups);
-    if (fit == 0 || turns > MAX_TURNS || least > gy) {
+    if (fit == 0 || turns > most || least > gy) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u and %u x %u pixels of %u samples do not fit this device", n->op->name,
                                    pc.H, pc.W, pc.P, pc.Q, s.dim[0]));
@@ -136,7 +137,7 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
     /* One pixel everywhere: its gradient is a sum over more pixels than one invocation adds up. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
-    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= MAX_TURNS)
+    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_upsample2d, &x, 1, &a, NULL);
 }

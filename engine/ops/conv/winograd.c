@@ -43,7 +43,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     for (int i = 0; i < 2; i++) j.pad[i] = transposed ? 2 - z->a.pad[i] : z->a.pad[i];
     j.tiles_w = vkt_div_up(j.dst[1], 2);
     j.columns = vkt_div_up(j.dst[0], 2) * j.tiles_w * z->n4;
-    j.mb = VKT_MIN(4 * j.lanes, e->lim->cpu && j.lanes == 16 ? 64u : 32u);
+    j.mb = vkt_product_rows(e->lim);
     while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
     const uint64_t most = VKT_MIN(VKT_MAX(TURN_BYTES / panel_bytes, 1), e->lim->max_groups);
@@ -80,9 +80,9 @@ bool vkt_conv2d_can_winograd(const vkt_emit *e, const vkt_conv2d_size *z, bool t
                    out = (uint64_t)z->out[0] * z->out[1] * z->out_channels;
     const uint64_t weights = vkt_round_up(j.rows, j.mb) * j.depth;
     return 16 * z->n4 * VKT_MAX(in, out) <= most && 4 * POINTS * weights <= most &&
-           picture_bytes(&j, (uint32_t)channels) <= most && channels <= VKT_MAX_ROUNDS &&
+           picture_bytes(&j, (uint32_t)channels) <= most && channels <= vkt_largest_loop(e->lim) &&
            vkt_div_up(j.rows, 4) <= e->lim->max_groups &&
-           weights_point(&j) / j.lanes / VKT_MAX_ROUNDS < e->lim->max_groups;
+           weights_point(&j) / j.lanes / vkt_largest_loop(e->lim) < e->lim->max_groups;
 }
 
 /* ---- dispatches ---- */
@@ -99,7 +99,7 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
                                                     [WINOGRAD_WEIGHTS_SPEC_MB] = j->mb,
                                                     [WINOGRAD_WEIGHTS_SPEC_BACK] = j->transposed };
     vkt_dispatch_add(e, VKT_K_WINOGRAD_WEIGHTS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.point, j->lanes, e->lim->cpu ? 16 : 1), 1, 1);
+                     vkt_groups(push.point, j->lanes, e->lim->traits->items_transform), 1, 1);
     return to;
 }
 
@@ -108,7 +108,7 @@ static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t fir
                               const vkt_bind *bind, uint32_t n_bind, bool bias)
 {
     const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
-    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->cpu ? 64 : 4096, panels), vkt_div_up(channels, 16));
+    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->traits->groups_wanted, panels), vkt_div_up(channels, 16));
     const vkt_winograd_push push = { .channels = channels,
                                      .depth = vkt_div_up(channels, slices),
                                      .first = first * j->lanes,
@@ -180,28 +180,21 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 
 /* ---- when ---- */
 
-/* In products of the tiled kernels (conv/fft.c), measured on lavapipe: one of gemm_tile; to transform a patch of one
- * channel and sample; to store its 16 products and to transform them back, mostly waiting for the cache; to transform a
- * kernel. */
-#define PRODUCT_COST 0.85
-#define PATCH_COST 350.0
-#define TILE_COST 760.0
-#define KERNEL_COST 450.0
-/* The part of the direct way's products that it may take at most. */
-#define WORTH_IT 0.9
-
-static double cost(const job *j)
+/* In products of the tiled kernels, as conv/fft.c. */
+static double cost(const vkt_traits *t, const job *j)
 {
     const double pairs = (double)j->rows * j->depth, samples = 4.0 * j->columns;
-    return samples * (POINTS * PRODUCT_COST * pairs + PATCH_COST * j->depth + TILE_COST * j->rows) +
-           KERNEL_COST * pairs;
+    return samples * (POINTS * t->winograd_product_cost * pairs + t->winograd_in_cost * j->depth +
+                      t->winograd_out_cost * j->rows) +
+           t->winograd_weight_cost * pairs;
 }
 
 bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_variant other)
 {
+    const vkt_traits *t = e->lim->traits;
     const job j = job_of(e, z, transposed);
-    const double direct = 36.0 * z->n4 * z->channels * z->out_channels * z->out[0] * z->out[1], own = cost(&j);
-    return e->lim->cpu && own < WORTH_IT * direct &&
+    const double direct = 36.0 * z->n4 * z->channels * z->out_channels * z->out[0] * z->out[1], own = cost(t, &j);
+    return t->transforms_pay && own < t->winograd_worth * direct &&
            (!vkt_conv2d_is_fft(other) ||
-            own < vkt_conv2d_fft_cost(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, other));
+            own < vkt_conv2d_fft_cost(e->lim, z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, other));
 }

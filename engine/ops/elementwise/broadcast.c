@@ -138,8 +138,8 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
     pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
     pc.c4 = d[4].stride[C];
     const bool wide = is_wide(w);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
-    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move), per_turn = lanes * (wide ? 4 : 1);
+    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->traits->items_move;
     const uint32_t spec[] = { lanes,
                               [BROADCAST_SPEC_DIMS] = w->n - 1,
                               [BROADCAST_SPEC_TURNS] = turns,
@@ -148,7 +148,7 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                               [BROADCAST_SPEC_C_STEP] = run.stride[C],
                               [BROADCAST_SPEC_FUNCTION] = c->function };
     const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
-                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
+                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->traits->items_move);
     vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
                      1);
 }

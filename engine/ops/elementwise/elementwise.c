@@ -12,12 +12,13 @@
 
 static uint32_t flat_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 128;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
 }
 
 static uint64_t flat_groups(const vkt_emit *e, uint64_t elements)
 {
-    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u);
+    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->traits->items_elementwise),
+                   e->lim->traits->groups_flat_most);
 }
 
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)

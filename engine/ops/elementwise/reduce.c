@@ -9,11 +9,11 @@
 
 uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
 {
-    enum { MOST_TURNS = 60000 }; /* 65,535 are counted */
+    const uint64_t loop = vkt_largest_loop(e->lim);
     const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
     uint32_t lanes = vkt_lanes_for(e->lim, loads);
-    while (2 * lanes <= most && walks * (loads / lanes + 2) > MOST_TURNS) lanes *= 2;
-    if (walks * (loads / lanes + 2) > MOST_TURNS)
+    while (2 * lanes <= most && walks * (loads / lanes + 2) > loop) lanes *= 2;
+    if (walks * (loads / lanes + 2) > loop)
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
                                 e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
@@ -89,7 +89,7 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
  * lane has an output of its own and loads are whole. 1: not such a sum. The rows that are left over are the `rest`. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
-    const uint32_t K = r->outputs, wanted = 4 * (e->lim->cpu ? e->lim->subgroup_size : 64);
+    const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
     if (r->n_kept != 1 || r->n_reduced != 1 || r->kept[0].stride != 1 || r->reduced[0].stride != K) return 1;
     const uint32_t rows = r->reduced[0].size, whole = K % 4 == 0 ? 1 : K % 2 == 0 ? 2 : 4;
     const uint32_t fold = K >= wanted ? whole : (uint32_t)vkt_round_up(vkt_div_up(wanted, K), whole);
@@ -114,7 +114,9 @@ static way way_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
     const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
-    way w = { .along = run->stride == 1, .width = 1, .lanes = e->lim->cpu ? e->lim->subgroup_size : 64, .rows = 1 };
+    way w = {
+        .along = run->stride == 1, .width = 1, .lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), .rows = 1
+    };
     if (w.along ? all_multiples_of_4(r, run)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
@@ -133,14 +135,16 @@ static way way_of(const vkt_emit *e, reduction *r)
     return w;
 }
 
-/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. An invocation stays
- * well below the 65,535 turns after which Mesa 22.3 leaves a loop. */
+#define LONG 16384u
+
+/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. On any device an
+ * invocation takes no more than LONG iterations: sums that are shorter round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
 {
     const uint64_t turns = w->rows * w->turns,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
-    const uint64_t wanted = e->lim->cpu ? 16 : 1024, least = e->lim->cpu ? 256 : 32; /* groups; turns of one */
-    uint64_t splits = turns / 16384 + 1;
+    const uint64_t wanted = e->lim->traits->groups_reduce, least = e->lim->traits->iterations_split;
+    uint64_t splits = turns / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
     if (groups < wanted && turns * groups > 16 * least)
         splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
     return (uint32_t)VKT_MIN(splits, w->rows);
@@ -182,9 +186,9 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
     const uint32_t spec[] = { w->lanes, [REDUCE_SPEC_FUNCTION] = f.number };
     const uint16_t kernel = w->along ? (w->width == 4 ? VKT_K_REDUCE_ALONG4 : VKT_K_REDUCE_ALONG)
                                      : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
-    /* A group on a CPU should have 1000 turns to do. */
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
-    const uint64_t per_group = e->lim->cpu ? VKT_MAX(1024u * w->splits / (w->rows * w->turns), 1u) : 1;
+    const uint64_t per_group =
+        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->turns), 1u);
     vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
                      (groups + per_group - 1) / per_group, w->splits, 1);
 }

@@ -13,7 +13,7 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* Of one id, blocks of 64 are then half of the turns after which Mesa 22.3 leaves a loop. */
+/* Where all ids are one, a lane adds up 32,768 blocks of 64: no device ends such a loop. */
 #define MOST_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -32,12 +32,12 @@ static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, 
 /* Work groups for `units` vec4s. */
 static uint64_t groups_for(const vkt_emit *e, uint64_t units, uint32_t lanes)
 {
-    return vkt_groups(units, lanes, e->lim->cpu ? 64 : 4);
+    return vkt_groups(units, lanes, e->lim->traits->items_gather);
 }
 
 static uint32_t lanes_for(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_gather);
 }
 
 static void too_large(vkt_emit *e, const char *what)
@@ -249,8 +249,8 @@ typedef struct sums {
         copy; /* a gradient by channels, or of rows that are no whole vec4s, is copied into the order of ids */
 } sums;
 
-/* A work group of embedding_rank walks over its range of ids twice and over positions once: each well below the 65,535
- * turns of Mesa 22.3. */
+/* A work group of embedding_rank walks over its range of ids twice and over positions once: no device ends such loops.
+ */
 enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
 
 static uint32_t width4(uint32_t width)
@@ -337,7 +337,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                .copy = a->channels || width % 4,
                .pc = { .rows = V, .width = width, .padding = a->padding } };
     while (width4(width) % s.vecs) s.vecs--;
-    s.pc.ranges = VKT_MAX(e->lim->cpu ? 2u : 128u, vkt_div_up(V + 1, IDS_A_RANGE));
+    s.pc.ranges = VKT_MAX(e->lim->traits->groups_sort, vkt_div_up(V + 1, IDS_A_RANGE));
     s.pc.range = (uint32_t)vkt_round_up(vkt_div_up(V + 1, s.pc.ranges), 4);
     s.pc.ranges = vkt_div_up(V + 1, s.pc.range);
     s.pc.per_sample = positions / batch;

@@ -15,8 +15,6 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MOST_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-/* Vec4s of the batch that a lane of hash_grid_dw walks through: below the 65,535 turns of Mesa 22.3. */
-#define MOST_SHARE 50000u
 #define SLICES_BYTES (64ull << 20) /* of tables in scratch */
 
 /* hash_grid_dw's: its table is an output. */
@@ -121,7 +119,7 @@ static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
     const vkt_shape x = vkt_node_in(n, X)->shape;
     part p = { .levels = a->levels, .features = a->features, .row = vkt_round_up(x.dim[0], 4) };
     lay_out(a, x.dim[1], p.level);
-    p.lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    p.lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather);
     p.spec[0] = p.lanes;
     p.spec[HASH_GRID_SPEC_DIMS] = x.dim[1];
     p.spec[HASH_GRID_SPEC_FEATURES] = a->features;
@@ -204,8 +202,8 @@ static void grid_emit(const vkt_node *n, vkt_emit *e)
 {
     part p = part_of(n, e, n->attr);
     while (next_part(n, e, &p, n->in[TABLE], n->out[0]))
-        dispatch(e, &p, VKT_K_HASH_GRID, 1u << HASH_GRID_DX, vkt_groups(p.pc.n4, p.lanes, e->lim->cpu ? 32 : 1),
-                 p.pc.levels);
+        dispatch(e, &p, VKT_K_HASH_GRID, 1u << HASH_GRID_DX,
+                 vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid), p.pc.levels);
 }
 
 vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p)
@@ -289,7 +287,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[HASH_GRID_DX] = VKT_WHOLE(n->out[0]);
     while (next_part(n, e, &p, n->in[TABLE], n->in[DX_DY])) {
         p.spec[HASH_GRID_SPEC_KEEP] = p.begin > 0;
-        dispatch(e, &p, VKT_K_HASH_GRID_DX, 0, vkt_groups(p.pc.n4, p.lanes, e->lim->cpu ? 4 : 1), 1);
+        dispatch(e, &p, VKT_K_HASH_GRID_DX, 0, vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid_dx), 1);
     }
 }
 
@@ -322,18 +320,20 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* How many slices of the batch have a table of their own: so many that there is something to do for two subgroups of a
- * CPU, or for a thousand lanes of a GPU, and more as long as all tables together are a sixteenth of what is added to
- * them. (Two slices where one does take a CPU half as long again: the tables no longer stay in its cache.) */
+/* How many slices of the batch have a table of their own: so many that there is something to do for the groups
+ * that the device wants at least, and more, up to those it wants at most, as long as all tables together are a
+ * sixteenth of what is added to them. (Two slices where one does take a CPU half as long again: the tables no longer
+ * stay in its cache.) */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
-    const uint32_t few = e->lim->cpu ? 2 * p->lanes : 1024, enough = e->lim->cpu ? 16 * p->lanes : 65536;
+    const vkt_traits *t = e->lim->traits;
+    const uint32_t few = t->groups_scatter * p->lanes, enough = t->groups_scatter_most * p->lanes;
     const uint64_t table = entries_of(p), all = p->row * p->pc.levels << p->spec[HASH_GRID_SPEC_DIMS];
     const uint64_t room = VKT_MIN(e->lim->max_storage_range_bytes, SLICES_BYTES) / (4 * table * p->features);
     const uint64_t most = VKT_MAX(VKT_MIN(p->pc.n4, room), 1u);
     uint64_t slices = VKT_MIN(vkt_div_up(few, p->pc.levels), most);
     while (2 * slices <= most && 2 * slices * p->pc.levels <= enough && 16 * 2 * slices * table <= all) slices *= 2;
-    return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, MOST_SHARE, 1));
+    return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, (uint32_t)vkt_rough_loop(e->lim), 1));
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -357,7 +357,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         }
         p.pc.floats = p.pc.slices * floats;
         dispatch(e, &p, VKT_K_HASH_GRID_ZERO, ~(1u << HASH_GRID_TABLE),
-                 vkt_groups(p.pc.floats / 4, p.lanes, e->lim->cpu ? 64 : 4), 1);
+                 vkt_groups(p.pc.floats / 4, p.lanes, e->lim->traits->items_move), 1);
         p.pc.floats = floats;
         dispatch(e, &p, VKT_K_HASH_GRID_DW, 1u << HASH_GRID_DX,
                  vkt_groups((uint64_t)p.pc.slices * p.pc.levels, p.lanes, 1), 1);

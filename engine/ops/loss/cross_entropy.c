@@ -304,9 +304,10 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [NLL_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
                                   [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* not read without */
                                   [NLL_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
-        vkt_dispatch_add(e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                         VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
+            1);
     }
 }
 

@@ -4,10 +4,8 @@
 
 #include "ops/ops.h"
 
-/* Most classes that one lane walks over scores with the batch last: twice, four in an iteration, in less than the
- * 65,535 iterations after which Mesa 22.3 leaves a loop. More classes go by rows, where all lanes of a work group share
- * one. */
-#define VKT_MAX_CLASSES_OF_A_LANE 100000u
+/* Scores of more classes go by rows, on any device: there all lanes of a work group share a sample. */
+#define VKT_MANY_CLASSES 100000u
 
 /* A vector is what one work group takes at once: four samples a lane of a batch-last tensor; of a row-major one a row a
  * lane (`by_lane`, few classes) or one row. A block of vectors is summed by one work group. A row-major z that is
@@ -36,7 +34,7 @@ vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z);
 /* For gradients over z: lanes of a work group, and how many of them take a window's rows. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_classes);
 }
 static inline uint64_t vkt_score_groups(const vkt_sample_blocks *s, const vkt_sample_window *w, uint32_t lanes)
 {

@@ -106,7 +106,7 @@ static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_ten
     const vkt_value *y = vkt_node_in(n, 0);
     const vkt_pair_loss_attr *a = n->attr;
     const bool each = !terms && a->reduction == VKT_LOSS_NONE;
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
     const uint32_t spec[] = { lanes, [LOSS_SPEC_KIND] = kind, [LOSS_SPEC_EACH] = each, [LOSS_SPEC_TERM] = terms };
     const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
     const vkt_tensor weight = weight_of(n);
@@ -118,9 +118,11 @@ static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_ten
             WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = each ? vkt_part(e, dloss, at, pc.n) : VKT_WHOLE(dloss),
             [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n)
         };
-        vkt_dispatch_add(e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc,
-                         spec, VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
+            VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
+            1);
     }
 }
 
@@ -137,9 +139,9 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t turns = vkt_groups(total, spec[0], 4);
     /* A second dispatch costs as much as 2000 turns of a work group on a CPU; short blocks keep rounding small. */
-    const bool one = turns <= (e->lim->cpu ? 1024u : 64u);
+    const bool one = turns <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
-    pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->cpu ? 256u : 32u);
+    pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->traits->iterations_loss_block);
     uint32_t blocks = 0;
     for (uint64_t at = 0; at < total; at += window)
         blocks += vkt_div_up((uint32_t)((VKT_MIN(total - at, window) + 3) / 4), pc.per_block);

@@ -68,7 +68,7 @@ static bool are_vectors(const vkt_move *m, const side *x, const side *y)
 
 static uint32_t lanes_of(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_move);
 }
 
 static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
@@ -113,7 +113,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
     const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
     vkt_dispatch_add(e, vectors ? VKT_K_MOVE4 : VKT_K_MOVE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1);
 }
 
 /* The dimension that runs along x's memory where y's does not, or -1. */
@@ -146,7 +146,7 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
                                     .b = b.size,
                                     .xa = (uint32_t)run.x,
                                     .yb = (uint32_t)b.y,
-                                    .chunk = e->lim->cpu ? 64 : 8,
+                                    .chunk = e->lim->traits->items_transpose,
                                     .d1 = d[1],
                                     .d2 = d[2],
                                     .d3 = d[3],

@@ -121,7 +121,7 @@ static uint32_t fill_of(const vkt_node *n)
 
 static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_bind bind[2], uint32_t x, uint32_t y)
 {
-    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move);
     const uint32_t first = VKT_MAX_RANK - f->rank;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, b[VKT_MAX_RANK] = { 0 }, m[VKT_MAX_RANK] = { 0 },
              g[VKT_MAX_RANK] = { 0 };
@@ -172,7 +172,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
         lanes, [PLACES_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
     };
     vkt_dispatch_add(e, width == 4 ? VKT_K_PAD4 : VKT_K_PAD, bind, 2, &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     vkt_groups(places, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+                     vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1);
 }
 
 /* Parts along the slowest dimensions lie behind each other in y, and in x too. */

@@ -213,7 +213,7 @@ static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
     const bool words = x->dtype == VKT_U32, wide = !words && r.features % 4 == 0;
     r.kernel = kernels[words ? 2 : wide][r.to];
     r.unit = wide ? 4 : 1;
-    r.lanes = e->lim->cpu ? e->lim->subgroup_size : 32;
+    r.lanes = vkt_lanes(e->lim, e->lim->traits->lanes_relayout);
     emit_tile(e, &r, &(tile){ 0, r.pitch4, 0, r.features });
 }
 

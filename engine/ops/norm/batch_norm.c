@@ -86,9 +86,9 @@ static void emit_channels(vkt_emit *e, plan *p)
                                    p->n->op->name, (unsigned long long)step_bytes));
         return;
     }
-    p->spec[0] = p->summed     ? vkt_lanes_for(e->lim, p->push.per_block)
-                 : e->lim->cpu ? e->lim->subgroup_size
-                               : VKT_MIN(128u, (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
+    p->spec[0] = p->summed ? vkt_lanes_for(e->lim, p->push.per_block)
+                           : VKT_MIN(vkt_lanes(e->lim, e->lim->traits->lanes_elementwise),
+                                     (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
     const uint64_t elements = (uint64_t)p->push.channel4 * 4;
     for (uint64_t c = 0; c < channels; c += most) {
         p->push.first = (uint32_t)c;
@@ -111,7 +111,7 @@ static void emit_channels(vkt_emit *e, plan *p)
 /* Sums of blocks, made by `p` in scratch, to those of channels, in the bindings of `finish`. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
     vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
                      vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
@@ -380,7 +380,7 @@ static void running_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_running_stats_attr *a = n->attr;
     const uint32_t channels = vkt_node_in(n, 0)->shape.dim[0];
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     const vkt_running_stats_push pc = { channels, a->batch, a->positions, a->unbiased, a->momentum };
     const vkt_bind bind[] = { [RUNNING_STATS_MEAN] = VKT_WHOLE(n->in[0]),
                               [RUNNING_STATS_VAR] = VKT_WHOLE(n->in[1]),

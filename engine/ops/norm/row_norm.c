@@ -259,13 +259,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Samples of a slice, of which a lane takes `turns` turns each: enough work for a group, and sums short enough that
- * rounding stays small. Longer walks make them fewer and many samples more, for Mesa 22.3 counts 65,535 turns, here and
- * where four sums over all slices are one lane's. */
-static uint32_t slice_samples(uint64_t samples, uint64_t turns)
+/* Samples of a slice, of which a lane takes `turns` iterations each: enough work for a group, and sums short enough
+ * that rounding stays small. Longer walks make them fewer, and many samples make them more: then fewer slices are left
+ * for the lane that adds up four sums over all of them. */
+static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t turns)
 {
-    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(32768 / turns, 1));
-    return (uint32_t)VKT_MAX(short_walks, samples / 8192 + 1);
+    const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);
+    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(loop / turns, 1));
+    return (uint32_t)VKT_MAX(short_walks, samples / (loop / 4) + 1);
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -281,7 +282,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);
-    pc.slice_samples = slice_samples(samples, along ? vkt_groups(a->inner, lanes, width) : 1);
+    pc.slice_samples = slice_samples(e->lim, samples, along ? vkt_groups(a->inner, lanes, width) : 1);
     uint64_t slices = 0;
     for (uint64_t s = 0; s < samples; s += most)
         slices += vkt_div_up((uint32_t)VKT_MIN(most, samples - s), pc.slice_samples);
@@ -301,7 +302,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         pc.first_slice += pc.slices;
     }
     const vkt_conv2d_dw_sum_push sum = { all, all, all, 2 * all, pc.first_slice };
-    const uint32_t sum_spec[] = { e->lim->cpu ? e->lim->subgroup_size : 64 };
+    const uint32_t sum_spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_reduce) };
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(part), [DW_SUM_W] = VKT_WHOLE(n->out[0]), [DW_SUM_B] = VKT_WHOLE(n->out[1])
     };

@@ -9,9 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* Most classes of a line that one lane walks: three times, 4 a turn, in less than the 65,535 turns after which Mesa
- * 22.3 leaves a loop. */
-#define MOST_CLASSES_OF_A_LANE 75000u
+/* More classes than these go along memory, on any device: there all lanes of a work group share a line. */
+#define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
 
@@ -59,16 +58,24 @@ static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* Three walks, of four loads a turn. */
-    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1) : e->lim->cpu ? e->lim->subgroup_size : 64;
+    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1)
+                            : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
-/* Work groups: on a CPU of about 1000 turns of a loop. */
+/* Work groups, each of as many iterations as the device wants. */
 static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
     const uint64_t turns = 3ull * w->classes / at_once + 8;
-    return vkt_groups(units, w->by == ALONG ? 1 : w->lanes, e->lim->cpu ? (uint32_t)VKT_MAX(1024 / turns, 1u) : 1);
+    return vkt_groups(units, w->by == ALONG ? 1 : w->lanes,
+                      (uint32_t)VKT_MAX(e->lim->traits->iterations_group / turns, 1u));
+}
+
+/* Of a line that one lane walks three times, four classes an iteration. */
+static uint64_t most_classes(const vkt_limits *lim)
+{
+    return vkt_largest_loop(lim) / 4 * 5;
 }
 
 static const uint16_t kernels[2][3][2] = {
@@ -92,12 +99,13 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const uint64_t step = slice <= UINT32_MAX ? vkt_window_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
     const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
-    if (per == 0 || (w.by == LANE && w.classes > MOST_CLASSES_OF_A_LANE)) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: want slices of %llu elements in %llu bytes, and at most %u classes unless they "
-                                   "are the fastest dimension (vkt_permute and vkt_to_layout make them so)",
-                                   n->op->name, (unsigned long long)slice,
-                                   (unsigned long long)e->lim->max_storage_range_bytes, MOST_CLASSES_OF_A_LANE));
+    if (per == 0 || (w.by == LANE && w.classes > most_classes(e->lim))) {
+        vkt_emit_error(
+            e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                        "%s: want slices of %llu elements in %llu bytes, and at most %llu classes unless they "
+                        "are the fastest dimension (vkt_permute and vkt_to_layout make them so)",
+                        n->op->name, (unsigned long long)slice, (unsigned long long)e->lim->max_storage_range_bytes,
+                        (unsigned long long)most_classes(e->lim)));
         return;
     }
     for (uint64_t at = 0; at < w.outer; at += per) {
@@ -125,7 +133,7 @@ static bool are_too_long(const vkt_value *x, uint32_t axis)
     int64_t stride[VKT_MAX_RANK] = { 0 };
     vkt_logical_strides(x, stride);
     const uint64_t classes = x->shape.dim[axis], bytes = 4 * classes * (uint64_t)stride[axis];
-    return stride[axis] > 1 && (classes > MOST_CLASSES_OF_A_LANE || bytes > UINT64_C(1) << 27);
+    return stride[axis] > 1 && (classes > MANY_CLASSES || bytes > UINT64_C(1) << 27);
 }
 
 /* `axis` counts from the end where it is negative. Back in x's layout. Lines that are too long where they are become

@@ -10,8 +10,6 @@
 
 /* Numbers of a row that the kernels take: whole vec4s, and few enough for sums in registers. */
 #define MOST_WIDTH 128u
-/* Turns of all loops of an invocation: Mesa before 23 ends them silently after 65,535. */
-#define MOST_TURNS 60000u
 
 static bool has_kernels(uint32_t width)
 {
@@ -131,7 +129,7 @@ static vkt_result infer(vkt_infer *f)
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = rows <= 64 ? 8 : ATTENTION_MOST_ROWS;
-    if (!lim->cpu) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
+    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
     while (most * parts > ATTENTION_MOST_SUMS) most /= 2;
     return most;
 }
@@ -146,13 +144,16 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
     const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);
     const uint64_t turns = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
+    const uint64_t most = vkt_largest_loop(e->lim);
     pc->units = (uint32_t)units;
-    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > MOST_TURNS) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: %u rows against %u in %llu heads of %u numbers are too many for loops of %u "
-                                   "turns in %u work groups",
-                                   e->node->op->name, pc->rows, pc->others, (unsigned long long)heads, 4 * pc->d4,
-                                   MOST_TURNS, e->lim->max_groups));
+    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > most) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
+                                "groups: this device ends them after %llu iterations; use shorter "
+                                "sequences or smaller batches",
+                                e->node->op->name, pc->rows, pc->others, (unsigned long long)heads, 4 * pc->d4,
+                                e->lim->max_groups, (unsigned long long)most));
         return;
     }
     vkt_dispatch_add(e, kernel, bind, n_bind, pc, sizeof *pc, spec, VKT_COUNT(spec), units, 1, 1);

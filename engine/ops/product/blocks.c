@@ -1,15 +1,7 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* Work groups that a large GPU should have at least: it has about 100 cores (H100: 132, RX 7900: 96), of which none
- * should be idle; Vulkan does not tell how many there are. */
-#define WANTED_GROUPS 128u
-/* k of a slice at least: its partial sums are written and read once more, which is then a quarter of what its operands
- * are (of a tile of 64 x 64: 2 x 64 x 64 to 2 x 64 x 256 elements). */
-#define MIN_SLICE 256u
-/* All loops of an invocation together (Mesa before 23 ends them silently after 65535 turns); a tile of k takes its own
- * and one for every fourth k. */
-#define MAX_TURNS 60000u
+/* Iterations for a tile of k: its own, and one for every fourth k. */
 #define TURNS_PER_TILE (1 + BLOCKS_K / 4)
 
 /* Largest first. A larger tile reads less: an element of an operand is read once per tile along the other. Work groups
@@ -71,21 +63,21 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
         const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
-        if (can && groups * slices >= WANTED_GROUPS && 4 * all <= 5 * least) break;
+        if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
     }
     return t;
 }
 
 bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
-    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / MIN_SLICE), 1);
+    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
     const shape *t = choose(lim, j, most);
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, in_turn = div_up(n, lim->max_groups);
-    const uint64_t slices = VKT_MIN(div_up(WANTED_GROUPS, n * j->count), most);
+    const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
-    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > MAX_TURNS) return false;
+    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > vkt_largest_loop(lim)) return false;
     *out = (vkt_blocks){
         .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
     };

@@ -30,7 +30,7 @@ bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_sl
 /* Whether a device takes these tiles of its own accord: a GPU, if at least a quarter of the smallest is wanted. */
 static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)
 {
-    return !lim->cpu && m >= 16 && n >= 16;
+    return lim->traits->shared_pays && m >= 16 && n >= 16;
 }
 
 #endif

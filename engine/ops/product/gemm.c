@@ -8,12 +8,6 @@
 #include "abi/gemm_sum.abi.h"
 #include "abi/gemm_tile.abi.h"
 
-/* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
-#define MAX_K 200000u
-/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves (1024^3
- * on lavapipe, 256 bits: both packed 120 GFLOP/s, one of them 96 to 113, none 87; at 512^3 there is no difference). */
-#define PACK_READS 512u
-
 /* How a product is cut into dispatches. */
 typedef struct blocks {
     uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
@@ -67,10 +61,10 @@ static bool cut(const vkt_emit *e, const vkt_gemm *g, blocks *o)
     const uint64_t n = room(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
     o->nb = 4 * o->sg;
-    o->mb = VKT_MIN(4 * o->sg, e->lim->cpu && o->sg == 16 ? 64u : 32u);
+    o->mb = vkt_product_rows(e->lim);
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
-    uint64_t k = VKT_MIN(g->k, MAX_K);
+    uint64_t k = VKT_MIN(g->k, 4 * vkt_rough_loop(e->lim));
     if (vkt_round_up(k, 4) * VKT_MAX(columns, o->mb) > n) k = round_down(n / VKT_MAX(columns, o->mb), 4);
     if (k == 0) return false;
     const uint64_t k4 = vkt_round_up(k, 4);
@@ -123,13 +117,14 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const bloc
     const vkt_bind from = vkt_window(e, src->t, start(src, b),
                                      span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
-    const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t count = vkt_div_up(b->xn, width), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_pack_matrix);
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
     const uint32_t spec[] = {
         lanes, [PACK_SPEC_WIDTH] = width, [PACK_SPEC_X_OUTER] = src->x_outer, [PACK_SPEC_VECTORS] = vectors
     };
     const uint64_t items = src->x_outer ? (uint64_t)vkt_div_up(k4, 4) * width : (uint64_t)k4 * (width / 4),
-                   wanted = e->lim->cpu ? vkt_groups(64, 1, count * b->batches) : items;
+                   groups = e->lim->traits->groups_pack_matrix,
+                   wanted = groups ? vkt_groups(groups, 1, count * b->batches) : items;
     const uint64_t gx = VKT_MIN(VKT_MAX(wanted, vkt_groups(items, lanes, 4096)), vkt_groups(items, lanes, 1));
     vkt_dispatch_add(e, VKT_K_GEMM_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), gx, count,
                      b->batches);
@@ -309,8 +304,9 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const s
     const bool b_lies = lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
                             (a_lies && b_lies ? VKT_V(PLACED) : 0) | shared->usable;
-    if (!e->lim->cpu && shared->usable) return vkt_pick(e, usable, shared->preferred);
-    const bool a_stays = a_lies && g->n < PACK_READS, b_stays = b_lies && g->m < PACK_READS;
+    if (e->lim->traits->shared_pays && shared->usable) return vkt_pick(e, usable, shared->preferred);
+    const bool a_stays = a_lies && g->n < e->lim->traits->pack_reads,
+               b_stays = b_lies && g->m < e->lim->traits->pack_reads;
     return vkt_pick(e, usable,
                     a_stays && b_stays ? VKT_V_PLACED
                     : a_stays          ? VKT_V_PACKED_B
@@ -327,10 +323,10 @@ void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *s)
     const vkt_bind bind[] = {
         [GEMM_SUM_PART] = s->part, [GEMM_SUM_C] = s->c, [GEMM_SUM_BIAS] = biased ? s->bias : s->part
     };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_ACCUMULATE] = s->accumulate,
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack), [GEMM_SUM_SPEC_ACCUMULATE] = s->accumulate,
                               [GEMM_SUM_SPEC_BIAS] = biased };
     vkt_dispatch_add(e, wide ? VKT_K_GEMM_SUM4 : VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec,
-                     VKT_COUNT(spec), vkt_groups(wide ? s->n / 4 : s->n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+                     VKT_COUNT(spec), vkt_groups(wide ? s->n / 4 : s->n, spec[0], e->lim->traits->items_parts), 1, 1);
 }
 
 /* Puts one batch of C, which is stored in 16 bits, from the f32 that its sums went on in. */

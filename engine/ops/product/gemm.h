@@ -2,9 +2,9 @@
  * adds no nodes.
  *
  * Operands are packed into tiles in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
- * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
- * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, in f32, so the
- * sum stays deterministic. */
+ * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the
+ * longest loop of the device, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order,
+ * in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 

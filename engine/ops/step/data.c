@@ -48,13 +48,13 @@ static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define MAX_TURNS 4096u /* of each of a kernel's two nested loops: their product stays far below Mesa 22.3's 65,535 */
+#define LONG 4096u /* iterations: groups of four times as many are long enough, and no device ends their loops */
 
-/* Work groups for `items` lanes of work, each `turns` turns of a loop: on a CPU few and long. */
+/* Work groups for `items` lanes of work, each `turns` iterations. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
 {
-    const uint64_t n = vkt_groups(items, lanes, 1);
-    return lim->cpu ? VKT_MAX(VKT_MIN(n, 128), vkt_groups(n * turns, 1, 4 * MAX_TURNS)) : n;
+    const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
+    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * turns, 1, 4 * LONG)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
@@ -112,11 +112,11 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                         [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
                         [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 16u * a->channels)),
                         [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128,
-                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load),
+                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1), wanted = e->lim->traits->groups_load;
     const uint64_t few =
-        VKT_MAX(vkt_groups(128 * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, MAX_TURNS));
-    push.parts = (uint32_t)(e->lim->cpu ? VKT_MIN(few, channel_words) : channel_words);
+        VKT_MAX(vkt_groups(wanted * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, LONG));
+    push.parts = (uint32_t)(wanted ? VKT_MIN(few, channel_words) : channel_words);
     const uint64_t gx =
         groups(e->lim, (uint64_t)push.parts * push.batch4, vkt_div_up(channel_words, push.parts), lanes);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
@@ -235,7 +235,7 @@ static void labels_emit(const vkt_node *n, vkt_emit *e)
                               [LABELS_ORDER] = VKT_WHOLE(n->in[ORDER]),
                               [LABELS_STEP] = VKT_WHOLE(n->in[STEP]),
                               [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load), spec[] = { lanes };
     vkt_dispatch_add(e, VKT_K_GATHER_LABELS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      groups(e->lim, a->batch, 1, lanes), 1, 1);
 }
@@ -317,7 +317,7 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
                         [IDS_OUT] = VKT_WHOLE(n->out[0]) };
     static const uint16_t kernels[2][2] = { { VKT_K_GATHER_IDS, VKT_K_GATHER_IDS4 },
                                             { VKT_K_GATHER_IDS_PACKED, VKT_K_GATHER_IDS_PACKED4 } };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
         const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0 };

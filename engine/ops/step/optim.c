@@ -124,14 +124,14 @@ typedef struct sweep {
 
 static uint32_t update_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 128;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_update);
 }
 
 /* Work groups for n4 vec4s. */
 static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
 {
-    const uint64_t most = VKT_MIN(e->lim->cpu ? 256u : 4096u, e->lim->max_groups);
-    return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->cpu ? 16 : 2), most);
+    const uint64_t most = VKT_MIN(e->lim->traits->groups_flat_most, e->lim->max_groups);
+    return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->traits->items_update), most);
 }
 
 /* The window of `bytes` that starts `at`. */

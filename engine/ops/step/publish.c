@@ -38,7 +38,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_publish_attr *a = n->attr;
     const uint64_t total = vkt_node_in(n, IN_PARAM)->bytes, most = vkt_window_bytes(e->lim);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
     const vkt_tensor table = n->in[IN_GROUPS];
     for (uint64_t at = 0; at < total; at += most) {
         const uint64_t bytes = VKT_MIN(total - at, most),
@@ -54,8 +54,9 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                   [UPDATE_GROUPS] = groups,
                                   [PUBLISH_NEW] = window };
         const uint32_t spec[] = { lanes, [UPDATE_SPEC_GROUPS] = table.id != 0, [PUBLISH_SPEC_AVERAGE] = a->decay != 0 };
-        vkt_dispatch_add(e, VKT_K_PUBLISH, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->cpu ? 16 : 2), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, VKT_K_PUBLISH, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->traits->items_update), e->lim->traits->groups_flat_most), 1, 1);
     }
 }
 
