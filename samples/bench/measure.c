@@ -2,7 +2,6 @@
 #include "bench/measure.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 

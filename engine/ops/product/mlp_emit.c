@@ -10,10 +10,6 @@
 #include "abi/mlp_pack.abi.h"
 #include "abi/mlp_sum.abi.h"
 
-/* Samples that a work group sums gradients over in registers, on CPUs: more would need more registers than there is
- * first-level cache. */
-#define BLOCK 128u
-
 typedef struct job {
     const vkt_node *n;
     vkt_emit *e;
@@ -107,7 +103,7 @@ static void emit_network(job *j)
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
     const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
-    j->tiles = j->narrow || forward ? 1 : VKT_MAX(BLOCK / tile, 1u);
+    j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
     for (uint32_t l = 1; l <= j->layers; l++) act_rows += j->width[l] * (l < j->layers ? 2 : 1);
