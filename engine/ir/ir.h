@@ -346,11 +346,9 @@ struct vkt_emit {
     vkt_tensor relu;      /* dispatches that bind it store max(., 0) there; {0}: none */
 };
 
-/* The one place where an op's emit chooses among variants (base/variant.h) for the node being lowered. `usable` is the
- * set of those that are right for it on this device, e.g. VKT_V(DIRECT) | VKT_V(TILE), and `preferred` the one of them
- * that the op takes on its own; the result is another of them where one is switched off, forced or tuned
- * (vkt_choices). A node may choose several times, among sets that share no variant. */
-vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred);
+/* Chooses among n >= 1 ways (vkt_variant_choose) for the node being lowered, and records the choice. This is the
+ * one place that looks at the user's switches. A node may choose several times, among sets that share no variant. */
+vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
 /* What tells a node's work from another's: op, attributes as bytes, shape, layout and type of inputs and outputs. Equal
  * for equal nodes of any graph, in every run. */
 uint64_t vkt_node_key(const vkt_node *n);

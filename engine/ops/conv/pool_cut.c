@@ -23,6 +23,12 @@ typedef struct geometry {
     bool covered; /* cells cover the picture exactly */
 } geometry;
 
+uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    const uint64_t hops = VKT_MAX(a->kernel[axis], 1u) - 1u;
+    return a->kernel[axis] ? hops * VKT_MAX(a->dilation[axis], 1u) + 1 : 0;
+}
+
 static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
 {
     const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
@@ -375,13 +381,11 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
     emit_channels(e, &o, &w, whole, t);
 }
 
-bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2])
+bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2])
 {
-    if (n->op != &vkt_op_pool2d_dx) return false;
-    const vkt_pool2d_dx_attr *a = n->attr;
-    const geometry o = geometry_of(&a->pool, a->x);
+    const geometry o = geometry_of(a, x);
     cell[0] = o.R, cell[1] = o.S;
-    return o.cells && !a->pool.average;
+    return o.cells;
 }
 
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
