@@ -117,12 +117,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* of elements */
     uint16_t offset;
-    double usual; /* what its elements are where the text does not say */
+    double usual;     /* what its elements are where the text does not say */
+    const char *told; /* where a message tells that it differs. NULL: by its name and number; "": not at all, for another
+                       * member tells it; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
         .usual = (usual_)                                                                                          \
+    }
+#define VKT_FIELD_TOLD(type, member, kind_, usual_, told_)                                                       \
+    {                                                                                                            \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member),      \
+        .usual = (usual_), .told = (told_)                                                                       \
     }
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */

@@ -9,7 +9,7 @@ typedef struct vkt_pool2d_dx_attr {
     vkt_shape x; /* what to make a gradient of */
 } vkt_pool2d_dx_attr;
 
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535). */
+/* Loop turns of one invocation: lavapipe of Mesa 22.3 ends a loop after 65,535. */
 #define VKT_POOL_MAX_TURNS 50000u
 /* Whether one invocation may take a window of R x S elements alone. */
 static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
