@@ -187,7 +187,9 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     const uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
-    *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots, .process = getpid() };
+    *l = (vkt_loader){
+        .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots, .process = getpid()
+    };
     l->labels = vkt_dataset_labels(p->dataset);
     l->targets = vkt_dataset_targets(p->dataset);
     l->target_width = vkt_dataset_target_width(p->dataset);

@@ -416,7 +416,9 @@ VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, c
  *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first); K from 1 to 32, 0: 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
- * Good to an ulp or two for every x: 2^k x is brought into one period exactly. */
+ * Good to an ulp or two for every x: 2^k x is brought into one period exactly. One binding has to hold what one number
+ * of all points becomes, 8 K B bytes (VKT_E_UNSUPPORTED elsewhere: 10,000,000 points at 10 frequencies take 800 MB, and
+ * lavapipe binds 128 MiB). Give more points in several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0), unless they are not

@@ -255,8 +255,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         fprintf(stderr, "%s is not written: the weights were lost with the device\n", s->o.save);
 }
 
-/* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged before it had a
- * best epoch has nothing to save. */
+/* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged
+ * before it had a best epoch has nothing to save. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (keeps_best(s, t)) return VKT_OK;

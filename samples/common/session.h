@@ -27,8 +27,8 @@ typedef struct session {
     char **argv;
     session_data data; /* the sample's, before it trains */
     vkt_schedule_kind schedule;
-    vkt_result error;  /* that ended the run, for --json */
-    vkt_result failed; /* the same, where it is none after which a fit returns in order */
+    vkt_result error;                /* that ended the run, for --json */
+    vkt_result failed;               /* the same, where it is none after which a fit returns in order */
     double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
