@@ -358,7 +358,11 @@ typedef struct vkt_attention_params {
  * in ROWS. Without dropout and mask, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in
  * the gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else
  * composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE:
- * operands that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ * operands that do not fit. VKT_E_UNSUPPORTED, when a program is made: too many keys or queries for the loops of an
+ * invocation, which have 60,000 turns at most, for Mesa before 23 ends them after 65,535 without a word. At D = 64 and
+ * subgroups of 8 lanes that is about 76,000 keys, or 39,000 keys and queries with gradients; at D = 4 about
+ * 640,000. Wider subgroups allow more. Use shorter sequences beyond that. (Vaswani et al., Attention
+ * Is All You Need, 2017, section 3.2.1.)
  *
  * `packed`: self-attention of `heads` heads of qkv (B,T,3D) -> (B,T,D). A row of qkv is q, k and v of all heads, D
  * each, as one layer projects them; heads lie side by side. Read where it lies, and its gradient is written so. */
