@@ -217,27 +217,6 @@ static void what_cannot_work_ends_with_1_and_says_why(void **state)
     EXPECT(r, 1, "fc1.weight", SMALL, "--size", "16", "--load", "w");
 }
 
-/* Half a picture among those to validate on: an epoch was trained, and none is complete. */
-static void a_run_that_an_error_ends_leaves_its_results(void **state)
-{
-    rig *r = rig_of(state);
-    void *bytes;
-    size_t n;
-    write_tables(r);
-    assert_int_equal(vkt_file_read(&r->h, PICTURES "noise.png", 1u << 20, &bytes, &n), VKT_OK);
-    assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "half.png"), bytes, n / 2), VKT_OK);
-    vkt_free(&r->h, bytes);
-    write_text(r, "valid.csv", "path,label\n" PICTURES "noise.png,noise.png\nhalf.png,noise.png\n");
-    EXPECT(r, 1, "ended by an error after 0 of 2 epochs", SMALL, "-q", "--epochs", "2", "--save", "w", "--json",
-           "report", "--history", "h.csv");
-    assert_true(program_wrote(r, "w") && program_wrote(r, "h.csv"));
-    json_t *report = program_json(r, "report");
-    assert_non_null(json_string_value(json_object_get(report, "error")));
-    assert_int_equal(json_array_size(json_object_get(report, "epochs")), 0);
-    assert_true(json_number_of(report, "first_step_ms") > 0);
-    json_decref(report);
-}
-
 static void broken_files_are_left_out_if_asked_for(void **state)
 {
     rig *r = rig_of(state);
@@ -273,7 +252,6 @@ int main(void)
         rig_test(without_data_forms_are_drawn),
         rig_test(wrong_options_end_with_2_and_say_why),
         rig_test(what_cannot_work_ends_with_1_and_says_why),
-        rig_test(a_run_that_an_error_ends_leaves_its_results),
         rig_test(broken_files_are_left_out_if_asked_for),
         rig_test(help_names_the_options_of_its_own),
     };
