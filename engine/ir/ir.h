@@ -85,6 +85,9 @@ struct vkt_graph {
     size_t n_nodes, cap_nodes;
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
+    uint32_t *names;                        /* the same ids by their names' hashes, 0: empty; at most half full */
+    size_t cap_names;                       /* a power of two, or 0 */
+    uint64_t names_looked;                  /* at, in all: what declaring parameters costs */
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS];           /* from PARAM to PUBLISHED: whole arenas; {0} until asked for */
     vkt_tensor step, words, clock, metrics; /* {0} until asked for */
@@ -117,12 +120,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* of elements */
     uint16_t offset;
-    double usual; /* what its elements are where the text does not say */
+    double usual;     /* what its elements are where the text does not say */
+    const char *told; /* where a message tells that it differs. NULL: by its name and number; "": not at all, for
+                       * another member tells it; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
         .usual = (usual_)                                                                                          \
+    }
+#define VKT_FIELD_TOLD(type, member, kind_, usual_, told_)                                                  \
+    {                                                                                                       \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
+        .usual = (usual_), .told = (told_)                                                                  \
     }
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */

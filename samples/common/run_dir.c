@@ -274,6 +274,7 @@ vkt_result run_dir_end(const session *s, vkt_trainer *t)
     if (run.events) add_plot(s, t);
     vkt_events_destroy(&run.events);
     if (run.log && stop_signal()) fprintf(run.log, "ended by %s\n", stop_name(stop_signal()));
+    if (run.log && s->failed) fprintf(run.log, "ended by an error: %s\n", vkt_result_text(s->failed));
     if (run.log) run.failed |= fclose(run.log) != 0;
     run.log = NULL;
     return run.failed ? VKT_E_IO : VKT_OK;

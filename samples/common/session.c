@@ -159,7 +159,7 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 {
     uint32_t n;
     vkt_trainer_history(t, &n);
-    if (n && n < p->epochs && !session_interrupted() && fitted != VKT_E_DIVERGED)
+    if (n && n < p->epochs && !session_interrupted() && (fitted == VKT_OK || fitted == VKT_E_CHECKPOINT))
         say(s, "stopped early: no better epoch in %u\n", p->patience);
     print_best(s, t, p->monitor);
     if (!isnan(vkt_trainer_ms_per_step(t)))
@@ -244,12 +244,23 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
-/* The weights of the best epoch, or of the last step where a signal ended the run. A run that diverged before it had a
- * best epoch has nothing to save. */
+/* A run that an error ended: what it leaves. */
+static void print_failure(const session *s, const vkt_trainer *t)
+{
+    uint32_t n;
+    vkt_trainer_history(t, &n);
+    fflush(stdout);
+    fprintf(stderr, "ended by an error after %u of %u epochs: %s\n", n, s->o.epochs, vkt_result_text(s->failed));
+    if (s->o.save && s->failed == VKT_E_DEVICE_LOST)
+        fprintf(stderr, "%s is not written: the weights were lost with the device\n", s->o.save);
+}
+
+/* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged
+ * before it had a best epoch has nothing to save. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (keeps_best(s, t)) return VKT_OK;
-    if (vkt_trainer_best_epoch(t) || session_interrupted()) return vkt_trainer_save(t, s->o.save);
+    if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
     fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
     return VKT_OK;
 }
@@ -261,10 +272,11 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     uint32_t epochs;
     vkt_trainer_history(t, &epochs);
     fflush(stdout); /* where that is a file of results too, they come behind what was printed */
-    if (o->save) keep_first(r, save_weights(s, t));
+    const bool lost = *r == VKT_E_DEVICE_LOST;
+    if (o->save && !lost) keep_first(r, save_weights(s, t));
     if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
     if (o->plot && epochs) keep_first(r, vkt_trainer_plot(t, o->plot));
-    if (o->profile) keep_first(r, vkt_trainer_profile(t, o->profile));
+    if (o->profile && !lost) keep_first(r, vkt_trainer_profile(t, o->profile));
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
@@ -319,16 +331,21 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
 
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
-    if (r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) return r;
-    const bool stopped = session_interrupted() && r != VKT_E_DIVERGED;
+    const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
+    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* older files are worth more */
+    const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
+    const bool has_best = vkt_trainer_best_epoch(t) && !failed; /* after an error it has those of the last step */
+    s->error = r;
+    s->failed = failed ? r : VKT_OK;
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
     print_outcome(s, t, fit, r);
-    if (vkt_trainer_best_epoch(t)) keep_first(&r, measure_test(s, t));
-    if (vkt_trainer_best_epoch(t) && s->finish) keep_first(&r, s->finish(s, t));
-    if (vkt_trainer_best_epoch(t) && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
+    if (has_best) keep_first(&r, measure_test(s, t));
+    if (has_best && s->finish) keep_first(&r, s->finish(s, t));
+    if (has_best && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
     keep_first(&r, run_dir_end(s, t));
     if (stopped) print_stop(s, t, resumable);
+    if (failed) print_failure(s, t);
     return r;
 }
 
