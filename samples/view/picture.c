@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "vktrain/data.h"
 
 static vkt_result fail(const char *path, const char *why)
 {
-    fprintf(stderr, "%s: %s\n", path, why);
+    complain("%s: %s", path, why);
     return VKT_E_IO;
 }
 
@@ -24,7 +25,7 @@ vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, pi
     const size_t plane = (size_t)chw[1] * chw[2];
     const uint8_t *planes = vkt_dataset_features(file);
     *out = (picture){ chw[2], chw[1], malloc(4 * plane) };
-    if (!out->rgba) fprintf(stderr, "no memory for a picture of %u x %u\n", out->width, out->height);
+    if (!out->rgba) complain("no memory for a picture of %u x %u", out->width, out->height);
     for (size_t i = 0; out->rgba && i < plane; i++) {
         for (size_t c = 0; c < 3; c++) out->rgba[4 * i + c] = planes[c * plane + i];
         out->rgba[4 * i + 3] = 255;
