@@ -121,6 +121,20 @@ static void put_plain(FILE *out, const char *text)
     }
 }
 
+static void complain_plainly(const char *path, const char *why)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f) {
+        put_plain(f, path);
+        fputs(" is left out: ", f);
+        put_plain(f, why);
+    }
+    if (f && fclose(f) == 0) complain("%s", text);
+    free(text);
+}
+
 static const char *shown(const char *path)
 {
     return strcmp(path, "-") == 0 ? "standard input" : path;
@@ -144,11 +158,7 @@ static bool read_file(const predict_kind *k, predict_list *l, const char *path)
     }
     if (r == VKT_OK || !*l->why) predict_fail(l, r, "there is nothing in it to predict");
     l->n = l->first;
-    fprintf(stderr, "%s: ", program_name());
-    put_plain(stderr, shown(path));
-    fputs(" is left out: ", stderr);
-    put_plain(stderr, l->why);
-    fputc('\n', stderr);
+    complain_plainly(shown(path), l->why);
     json_array_append_new(l->failed, json_pack("{s:o, s:o}", "file", json_plain(path), "why", json_plain(l->why)));
     return false;
 }

@@ -178,10 +178,11 @@ bool schema_find_target(const vkt_records *r, const char *name, uint32_t *target
     if (!name) return true;
     for (*target = 0; *target < n; ++*target)
         if (strcasecmp(table_name(r, *target), name) == 0) return true;
-    fprintf(stderr, "%s: --target: there is no column \"%s\"; the columns are", program_name(), name);
-    for (uint32_t i = 0; i < n; i++)
-        fprintf(stderr, "%s \"%s\"", i ? "," : "", vkt_printable(table_name(r, i), room, sizeof room));
-    fputc('\n', stderr);
+    char names[1024] = "";
+    for (uint32_t i = 0; i < n && strlen(names) + NAME_ROOM + 8 < sizeof names; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s \"%s\"", i ? "," : "",
+                 vkt_printable(table_name(r, i), room, sizeof room));
+    complain("--target: there is no column \"%s\"; the columns are%s", name, names);
     return false;
 }
 

@@ -9,6 +9,8 @@
 #include "common/message.h"
 #include "vktrain/data.h"
 
+static const vkt_host host = { .log = message_log };
+
 static vkt_result fail(const char *path, const char *why)
 {
     complain("%s: %s", path, why);
@@ -19,7 +21,7 @@ vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, pi
 {
     vkt_dataset *file;
     uint32_t chw[3];
-    const vkt_result r = vkt_image_read(NULL, path, most, max_pixels, &file);
+    const vkt_result r = vkt_image_read(&host, path, most, max_pixels, &file);
     if (r != VKT_OK) return r;
     vkt_dataset_sample_shape(file, chw);
     const size_t plane = (size_t)chw[1] * chw[2];
@@ -69,7 +71,7 @@ vkt_result picture_write(const picture *p, const char *path)
     bytes png = { 0 };
     const cairo_status_t status = cairo_surface_write_to_png_stream(s, append, &png);
     cairo_surface_destroy(s);
-    const vkt_result r = status == CAIRO_STATUS_SUCCESS ? vkt_write_file(NULL, path, png.p, png.n)
+    const vkt_result r = status == CAIRO_STATUS_SUCCESS ? vkt_write_file(&host, path, png.p, png.n)
                                                         : fail(path, cairo_status_to_string(status));
     free(png.p);
     return r;
