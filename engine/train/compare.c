@@ -80,7 +80,7 @@ static void tell(vkt_differences *d, part of, part name, const part *was, const 
     const part a = was ? *was : none, b = is ? *is : none;
     const char *space = of.n ? " " : "";
     if (a.n && b.n && a.s[0] == '#' && b.s[0] == '#')
-        vkt_differences_add(d, "%.*s%s%.*s: not the checkpoint's", of.n, of.s, space, name.n, name.s);
+        vkt_differences_add(d, "%.*s%s%.*s: not the same as in the checkpoint", of.n, of.s, space, name.n, name.s);
     else
         vkt_differences_add(d, "%.*s%s%.*s: checkpoint %.*s, this run %.*s", of.n, of.s, space, name.n, name.s,
                             VKT_MIN(a.n, 60), a.s, VKT_MIN(b.n, 60), b.s);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/stop.h"
 
 json_t *real_or_null(double x)
@@ -192,7 +193,7 @@ static bool write_both(const session *s, json_t *run, json_t *object)
     char *text = whole ? json_dumps(run, JSON_INDENT(2)) : NULL;
     fflush(stdout); /* which may be the same file */
     bool ok = text != NULL;
-    if (!ok) fprintf(stderr, "no memory for what %s is to hold\n", s->o.json);
+    if (!ok) complain("no memory for what %s is to hold", s->o.json);
     if (ok) ok = vkt_write_file(&s->host, s->o.json, text, strlen(text)) == VKT_OK;
     free(text);
     json_decref(run);
@@ -228,7 +229,7 @@ char *options_text(const session *s, vkt_trainer *t)
     char *text = json_dumps(all, JSON_INDENT(2));
     json_decref(settings);
     json_decref(all);
-    if (!text) fputs("no memory for options.json\n", stderr);
+    if (!text) complain("no memory for options.json");
     return text;
 }
 

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/devices.h"
 #include "common/find_lr.h"
+#include "common/message.h"
 #include "common/outputs.h"
 #include "common/report.h"
 #include "common/run_dir.h"
@@ -59,6 +61,7 @@ static int list_devices(const vkt_host *host)
                         (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
                         *infos[i].reason ? "; " : "", infos[i].reason);
     if (n == 0) puts("no Vulkan device was found");
+    devices_note(stdout, infos, n < MOST ? n : MOST);
     return 0;
 }
 
@@ -78,11 +81,12 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in a file, too, lines and messages come in their order */
     train_options_parse(&s->o, cli, argc, argv);
-    s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
+    s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
     stop_begin();
     outputs_begin();
     int status = s->o.run ? run_dir_begin(&s->o, argc, argv) : 0;
+    if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) exit(status);
     if (s->o.run) s->host.log = run_dir_log;
@@ -103,9 +107,10 @@ int session_end(session *s, vkt_result r)
     json_decref(s->more);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "standard output cannot be written: %s\n", errno ? strerror(errno) : "an earlier write failed");
+        complain("standard output cannot be written: %s", errno ? strerror(errno) : "an earlier write failed");
         if (r == VKT_OK) r = VKT_E_IO;
     }
+    if (r != VKT_OK) complain_of_result(r);
     return stop_signal() ? 128 + stop_signal() : r != VKT_OK;
 }
 
@@ -162,9 +167,9 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
     if (n && n < p->epochs && !session_interrupted() && (fitted == VKT_OK || fitted == VKT_E_CHECKPOINT))
         say(s, "stopped early: no better epoch in %u\n", p->patience);
     print_best(s, t, p->monitor);
-    if (!isnan(vkt_trainer_ms_per_step(t)))
-        say(s, "speed   %.1f ms per step, %.0f us of it on the host (medians)\n", vkt_trainer_ms_per_step(t),
-            vkt_trainer_host_us_per_step(t));
+    const double ms = vkt_trainer_ms_per_step(t), us = vkt_trainer_host_us_per_step(t);
+    if (!isnan(ms))
+        say(s, "speed   %.*f ms per step, %.3f ms of it on the host (medians)\n", ms < 10 ? 3 : 1, ms, us / 1000);
     session_print_memory(s);
 }
 
@@ -187,18 +192,19 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     uint32_t n;
     vkt_trainer_history(t, &n);
     fflush(stdout);
-    fprintf(stderr, "ended by %s after %u of %u epochs\n", stop_name(stop_signal()), n, o->epochs);
+    remark("ended by %s after %u of %u epochs", stop_name(stop_signal()), n, o->epochs);
     if (o->save && keeps_best(s, t))
-        fprintf(stderr, "%s has the weights of epoch %u, the best so far\n", o->save, vkt_trainer_best_epoch(t));
+        remark("%s has the weights of epoch %u, the best so far", o->save, vkt_trainer_best_epoch(t));
     else if (o->save)
-        fprintf(stderr, "%s has the weights so far\n", o->save);
+        remark("%s has the weights so far", o->save);
     if (resumable && !is_file(o->checkpoint)) {
-        fputs("it cannot go on, for no checkpoint could be written\n", stderr);
+        remark("it cannot go on, for no checkpoint could be written");
     } else if (resumable) {
-        fputs("this goes on with the run:\n  ", stderr);
+        remark("this goes on with the run:");
+        fputs("  ", stderr);
         stop_print_command(stderr, s->argc, s->argv, o->run ? NULL : o->checkpoint);
     } else {
-        fputs("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them\n", stderr);
+        remark("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them");
     }
 }
 
@@ -261,7 +267,7 @@ static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (keeps_best(s, t)) return VKT_OK;
     if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
-    fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
+    remark("%s is not written: no epoch had a finite loss", s->o.save);
     return VKT_OK;
 }
 
@@ -355,8 +361,8 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* with --run alone: beside --resume it is no option */
-        fprintf(stderr, "--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder\n",
-                s->o.run, (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
+        complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
+                 (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
         return VKT_E_STATE;
     }
     const vkt_fit_progress at = vkt_trainer_position(t);
@@ -373,9 +379,9 @@ static vkt_result resume(const session *s, vkt_trainer *t)
 static void print_way_out(const session *s)
 {
     const train_options *o = &s->o;
-    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s%s\n", (double)o->lr,
-            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
-            o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
+    remark("try a smaller --lr (it was %g), --clip-norm 1%s%s", (double)o->lr,
+           o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
+           o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
 }
 
 static void print_summary(const session *s, const vkt_trainer *t)
@@ -393,7 +399,7 @@ static void print_summary(const session *s, const vkt_trainer *t)
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
     if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
-        fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
+        remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         return VKT_OK;
     }
     if (s->o.find_lr) {
