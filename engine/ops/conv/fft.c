@@ -6,7 +6,7 @@
  * ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3). y = IFFT(X conj(W)), dx =
  * IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a product with the conjugate.
  * A 5x5 kernel over 13x13 pixels takes 340 products per pair of channels in place of 2,025. */
-#include "ops/conv/parts.h"
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
@@ -51,11 +51,6 @@ static uint32_t points_of(vkt_variant v)
     for (uint32_t i = 0; i < VKT_COUNT(transforms); i++)
         if (transforms[i].v == v) points = transforms[i].points;
     return points;
-}
-
-bool vkt_conv2d_is_fft(vkt_variant v)
-{
-    return points_of(v) != 0;
 }
 
 static uint32_t reach_of(const vkt_conv2d_size *z, int i)
@@ -326,37 +321,24 @@ static bool has_tiles(const fft_job *j)
 static double cost(const vkt_traits *t, const fft_job *j, vkt_conv2d_which product)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
-    const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
+    const double images = ((double)j->z->channels + j->z->out_channels) * samples;
     const double back = has_tiles(j) && product != VKT_CONV2D_DW ? t->fft_tiles_back : 1;
     const double point = has_tiles(j) ? t->fft_tiles_point_cost : t->fft_point_cost;
-    return back * (4 * j->frequencies * pairs * samples +
-                   (double)j->t * j->t * (point * pictures + t->fft_weight_cost * pairs));
+    return back *
+           (4 * j->frequencies * pairs * samples + (double)j->t * j->t * (point * images + t->fft_weight_cost * pairs));
 }
 
-double vkt_conv2d_fft_cost(const vkt_limits *lim, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
+bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
+    const uint32_t t = points_of(v);
+    if (!is_possible(z) || t < reach_of(z, 0) || t < reach_of(z, 1)) return false;
+    const fft_job j = plan_job(z, product, t);
+    return fits(e, &j);
+}
+
+double vkt_conv_fft_cost(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
+{
+    const vkt_traits *t = e->lim->traits;
     const fft_job j = plan_job(z, product, points_of(v));
-    return cost(lim->traits, &j, product) * (has_tiles(&j) ? 1 : lim->traits->fft_beside_winograd);
-}
-
-uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
-                                 vkt_variant *preferred)
-{
-    const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
-    const vkt_traits *traits = e->lim->traits;
-    double least = traits->fft_worth * direct * 4 * z->n4;
-    uint64_t usable = 0;
-    if (!is_possible(z)) return 0;
-    for (uint32_t i = 0; i < VKT_COUNT(transforms); i++) {
-        const vkt_variant v = transforms[i].v;
-        const uint32_t t = transforms[i].points;
-        if (t < reach_of(z, 0) || t < reach_of(z, 1)) continue;
-        const fft_job j = plan_job(z, product, t);
-        if (!fits(e, &j)) continue;
-        usable |= (uint64_t)1 << v;
-        if (!traits->transforms_pay || e->lim->choices.off >> v & 1 || cost(traits, &j, product) >= least) continue;
-        least = cost(traits, &j, product);
-        *preferred = v;
-    }
-    return usable;
+    return t->transforms_pay ? cost(t, &j, product) / t->fft_worth : VKT_COST_NEVER;
 }

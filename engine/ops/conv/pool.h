@@ -13,6 +13,9 @@ typedef struct vkt_pool2d_dx_attr {
 /* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
 
+/* Whether windows are disjoint cells of R x S elements without gaps, but at the far edges. Sets cell to {R, S}. */
+bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2]);
+
 /* y and, unless it is an average, index of x (N,C,H,W). */
 void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);
 /* dx of dy and, unless it is an average, of index. */

@@ -66,7 +66,7 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
 }
 
 /* Channels by channels, as many as bindings hold: `rows` rows of `columns` pixels each that are written, and each takes
- * up to `taps` iterations. */
+ * up to `taps` loop turns. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {

@@ -6,7 +6,7 @@
  * products for four pixels in place of 36. So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and
  * samples), of gemm_tile.comp, whose operands the transforms write as it reads them. Source: Lavin & Gray, Fast
  * Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
-#include "ops/conv/parts.h"
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
@@ -71,7 +71,7 @@ static bool is_possible(const vkt_conv2d_size *z)
     return possible;
 }
 
-bool vkt_conv2d_can_winograd(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
+bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
     if (!is_possible(z)) return false;
     const job j = job_of(e, z, transposed);
@@ -189,12 +189,9 @@ static double cost(const vkt_traits *t, const job *j)
            t->winograd_weight_cost * pairs;
 }
 
-bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_variant other)
+double vkt_conv_winograd_cost(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
     const vkt_traits *t = e->lim->traits;
     const job j = job_of(e, z, transposed);
-    const double direct = 36.0 * z->n4 * z->channels * z->out_channels * z->out[0] * z->out[1], own = cost(t, &j);
-    return t->transforms_pay && own < t->winograd_worth * direct &&
-           (!vkt_conv2d_is_fft(other) ||
-            own < vkt_conv2d_fft_cost(e->lim, z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, other));
+    return t->transforms_pay ? cost(t, &j) / t->winograd_worth : VKT_COST_NEVER;
 }
