@@ -1,11 +1,14 @@
-// pool2d_dx.comp - gradient of pool2d, gathered: dx[c][h][w][n] = sum over the windows (p, q) that hold (h, w), in ascending
-// order, of  max: dy where index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
-//   p holds h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
-//   with dilation (max): R is what a window reaches over, as the host gives it; elements between those of a window did not win
-// CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
-// cells without a window, at the far edges, become 0.
-// Batch lanes past N stay 0 as they are 0 in dy.
-// grid: x over `rows` rows of dx of each channel (CELL: rows of cells), y over parts of a row, with strides; any group count is right.
+// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = sum over the windows (p, q) that contain (h, w), in
+// ascending order, of  max: dy if index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
+//   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
+//   with dilation (max): the host passes the extent of a window as R. Elements between those of a window never win.
+// CELL: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
+// elements. Elements at the far edges without a window become 0.
+// grid: x over `rows` rows of dx of each channel (CELL: rows of windows), y over parts of a row, both with a stride; any group
+// count
+//       is right.
+// Deterministic: one lane computes an element.
+// Batch lanes past N stay 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -49,7 +52,7 @@ void cell(uint c, uint p, uint q, uint n)
         }
 }
 #else
-// First and last window along one axis that hold element `at`; last < first: none.
+// First and last window along one axis that contain element `at`. last < first: none.
 ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) return ivec2(at * P / size, ((at + 1u) * P + size - 1u) / size - 1u);
