@@ -83,8 +83,8 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// log a as a sum of two floats, for 0 < a < infinity. It works as log_1ulp, but computes the quotient s = f / (2 + f) and the
-// terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
+// log a as a sum of two floats, for 2^-126 <= a < infinity. It works as log_1ulp, but computes the quotient s = f / (2 + f) and
+// the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
 {
     const bvec4 tiny = lessThan(a, vec4(1.17549435e-38));
