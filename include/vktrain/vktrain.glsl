@@ -18,13 +18,13 @@
 //   first(w1_at, b1_at, e, h);
 //   last(w2_at, b2_at, h, y);
 //
-// The index of a parameter counts floats from the start of the binding: (vkt_store_buffer(..).offset_bytes - the binding's) /
-// 4. Results equal those of the ops, except for the order of additions.
+// The index of a parameter counts floats from the start of the binding:
+//   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
+// Results equal those of the ops, except for the order of additions.
 //
 //   VKT_FLOAT(i)  reads float i of the parameters; you may redefine it between two uses of the macros below
 //   VKT_LEVEL(l)  reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a constant array;
-//   you may
-//                 redefine it in the same way
+//                 you may redefine it in the same way
 //   VKT_LOOP      is placed before each loop. It is empty, unless you define it first, e.g. as [[unroll]]
 //                 (GL_EXT_control_flow_attributes)
 #ifndef VKTRAIN_GLSL

@@ -1,5 +1,5 @@
-/* fft_product.abi.h - see fft_product.comp. An operand's spectrum is [row][f][re, im][column], a product is [f][row][re,
- * im][column]. Columns count vec4s. */
+/* fft_product.abi.h - see fft_product.comp. An operand's spectrum is [row][f][re, im][column]. A product is
+ * [f][row][re, im][column]. Columns count vec4s. */
 VKT_PUSH(vkt_fft_product_push,
          VKT_U32(rows) VKT_U32(columns)     /* dst: m, and n / 4 */
          VKT_U32(row_tiles) VKT_U32(tiles)  /* per frequency; of all frequencies */

@@ -1,5 +1,5 @@
-/* row_norm.abi.h - normalisation of rows of `run` neighbouring elements. A row is one group of a sample: row r is group r %
- * groups. Its element k belongs to channel (r % groups) * channels + k / inner. Each channel has its gamma and beta. */
+/* row_norm.abi.h - normalisation of rows of `run` neighbouring elements. A row is one group of a sample: row r is group
+ * r % groups. Its element k belongs to channel (r % groups) * channels + k / inner. Each channel has its gamma and beta. */
 VKT_PUSH(vkt_row_norm_push,
          VKT_U32(rows) VKT_U32(first) /* the dispatch has `rows` rows from row `first` on */
          VKT_U32(run) VKT_U32(groups) VKT_U32(channels) VKT_U32(inner)

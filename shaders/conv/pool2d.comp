@@ -1,7 +1,7 @@
 // pool2d.comp - y[c][p][q][n] = max (AVERAGE: mean) of x[c][h][w][n] over window (p, q), four samples per lane
 //   window p: rows p stride - pad .. + R - 1, clipped to the image; adaptive (R = 0): floor(p H/P) .. ceil((p+1) H/P) - 1
-//   with dilation (max): rows p stride - pad + r dilation, r < R. If no row is inside the image, y is -inf and there is no
-//   winner. max: lib/window_max.glsl; RELU: of max(x, 0). index = h W + w of the winner, plus a bias (abi/pool_index.abi.h)
+//   with dilation (max): rows p stride - pad + r dilation, r < R. A window without a row in the image gives -inf and no winner.
+//   max: lib/window_max.glsl; RELU: of max(x, 0). index = h W + w of the winner, plus a bias (abi/pool_index.abi.h)
 //   mean: sum over the clipped window, divided by its size before clipping to the image, or after it (exclude_pad)
 //   PART: one part of part_h x part_w elements of a window that is too long for one invocation, without the division. Values
 //   and winners go to part * part_pitch. JOIN: joins all parts of each window in their order, which is the order of the

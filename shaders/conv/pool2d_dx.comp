@@ -5,8 +5,7 @@
 // CELL: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
 // elements. Elements at the far edges without a window become 0.
 // grid: x over `rows` rows of dx of each channel (CELL: rows of windows), y over parts of a row, both with a stride; any group
-// count
-//       is right.
+//       count is right.
 // Deterministic: one lane computes an element.
 // Batch lanes past N stay 0, because they are 0 in dy.
 #version 460

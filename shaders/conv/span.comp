@@ -1,9 +1,9 @@
 // conv/span.comp - convolution, and its gradient with respect to the input, if neighbouring pixels of an image row read
-// neighbouring pixels of the source:  dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q +
-// offset + s][n] It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their
-// taps. SPAN TAPS MB products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits
-// convolutions with few destination channels: with tiles of MB channels x one pixel they need as many loads and shuffles as
-// products.
+// neighbouring pixels of the source:
+//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q + offset + s][n]
+// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their taps. SPAN TAPS MB
+// products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits convolutions with
+// few destination channels: with tiles of MB channels x one pixel they need as many loads and shuffles as products.
 // grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // Deterministic: one lane computes an element, in the order of (r,k,s).
 // `zero` and loops that end with their test: see conv/tile.comp.

@@ -30,8 +30,8 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// y[i]. quick_f is the same for a QUICK f: not all drivers fold constants before they unroll loops, and SwiftShader takes
-// seconds.
+// f(i) is y[i]. quick_f(i) is the same if f is QUICK. Some drivers do not fold constants before they unroll loops. There, f in
+// an unrolled loop takes seconds to compile (SwiftShader).
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

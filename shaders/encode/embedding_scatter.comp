@@ -1,9 +1,9 @@
 // embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, start of the gradient of position p), id = ids[p]
-//   COPY: rows of dy are not whole vec4s, so each gradient is copied to the sorted order, padded to vec4s. CHANNELS: dy is
-//   batch last. It also clears a window of the table, because embedding_sum writes only the rows that have an id.
+//   COPY: rows of dy are not whole vec4s, so each gradient is copied to the sorted order, padded to vec4s.
+//   CHANNELS: dy is batch last.
+//   The kernel also clears a window of the table, because embedding_sum writes only the rows that have an id.
 // grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the window, all in contiguous shares; y over
-// chunks of
-//       copied rows. The first chunk also does the rest of the work.
+//       chunks of copied rows. The first chunk also does the rest of the work.
 // Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require

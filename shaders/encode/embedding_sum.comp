@@ -1,5 +1,5 @@
-// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in order: sorted[start[v] .. start[v+1] -
-// 1]
+// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in the order of their entries
+//   sorted[start[v] .. start[v+1] - 1]
 //   A lane processes the first entry of a row in SORTED, and VECS vec4s of the row. Rows without an entry are 0 already.
 //   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
 //   BLOCKS: for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The row then adds the entries
@@ -7,8 +7,7 @@
 //   one multiple of BLOCK in SORTED, which is its first entry or a later one. The number of that multiple is the block's index
 //   in PART, so no two blocks share one.
 // grid: x over entries, or blocks, times the parts of a row (at most one per lane), in contiguous shares; y over chunks of such
-// parts
-//       (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
+//       parts (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
 // Deterministic: the order is that of SORTED.
 // Loops end after their last iteration with a break: llvmpipe runs the body of a for loop once even if no lane needs it.
 #version 460

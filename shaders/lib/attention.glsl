@@ -95,7 +95,7 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
 }
 
 // Adds the products of tile columns 4 k .. 4 k + 3 to sum. Another lane holds their weights p: lane k, or with ROTATE the lane
-// whose number is this lane's ^ known.
+// (this lane ^ known).
 void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;

@@ -11,7 +11,7 @@
 // A tile row in shared memory has 16 bytes of padding, which is the alignment that matrices need. Without it, rows whose length
 // is a power of two would start in the same bank.
 // source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
-// memory
+//         memory
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require

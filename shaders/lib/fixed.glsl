@@ -1,5 +1,5 @@
-// fixed.glsl - numbers in [0,1) as 64-bit binary fractions (low word, high word), bit-equal to engine/base/fixed.c. All ones:
-// 1.
+// fixed.glsl - numbers in [0,1) as 64-bit binary fractions (low word, high word), bit-equal to engine/base/fixed.c.
+// All ones means 1.
 
 // The product, truncated to 64 bits.
 uvec2 fixed_mul(uvec2 a, uvec2 b)

@@ -1,7 +1,7 @@
 // lanes.glsl - sums, maxima and choices over all lanes of a work group. Every lane gets the result.
-// A work group is one full subgroup or several. On CPUs it is one, as wide as the machine. Each subgroup reduces by shuffles.
-// Then every lane combines the subgroups' results from shared memory, first to last. The number of subgroups is known when the
-// pipeline is made, so unused code is removed.
+// A work group is one full subgroup or several. On CPUs it is one subgroup, as wide as the machine. Each subgroup reduces by
+// shuffles. Then every lane combines the subgroups' results from shared memory, first to last. The number of subgroups is known
+// when the pipeline is made, so unused code is removed.
 // Deterministic: the order depends only on the number of lanes and on the subgroup size.
 // All lanes of the work group must call these functions together.
 // source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles in place of shared memory within a subgroup

@@ -1,10 +1,11 @@
 // softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
 //   The kernel counts the classes at the maximum and uses log(1 + rest), so that a loss near 0 keeps its digits.
-//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient needs only this and z, so there is no (B,K)
+//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient needs only stat and z, so there is no (B,K)
 //   output. A label that is no class gives NaN. z, stat: batch last; ROWS: row-major.
 // OPTIONS: class weights w, an ignored label, label smoothing; norm[j] = sum w[t[b]] is the divisor of the loss:
-//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])      stat[b]: (m, inv, hard w[t] + soft sum_k
-//   w[k]) EACH: part[b] is the loss of row b, norm[0] = 1
+//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])
+//   stat[b] = (m, inv, hard w[t] + soft sum_k w[k])
+//   EACH: part[b] is the loss of row b, norm[0] = 1
 //   NLL: z holds log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
 // grid: x over blocks with a stride, one work group each.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
@@ -54,7 +55,7 @@ float losses(uint vector, uint rows)
         float span = 0.0;
         for (uint k = c + begin; k < end; k += hop) {
             const float v = z[base + k];
-            span += v == m ? v - m : exp_1ulp(v - m); // v - m, not 0: NaN for an infinite v
+            span += v == m ? v - m : exp_1ulp(v - m); // v - m is 0, or NaN for an infinite v
             top += v == m ? 1.0 : 0.0;
             if (SMOOTH != 0) {
                 slack += weight_of(k) * (m - v);

@@ -115,7 +115,7 @@ void line(uint at, uint all, uint n, uint visible)
         for (uint k = c; k < end; k += TURNS * STEP)
             [[unroll]] for (uint j = 0; j < TURNS; j++) {
                 const VEC v = z(at, min(k + j * STEP, n - 1), visible);
-                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // v - m, not 0: NaN if infinite
+                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // v - m is 0, or NaN for infinite v
                 span += k + j * STEP < end ? term : VEC(0.0);
                 top += k + j * STEP < end ? mix(VEC(0.0), VEC(1.0), SAME(v, m)) : VEC(0.0);
             }

@@ -5,13 +5,13 @@
 // A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
 // A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two outputs per
 // iteration. So no accumulator lives longer than an iteration (on llvmpipe each would cost a blend), and a weight serves all
-// samples of the tile. Outputs go to ACT, where a running index finds them again. For weight gradients, a lane holds rows of
+// samples of the tile. Outputs go to ACT and are read back by a running index. For weight gradients, a lane holds rows of
 // one factor, and shuffles pass the rows of the other factor. The sum over a block is added to the group's PART.
 // NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per lane.
 // The lanes share the weights and pass them by subgroupShuffle. Its lane numbers are written k + zero, as in conv/tile.comp.
 // grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum adds the groups' parts.
 // Deterministic: the order of additions depends only on the shape and the subgroup size.
-// A loop that must be unrolled contains no loop that stays: Mesa would not unroll the outer loop.
+// A loop that must be unrolled contains only loops that are unrolled too. Otherwise Mesa does not unroll the outer loop.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

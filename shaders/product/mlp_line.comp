@@ -1,6 +1,6 @@
 // mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  dw = 2/n dloss sum d x^T,  db = 2/n dloss sum d,  n = rows
-//   M
+//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  n = rows M
+//   dw = 2/n dloss sum d x^T,  db = 2/n dloss sum d
 // A lane processes four samples at a time and keeps all sums, one per sample of the four. An iteration does this twice: on
 // llvmpipe every sum that lives longer than an iteration costs a blend.
 // grid: x over per_group vec4s of samples. mlp_sum adds the groups' parts.

@@ -7,8 +7,8 @@
 // t + 1, and in place of c1 it has 1 - P with P = u_1 .. u_t.
 // grid: each group processes one contiguous range; any group count is right.
 // source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019
-// (decoupled weight
-//         decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and Keras documentation.
+//         (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and
+//         Keras documentation.
 // Deterministic: elementwise.
 // The order of operations is PyTorch's single-tensor form. As there, a gradient of 0 with v = 0 and eps = 0 gives NaN.
 #version 460

@@ -1,8 +1,9 @@
 // step_advance.comp - the first dispatch of a run. It computes the step state, which all other kernels read, from the run's
 // slot of host words and from the optimizer's clock. So a recorded step can be replayed without a host write in between.
-//   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded once to
-//   f32. NAdam: r^t in the same way, r = 0.96^momentum_decay; u_t = beta1 (1 - r^t / 2); the product of all u replaces beta1^t.
-//   scaled: the loss is scaled. Only the gradients tell if this step counts, so the clock does not advance here.
+//   In the last micro-batch of a step: t += 1, beta^t = beta^(t-1) * beta in 0.64 fixed point; c = 1 - beta^t, rounded to f32
+//   once. NAdam: r^t in the same way, r = 0.96^momentum_decay; u_t = beta1 (1 - r^t / 2); the product of all u replaces
+//   beta1^t. scaled: the loss is scaled. The gradients decide if this step counts, so the optimizer's clock does not advance
+//   here.
 // grid: one invocation.
 // Deterministic: one invocation.
 #version 460
