@@ -21,7 +21,7 @@
 #define STEP_DRAW  18  /* counter of random draws: counts runs with update, micro-batches too; without micro-batches it is t */
 #define STEP_MICRO 19  /* number of this micro-batch in its step, from 1 */
 #define STEP_WEIGHT 20 /* f32: weight of this micro-batch's gradients: its rows, or 1 if the rows are not given */
-#define STEP_FACTOR 21 /* f32: factor of the gradients: 1 / (loss scale and weights); clip_norm.comp lowers it */
+#define STEP_FACTOR 21 /* f32: factor of the gradients: 1 / (loss scale * sum of weights); clip_norm.comp lowers it */
 #define STEP_NORM  22  /* f32: norm of the gradients before clipping; 0 if not computed */
 #define STEP_U_NEXT 23 /* f32: NAdam's u_(t+1), 1 - u_t and 1 - u_1 .. u_(t+1) */
 #define STEP_U_REST 24
