@@ -27,7 +27,8 @@ extern "C" {
 /* A table of rows, in memory or made when asked for. */
 typedef struct vkt_dataset vkt_dataset;
 
-/* How the features of a row are stored. */
+/* How the features of a row are stored. ORDER: the hashes of data sets in checkpoints take in these numbers, so a new
+ * one goes to the end. */
 typedef enum vkt_row_type {
     VKT_ROW_U8 = 0, /* pictures: 0 to 255 */
     VKT_ROW_F32,    /* numbers */

@@ -39,7 +39,7 @@ typedef struct vkt_model {
 } vkt_model;
 
 /* What early stopping and the best weights go by. AUTO: validation accuracy, else validation loss, without a validation
- * set the training loss. */
+ * set the training loss. ORDER: checkpoints hold these numbers, so a new one goes to the end. */
 typedef enum vkt_monitor {
     VKT_MONITOR_AUTO = 0,   /* one of the others, as said above */
     VKT_MONITOR_VAL_ACC,    /* is to grow */

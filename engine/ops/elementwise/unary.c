@@ -28,11 +28,14 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
+/* For a row that `functions` lacks: lib/unary.glsl has no such number, so all its results are NaN. */
+static const function missing = { .number = UNARY_COUNT };
+
 static const function *function_of(const vkt_node *n)
 {
-    size_t i = 0;
-    while (functions[i].op != n->op) i++;
-    return &functions[i];
+    for (size_t i = 0; i < VKT_COUNT(functions); i++)
+        if (functions[i].op == n->op) return &functions[i];
+    return &missing;
 }
 
 /* The attributes of all of them are up to two floats: p and q of the kernel. */

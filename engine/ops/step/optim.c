@@ -376,7 +376,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM),
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
