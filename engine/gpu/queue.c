@@ -53,7 +53,7 @@ vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c)
 
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c)
 {
-    if (c->pool) ctx->vk.DestroyCommandPool(ctx->device, c->pool, ctx->allocation);
+    VKT_DROP(ctx, CommandPool, c->pool);
     *c = (vkt_commands){ 0 };
 }
 
@@ -93,7 +93,7 @@ vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name)
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
 {
     vkt_commands_destroy(ctx, &q->fence);
-    if (q->timeline) ctx->vk.DestroySemaphore(ctx->device, q->timeline, ctx->allocation);
+    VKT_DROP(ctx, Semaphore, q->timeline);
     *q = (vkt_queue){ 0 };
 }
 
@@ -244,7 +244,7 @@ vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_ser
 
 void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s)
 {
-    if (s->pool) ctx->vk.DestroyCommandPool(ctx->device, s->pool, ctx->allocation);
+    VKT_DROP(ctx, CommandPool, s->pool);
     vkt_free(&ctx->host, s->cmds);
     vkt_free(&ctx->host, s->buffers);
     vkt_free(&ctx->host, s->signals);
@@ -335,6 +335,11 @@ vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
     return vkt_queue_wait(ctx, &ctx->compute, value);
 }
 
+void vkt_settle(vkt_ctx *ctx)
+{
+    if (!vkt_is_forked(ctx)) (void)vkt_wait(ctx, ctx->compute.submitted);
+}
+
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)
 {
     if (ctx->compute.done >= value || ctx->lost != VKT_OK || vkt_is_forked(ctx)) return true;
@@ -367,5 +372,5 @@ void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
     /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
     const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
-    if (value && ctx->lost == VKT_OK) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
+    if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

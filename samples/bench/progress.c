@@ -5,6 +5,7 @@
 #include "base/terminal.h"
 #include "bench/ops.h"
 #include "bench/table.h"
+#include "common/message.h"
 
 bool bench_wanted(const bench *b, const char *name)
 {
@@ -25,7 +26,7 @@ vkt_result bench_report(bench *b, const bench_result *r)
     b->done++;
     b->failed += r->check == BENCH_WRONG;
     if (!isatty(STDERR_FILENO))
-        fprintf(stderr, "%4u  %s  %s\n", b->done, bench_name(r, name),
-                r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
+        complain("%4u  %s  %s", b->done, bench_name(r, name),
+                 r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
     return bench_add(&b->results, r) ? VKT_OK : VKT_E_NOMEM;
 }
