@@ -1,8 +1,9 @@
 /* reference/norm.c - normalisations.
  *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta; 0
- * in the other rows (Ioffe & Szegedy 2015) batch_norm_given: mean and variance are inputs running_stats: an exponential
- * average row_norm: the same for one group of channels of one sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang &
- * Sennrich 2019)
+ *   in the other rows (Ioffe & Szegedy 2015)
+ *   batch_norm_given: mean and variance are inputs
+ *   running_stats: an exponential average
+ *   row_norm: the same for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich 2019)
  */
 #include "reference/families.h"
 

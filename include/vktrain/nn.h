@@ -63,8 +63,10 @@ VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_bui
  * torch's. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
- *   batch norm             eps 1e-3, momentum 0.01 (Keras' 0.99 is the weight of the old value), biased running
- * variance layer and group norm   eps 1e-3 RMS norm               eps 1e-6 PReLU                  slope 0 at first */
+ *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
+ *   layer and group norm   eps 1e-3
+ *   RMS norm               eps 1e-6
+ *   PReLU                  slope 0 at first */
 VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 
 /* Push and pop prefixes of parameter names: push "layer1", push "0", conv "conv1" -> "layer1.0.conv1.weight". */

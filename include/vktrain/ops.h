@@ -5,12 +5,16 @@
  * Limits: memory, and two limits of devices. If a tensor exceeds these, the op returns VKT_E_UNSUPPORTED, with numbers,
  * when a program is made.
  *   Bindings. A binding holds 128 MiB on every device, up to 4 GiB on some. Kernels read larger tensors window by
- * window; windows start at multiples of 256 bytes. So a binding has to hold: convolutions, batch norms, upsampling one
- * channel with all samples softmax, losses                         one row, or 64 rows if a row has an odd number of
- * elements sums, maxima, broadcasting              over some dimensions: one slice of the slowest one, or up to 64
- * slices if they do not start at such multiples layer, group, RMS norm, layouts         up to four samples products a
- * few rows Other ops have no such limit. Loops. Mesa before 23 silently ends all loops of an invocation after 65,535
- * iterations. Sums are split so that this does not matter; ops that do not split them state their limit.
+ *   window; windows start at multiples of 256 bytes. So a binding has to hold:
+ *     convolutions, batch norms, upsampling   one channel with all samples
+ *     softmax, losses                         one row, or 64 rows if a row has an odd number of elements
+ *     sums, maxima, broadcasting              over some dimensions: one slice of the slowest one, or up to 64 slices if
+ *                                             they do not start at such multiples
+ *     layer, group, RMS norm, layouts         up to four samples
+ *     products                                a few rows
+ *   Other ops have no such limit.
+ *   Loops. Mesa before 23 silently ends all loops of an invocation after 65,535 iterations. Sums are split so that this
+ *   does not matter; ops that do not split them state their limit.
  *
  * Letters: B or N batch, C channels, H x W height and width, O output channels, R x S kernel, P x Q output height and
  * width, M N K sizes of a matrix product. dx is the gradient of the loss with respect to x. */
@@ -28,9 +32,9 @@ extern "C" {
 /* Multiplies matrices: C = op(A) op(B); op(X) is X or its transpose over the last two dimensions.
  *   a (..,M,K) or (..,K,M) if trans_a;  b (..,K,N) or (..,N,K) if trans_b  ->  (..,M,N)
  *   Leading dimensions broadcast as in NumPy: they are aligned at the right, and dimensions that are 1 or missing
- * repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
- * dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). ROWS in, ROWS out. dA = dC op(B)^T, dB =
- * op(A)^T dC, transposed as their operands are, summed where they repeat. True fp32. */
+ *   repeat. An operand that is a single matrix is used for every batch without a copy. An operand that repeats in some
+ *   dimensions and not in others is copied, for instance (B,1,M,K) by (B,H,K,N). ROWS in, ROWS out.
+ *   dA = dC op(B)^T, dB = op(A)^T dC, transposed as their operands are, summed where they repeat. True fp32. */
 VKT_API vkt_tensor vkt_matmul(vkt_graph *g, vkt_tensor a, vkt_tensor b, bool trans_a, bool trans_b);
 
 /* Applies a linear layer: y[b,o] = sum_i x[b,i] w[o,i] + bias[o]: x (B,I), w (O,I), bias (O) or null -> (B,O), in x's
@@ -172,42 +176,43 @@ VKT_API vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample
 
 /* ---- functions of one number: any shape and layout, f32. NaN propagates. ---- */
 
-/* max(x, 0). The gradient at 0 is 0; at NaN it is dy. */
+/* Computes max(x, 0). The gradient at 0 is 0; at NaN it is dy. */
 VKT_API vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x);
-/* x > 0 ? x : slope x. torch's slope: 0.01. */
+/* Computes x > 0 ? x : slope x. torch's slope: 0.01. */
 VKT_API vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope);
-/* x > 0 ? x : w x: w (1), or (C) for x (N,C,..). dw = sum of x dy where x <= 0. torch starts from w = 0.25. */
+/* Computes x > 0 ? x : w x: w (1), or (C) for x (N,C,..). dw = sum of x dy where x <= 0. torch starts from w = 0.25. */
 VKT_API vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w);
-/* x > 0 ? x : alpha (e^x - 1); dx = x > 0 ? dy : alpha e^x dy. torch's alpha: 1. Clevert et al., arXiv 1511.07289. */
+/* Computes x > 0 ? x : alpha (e^x - 1); dx = x > 0 ? dy : alpha e^x dy. torch's alpha: 1. Clevert et al., arXiv
+ * 1511.07289. */
 VKT_API vkt_tensor vkt_elu(vkt_graph *g, vkt_tensor x, float alpha);
-/* x P(x), where P is the distribution function of a standard normal variable: x (1 + erf(x / sqrt 2)) / 2. The tails
- * are accurate to all digits. `gelu_tanh` is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch:
+/* Computes x P(x), where P is the distribution function of a standard normal variable: x (1 + erf(x / sqrt 2)) / 2. The
+ * tails are accurate to all digits. `gelu_tanh` is x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 (torch:
  * approximate="tanh"); it differs from gelu by some 5e-4. Hendrycks & Gimpel, arXiv 1606.08415. */
 VKT_API vkt_tensor vkt_gelu(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_gelu_tanh(vkt_graph *g, vkt_tensor x);
-/* x / (1 + e^-x), also called swish. */
+/* Computes x / (1 + e^-x), also called swish. */
 VKT_API vkt_tensor vkt_silu(vkt_graph *g, vkt_tensor x);
-/* x min(max(x + 3, 0), 6) / 6; dx = 0 for x <= -3, dy for x >= 3, (x / 3 + 1 / 2) dy between, as in PyTorch 2.15
- * (1.13 gave -dy / 2 and 3 dy / 2 at the bounds). Howard et al., arXiv 1905.02244. */
+/* Computes x min(max(x + 3, 0), 6) / 6; dx = 0 for x <= -3, dy for x >= 3, (x / 3 + 1 / 2) dy between, as in PyTorch
+ * 2.15 (1.13 gave -dy / 2 and 3 dy / 2 at the bounds). Howard et al., arXiv 1905.02244. */
 VKT_API vkt_tensor vkt_hardswish(vkt_graph *g, vkt_tensor x);
-/* 1 / (1 + e^-x); dx = y (1 - y) dy. */
+/* Computes 1 / (1 + e^-x); dx = y (1 - y) dy. */
 VKT_API vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x);
-/* dx = (1 - y^2) dy. */
+/* Computes the hyperbolic tangent; dx = (1 - y^2) dy. */
 VKT_API vkt_tensor vkt_tanh(vkt_graph *g, vkt_tensor x);
-/* beta x > threshold ? x : ln(1 + e^(beta x)) / beta; dx = dy above the threshold, else dy / (1 + e^(-beta x)). torch's
- * values: beta 1, threshold 20. VKT_E_ARG: a beta that is not above 0. */
+/* Computes beta x > threshold ? x : ln(1 + e^(beta x)) / beta; dx = dy above the threshold, else dy / (1 + e^(-beta
+ * x)). torch's values: beta 1, threshold 20. VKT_E_ARG: a beta that is not above 0. */
 VKT_API vkt_tensor vkt_softplus(vkt_graph *g, vkt_tensor x, float beta, float threshold);
-/* e^x, ln x (-inf at 0, NaN below) and the square root of x (NaN below 0), accurate to one or two units in the last
- * place. The gradients are y dy, dy / x and dy / (2 y); the last two are infinite at 0. */
+/* Compute e^x, ln x (-inf at 0, NaN below) and the square root of x (NaN below 0), accurate to one or two units in the
+ * last place. The gradients are y dy, dy / x and dy / (2 y); the last two are infinite at 0. */
 VKT_API vkt_tensor vkt_exp(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_log(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_sqrt(vkt_graph *g, vkt_tensor x);
-/* |x|; the gradient at 0 is 0. */
+/* Computes |x|; the gradient at 0 is 0. */
 VKT_API vkt_tensor vkt_abs(vkt_graph *g, vkt_tensor x);
-/* min(max(x, min), max); bounds may be infinite. dx = dy where min < x < max, else 0, as in PyTorch 2.15 (1.13 gave dy
- * at the bounds, too). VKT_E_ARG: a bound is NaN. */
+/* Computes min(max(x, min), max); bounds may be infinite. dx = dy where min < x < max, else 0, as in PyTorch 2.15 (1.13
+ * gave dy at the bounds, too). VKT_E_ARG: a bound is NaN. */
 VKT_API vkt_tensor vkt_clamp(vkt_graph *g, vkt_tensor x, float min, float max);
-/* scale x + shift. */
+/* Computes scale x + shift. */
 VKT_API vkt_tensor vkt_scale(vkt_graph *g, vkt_tensor x, float scale, float shift);
 /* Keeps an element with probability 1-p and divides it by 1-p (p = 1: zeros). The mask is Philox(seed; step, node,
  * index): the same in a replay and after a resume. `dropout2d` draws once per (n,c) plane of (N,C,H,W). Leave the op
@@ -225,7 +230,7 @@ typedef struct vkt_batch_norm_params {
     bool biased;   /* track the biased variance, as ONNX and Keras do; torch's is n / (n-1) times it */
     bool evaluate; /* normalise with the running statistics, and do not change them */
 } vkt_batch_norm_params;
-/* y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (other layouts are
+/* Computes y = gamma (x - mean) / sqrt(var + eps) + beta for each channel of x (N,C,...), BATCH_LAST (other layouts are
  * converted).
  *   training  mean and biased variance over the real rows of the batch and all positions; gradients flow through them.
  *             Other rows become 0. Once per run: running statistics += momentum (those of the batch - running)
@@ -233,14 +238,14 @@ typedef struct vkt_batch_norm_params {
  * (Ioffe & Szegedy, Batch Normalization, 2015; PyTorch documentation of BatchNorm2d.) */
 VKT_API vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p);
 
-/* y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and biased variance of each row: the last `dims` dimensions
- * of x together. gamma and beta have the shape of these dimensions (or its product), or are null. eps 0: 1e-5,
- * VKT_ZERO: 0. Any layout; ROWS needs no conversion. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch
+/* Computes y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and biased variance of each row: the last `dims`
+ * dimensions of x together. gamma and beta have the shape of these dimensions (or its product), or are null. eps 0:
+ * 1e-5, VKT_ZERO: 0. Any layout; ROWS needs no conversion. (Ba, Kiros & Hinton, Layer Normalization, 2016; PyTorch
  * documentation of LayerNorm.) */
 VKT_API vkt_tensor vkt_layer_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, vkt_tensor beta,
                                   float eps);
-/* y = gamma x / sqrt(mean of x^2 + eps), for the same rows. eps 0: 2^-23, VKT_ZERO: 0. (Zhang & Sennrich, Root Mean
- * Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
+/* Computes y = gamma x / sqrt(mean of x^2 + eps), for the same rows. eps 0: 2^-23, VKT_ZERO: 0. (Zhang & Sennrich, Root
+ * Mean Square Layer Normalization, 2019; PyTorch documentation of RMSNorm.) */
 VKT_API vkt_tensor vkt_rms_norm(vkt_graph *g, vkt_tensor x, uint32_t dims, vkt_tensor gamma, float eps);
 /* Normalises as vkt_layer_norm, for each sample's groups of C / groups neighbouring channels: x (N,C,...), gamma and
  * beta (C) or null. groups = C: instance norm; 1: all channels together. (Wu & He, Group Normalization, 2018.) */
@@ -250,7 +255,7 @@ VKT_API vkt_tensor vkt_group_norm(vkt_graph *g, vkt_tensor x, uint32_t groups, v
 /* Returns the same elements in logical order with a new shape. Free if the batch stays (or the layout is ROWS), else a
  * copy. */
 VKT_API vkt_tensor vkt_reshape(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* (N, ...) -> (N, product of the rest). */
+/* Reshapes (N, ...) -> (N, product of the rest). */
 VKT_API vkt_tensor vkt_flatten(vkt_graph *g, vkt_tensor x);
 /* Remove dimension `axis`, which must be 1; or insert a dimension of 1 as dimension `axis`. Both are reshapes. Here and
  * below a negative axis counts from the end: -1 is the last (for unsqueeze, the last of the result). */
@@ -296,27 +301,27 @@ VKT_API vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_l
  * is summed over repeated dimensions. The result has the layout of the operand of larger rank (of `a` if ranks are
  * equal). */
 
-/* a + b, a - b and a b; da = dy, dy and b dy, db = dy, -dy and a dy. */
+/* Compute a + b, a - b and a b; da = dy, dy and b dy, db = dy, -dy and a dy. */
 VKT_API vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_mul(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* da = dy / b, db = -dy a / b^2. */
+/* Computes a / b; da = dy / b, db = -dy a / b^2. */
 VKT_API vkt_tensor vkt_div(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* The smaller or the larger one; NaN if either is NaN. dy goes to the operand that was chosen, half to each at a tie,
- * all to both at NaN. */
+/* Compute the smaller or the larger operand; NaN if either is NaN. dy goes to the operand that was chosen, half to each
+ * at a tie, all to both at NaN. */
 VKT_API vkt_tensor vkt_minimum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
 VKT_API vkt_tensor vkt_maximum(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* a^b as C's pow: NaN for a < 0 and a b that is no integer. da = b a^(b-1) dy, 0 where b is 0; db = a^b ln(a) dy, 0
- * where a is 0 and b >= 0 (so NaN for a < 0). */
+/* Computes a^b as C's pow: NaN for a < 0 and a b that is no integer. da = b a^(b-1) dy, 0 where b is 0; db = a^b ln(a)
+ * dy, 0 where a is 0 and b >= 0 (so NaN for a < 0). */
 VKT_API vkt_tensor vkt_pow(vkt_graph *g, vkt_tensor a, vkt_tensor b);
-/* condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be used
- * directly as a mask of all tokens that are not padding. The condition has no gradient. The layout is chosen between a
- * and b as above, or is that of a condition of larger rank. */
+/* Selects condition ? a : b; all three broadcast. The condition is u32 and true where it is not 0. So token ids can be
+ * used directly as a mask of all tokens that are not padding. The condition has no gradient. The layout is chosen
+ * between a and b as above, or is that of a condition of larger rank. */
 VKT_API vkt_tensor vkt_where(vkt_graph *g, vkt_tensor condition, vkt_tensor a, vkt_tensor b);
-/* mask ? value : x, where mask (u32) broadcasts to x's shape. */
+/* Computes mask ? value : x, where mask (u32) broadcasts to x's shape. */
 VKT_API vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float value);
 
-/* Sum and mean over all elements -> scalar. */
+/* Compute sum and mean over all elements -> scalar. */
 VKT_API vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x);
 VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 
@@ -324,10 +329,11 @@ VKT_API vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x);
 #define VKT_ALL_AXES UINT32_MAX /* all dimensions, whatever the rank */
 /* Reduce over the axes of a mask, VKT_AXIS(0) | VKT_AXIS(2) for instance, or over all of x. With `keepdim` these axes
  * are 1 in the result, else they are removed. The result is ROWS.
- *   max_over, min_over  NaN if an element is NaN; dx = dy / m at the m elements that equal y, else 0 (torch's amax,
- * amin) var                 sum (x - mean)^2 / (n - correction); correction 1 is torch's default (unbiased), 0 is
- * biased. The rounding error of the mean is subtracted, so the relative error is 1e-6 even if the mean is a million
- * deviations VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
+ *   max_over, min_over  NaN if an element is NaN; dx = dy / m at the m elements equal to y, else 0 (torch: amax, amin)
+ *   var                 sum (x - mean)^2 / (n - correction); correction 1 is torch's default (unbiased), 0 is biased.
+ *                       The rounding error of the mean is subtracted, so the relative error is 1e-6 even if the mean is
+ *                       a million deviations
+ * VKT_E_SHAPE: axes that x does not have; var of n <= correction. */
 VKT_API vkt_tensor vkt_sum_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_mean_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
 VKT_API vkt_tensor vkt_max_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim);
@@ -408,16 +414,18 @@ VKT_API vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t di
                                       vkt_hash_grid_level levels[VKT_HASH_GRID_MAX_LEVELS]);
 /* Encodes points with a multiresolution hash grid (Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives,
  * 2022, section 3, with its conventions; defaults are tiny-cuda-nn's):
- *   y[n, l F + f] = sum over the 2^D corners c of the grid cell of x[n] in grid l of w(c) table[first(l) + entry(l, c),
- * f] N(l) = floor(N_min b^l), cells along an axis; a number less than 1e-9 below an integer counts as that integer
+ *   y[n, l F + f] = sum of w(c) table[first(l) + entry(l, c), f] over the 2^D corners c of x[n]'s cell in grid l
+ *   N(l) = floor(N_min b^l), cells along an axis; a number less than 1e-9 below an integer counts as that integer
  *   point p = N x, without an offset (tiny-cuda-nn adds 1/2 and uses N b^l - 1 instead of N b^l); cell floor(p), at
- * most N - 1, so that x = 1 is the last corner; w(c) is the product over the axes of 1 - |p - c| entry(l, c) = c_0 + (N
- * + 1) (c_1 + (N + 1) c_2) if the (N + 1)^D corners are no more than 2^log2_table_size, else (c_0 xor c_1 2654435761
- * xor c_2 805459861) mod 2^log2_table_size x (B,2) or (B,3) in [0,1]; a point outside counts as the nearest point
- * inside. table (E,F), level after level, each level's entries rounded up to a multiple of 8  ->  (B, L F), BATCH_LAST
- * (a ROWS x is converted first). dtable sums over points in a fixed order, without atomics. dx = sum over l of N(l)
- * times the differences between opposite corners; between two cells those of the right one; 0 along an axis where x is
- * outside. p may be NULL. */
+ *   most N - 1, so that x = 1 is the last corner; w(c) is the product over the axes of 1 - |p - c|
+ *   entry(l, c) = c_0 + (N + 1) (c_1 + (N + 1) c_2) if the (N + 1)^D corners are no more than 2^log2_table_size,
+ *   else (c_0 xor c_1 2654435761 xor c_2 805459861) mod 2^log2_table_size
+ *   x (B,2) or (B,3) in [0,1]; a point outside counts as the nearest point inside. table (E,F), level after level,
+ *   each level's entries rounded up to a multiple of 8  ->  (B, L F), BATCH_LAST (a ROWS x is converted first).
+ *   dtable sums over points in a fixed order, without atomics.
+ *   dx = sum over l of N(l) times the differences between opposite corners; between two cells those of the right one;
+ *   0 along an axis where x is outside.
+ * p may be NULL. */
 VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p);
 /* Encodes points with frequencies, as NeRF (Mildenhall et al. 2020, equation 4):
  *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
@@ -495,8 +503,8 @@ VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target,
  * to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, these have no other reader, and the
  * target depends on no parameter. VKT_NO_FUSE=1, when the graph is created, turns this off. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
-/* y holds probabilities. -t log y - (1-t) log(1-y), logarithms are at least -100 (as torch's); dy = d / max(y (1-y),
- * 1e-12). A y outside [0,1] gives NaN. */
+/* Computes -t log y - (1-t) log(1-y), logarithms are at least -100 (as torch's), for probabilities y; dy = d / max(y
+ * (1-y), 1e-12). A y outside [0,1] gives NaN. */
 VKT_API vkt_tensor vkt_binary_cross_entropy(vkt_graph *g, vkt_tensor y, vkt_tensor target,
                                             vkt_loss_reduction reduction);
 /* Computes the same for sigmoid(z), without overflow or loss of digits: p t log(1 + e^-z) + (1-t) log(1 + e^z), dz =

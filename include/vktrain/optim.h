@@ -90,8 +90,7 @@ VKT_API vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o);
  * torch.optim.swa_utils.AveragedModel, which copies buffers too.) */
 VKT_API vkt_result vkt_publish(vkt_graph *g, double decay);
 
-/* ---- groups and freezing of declared parameters, by name; '*' stands for any text ---------------------------------
- */
+/* ---- groups and freezing of declared parameters, by name; '*' stands for any text ----------------------------- */
 
 /* Puts all parameters whose names match into group `group` of vkt_optimizer.groups, from 0. A parameter in no group
  * uses the optimizer's own settings. A later call overrides an earlier one. Call it before vkt_update.

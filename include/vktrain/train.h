@@ -102,12 +102,12 @@ typedef struct vkt_fit_progress {
     bool validating;         /* `batch` counts batches of the validation set */
 } vkt_fit_progress;
 
-/* Called on the thread of vkt_trainer_fit; each may be NULL. */
+/* The callbacks of a fit. They run on the thread of vkt_trainer_fit; each may be NULL. */
 typedef struct vkt_fit_callbacks {
     void *user; /* passed to all of them */
-    /* After each batch of training or validation whose result has arrived. */
+    /* Called after each batch of training or validation whose result has arrived. */
     void (*on_batch)(void *user, const vkt_fit_progress *p);
-    /* Returns true to stop after this epoch. `best`: this epoch is the best so far. */
+    /* Called after each epoch. True stops the fit after this epoch. `best`: this epoch is the best so far. */
     bool (*on_epoch)(void *user, const vkt_epoch_record *r, bool best);
     /* Called after each step. True ends the fit between two steps: the checkpoint, if there is one, is written, the
      * weights stay those of the last step, and another vkt_trainer_fit continues from there. */
