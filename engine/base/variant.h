@@ -1,11 +1,11 @@
 /* base/variant.h - the variants: the ways to compute an op, and the settings that influence the choice from outside the
  * op. All ops choose in vkt_pick (ir/ir.h).
  *
- * To add a variant, add a line here. If the op's own choice is switched off, the first usable variant in this order is
- * used. So a variant that always works comes late, but before the variants that are for GPUs only. */
+ * To add a variant, add a line here, and a row to its op's table of ways. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,8 +64,16 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* Returns one variant of `usable`, which must not be empty: a forced one; else the one that is tuned for `key`; else
- * `preferred`; else the first one. A variant that is off is returned only if all usable ones are off. */
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, uint64_t usable, vkt_variant preferred);
+/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all ways of a node. */
+typedef struct vkt_way {
+    vkt_variant variant;
+    double cost;
+} vkt_way;
+/* The cost of a variant that is used only if the user asks for it. */
+#define VKT_COST_NEVER HUGE_VAL
+
+/* Returns the cheapest of n >= 1 ways, the first among equals: among the forced ones; else among those that are tuned
+ * for `key`; else among all. A variant that is off is returned only if all of them are off. */
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n);
 
 #endif

@@ -88,6 +88,9 @@ struct vkt_graph {
     size_t n_nodes, cap_nodes;
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
+    uint32_t *names;                        /* the same ids by their names' hashes, 0: empty; at most half full */
+    size_t cap_names;                       /* a power of two, or 0 */
+    uint64_t names_looked;                  /* at, in all: what declaring parameters costs */
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS];           /* whole arenas from PARAM to PUBLISHED; {0} until first used */
     vkt_tensor step, words, clock, metrics; /* {0} until first used */
@@ -120,12 +123,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* number of elements */
     uint16_t offset;
-    double usual; /* value of the elements if the text does not set them */
+    double usual;     /* value of the elements if the text does not set them */
+    const char *told; /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
+                       * another member is; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
         .usual = (usual_)                                                                                          \
+    }
+#define VKT_FIELD_TOLD(type, member, kind_, usual_, told_)                                                  \
+    {                                                                                                       \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
+        .usual = (usual_), .told = (told_)                                                                  \
     }
 
 /* An op descriptor. Every table, test, bench and document uses the list in ops/ops.def. */
@@ -351,11 +361,9 @@ struct vkt_emit {
     vkt_tensor relu;      /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
-/* Chooses among the variants (base/variant.h) of the node that is being lowered. All ops choose here and nowhere else.
- * `usable` is the set of variants that are correct for it on this device, e.g. VKT_V(DIRECT) | VKT_V(TILE). `preferred`
- * is the op's own choice from this set. The result is another one of the set if `preferred` is switched off, or another
- * one is forced or tuned (vkt_choices). A node may choose several times, among sets that share no variant. */
-vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred);
+/* Chooses among n >= 1 ways (vkt_variant_choose) of the node that is being lowered, and records the choice. Only this
+ * function looks at the user's switches. A node may choose several times, among sets that share no variant. */
+vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
 /* Returns a hash of a node's work: op, bytes of the attributes, shape, layout and type of inputs and outputs. Equal
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);

@@ -52,6 +52,7 @@ typedef struct vkt_plan {
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
     size_t emitted_barriers; /* barriers that the graph's order would need */
+    uint64_t work;           /* cost of the plan: iterations of the loops of packing, barriers and schedule */
 } vkt_plan;
 
 typedef struct vkt_plan_options {
@@ -106,8 +107,8 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
 /* schedule.c: finds an order with few stages that keeps at most `budget_bytes` of packed values live, if possible. p:
- * the plan of the list as it is. order[i]: the dispatch at position i; stage[i]: its stage. */
+ * the plan of the list as it is. order[i]: the dispatch at position i; stage[i]: its stage. *work is increased. */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
-                             uint32_t *order, uint32_t *stage);
+                             uint32_t *order, uint32_t *stage, uint64_t *work);
 
 #endif

@@ -191,9 +191,9 @@ typedef struct vkt_ctx_params {
 /* Opens a device. Returns VKT_OK and sets *out; else VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE, VKT_E_DRIVER or
  * VKT_E_NOMEM and *out = NULL. params and host may be NULL. Owner: the caller. Threads: calls on one context must not
  * overlap; different contexts are independent. Processes: only the process that made a context may use it. In a forked
- * child, calls that would reach the device return VKT_E_STATE, and vkt_ctx_destroy leaves the device alone; a child
- * opens a context of its own. The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES tell the loader which
- * drivers there are. If they hide all drivers, the message of VKT_E_NO_DEVICE names the variables. */
+ * child, calls that would reach the device return VKT_E_STATE; destroy functions free host memory and leave the device
+ * alone; a child opens a context of its own. The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES tell the
+ * loader which drivers there are. If they hide all drivers, the message of VKT_E_NO_DEVICE names the variables. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Opens a device as vkt_ctx_create does, and on some CPUs with wider vectors, where they are known to be faster. For
  * programs that have only one thread so far.

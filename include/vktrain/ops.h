@@ -373,6 +373,11 @@ typedef struct vkt_attention_params {
  * the op is composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL.
  * VKT_E_SHAPE: operands that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
  *
+ * VKT_E_UNSUPPORTED, when a program is made: too many keys or queries for the loops of an invocation. A loop has at
+ * most 60,000 iterations, because Mesa before 23 silently ends loops after 65,535. At D = 64 and subgroups of 8 lanes
+ * that is about 76,000 keys, or 39,000 keys and queries with gradients; at D = 4 about 640,000. Wider subgroups allow
+ * more. Use shorter sequences beyond that.
+ *
  * `packed`: self-attention with `heads` heads: qkv (B,T,3D) -> (B,T,D). A row of qkv holds q, k and v, D numbers each,
  * as one layer projects them; in each of them the heads are side by side. qkv is read without a copy, and its gradient
  * is written in the same form. */
@@ -431,7 +436,9 @@ VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, c
  *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first); K from 1 to 32, 0: 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
- * Accurate to one or two units in the last place for every x: 2^k x is reduced to one period exactly. */
+ * Accurate to one or two units in the last place for every x: 2^k x is reduced to one period exactly. A binding must
+ * hold the encoding of one coordinate for all points, 8 K B bytes; else VKT_E_UNSUPPORTED (10,000,000 points at 10
+ * frequencies need 800 MB, and lavapipe binds 128 MiB). Give more points in several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* The reduction of a loss. Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0),

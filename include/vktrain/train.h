@@ -184,10 +184,12 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_DIVERGED: a loss of training or validation, or a weight, is not finite. The message names epoch, batch and
  * learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch). To continue,
- * resume a checkpoint with a lower learning rate. With allow_nonfinite the fit logs a warning and continues; the result
- * is VKT_E_DIVERGED only if no epoch of the run was finite. In both cases such an epoch is never the best, and no
- * checkpoint of it is written. (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss
- * and does not count.)
+ * resume a checkpoint with a lower learning rate. Another fit is VKT_E_STATE as long as weights or the optimizer's
+ * state are not finite. vkt_trainer_resume replaces both. vkt_trainer_load replaces the weights and, if the last fit
+ * diverged, resets the optimizer to its start; then the epoch begins anew. With allow_nonfinite the fit logs a warning
+ * and continues; the result is VKT_E_DIVERGED only if no epoch of the run was finite. In both cases such an epoch is
+ * never the best, and no checkpoint of it is written. (A step that VKT_PRECISION_F16 skips because its gradients
+ * overflow has a finite loss and does not count.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). The failure is logged at once, the
  * previous file stays whole, training continues, and the fit returns this result at its end. Another fit first writes
