@@ -44,7 +44,7 @@ typedef struct vkt_dropout_attr {
     bool planes;
 } vkt_dropout_attr;
 
-/* One or two floats each: ops/unary.c reads them as such. */
+/* One or two floats each: ops/elementwise/unary.c reads them as such. */
 typedef struct vkt_leaky_relu_attr {
     float slope;
 } vkt_leaky_relu_attr;

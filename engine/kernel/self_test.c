@@ -1,4 +1,4 @@
-/* kernel/self_test.c - shaders/self_test.comp on the device, and the same on the host. */
+/* kernel/self_test.c - shaders/kernel/self_test.comp on the device, and the same on the host. */
 #include "base/philox.h"
 #include "kernel/kernel.h"
 #include "kernel/wide.h"

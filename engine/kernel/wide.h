@@ -4,7 +4,8 @@
 
 #include "gpu/gpu.h"
 
-/* Runs shaders/self_test.comp, on any device. *wrong is how many of its numbers are not what the host makes of them. */
+/* Runs shaders/kernel/self_test.comp, on any device. *wrong is how many of its numbers are not what the host makes of
+ * them. */
 vkt_result vkt_self_test(vkt_ctx *ctx, uint32_t *wrong);
 
 /* vkt_ctx_create_wide with another Vulkan below it (NULL: the installed one), on a CPU of which the caller says whether

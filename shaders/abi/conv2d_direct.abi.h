@@ -1,4 +1,4 @@
-/* conv2d_direct.abi.h - see conv2d_direct.comp. "vec4s" count four neighbouring samples. A dispatch makes some channels of each
+/* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch makes some channels of each
  * of its groups: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_direct_push,
          VKT_U32(columns)                       /* vec4s of one plane of y that are made: P Q n4 */

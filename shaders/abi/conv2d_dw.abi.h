@@ -1,4 +1,4 @@
-/* conv2d_dw.abi.h - see conv2d_dw.comp. "vec4s" count four neighbouring samples. A dispatch takes some channels of each of its
+/* conv2d_dw.abi.h - see conv/dw_tile.comp. "vec4s" count four neighbouring samples. A dispatch takes some channels of each of its
  * groups, of dy and of x: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_dw_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4, or a plane that is taken as one */

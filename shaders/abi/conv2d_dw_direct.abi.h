@@ -1,4 +1,4 @@
-/* conv2d_dw_direct.abi.h - see conv2d_dw_direct.comp. "vec4s" count four neighbouring samples. A dispatch takes some groups. */
+/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. "vec4s" count four neighbouring samples. A dispatch takes some groups. */
 VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */

@@ -1,4 +1,4 @@
-/* conv2d_dw_shared.abi.h - see conv2d_dw_shared.comp. */
+/* conv2d_dw_shared.abi.h - see conv/dw_shared.comp. */
 VKT_PUSH(vkt_conv2d_dw_shared_push,
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(columns)                       /* weights of an output channel: C/G R S */

@@ -1,4 +1,4 @@
-/* conv2d_dw_sum.abi.h - see conv2d_dw_sum.comp. */
+/* conv2d_dw_sum.abi.h - see conv/dw_sum.comp. */
 VKT_PUSH(vkt_conv2d_dw_sum_push,
          VKT_U32(weights) VKT_U32(biases) /* floats of dw and db */
          VKT_U32(bias_start)              /* where db starts in a slice */

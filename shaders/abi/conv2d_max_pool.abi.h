@@ -1,4 +1,4 @@
-/* conv2d_max_pool.abi.h - see conv2d_max_pool.comp. z is the convolution, y its maxima; "vec4s" count four neighbouring
+/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the convolution, y its maxima; "vec4s" count four neighbouring
  * samples. A dispatch makes some channels of each of its groups: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */

@@ -1,4 +1,4 @@
-/* conv2d_pack.abi.h - see conv2d_pack.comp. */
+/* conv2d_pack.abi.h - see conv/pack.comp. */
 VKT_PUSH(vkt_conv2d_pack_push,
          VKT_U32(vec4s)      /* of one panel: taps * depth * MB / 4 */
          VKT_U32(depth)      /* k: source channels of a group that are read */

@@ -1,4 +1,4 @@
-/* conv2d_shared.abi.h - see conv2d_shared.comp. "vec4s" count four neighbouring samples. */
+/* conv2d_shared.abi.h - see conv/shared.comp. "vec4s" count four neighbouring samples. */
 VKT_PUSH(vkt_conv2d_shared_push,
          VKT_U32(rows)                          /* destination channels of a group: rows of A */
          VKT_U32(columns)                       /* of a destination plane: P Q N', a multiple of 4 */

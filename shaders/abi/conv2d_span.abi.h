@@ -1,4 +1,4 @@
-/* conv2d_span.abi.h - see conv2d_span.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. */
+/* conv2d_span.abi.h - see conv/span.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. */
 VKT_PUSH(vkt_conv2d_span_push,
          VKT_U32(columns)                      /* vec4s of one destination plane, a run of SPAN pixels counted once: height * runs * n4 */
          VKT_U32(n4)                           /* vec4s of one pixel: pitch / 4 */

@@ -1,4 +1,4 @@
-/* conv2d_tile.abi.h - see conv2d_tile.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. A
+/* conv2d_tile.abi.h - see conv/tile.comp. "vec4s" count four neighbouring samples of a picture, or four floats of A. A
  * dispatch makes some channels of each of its groups, of some source channels: all, or what bindings have room for. */
 VKT_PUSH(vkt_conv2d_tile_push,
          VKT_U32(columns)                      /* vec4s of one destination plane that are made: height * width * n4 */

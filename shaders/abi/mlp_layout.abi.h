@@ -1,4 +1,4 @@
-/* mlp_layout.abi.h - what the kernels of ops/mlp.c hand to each other. Layer l of 1 .. 4 has K = width l-1 and M = width l;
+/* mlp_layout.abi.h - what the kernels of ops/product/mlp.c hand to each other. Layer l of 1 .. 4 has K = width l-1 and M = width l;
  * parts are counted in vec4s, and start where the push blocks say.
  *
  * PACKED, the parameters: rows   [o < M][K / 4]   w[o][4q .. 4q+3], 0 past K

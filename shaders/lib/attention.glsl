@@ -58,7 +58,7 @@ uint tile_of(uint i, uint n)
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
 }
 
-uint zero() // as in conv2d_tile.comp
+uint zero() // as in conv/tile.comp
 {
     return SG == 8 ? pc.zero : 0;
 }

@@ -1,4 +1,4 @@
-// direct.glsl - for conv2d_direct.comp and conv2d_max_pool.comp: the ROWS K weights of a tile, in the lanes' registers
+// direct.glsl - for conv/direct.comp and conv/fused_max_pool.comp: the ROWS K weights of a tile, in the lanes' registers
 // (subgroupShuffle hands them round), and an element's sum of K products.
 // Needs: strip.glsl, LANES ROWS BIAS, bindings w_in and bias_in, and a push block with rows dst_group w_base w_group w_row w_depth
 // w_tap_h w_tap_w bias_base zero.
@@ -19,7 +19,7 @@ void load_weights(uint group, uint row)
                        : 0.0;
 }
 
-// Of row m, a constant, with what load_taps has loaded. `zero`: see conv2d_tile.comp.
+// Of row m, a constant, with what load_taps has loaded. `zero`: see conv/tile.comp.
 vec4 product(uint m, uint zero)
 {
     vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);

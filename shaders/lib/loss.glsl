@@ -1,5 +1,5 @@
 // loss.glsl - what one pair of numbers adds to a loss, and its derivative with respect to y; four pairs at once. The kind is
-// known when the pipeline is made, so only one way is left. Formulas: engine/ops/pair_loss.c. What a term does not define (a
+// known when the pipeline is made, so only one way is left. Formulas: engine/ops/loss/pair_loss.c. What a term does not define (a
 // probability outside [0,1]) is NaN, so that it shows.
 //   before it: `pc.beta`, and lib/explog.glsl
 layout(constant_id = LOSS_SPEC_KIND) const uint KIND = 0;

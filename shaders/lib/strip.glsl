@@ -1,4 +1,4 @@
-// strip.glsl - the walk of conv2d_direct.comp, conv2d_max_pool.comp and conv2d_dw_direct.comp: LANES neighbouring vec4s of a plane
+// strip.glsl - the walk of conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp: LANES neighbouring vec4s of a plane
 // P x Q at a time, and with each the K elements of x that its pixel meets: of tap (r,s) of channel c, at row p stride + offset + r reach.
 // Needs: LANES CHANNELS KERNEL_H KERNEL_W PAD, the binding x_in, and a push block with n4 width strip step_p step_q step_n
 // src_height src_width stride_h stride_w offset_h offset_w reach_h reach_w.

@@ -1,5 +1,5 @@
 // window_max.glsl - the maximum of a window, four samples at a time, and which element it is: for pool2d.comp and
-// conv2d_max_pool.comp. The first maximum wins, a NaN wins over any number (the last one: PyTorch). Needs RELU: of max(e, 0), in
+// conv/fused_max_pool.comp. The first maximum wins, a NaN wins over any number (the last one: PyTorch). Needs RELU: of max(e, 0), in
 // which nobody wins where that is 0, as relu passes no gradient there; a NaN passes.
 #include "abi/pool_index.abi.h"
 #define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf: a window of nothing else names its first element

@@ -80,9 +80,9 @@ rule_calls() {
         why "not in the library: return a vkt_result and log"
 }
 
-# shaders/kernels.def and shaders/*.comp name each other.
+# shaders/kernels.def and shaders/*/*.comp name each other.
 rule_shaders() {
-    rows=$(sed -nE 's/^VKT_KERNEL\( *[A-Z0-9_]+ *, *([a-z0-9_]+) *,.*/\1/p' shaders/kernels.def | sort -u)
+    rows=$(sed -nE 's/^VKT_KERNEL\( *[A-Z0-9_]+ *, *([a-z0-9_/]+) *,.*/\1/p' shaders/kernels.def | sort -u)
     for row in $rows; do
         [ -f "shaders/$row.comp" ] || echo "shaders/kernels.def:0: shaders/$row.comp does not exist"
     done

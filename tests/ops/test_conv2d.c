@@ -1,6 +1,6 @@
-/* Convolutions that random shapes seldom meet: of 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv2d_winograd.c), with
- * which of them take it; tiles of pixels with an odd multiple of 8 vec4s (conv2d_tile.comp's blocks of channels); runs
- * of pixels (conv2d_span.comp). */
+/* Convolutions that random shapes seldom meet: of 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), with
+ * which of them take it; tiles of pixels with an odd multiple of 8 vec4s (conv/tile.comp's blocks of channels); runs
+ * of pixels (conv/span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Convolutions and their gradients by transforms of each length (ops/conv2d_fft.c), forced: one tile and several,
+/* Convolutions and their gradients by transforms of each length (ops/conv/fft.c), forced: one tile and several,
  * padded and dilated, along one axis alone. Lengths differ in more than a number: odd ones have one column of real
  * numbers, 13 is a prime and 14 and 15 are products of two. */
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* Sums and losses at sizes that take every way of ops/reduce.c and ops/loss.c: several work groups, rows that are
- * split, columns that are folded, more elements and classes than Mesa 22.3 counts loop turns (65,535). Against doubles.
+/* Sums and losses at sizes that take every way of ops/elementwise/reduce.c and ops/loss/loss.c: several work groups,
+ * rows that are split, columns that are folded, more elements and classes than Mesa 22.3 counts loop turns (65,535).
+ * Against doubles.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "ops/blocks.h"
+#include "ops/product/blocks.h"
 #include "ops/harness.h"
 #include "support/host.h"
 

@@ -1,4 +1,4 @@
-/* Each way to walk the lines of a softmax (ops/softmax.c), against the double reference. */
+/* Each way to walk the lines of a softmax (ops/norm/softmax.c), against the double reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

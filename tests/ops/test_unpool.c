@@ -1,6 +1,6 @@
 /* The gradient of a convolution's weights before a max pooling over disjoint cells, which reads what the pooling is
- * given (ops/conv2d_unpool.c): the same bits as through the gradient of the convolution's output (VKT_NO_FUSE=1), by
- * every variant; and that one where somebody else reads it, or where windows are not such. */
+ * given (ops/conv/fused_unpool.c): the same bits as through the gradient of the convolution's output (VKT_NO_FUSE=1),
+ * by every variant; and that one where somebody else reads it, or where windows are not such. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

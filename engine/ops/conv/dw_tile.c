@@ -1,0 +1,317 @@
+/* ops/conv/dw_tile.c - which way the gradients of weights and bias are computed, and how they are cut into tiles of
+ * output channels x weights, summed over the plane: see shaders/conv/dw_tile.comp and conv/dw_direct.comp. */
+#include "ops/conv/parts.h"
+#include "ops/conv/shared.h"
+#include "ops/conv/pool.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/conv2d_dw.abi.h"
+#include "abi/conv2d_dw_direct.abi.h"
+#include "abi/conv2d_dw_sum.abi.h"
+
+typedef struct dw_job {
+    const vkt_conv2d_size *z;
+    uint32_t rows, channels;    /* of a group, of dy and x */
+    uint64_t dy_plane, x_plane; /* vec4s of a channel */
+    vkt_tensor x, dy, dw, db;
+    vkt_tensor index; /* {0}: dy is what it is, else it lies pooled over cells */
+    uint32_t cell[2];
+    uint32_t slice; /* vec4s of a plane of dy that one work group sums */
+    vkt_conv2d_slices slices;
+} dw_job;
+
+/* What one dispatch makes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
+typedef struct dw_part {
+    uint32_t group, groups, row, rows, channel, channels;
+} dw_part;
+
+typedef struct dw_tiles {
+    uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
+    uint32_t row_tiles, col_tiles; /* of a group */
+} dw_tiles;
+
+/* Tiles of even size, of whole vec4s where rows are. */
+static dw_tiles dw_tiles_of(const vkt_emit *e, const dw_job *j, const dw_part *p)
+{
+    const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
+    const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
+    dw_tiles t = { .row_tiles = vkt_div_up(p->rows, most_rows), .col_tiles = vkt_div_up(cols, 32) };
+    t.lane_rows = vkt_div_up(vkt_div_up(p->rows, t.row_tiles), lanes);
+    t.cols = (uint32_t)vkt_round_up(vkt_div_up(cols, t.col_tiles), cols % 4 == 0 ? 4 : 1);
+    return t;
+}
+
+/* The largest part; false where not even one channel fits. */
+static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
+{
+    const vkt_conv2d_size *z = j->z;
+    const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
+    const uint64_t w_bytes = 4ull * j->channels * z->kernel[0] * z->kernel[1];
+    const uint64_t rows =
+        VKT_MIN(vkt_steps_in(read, 16 * j->dy_plane, z->out_channels), vkt_steps_in(range, w_bytes, z->out_channels));
+    const uint64_t channels = vkt_steps_in(read, 16 * j->x_plane, z->channels);
+    dw_part p = { .groups = 1,
+                  .rows = vkt_conv2d_share(j->rows, rows, 1),
+                  .channels = vkt_conv2d_share(j->channels, channels, 1) };
+    if (p.rows == 0 || p.channels == 0) return false;
+    if (p.rows == j->rows && p.channels == j->channels)
+        p.groups = (uint32_t)VKT_MIN(VKT_MIN(rows / p.rows, channels / p.channels), z->a.groups);
+    *out = p;
+    return true;
+}
+
+/* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
+ * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
+static void cut_slices(vkt_emit *e, dw_job *j, uint64_t tiles, uint32_t unit)
+{
+    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit, longest = VKT_MAX_ROUNDS / 8 * unit;
+    const uint64_t wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
+    j->slices = vkt_conv2d_slices_of(e, j->dw, j->db);
+    const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->slices.floats), 1);
+    j->slice = vkt_div_up(plane, (uint32_t)VKT_MIN(VKT_MAX(spread, vkt_div_up(plane, longest)), room));
+    j->slice = (uint32_t)vkt_round_up(j->slice, unit);
+    j->slices.n = vkt_div_up(plane, j->slice);
+    if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
+}
+
+void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db)
+{
+    const vkt_conv2d_dw_sum_push push = { .weights = (uint32_t)(vkt_lowered_value(e, dw)->bytes / 4),
+                                          .biases = db.id ? (uint32_t)(vkt_lowered_value(e, db)->bytes / 4) : 0,
+                                          .bias_start = (uint32_t)s->bias_start,
+                                          .part = (uint32_t)s->floats,
+                                          .slices = s->n };
+    const vkt_bind bind[] = {
+        [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
+    };
+    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
+    const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
+}
+
+/* The planes of x and dy, which lies in `dy` pixels. Where both lie alike, sample by sample, one pixel is as good as
+ * all of them. */
+static void set_planes(const dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
+{
+    const vkt_conv2d_size *z = j->z;
+    bool alike = !j->index.id;
+    for (int i = 0; i < 2; i++) alike = alike && z->kernel[i] == 1 && z->a.stride[i] == 1 && z->a.pad[i] == 0;
+    push->n4 = alike ? (uint32_t)j->dy_plane : z->n4;
+    push->width = alike ? 1 : z->out[1];
+    push->src_height = alike ? 1 : z->in[0];
+    push->src_width = alike ? 1 : z->in[1];
+    push->dy_height = alike ? 1 : dy[0];
+    push->dy_width = alike ? 1 : dy[1];
+}
+
+static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
+{
+    const vkt_conv2d_size *z = j->z;
+    const dw_tiles t = dw_tiles_of(e, j, p);
+    const uint64_t works = (uint64_t)t.row_tiles * t.col_tiles * j->slices.n;
+    const uint32_t taps = z->kernel[0] * z->kernel[1], pitch = j->channels * taps, o = p->group * j->rows + p->row;
+    const uint32_t n_o = (p->groups - 1) * j->rows + p->rows;
+    const bool bias = j->db.id && p->channel == 0;
+    const uint32_t *dy_size = vkt_lowered_value(e, j->dy)->shape.dim + 2;
+    const uint64_t dy_lies = (uint64_t)dy_size[0] * dy_size[1] * z->n4; /* vec4s of a channel */
+    uint32_t index_base = 0;
+    vkt_conv2d_dw_push push = { .plane = (uint32_t)j->dy_plane,
+                                .slice = j->slice,
+                                .channels = p->channels,
+                                .rows = p->rows,
+                                .x_group = j->channels,
+                                .dy_group = j->rows,
+                                .kernel_h = z->kernel[0],
+                                .kernel_w = z->kernel[1],
+                                .stride_h = z->a.stride[0],
+                                .stride_w = z->a.stride[1],
+                                .pad_h = z->a.pad[0],
+                                .pad_w = z->a.pad[1],
+                                .dilation_h = z->a.dilation[0],
+                                .dilation_w = z->a.dilation[1],
+                                .row_tiles = t.row_tiles,
+                                .col_tiles = t.col_tiles,
+                                .slices = j->slices.n,
+                                .part = (uint32_t)j->slices.floats,
+                                .pitch = pitch,
+                                .b_base = o };
+    set_planes(j, dy_size, &push);
+    if (!vkt_conv2d_is_short(e, works, j->slice + j->slice / push.n4 + 2ull)) return;
+    vkt_bind bind[] = { [DW_DY] = vkt_conv2d_channels(e, j->dy, dy_lies, o, n_o, &push.dy_base),
+                        [DW_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels + p->channel,
+                                                     (p->groups - 1ull) * j->channels + p->channels, &push.x_base),
+                        [DW_W] = VKT_WHOLE(j->slices.t),
+                        [DW_B] = VKT_WHOLE(j->slices.t),
+                        [DW_INDEX] = VKT_WHOLE(j->index) };
+    if (j->index.id) {
+        bind[DW_INDEX] = vkt_conv2d_channels(e, j->index, dy_lies, o, n_o, &index_base);
+        push.to_index = (int32_t)index_base - (int32_t)push.dy_base;
+    }
+    if (j->slices.t.id) {
+        push.w_base = o * pitch;
+        bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
+    } else {
+        bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
+        bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
+    }
+    push.w_base += p->channel * taps;
+    const uint32_t spec[DW_SPECS] = {
+        [DW_SPEC_LANES] = e->lim->subgroup_size,
+        [DW_SPEC_COLS] = t.cols,
+        [DW_SPEC_ROWS] = t.lane_rows,
+        [DW_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+        [DW_SPEC_BIAS] = bias,
+        [DW_SPEC_QUADS] =
+            (p->channels * taps | pitch | push.w_base | t.cols | (j->slices.n > 1 ? push.part : 0)) % 4 == 0,
+        [DW_SPEC_CELL_H] = j->cell[0],
+        [DW_SPEC_CELL_W] = j->cell[1]
+    };
+    vkt_dispatch_add(e, j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push,
+                     sizeof push, spec, VKT_COUNT(spec), works, 1, p->groups);
+}
+
+/* ---- few products an element, and few output channels a group ---- */
+
+/* Of a group: conv/direct.comp's depth, and sums that a lane holds beside the elements that it multiplies. */
+#define DIRECT_DEPTH 32u
+#define DIRECT_SUMS 64u
+
+static uint32_t depth_of(const dw_job *j)
+{
+    return j->channels * j->z->kernel[0] * j->z->kernel[1];
+}
+
+static uint32_t direct_rows(const dw_job *j)
+{
+    return VKT_MIN(j->rows, VKT_MAX(DIRECT_SUMS / depth_of(j), 1u));
+}
+
+static void emit_direct(vkt_emit *e, const dw_job *j, const dw_part *p)
+{
+    const vkt_conv2d_size *z = j->z;
+    const uint32_t lanes = e->lim->subgroup_size, rows = direct_rows(j), o = p->group * j->rows;
+    const uint64_t weights = (uint64_t)p->groups * j->rows * depth_of(j);
+    if (!vkt_conv2d_is_short(e, 1, j->slice / lanes + 1)) return;
+    vkt_conv2d_dw_direct_push push = { .n4 = z->n4,
+                                       .width = z->out[1],
+                                       .plane = (uint32_t)j->dy_plane,
+                                       .strip = j->slice,
+                                       .step_p = lanes / z->n4 / z->out[1],
+                                       .step_q = lanes / z->n4 % z->out[1],
+                                       .step_n = lanes % z->n4,
+                                       .rows = j->rows,
+                                       .src_height = z->in[0],
+                                       .src_width = z->in[1],
+                                       .stride_h = z->a.stride[0],
+                                       .stride_w = z->a.stride[1],
+                                       .offset_h = -(int32_t)z->a.pad[0],
+                                       .offset_w = -(int32_t)z->a.pad[1],
+                                       .reach_h = (int32_t)z->a.dilation[0],
+                                       .reach_w = (int32_t)z->a.dilation[1],
+                                       .part = (uint32_t)j->slices.floats,
+                                       .b_base = o };
+    vkt_bind bind[] = { [DW_DIRECT_DY] =
+                            vkt_conv2d_channels(e, j->dy, j->dy_plane, o, (uint64_t)p->groups * j->rows, &push.dy_base),
+                        [DW_DIRECT_X] = vkt_conv2d_channels(e, j->x, j->x_plane, (uint64_t)p->group * j->channels,
+                                                            (uint64_t)p->groups * j->channels, &push.x_base),
+                        [DW_DIRECT_W] = VKT_WHOLE(j->slices.t),
+                        [DW_DIRECT_B] = VKT_WHOLE(j->slices.t) };
+    if (j->slices.t.id) {
+        push.w_base = o * depth_of(j);
+        bind[DW_DIRECT_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
+    } else {
+        bind[DW_DIRECT_W] = vkt_window(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
+        bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written without one */
+    }
+    const uint32_t spec[DW_DIRECT_SPECS] = {
+        [DW_DIRECT_SPEC_LANES] = lanes,           [DW_DIRECT_SPEC_ROWS] = rows,
+        [DW_DIRECT_SPEC_CHANNELS] = j->channels,  [DW_DIRECT_SPEC_KERNEL_H] = z->kernel[0],
+        [DW_DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DW_DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
+        [DW_DIRECT_SPEC_BIAS] = j->db.id != 0
+    };
+    vkt_dispatch_add(e, VKT_K_CONV2D_DW_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     j->slices.n, vkt_div_up(j->rows, rows), p->groups);
+}
+
+/* ---- which ---- */
+
+static dw_job job_of(const vkt_conv2d_dw_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    return (dw_job){ .z = z,
+                     .rows = z->out_channels / z->a.groups,
+                     .channels = z->channels / z->a.groups,
+                     .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
+                     .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
+                     .x = c->x,
+                     .dy = c->dy,
+                     .dw = c->dw,
+                     .db = c->db,
+                     .index = c->index,
+                     .cell = { c->cell[0], c->cell[1] } };
+}
+
+static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
+{
+    dw_part p;
+    const dw_tiles t = dw_tiles_of(e, j, most);
+    if (direct)
+        cut_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
+    else
+        cut_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
+    for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
+        for (p.row = 0; p.row < j->rows; p.row += most->rows)
+            for (p.channel = 0; p.channel < j->channels; p.channel += most->channels) {
+                p.groups = VKT_MIN(most->groups, j->z->a.groups - p.group);
+                p.rows = VKT_MIN(most->rows, j->rows - p.row);
+                p.channels = VKT_MIN(most->channels, j->channels - p.channel);
+                if (direct)
+                    emit_direct(e, j, &p);
+                else
+                    emit_dw(e, j, &p);
+            }
+    if (j->slices.t.id) vkt_conv2d_sum_slices(e, &j->slices, j->dw, j->db);
+}
+
+/* With dy as other kernels than those of cells read it. */
+static vkt_conv2d_dw_product unpooled(vkt_emit *e, const vkt_conv2d_dw_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    const uint32_t n = vkt_lowered_value(e, c->dy)->shape.dim[0];
+    const vkt_tensor dy = vkt_scratch_like(e, "dy", c->dy, vkt_shape4(n, z->out_channels, z->out[0], z->out[1]));
+    if (dy.id) vkt_emit_unpool(e, c->dy, c->index, c->cell, dy);
+    return (vkt_conv2d_dw_product){ .z = z, .x = c->x, .dy = dy, .dw = c->dw, .db = c->db };
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *whole)
+{
+    vkt_conv2d_dw_product c = *whole;
+    dw_job j = job_of(&c);
+    dw_part most;
+    if (!cut_dw(e, &j, &most)) {
+        vkt_conv2d_too_large(e, c.z);
+        return;
+    }
+    const vkt_conv2d_cuts cuts = vkt_conv2d_dw_shared_cut(e, &c);
+    const bool direct = depth_of(&j) <= DIRECT_DEPTH && most.rows == j.rows && most.channels == j.channels;
+    const bool narrow = direct && 2 * j.rows <= e->lim->subgroup_size; /* output channels: lanes of the tiles */
+    vkt_variant v = cuts.pays ? cuts.preferred : narrow ? VKT_V_DIRECT : VKT_V_TILE;
+    uint64_t usable = VKT_V(TILE) | cuts.usable | (direct ? VKT_V(DIRECT) : 0);
+    usable |= vkt_conv2d_fft_variants(e, c.z, VKT_CONV2D_DW, &v);
+    v = vkt_pick(e, usable, v);
+    if (c.index.id && v != VKT_V_TILE) {
+        c = unpooled(e, &c);
+        j = job_of(&c);
+        if (e->status != VKT_OK) return;
+    }
+    if (vkt_conv2d_is_fft(v))
+        vkt_emit_conv2d_fft_dw(e, c.z, v, c.x, c.dy, c.dw, c.db);
+    else if (v == VKT_V_SHARED || v == VKT_V_COOP)
+        vkt_conv2d_dw_shared_emit(e, &c, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
+    else
+        emit_parts(e, &j, &most, v == VKT_V_DIRECT);
+}

@@ -1,0 +1,377 @@
+/* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/fft_*.comp.
+ *
+ * Pictures are cut into tiles, whose circular convolution of T x T points equals the wanted one wherever it does not
+ * wrap around. With reach = (R-1) dil + 1 along an axis: whole: T >= H + pad. One tile; what wraps meets the zeros
+ * between the picture's end and its beginning. tiled: T - reach + 1 elements of the destination per tile
+ * ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3). y = IFFT(X conj(W)), dx =
+ * IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a product with the conjugate.
+ * A 5x5 kernel over 13x13 pixels takes 340 products per pair of channels in place of 2,025. */
+#include "ops/conv/parts.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/fft.abi.h"
+#include "abi/fft_product.abi.h"
+
+/* Where the elements of one axis lie: element i of a tile, i < count, is element first + i step of the transform and
+ * tile * advance + origin + i of the picture. */
+typedef struct axis {
+    uint32_t first, step, count;
+    int32_t origin;
+} axis;
+
+/* What a product does along H or W. */
+typedef struct cut {
+    axis a, b, dst; /* src picture, weights or dy, destination */
+    uint32_t tiles, advance;
+} cut;
+
+typedef struct fft_job {
+    const vkt_conv2d_size *z;
+    vkt_conv2d_which product;
+    uint32_t t;           /* points of a transform */
+    uint32_t frequencies; /* of the half plane, see fft_columns.comp */
+    cut cut[2];           /* H, W */
+    uint32_t columns;     /* vec4s of a channel: tiles * n4 */
+} fft_job;
+
+/* By their points: what is cheapest is taken, of equals the first. */
+static const struct {
+    vkt_variant v;
+    uint32_t points;
+} transforms[] = {
+    { VKT_V_FFT8, 8 }, { VKT_V_FFT13, 13 }, { VKT_V_FFT14, 14 }, { VKT_V_FFT15, 15 }, { VKT_V_FFT16, 16 }
+};
+
+/* 0: v is no transform. */
+static uint32_t points_of(vkt_variant v)
+{
+    uint32_t points = 0;
+    for (uint32_t i = 0; i < VKT_COUNT(transforms); i++)
+        if (transforms[i].v == v) points = transforms[i].points;
+    return points;
+}
+
+bool vkt_conv2d_is_fft(vkt_variant v)
+{
+    return points_of(v) != 0;
+}
+
+static uint32_t reach_of(const vkt_conv2d_size *z, int i)
+{
+    return (z->kernel[i] - 1) * z->a.dilation[i] + 1;
+}
+
+static cut cut_axis(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t, int i)
+{
+    const uint32_t in = z->in[i], out = z->out[i], pad = z->a.pad[i], reach = reach_of(z, i), room = t - reach + 1;
+    const axis weights = { .first = 0, .step = z->a.dilation[i], .count = z->kernel[i], .origin = 0 };
+    const bool whole = t >= in + pad;
+    const axis x = whole ? (axis){ pad, 1, in, 0 } : (axis){ 0, 1, t, -(int32_t)pad };
+    const axis y = { 0, 1, whole ? out : room, 0 };
+    cut c = { .tiles = whole ? 1 : vkt_div_up(out, room), .advance = whole ? 0 : room };
+    switch (product) {
+    case VKT_CONV2D_Y: c.a = x, c.b = weights, c.dst = y; break;
+    case VKT_CONV2D_DW: c.a = y, c.b = x, c.dst = weights; break;
+    case VKT_CONV2D_DX:
+        c.a = whole ? y : (axis){ 0, 1, t, (int32_t)pad - (int32_t)(reach - 1) };
+        c.b = weights;
+        c.dst = whole ? (axis){ pad, 1, in, 0 } : (axis){ reach - 1, 1, room, 0 };
+        if (!whole) c.tiles = vkt_div_up(in, room);
+        break;
+    }
+    return c;
+}
+
+static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint32_t t)
+{
+    fft_job j = { .z = z, .product = product, .t = t, .frequencies = (2 - t % 2) * (t / 2 + 1) + (t - 1) / 2 * t };
+    for (int i = 0; i < 2; i++) j.cut[i] = cut_axis(z, product, t, i);
+    j.columns = j.cut[0].tiles * j.cut[1].tiles * z->n4;
+    return j;
+}
+
+/* vec4s between channels of an operand's spectrum, and between frequencies of a product. Columns are mostly powers of
+ * two: gaps spread what is read together over the sets of a cache. */
+#define PITCH_GAP 16u
+#define PLANE_GAP 4u
+
+/* Bytes of a spectrum of either kind, or of transformed rows, whichever are most. */
+static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
+{
+    const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
+    const uint64_t product = j->frequencies * (2 * channels * columns + PLANE_GAP);
+    return 16 * VKT_MAX(VKT_MAX(spectrum, product), channels * j->t * j->t * columns);
+}
+
+static bool fits(const vkt_emit *e, const fft_job *j)
+{
+    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
+    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * VKT_MAX_ROUNDS;
+    return spectrum_bytes(j, channels, j->columns) <= most &&
+           spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&
+           channels * j->columns * j->t < groups_rounds && j->columns < VKT_MAX_ROUNDS;
+}
+
+/* Whether this way is open at all: full tiles, and vec4s of channels. */
+static bool is_possible(const vkt_conv2d_size *z)
+{
+    bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
+    for (int i = 0; i < 2; i++)
+        possible = possible && z->a.stride[i] == 1 && z->a.pad[i] < reach_of(z, i) && reach_of(z, i) <= 8;
+    return possible && reach_of(z, 0) * reach_of(z, 1) > 1;
+}
+
+/* ---- transforms ---- */
+
+/* One operand or the destination: a picture, or weights, whose channels are one of their two channel dimensions. */
+typedef struct operand {
+    vkt_tensor t;
+    uint32_t weights; /* bool, without padding: operands are keys of vkt_recall */
+    uint32_t channels, columns;
+    uint32_t size[2]; /* H, W or R, S */
+    axis axis[2];
+    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and between those of a vec4 */
+} operand;
+
+static operand picture(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
+{
+    return (
+        operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
+}
+
+/* [o][c][r][s] as channels c, columns o / 4, or the other way round. */
+static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, axis w)
+{
+    const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], c_step = taps, o_step = j->z->channels * taps;
+    return (operand){ .t = t,
+                      .weights = 1,
+                      .channels = by_output ? j->z->out_channels : j->z->channels,
+                      .columns = (by_output ? j->z->channels : j->z->out_channels) / 4,
+                      .size = { j->z->kernel[0], j->z->kernel[1] },
+                      .axis = { h, w },
+                      .w_channel = by_output ? o_step : c_step,
+                      .w_lane = by_output ? c_step : o_step };
+}
+
+/* vec4s of an operand from channel to channel. */
+static uint32_t pitch_of(const fft_job *j, const operand *o)
+{
+    return 2 * j->frequencies * o->columns + PITCH_GAP;
+}
+
+/* vec4s of a product from frequency to frequency. */
+static uint32_t plane_of(const operand *o)
+{
+    return 2 * o->channels * o->columns + PLANE_GAP;
+}
+
+static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint16_t kernel, bool along_rows, bool back,
+                          const vkt_bind *bind, uint32_t n_bind, bool bias)
+{
+    const axis *a = &o->axis[along_rows ? 1 : 0];
+    const uint32_t lanes = e->lim->subgroup_size, rows = o->axis[0].count;
+    const uint32_t lines = along_rows ? vkt_div_up(rows, 2) : vkt_div_up(j->t, 2);
+    const vkt_fft_push push = { .items = o->channels * lines * o->columns,
+                                .channels = o->channels,
+                                .columns = o->columns,
+                                .pitch = back ? 2 * o->columns : pitch_of(j, o),
+                                .plane = back ? plane_of(o) : 2 * o->columns,
+                                .rows = rows,
+                                .n4 = j->z->n4,
+                                .tiles_w = j->cut[1].tiles,
+                                .step_h = j->cut[0].advance,
+                                .step_w = j->cut[1].advance,
+                                .origin_h = o->axis[0].origin,
+                                .origin_w = o->axis[1].origin,
+                                .height = o->size[0],
+                                .width = o->size[1],
+                                .w_channel = o->w_channel,
+                                .w_lane = o->w_lane,
+                                .sum_columns = j->columns,
+                                .sum_pitch = 2 * j->frequencies * j->columns + PITCH_GAP,
+                                .scale = 1 / ((float)j->t * (float)j->t) };
+    const uint32_t spec[FFT_SPECS] = {
+        [FFT_SPEC_LANES] = lanes,  [FFT_SPEC_T] = j->t,         [FFT_SPEC_FIRST] = a->first,
+        [FFT_SPEC_STEP] = a->step, [FFT_SPEC_COUNT] = a->count, [FFT_SPEC_CLIP] = j->cut[0].tiles * j->cut[1].tiles > 1,
+        [FFT_SPEC_BIAS] = bias
+    };
+    vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(push.items, lanes, e->lim->cpu ? 16 : 1), 1, 1);
+}
+
+static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
+{
+    return vkt_scratch(e, "rows", 16ull * o->channels * o->axis[0].count * j->t * o->columns);
+}
+
+static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
+{
+    return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
+}
+
+/* Another product of the same convolution may have left the same spectrum: x is needed for y and dw, dy for dx and dw,
+ * w for y and dx. */
+static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
+{
+    const struct {
+        uint32_t kernel, t;
+        operand o;
+        uint32_t tiles[2], advance[2];
+    } key = {
+        VKT_K_FFT_COLUMNS, j->t, *o, { j->cut[0].tiles, j->cut[1].tiles }, { j->cut[0].advance, j->cut[1].advance }
+    };
+    const vkt_tensor known = vkt_recall(e, &key, sizeof key);
+    if (known.id) return known;
+    const vkt_tensor lines = lines_of(e, j, o);
+    const vkt_tensor spectrum = vkt_scratch(e, "spectrum", 16ull * o->channels * pitch_of(j, o));
+    const vkt_bind along_rows[] = { [FFT_IN] = VKT_WHOLE(o->t), [FFT_OUT] = VKT_WHOLE(lines) };
+    const vkt_bind along_columns[] = { [FFT_IN] = VKT_WHOLE(lines), [FFT_OUT] = VKT_WHOLE(spectrum) };
+    add_transform(e, j, o, o->weights ? VKT_K_FFT_ROWS_WEIGHTS : VKT_K_FFT_ROWS, true, false, along_rows, 2, false);
+    add_transform(e, j, o, VKT_K_FFT_COLUMNS, false, false, along_columns, 2, false);
+    vkt_remember(e, &key, sizeof key, spectrum);
+    return spectrum;
+}
+
+/* `bias` is added to a picture; beside weights it is written: the sum of `summed`, dy's spectrum, at frequency 0. */
+static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
+                           vkt_tensor summed)
+{
+    const vkt_tensor lines = lines_of(e, j, o);
+    const vkt_bind along_columns[] = { [FFT_IN] = VKT_WHOLE(spectrum), [FFT_OUT] = VKT_WHOLE(lines) };
+    const vkt_bind along_rows[] = { [FFT_IN] = VKT_WHOLE(lines),
+                                    [FFT_OUT] = VKT_WHOLE(o->t),
+                                    [FFT_BIAS] = VKT_WHOLE(bias.id      ? bias
+                                                           : o->weights ? o->t
+                                                                        : lines), /* not used without */
+                                    [FFT_SUM] = VKT_WHOLE(summed) };
+    add_transform(e, j, o, VKT_K_FFT_INVERSE_COLUMNS, false, true, along_columns, 2, false);
+    add_transform(e, j, o, o->weights ? VKT_K_FFT_INVERSE_ROWS_WEIGHTS : VKT_K_FFT_INVERSE_ROWS, true, true, along_rows,
+                  o->weights ? 4 : 3, bias.id != 0);
+}
+
+/* ---- the products ---- */
+
+/* dst = a b over k; `m_major`: a's channels are m and its columns k, `n_major`: b's are n and k. */
+static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
+                     const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
+{
+    const uint32_t lanes = e->lim->subgroup_size, rows = dst->channels;
+    uint32_t across = lanes;
+    while (across > 4 && across / 2 >= dst->columns) across /= 2;
+    const uint32_t most = VKT_MIN(2 * across, 16u);
+    const uint32_t mb = (uint32_t)vkt_round_up(vkt_div_up(rows, vkt_div_up(rows, most)), 4);
+    const uint32_t row_tiles = vkt_div_up(rows, mb * (lanes / across)), col_tiles = vkt_div_up(dst->columns, across);
+    const vkt_fft_product_push push = { .rows = rows,
+                                        .columns = dst->columns,
+                                        .row_tiles = row_tiles,
+                                        .tiles = j->frequencies * row_tiles * col_tiles,
+                                        .a_columns = a->columns,
+                                        .b_columns = b->columns,
+                                        .plane = plane_of(dst),
+                                        .a_pitch = pitch_of(j, a),
+                                        .b_pitch = pitch_of(j, b),
+                                        .steps = m_major ? a->columns : a->channels / 4 };
+    const vkt_bind bind[] = { [PRODUCT_A] = VKT_WHOLE(a_spectrum),
+                              [PRODUCT_B] = VKT_WHOLE(b_spectrum),
+                              [PRODUCT_DST] = VKT_WHOLE(dst_spectrum) };
+    const uint32_t spec[PRODUCT_SPECS] = { [PRODUCT_SPEC_LANES] = lanes,
+                                           [PRODUCT_SPEC_MB] = mb,
+                                           [PRODUCT_SPEC_M_MAJOR] = m_major,
+                                           [PRODUCT_SPEC_N_MAJOR] = n_major,
+                                           [PRODUCT_SPEC_CONJ] = j->product != VKT_CONV2D_DX,
+                                           [PRODUCT_SPEC_ACROSS] = across };
+    vkt_dispatch_add(e, VKT_K_FFT_PRODUCT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), push.tiles,
+                     1, 1);
+}
+
+void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
+                         vkt_tensor w, vkt_tensor bias, vkt_tensor to)
+{
+    const fft_job j = plan_job(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, points_of(v));
+    const cut *h = &j.cut[0], *q = &j.cut[1];
+    const operand x =
+        picture(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
+    const operand y = picture(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
+                              transposed ? q->a : q->dst);
+    const operand kernel = weights(&j, w, false, h->b, q->b), *in = transposed ? &y : &x, *out = transposed ? &x : &y;
+    const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, in);
+    const vkt_tensor outputs = new_product(e, &j, out);
+    multiply(e, &j, &kernel, kernels, transposed, in, inputs, false, out, outputs);
+    transform_back(e, &j, out, outputs, bias, (vkt_tensor){ 0 });
+}
+
+void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,
+                            vkt_tensor dw, vkt_tensor db)
+{
+    const fft_job j = plan_job(z, VKT_CONV2D_DW, points_of(v));
+    const operand out = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
+    const operand in = picture(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
+    const operand kernel = weights(&j, dw, true, j.cut[0].dst, j.cut[1].dst);
+    const vkt_tensor outputs = transform(e, &j, &out), inputs = transform(e, &j, &in);
+    const vkt_tensor kernels = new_product(e, &j, &kernel);
+    multiply(e, &j, &out, outputs, true, &in, inputs, true, &kernel, kernels);
+    transform_back(e, &j, &kernel, kernels, db, outputs);
+}
+
+/* ---- when ---- */
+
+/* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
+ * lavapipe. */
+#define TRANSFORM_COST 9.0
+/* The same where the picture is several tiles, whose spectra are two to eight times the picture and do not stay in the
+ * caches between dispatches; and what y and dx take besides, whose products are written and transformed back. */
+#define TRANSFORM_COST_OF_TILES 80.0
+#define BACK_COST_OF_TILES 1.6
+/* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
+ * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
+#define WEIGHTS_COST 70.0
+/* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
+#define WORTH_IT 0.8
+
+/* What one tile takes beside Winograd's way, measured with 3x3 kernels. */
+#define ONE_TILE 1.2
+
+static bool has_tiles(const fft_job *j)
+{
+    return j->cut[0].tiles * j->cut[1].tiles > 1;
+}
+
+/* Products that this way takes, in those of the tiled kernels. */
+static double cost(const fft_job *j, vkt_conv2d_which product)
+{
+    const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
+    const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
+    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? BACK_COST_OF_TILES : 1;
+    return back * (4 * j->frequencies * pairs * samples +
+                   (double)j->t * j->t *
+                       ((has_tiles(j) ? TRANSFORM_COST_OF_TILES : TRANSFORM_COST) * pictures + WEIGHTS_COST * pairs));
+}
+
+double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
+{
+    const fft_job j = plan_job(z, product, points_of(v));
+    return cost(&j, product) * (has_tiles(&j) ? 1 : ONE_TILE);
+}
+
+uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
+                                 vkt_variant *preferred)
+{
+    const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
+    double least = WORTH_IT * direct * 4 * z->n4;
+    uint64_t usable = 0;
+    if (!is_possible(z)) return 0;
+    for (uint32_t i = 0; i < VKT_COUNT(transforms); i++) {
+        const vkt_variant v = transforms[i].v;
+        const uint32_t t = transforms[i].points;
+        if (t < reach_of(z, 0) || t < reach_of(z, 1)) continue;
+        const fft_job j = plan_job(z, product, t);
+        if (!fits(e, &j)) continue;
+        usable |= (uint64_t)1 << v;
+        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j, product) >= least) continue;
+        least = cost(&j, product);
+        *preferred = v;
+    }
+    return usable;
+}

@@ -1,0 +1,292 @@
+/* ops/conv/fused_max_pool.c - a direct convolution, relu and max pooling in one node, which vkt_backward makes of
+ * three: z = x * w + bias, as conv2d has it      y[n,o,p,q] = max of z, or of max(z, 0), over the cell of (p,q) Only
+ * the gradient of y's winners flows back, so nobody wants z. */
+#include "ops/conv/parts.h"
+#include "ops/conv/pool.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/conv2d_max_pool.abi.h"
+
+/* Every device binds as much (Vulkan 1.3, maxStorageBufferRange): whatever is larger stays with the nodes that it came
+ * from, which need less at a time. */
+#define MOST_BYTES (1ull << 27)
+/* Elements of a cell: where cells are as large as pictures, there are too few of them to keep a device busy. */
+#define MOST_ELEMENTS 64u
+/* Products of vec4s that a turn may unroll. */
+#define MOST_PRODUCTS 512u
+
+static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
+{
+    return (vkt_pool2d_attr){ .kernel = { a->cell[0], a->cell[1] },
+                              .stride = { a->cell[0], a->cell[1] },
+                              .relu = a->relu,
+                              .out = { z[0] / a->cell[0], z[1] / a->cell[1] } };
+}
+
+static vkt_result infer(vkt_infer *f)
+{
+    const vkt_conv2d_max_pool_attr *a = f->n->attr;
+    uint32_t z[2];
+    VKT_TRY(vkt_conv2d_check(f, &a->conv, z));
+    VKT_REQUIRE(f, a->relu <= 1, VKT_E_ARG, "%s: want relu 0 or 1, got %u", f->n->op->name, a->relu);
+    VKT_REQUIRE(f, a->cell[0] && a->cell[1] && z[0] >= a->cell[0] && z[1] >= a->cell[1], VKT_E_ARG,
+                "%s: cells of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0], z[1]);
+    const vkt_shape x = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
+    VKT_REQUIRE(f, vkt_conv2d_is_shallow(w.dim[1], w.dim + 2), VKT_E_ARG, "%s: %u x %u x %u products an element",
+                f->n->op->name, w.dim[1], w.dim[2], w.dim[3]);
+    const vkt_shape y = vkt_shape4(x.dim[0], w.dim[0], z[0] / a->cell[0], z[1] / a->cell[1]);
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
+    vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);
+    return VKT_OK;
+}
+
+/* ---- dispatches ---- */
+
+typedef struct job {
+    const vkt_node *n;
+    const vkt_conv2d_max_pool_attr *a;
+    vkt_conv2d_size z; /* its `out` are y's rows and columns */
+    uint32_t z_size[2];
+    uint32_t rows, depth;      /* output and input channels of a group */
+    uint64_t y_plane, x_plane; /* vec4s of a channel */
+} job;
+
+/* Channels row .. row + rows - 1 of `groups` groups. */
+typedef struct part {
+    uint32_t group, groups, row, rows;
+} part;
+
+static job job_of(const vkt_node *n)
+{
+    const vkt_conv2d_max_pool_attr *a = n->attr;
+    job j = { .n = n,
+              .a = a,
+              .z = vkt_conv2d_size_of(vkt_node_in(n, 0), vkt_node_out(n, 0), vkt_node_in(n, 1)->shape.dim + 2,
+                                      &a->conv) };
+    for (int i = 0; i < 2; i++) j.z_size[i] = vkt_conv2d_out_size(&a->conv, i, j.z.in[i], j.z.kernel[i]);
+    j.rows = j.z.out_channels / a->conv.groups;
+    j.depth = j.z.channels / a->conv.groups;
+    j.y_plane = (uint64_t)j.z.out[0] * j.z.out[1] * j.z.n4;
+    j.x_plane = (uint64_t)j.z.in[0] * j.z.in[1] * j.z.n4;
+    return j;
+}
+
+/* The largest part; false where a channel of y, or a group's of x, do not fit. */
+static bool cut(const vkt_emit *e, const job *j, part *out)
+{
+    const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
+    const uint64_t w_bytes = 4ull * j->depth * j->z.kernel[0] * j->z.kernel[1];
+    const uint64_t rows =
+        VKT_MIN(vkt_steps_in(range, 16 * j->y_plane, groups * j->rows), vkt_steps_in(range, w_bytes, groups * j->rows));
+    const uint64_t depth = vkt_steps_in(vkt_read_range(e->lim), 16 * j->x_plane, groups * j->depth);
+    *out = (part){ .groups = 1, .rows = vkt_conv2d_share(j->rows, rows, 1) };
+    if (out->rows == j->rows) out->groups = (uint32_t)VKT_MIN(VKT_MIN(rows / j->rows, depth / j->depth), groups);
+    return out->rows && depth >= j->depth;
+}
+
+/* Whether a tap of a pixel that y has falls off x. */
+static bool reaches_out(const job *j, int axis)
+{
+    const vkt_conv2d_attr *a = &j->a->conv;
+    const uint64_t last = (uint64_t)(j->z.out[axis] * j->a->cell[axis] - 1) * a->stride[axis] +
+                          (uint64_t)(j->z.kernel[axis] - 1) * a->dilation[axis];
+    return a->pad[axis] > 0 || last >= j->z.in[axis];
+}
+
+/* Elements of a window that one turn takes: all, where the code stays small, for between turns maxima and winners of
+ * all rows are stored and loaded again. */
+static uint32_t unrolled(const job *j, uint32_t rows)
+{
+    const uint32_t elements = j->a->cell[0] * j->a->cell[1];
+    const uint32_t each = rows * j->depth * j->z.kernel[0] * j->z.kernel[1];
+    uint32_t n = elements;
+    while (n > 1 && (elements % n != 0 || n * each > MOST_PRODUCTS)) n--;
+    return n;
+}
+
+static void emit_part(vkt_emit *e, const job *j, const part *p)
+{
+    const vkt_conv2d_attr *a = &j->a->conv;
+    const uint32_t lanes = e->lim->subgroup_size, n4 = j->z.n4, width = j->z.out[1], columns = (uint32_t)j->y_plane;
+    const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1];
+    const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), turns = cell[0] * cell[1] + 1;
+    const uint32_t rows = vkt_div_up(p->rows, tiles);
+    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
+    const uint32_t rounds =
+        VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX(VKT_MAX_ROUNDS / 2 / turns, 1u));
+    const uint32_t strips = vkt_div_up(columns, rounds * lanes), o = p->group * j->rows + p->row;
+    if (!vkt_conv2d_is_short(e, strips, (uint64_t)rounds * turns + 1)) return;
+    vkt_conv2d_max_pool_push push = { .columns = columns,
+                                      .n4 = n4,
+                                      .width = width,
+                                      .z_width = j->z_size[1],
+                                      .strip = rounds * lanes,
+                                      .step_p = lanes / n4 / width,
+                                      .step_q = lanes / n4 % width,
+                                      .step_n = lanes % n4,
+                                      .rows = p->rows,
+                                      .dst_group = j->rows,
+                                      .src_height = j->z.in[0],
+                                      .src_width = j->z.in[1],
+                                      .next_h = a->stride[0],
+                                      .next_w = a->stride[1],
+                                      .stride_h = a->stride[0] * cell[0],
+                                      .stride_w = a->stride[1] * cell[1],
+                                      .offset_h = -(int32_t)a->pad[0],
+                                      .offset_w = -(int32_t)a->pad[1],
+                                      .reach_h = (int32_t)a->dilation[0],
+                                      .reach_w = (int32_t)a->dilation[1],
+                                      .w_group = j->rows * j->depth * taps,
+                                      .w_row = j->depth * taps,
+                                      .w_depth = taps,
+                                      .w_tap_h = kernel[1],
+                                      .w_tap_w = 1,
+                                      .bias_base = o };
+    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without one */
+    const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows, weights = (uint64_t)j->depth * taps;
+    const vkt_bind bind[] = {
+        [CONV_POOL_W] = vkt_window(e, in[1], o * weights, n_o * weights, &push.w_base),
+        [CONV_POOL_X] = vkt_conv2d_channels(e, in[0], j->x_plane, (uint64_t)p->group * j->depth,
+                                            (uint64_t)p->groups * j->depth, &push.src_base),
+        [CONV_POOL_BIAS] = VKT_WHOLE(bias),
+        [CONV_POOL_Y] = vkt_conv2d_channels(e, out[0], j->y_plane, o, n_o, &push.y_base),
+        [CONV_POOL_INDEX] = vkt_conv2d_channels(e, out[1], j->y_plane, o, n_o, &push.index_base),
+    };
+    const uint32_t spec[CONV_POOL_SPECS] = { [CONV_POOL_SPEC_LANES] = lanes,
+                                             [CONV_POOL_SPEC_ROWS] = rows,
+                                             [CONV_POOL_SPEC_CHANNELS] = j->depth,
+                                             [CONV_POOL_SPEC_KERNEL_H] = kernel[0],
+                                             [CONV_POOL_SPEC_KERNEL_W] = kernel[1],
+                                             [CONV_POOL_SPEC_PAD] = reaches_out(j, 0) || reaches_out(j, 1),
+                                             [CONV_POOL_SPEC_BIAS] = in[2].id != 0,
+                                             [CONV_POOL_SPEC_R] = cell[0],
+                                             [CONV_POOL_SPEC_S] = cell[1],
+                                             [CONV_POOL_SPEC_RELU] = j->a->relu,
+                                             [CONV_POOL_SPEC_UNROLL] = unrolled(j, rows) };
+    vkt_dispatch_add(e, VKT_K_CONV2D_MAX_POOL, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
+                     tiles, p->groups);
+}
+
+static void emit(const vkt_node *n, vkt_emit *e)
+{
+    const job j = job_of(n);
+    part most, p;
+    if (!cut(e, &j, &most)) {
+        vkt_conv2d_too_large(e, &j.z);
+        return;
+    }
+    for (p.group = 0; p.group < j.a->conv.groups; p.group += most.groups)
+        for (p.row = 0; p.row < j.rows; p.row += most.rows) {
+            p.groups = VKT_MIN(most.groups, j.a->conv.groups - p.group);
+            p.rows = VKT_MIN(most.rows, j.rows - p.row);
+            emit_part(e, &j, &p);
+        }
+}
+
+/* ---- graph ---- */
+
+static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_conv2d_max_pool_attr *a = n->attr;
+    const vkt_shape x = vkt_tensor_shape(g, n->in[0]), w = vkt_tensor_shape(g, n->in[1]);
+    uint32_t z[2];
+    for (int i = 0; i < 2; i++) z[i] = vkt_conv2d_out_size(&a->conv, i, x.dim[2 + i], w.dim[2 + i]);
+    const vkt_pool2d_attr pool = pool_of(a, z);
+    const vkt_tensor dz = vkt_max_pool2d_dx(g, dy[0], n->out[1], &pool, vkt_shape4(x.dim[0], w.dim[0], z[0], z[1]));
+    vkt_conv2d_backward(g, n, &a->conv, dz, dx);
+}
+
+/* Windows that a kernel can take as cells of z. */
+static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
+{
+    for (int i = 0; i < 2; i++) {
+        cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
+        if (a->adaptive ? z[i] % a->out[i] != 0 : a->stride[i] != a->kernel[i] || a->pad[i] != 0) return false;
+        if (!a->adaptive && a->dilation[i] > 1) return false;
+        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* rounded up */
+    }
+    return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;
+}
+
+bool vkt_conv2d_take_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu)
+{
+    if (conv->op != &vkt_op_conv2d) return false;
+    const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);
+    const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
+    vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
+    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* reshaped in between, and not back */
+    if (!has_cells(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
+    if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* open to products of transforms */
+    if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
+    vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
+    return true;
+}
+
+/* Sums of at most 40 products of such numbers below 1 are exact as long as they are below 16: else two elements of a
+ * cell that differ by a rounding had another winner here than in double precision. So fine that ties are rare: they are
+ * kinks to difference quotients. */
+#define GRID (1.0f / 1024)
+
+static void sample(vkt_rng *r, vkt_case *c)
+{
+    static const uint32_t batches[] = { 1, 3, 5, 16, 33, 64 };
+    const uint32_t groups = vkt_rng_range(r, 0, 3) ? 1 : vkt_rng_range(r, 2, 3);
+    const uint32_t channels = vkt_rng_range(r, 1, 4),
+                   out_channels = vkt_rng_range(r, 1, vkt_rng_range(r, 0, 1) ? 5 : 19);
+    vkt_conv2d_max_pool_attr a = { .conv = { .groups = groups }, .relu = vkt_rng_range(r, 0, 1) };
+    uint32_t n = batches[vkt_rng_range(r, 0, VKT_COUNT(batches) - 1)], kernel[2], in[2];
+    for (int i = 0; i < 2; i++) {
+        a.conv.stride[i] = vkt_rng_range(r, 1, 2);
+        a.conv.dilation[i] = vkt_rng_range(r, 1, 2);
+        a.conv.pad[i] = vkt_rng_range(r, 0, 2);
+        a.cell[i] = vkt_rng_range(r, 1, 3);
+        kernel[i] = vkt_rng_range(r, 1, 3);
+        in[i] = a.conv.stride[i] * (a.cell[i] - 1) + a.conv.dilation[i] * (kernel[i] - 1) + vkt_rng_range(r, 1, 9);
+    }
+    const uint64_t per_sample = (uint64_t)channels * out_channels * groups * in[0] * in[1] * kernel[0] * kernel[1];
+    while (n > 1 && per_sample * n > 300000) n /= 2;
+    vkt_case_f32(c, VKT_BATCH_LAST, vkt_shape4(n, channels * groups, in[0], in[1]), -1, 1)->grid = GRID;
+    vkt_case_f32(c, VKT_ROWS, vkt_shape4(out_channels * groups, channels, kernel[0], kernel[1]), -1, 1)->grid = GRID;
+    if (vkt_rng_range(r, 0, 2) == 0)
+        vkt_case_absent(c);
+    else
+        vkt_case_f32(c, VKT_ROWS, vkt_shape1(out_channels * groups), -1, 1)->grid = GRID;
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+/* Of all pixels of z that have a cell: products, a comparison, and with relu another. */
+static double flops(const vkt_node *n)
+{
+    const vkt_conv2d_max_pool_attr *a = n->attr;
+    const double pixels = vkt_elements_out(n, 0) * a->cell[0] * a->cell[1];
+    return vkt_conv2d_flops(pixels, vkt_node_in(n, 1)->shape, n->in[2].id != 0) + pixels * (1 + a->relu);
+}
+
+static const vkt_field fields[] = { VKT_FIELD(vkt_conv2d_max_pool_attr, conv.stride, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_max_pool_attr, conv.pad, U32, 2, 0),
+                                    VKT_FIELD(vkt_conv2d_max_pool_attr, conv.dilation, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_max_pool_attr, conv.groups, U32, 1, 1),
+                                    VKT_FIELD(vkt_conv2d_max_pool_attr, cell, U32, 2, 1),
+                                    VKT_FIELD(vkt_conv2d_max_pool_attr, relu, U32, 1, 0),
+                                    { .name = NULL } };
+
+const vkt_op vkt_op_conv2d_max_pool = {
+    .name = "conv2d_max_pool",
+    .min_in = 2,
+    .max_in = 3,
+    .diff = 1u << 0 | 1u << 1 | 1u << 2,
+    .attr_bytes = sizeof(vkt_conv2d_max_pool_attr),
+    .infer = infer,
+    .emit = emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
+    .backward = backward,
+    .sample = sample,
+    .rel_tol = 2e-5f,
+    .abs_tol = 1e-5f,
+    .tol_why = "as conv2d's: a maximum is no further off than what it is taken of",
+    .flops = flops,
+    .fields = fields,
+    .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the cell of (p,q); z = conv2d(x, w, bias)",
+};

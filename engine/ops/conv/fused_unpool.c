@@ -1,0 +1,89 @@
+/* ops/conv/fused_unpool.c - conv2d_dw where dy is the gradient of a max pooling, and nobody else's: that picture is
+ * zero but for one element of each window, so it is not made; the pooled gradient and the index are read instead.
+ *
+ * Only of windows that are disjoint, so that an element of dy is one window's. Kernels that cannot read so get dy as
+ * scratch (conv/dw_tile.c): the graph does not know which one a device takes. */
+#include "ops/conv/conv2d.h"
+#include "ops/conv/pool.h"
+
+/* What its inputs' shapes do not tell. */
+typedef struct unpool_attr {
+    vkt_conv2d_attr conv;
+    uint32_t kernel[2]; /* R, S */
+    uint32_t bias;      /* 1: db is the second output (no bool: see vkt_node_key) */
+    uint32_t out[2];    /* P, Q */
+    uint32_t cell[2];
+} unpool_attr;
+
+static vkt_result infer(vkt_infer *f)
+{
+    const unpool_attr *a = f->n->attr;
+    const vkt_value *x = vkt_in(f, 0), *dy = vkt_in(f, 1), *index = vkt_in(f, 2);
+    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_picture(f, 1, "dy"));
+    VKT_REQUIRE(f,
+                x->shape.dim[0] == dy->shape.dim[0] && index->dtype == VKT_U32 && index->layout == dy->layout &&
+                    vkt_shape_equal(index->shape, dy->shape),
+                VKT_E_SHAPE, "conv2d_dw_unpool: x, dy and index do not fit");
+    const uint32_t channels = x->shape.dim[1] / a->conv.groups, out_channels = dy->shape.dim[1];
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape4(out_channels, channels, a->kernel[0], a->kernel[1]));
+    if (a->bias) vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(out_channels));
+    return VKT_OK;
+}
+
+static void emit(const vkt_node *n, vkt_emit *e)
+{
+    const unpool_attr *a = n->attr;
+    vkt_value y = *vkt_node_in(n, 1);
+    y.shape.dim[2] = a->out[0];
+    y.shape.dim[3] = a->out[1];
+    const vkt_conv2d_size z = vkt_conv2d_size_of(vkt_node_in(n, 0), &y, a->kernel, &a->conv);
+    vkt_emit_conv2d_dw(e, &(vkt_conv2d_dw_product){ .z = &z,
+                                                    .x = n->in[0],
+                                                    .dy = n->in[1],
+                                                    .dw = n->out[0],
+                                                    .db = n->out[1],
+                                                    .index = n->in[2],
+                                                    .cell = { a->cell[0], a->cell[1] } });
+}
+
+/* As conv2d_dw has them, of all elements of dy. */
+static double flops(const vkt_node *n)
+{
+    const unpool_attr *a = n->attr;
+    const vkt_shape dy = vkt_node_in(n, 1)->shape, w = vkt_node_out(n, 0)->shape;
+    const double elements = (double)dy.dim[0] * dy.dim[1] * a->out[0] * a->out[1];
+    return elements * (2.0 * w.dim[1] * w.dim[2] * w.dim[3] + a->bias);
+}
+
+const vkt_op vkt_op_conv2d_dw_unpool = {
+    .name = "conv2d_dw_unpool",
+    .min_in = 3,
+    .max_in = 3,
+    .attr_bytes = sizeof(unpool_attr),
+    .infer = infer,
+    .emit = emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* not the index */
+    .tested_by = "conv2d",
+    .flops = flops,
+    .formula =
+        "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of cell (h,w) is at (p,q), "
+        "else 0",
+};
+
+vkt_tensor vkt_conv2d_dw_unpool(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a,
+                                const uint32_t kernel[2], bool bias, vkt_tensor *db)
+{
+    const vkt_value *v = vkt_value_of(g, dy);
+    unpool_attr attr = { .conv = *a, .kernel = { kernel[0], kernel[1] }, .bias = bias };
+    if (!v->producer || vkt_readers(g, dy) > 0 || g->no_fuse) return (vkt_tensor){ 0 };
+    const vkt_node *pool = g->nodes[v->producer - 1];
+    if (!vkt_is_unpool(pool, attr.cell)) return (vkt_tensor){ 0 };
+    attr.out[0] = v->shape.dim[2];
+    attr.out[1] = v->shape.dim[3];
+    const vkt_tensor in[] = { x, pool->in[0], pool->in[1] };
+    vkt_tensor out[VKT_MAX_OUT];
+    vkt_apply(g, &vkt_op_conv2d_dw_unpool, in, VKT_COUNT(in), &attr, out);
+    *db = out[1];
+    return out[0];
+}

@@ -1,0 +1,316 @@
+/* ops/conv/pool.c - max and average pooling over R x S windows of pictures that lie BATCH_LAST.
+ *
+ * Vectors run over the batch, so every window, stride and padding costs the same. Adaptive windows that divide the
+ * picture evenly are ordinary ones; windows that neither overlap nor leave gaps have a faster gradient (CELL in
+ * pool2d_dx.comp). */
+#include "ops/conv/conv2d.h"
+#include "ops/conv/pool.h"
+
+/* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
+
+#define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
+
+uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    const uint64_t hops = VKT_MAX(a->kernel[axis], 1u) - 1u;
+    return a->kernel[axis] ? hops * VKT_MAX(a->dilation[axis], 1u) + 1 : 0;
+}
+
+/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
+static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
+{
+    const uint32_t stride = a->stride[axis], pad = a->pad[axis];
+    const uint64_t padded = (uint64_t)size + 2 * (uint64_t)pad, reach = vkt_pool2d_reach(a, axis);
+    if (padded < reach || reach == 0 || stride == 0) return 0;
+    uint64_t n = (padded - reach + (a->ceil_mode ? stride - 1 : 0)) / stride + 1;
+    if (a->ceil_mode && (n - 1) * stride >= (uint64_t)size + pad) n--;
+    return (uint32_t)n;
+}
+
+static vkt_result infer_axis(vkt_infer *f, const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
+{
+    static const char *const names[] = { "height", "width" };
+    const uint32_t k = a->kernel[axis], stride = a->stride[axis], pad = a->pad[axis];
+    if (a->adaptive) {
+        VKT_REQUIRE(f, !k && !stride && !pad && a->dilation[axis] <= 1 && !a->ceil_mode, VKT_E_ARG,
+                    "pool2d: %s: an adaptive output takes no kernel, stride, pad, dilation or ceil_mode", names[axis]);
+        VKT_REQUIRE(
+            f, a->out[axis] > 0 && (a->out[axis] + 1ull) * (size + 1ull) < INT32_MAX, VKT_E_ARG,
+            "pool2d: %s: want an adaptive output of at least 1, and output times size below 2^31, got %u from %u",
+            names[axis], a->out[axis], size);
+        return VKT_OK;
+    }
+    VKT_REQUIRE(f, k > 0 && stride > 0 && pad <= k / 2, VKT_E_ARG,
+                "pool2d: %s: want kernel >= 1, stride >= 1 and pad <= kernel / 2, got %u, %u, %u", names[axis], k,
+                stride, pad);
+    VKT_REQUIRE(f, !a->average || a->dilation[axis] <= 1, VKT_E_ARG, "pool2d: %s: an average has no dilation, got %u",
+                names[axis], a->dilation[axis]);
+    VKT_REQUIRE(f,
+                (uint64_t)size + 2 * (uint64_t)pad >= vkt_pool2d_reach(a, axis) &&
+                    (uint64_t)size + 2 * (uint64_t)pad + stride < INT32_MAX,
+                VKT_E_SHAPE, "pool2d: %s: a kernel of %u (dilation %u) does not fit into %u with padding %u",
+                names[axis], k, VKT_MAX(a->dilation[axis], 1u), size, pad);
+    const uint32_t out = out_size(a, axis, size);
+    VKT_REQUIRE(f, out > 0 && a->out[axis] == out, VKT_E_SHAPE, "pool2d: %s: want an output of %u, got %u", names[axis],
+                out, a->out[axis]);
+    return VKT_OK;
+}
+
+static vkt_result pool_infer(vkt_infer *f)
+{
+    const vkt_pool2d_attr *a = f->n->attr;
+    const vkt_value *x = vkt_in(f, 0);
+    char text[80];
+    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank == 4 && x->layout == VKT_BATCH_LAST,
+                x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE,
+                "pool2d: want f32 (N,C,H,W) with the batch last, got %s %s", vkt_dtype_name(x->dtype),
+                vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
+    VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
+                "pool2d: a maximum wants pictures of less than %u pixels, got %s", MOST_PIXELS,
+                vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
+    for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
+    const bool dilated = vkt_pool2d_reach(a, 0) > a->kernel[0] || vkt_pool2d_reach(a, 1) > a->kernel[1];
+    VKT_REQUIRE(
+        f, !dilated || vkt_pool2d_is_short(a->kernel[0], a->kernel[1]), VKT_E_UNSUPPORTED,
+        "pool2d: want windows with dilation of at most %u elements (rows x (columns + 1)), which one invocation "
+        "compares alone, got %u x %u: use a smaller kernel, or no dilation",
+        VKT_POOL_MAX_TURNS - 2, a->kernel[0], a->kernel[1]);
+    const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
+    if (!a->average) vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);
+    return VKT_OK;
+}
+
+static void pool_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_pool2d(e, n->attr, n->in[0], n->out[0], n->out[1]);
+}
+
+vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x)
+{
+    const vkt_pool2d_dx_attr attr = { .pool = *a, .x = x };
+    const vkt_tensor in[] = { dy, index };
+    return vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
+}
+
+static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
+}
+
+/* The same memory as t, in the shape and layout that `as` has; {0}: the graph has no such value. */
+static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
+{
+    while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
+        t.id = vkt_value_of(g, t)->alias;
+    return t;
+}
+
+/* max_pool(relu(x)) in one node, bit for bit and in the gradient too: a window's first maximum is the same before relu
+ * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So the index names no winner
+ * there, which is not what a gradient of relu's output, asked for before, wants to read. And with the convolution that
+ * makes x, with or without relu. Sequences are reshaped in between. */
+static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
+{
+    (void)dloss;
+    vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
+    if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || g->no_fuse) return;
+    const vkt_node *before = vkt_sole_maker(g, n->in[0]);
+    if (!before) return;
+    a.relu = before->op->stage == VKT_STAGE_RELU;
+    const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
+    const vkt_node *conv = a.relu ? vkt_sole_maker(g, before->in[0]) : before;
+    if (conv && vkt_conv2d_take_max_pool(g, n, conv, a.relu)) return;
+    if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
+}
+
+static void resolve_out(vkt_pool2d_attr *a, vkt_shape x)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (a->stride[i] == 0) a->stride[i] = a->kernel[i];
+        a->out[i] = out_size(a, i, x.dim[2 + i]);
+    }
+}
+
+static void pool_settle(void *attr, const vkt_case_input *in)
+{
+    vkt_pool2d_attr *a = attr;
+    if (!a->adaptive) resolve_out(a, in[0].shape);
+}
+
+static void pool_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_pool2d_attr a = { .average = vkt_rng_range(r, 0, 1) != 0, .adaptive = vkt_rng_range(r, 0, 2) == 0 };
+    const bool cells = vkt_rng_range(r, 0, 1) != 0;
+    const vkt_shape x =
+        vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 3, 17), vkt_rng_range(r, 3, 17));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (a.adaptive) {
+            a.out[i] = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, x.dim[2 + i] + 2) : 1;
+            continue;
+        }
+        a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
+        if (cells) continue;
+        if (!a.average && a.kernel[i] > 1 && vkt_rng_range(r, 0, 2) == 0)
+            a.dilation[i] = vkt_rng_range(r, 1, (x.dim[2 + i] - 1) / (a.kernel[i] - 1));
+        a.stride[i] = vkt_rng_range(r, 1, 4);
+        a.pad[i] = vkt_rng_range(r, 0, a.kernel[i] / 2);
+    }
+    if (!a.adaptive) {
+        a.ceil_mode = vkt_rng_range(r, 0, 1) != 0;
+        a.exclude_pad = a.average && vkt_rng_range(r, 0, 1) != 0;
+        resolve_out(&a, x);
+    }
+    a.relu = !a.average && vkt_rng_range(r, 0, 2) == 0;
+    vkt_case_f32(c, VKT_BATCH_LAST, x, -2, a.relu ? 0.5f : 2)->distinct = !a.average;
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+/* Every element of every window once; adaptive windows are taken to share the picture evenly. */
+static double pool_flops(const vkt_node *n)
+{
+    const vkt_pool2d_attr *a = n->attr;
+    const double each = a->relu ? 2 : 1;
+    if (a->adaptive) return each * vkt_elements_in(n, 0);
+    return each * vkt_elements_out(n, 0) * a->kernel[0] * a->kernel[1];
+}
+
+static const vkt_field pool_fields[] = { VKT_FIELD(vkt_pool2d_attr, average, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, adaptive, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, kernel, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, stride, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, pad, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, ceil_mode, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, exclude_pad, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, relu, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, dilation, U32, 2, 0),
+                                         VKT_FIELD(vkt_pool2d_attr, out, U32, 2, 0),
+                                         { .name = NULL } };
+
+const vkt_op vkt_op_pool2d = {
+    .name = "pool2d",
+    .min_in = 1,
+    .max_in = 1,
+    .cheap = true,
+    .diff = 1,
+    .attr_bytes = sizeof(vkt_pool2d_attr),
+    .infer = pool_infer,
+    .settle = pool_settle,
+    .emit = pool_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
+    .backward = pool_backward,
+    .fuse = pool_fuse,
+    .sample = pool_sample,
+    .rel_tol = 2e-6f,
+    .abs_tol = 2e-6f,
+    .tol_why =
+        "an average adds up to 25 (adaptive: 17 x 17, in sums of at most 2 + 2) numbers: 25 * 2^-24 = 1.5e-6 of the "
+        "largest; a maximum is exact, its gradient adds up to 25 numbers",
+    .flops = pool_flops,
+    .fields = pool_fields,
+    .formula = "y[n,c,p,q] = max or mean of x, or max of relu(x), over the window of (p,q)",
+};
+
+/* ---- pool2d_dx: dy (N,C,P,Q), index (max only) -> dx (N,C,H,W) ---- */
+
+static vkt_result dx_infer(vkt_infer *f)
+{
+    const vkt_pool2d_dx_attr *a = f->n->attr;
+    const vkt_shape want = vkt_shape4(a->x.dim[0], a->x.dim[1], a->pool.out[0], a->pool.out[1]);
+    for (uint32_t i = 0; i < (a->pool.average ? 1u : 2u); i++) {
+        const vkt_value *v = vkt_in(f, i);
+        char text[80], got[80];
+        VKT_REQUIRE(f,
+                    vkt_has(f, i) && v->layout == VKT_BATCH_LAST && vkt_shape_equal(v->shape, want) &&
+                        v->dtype == (i ? VKT_U32 : VKT_F32),
+                    VKT_E_SHAPE, "pool2d_dx: want input %u %s with the batch last, got %s", i,
+                    vkt_shape_text(want, text), vkt_shape_text(v->shape, got));
+    }
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, a->x);
+    return VKT_OK;
+}
+
+static void dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_pool2d_dx(e, n->attr, n->in[0], n->in[1], n->out[0]);
+}
+
+static double dx_flops(const vkt_node *n)
+{
+    const vkt_pool2d_dx_attr *a = n->attr;
+    if (!a->pool.average) return vkt_elements_in(n, 0);
+    if (a->pool.adaptive) return vkt_elements_out(n, 0);
+    return vkt_elements_in(n, 0) * a->pool.kernel[0] * a->pool.kernel[1];
+}
+
+const vkt_op vkt_op_pool2d_dx = {
+    .name = "pool2d_dx",
+    .min_in = 1,
+    .max_in = 2,
+    .attr_bytes = sizeof(vkt_pool2d_dx_attr),
+    .infer = dx_infer,
+    .emit = dx_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .tested_by = "pool2d",
+    .flops = dx_flops,
+    .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",
+};
+
+/* ---- builders ---- */
+
+static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
+{
+    if (!vkt_is_usable(g, "pool2d", x)) return (vkt_tensor){ 0 };
+    if (vkt_value_of(g, x)->layout != VKT_BATCH_LAST) x = vkt_to_layout(g, x, VKT_BATCH_LAST);
+    if (!a->adaptive && x.id) resolve_out(a, vkt_tensor_shape(g, x));
+    return vkt_apply(g, &vkt_op_pool2d, &x, 1, a, NULL);
+}
+
+static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
+{
+    static const vkt_pool2d_params none;
+    if (!p) p = &none; /* a kernel of 0: infer says what it wants */
+    /* 1 is stored as 0, so that a network has one text. */
+    uint32_t dilation[2];
+    for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;
+    vkt_pool2d_attr a = { .average = average,
+                          .kernel = { p->kernel[0], p->kernel[1] },
+                          .stride = { p->stride[0], p->stride[1] },
+                          .pad = { p->pad[0], p->pad[1] },
+                          .dilation = { dilation[0], dilation[1] },
+                          .ceil_mode = p->ceil_mode,
+                          .exclude_pad = average && p->exclude_pad };
+    return pool2d(g, x, &a);
+}
+
+vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return windowed(g, x, p, false);
+}
+
+vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return windowed(g, x, p, true);
+}
+
+static vkt_tensor adaptive(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w, bool average)
+{
+    vkt_pool2d_attr a = { .average = average, .adaptive = true, .out = { out_h, out_w } };
+    return pool2d(g, x, &a);
+}
+
+vkt_tensor vkt_adaptive_max_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return adaptive(g, x, out_h, out_w, false);
+}
+
+vkt_tensor vkt_adaptive_avg_pool2d(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return adaptive(g, x, out_h, out_w, true);
+}

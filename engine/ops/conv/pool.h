@@ -1,0 +1,36 @@
+/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_cut.c), also for nodes that contain
+ * one. */
+#ifndef VKT_POOL_H
+#define VKT_POOL_H
+
+#include "ops/ops.h"
+
+typedef struct vkt_pool2d_dx_attr {
+    vkt_pool2d_attr pool;
+    vkt_shape x; /* what to make a gradient of */
+} vkt_pool2d_dx_attr;
+
+/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535). */
+#define VKT_POOL_MAX_TURNS 50000u
+/* Whether one invocation may take a window of R x S elements alone. */
+static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
+{
+    return R * (S + 1) + 2 <= VKT_POOL_MAX_TURNS;
+}
+
+/* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
+uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
+
+/* y and, unless it is an average, index of x (N,C,H,W). */
+void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);
+/* dx of dy and, unless it is an average, of index. */
+void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
+
+/* dx (`x`) of dy (N,C,P,Q) and of the winners' indices, as pool2d has them. */
+vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x);
+/* Whether n is the gradient of a max pooling whose windows are disjoint cells R x S: in[0] is dy, in[1] the index. */
+bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2]);
+/* Its dispatches, for dx (N,C,H,W). */
+void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx);
+
+#endif

@@ -1,0 +1,395 @@
+/* ops/conv/pool_cut.c - how poolings and their gradients are cut into dispatches that bindings can hold and whose loops
+ * end in time: by channels, then by rows, and long windows by parts. */
+#include "ops/conv/conv2d.h"
+#include "ops/conv/pool.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/pool2d.abi.h"
+
+/* Groups that keep every core busy. */
+#define MIN_GROUPS 64u
+
+/* One pooling as the shaders see it. */
+typedef struct geometry {
+    vkt_pool2d_push push;
+    uint32_t R, S; /* 0: adaptive */
+    uint32_t dilation[2];
+    uint32_t reach[2]; /* rows and columns from the first element of a window to its last, both counted; 0: adaptive */
+    uint32_t n4, channels;
+    bool inside;  /* no window reaches beyond the picture */
+    bool cells;   /* windows are disjoint and leave no gap but at the far edges */
+    bool covered; /* cells cover the picture exactly */
+} geometry;
+
+static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
+{
+    const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
+    geometry o = { .push = { .H = H, .W = W, .P = P, .Q = Q, .exclude_pad = a->exclude_pad, .samples = x.dim[0] },
+                   .dilation = { 1, 1 },
+                   .n4 = vkt_div_up(x.dim[0], 4),
+                   .channels = x.dim[1] };
+    if (!a->adaptive) {
+        o.R = a->kernel[0], o.S = a->kernel[1];
+        o.push.stride_h = a->stride[0], o.push.stride_w = a->stride[1];
+        o.push.pad_h = a->pad[0], o.push.pad_w = a->pad[1];
+    } else if (H % P == 0 && W % Q == 0) {
+        o.R = o.push.stride_h = H / P;
+        o.S = o.push.stride_w = W / Q;
+    }
+    if (o.R == 0) return o;
+    for (uint32_t i = 0; i < 2; i++) {
+        o.reach[i] = a->adaptive ? (i ? o.S : o.R) : (uint32_t)vkt_pool2d_reach(a, i);
+        if (a->kernel[i] > 1) o.dilation[i] = VKT_MAX(a->dilation[i], 1u);
+    }
+    const bool no_pad = o.push.pad_h == 0 && o.push.pad_w == 0;
+    const bool dense = o.dilation[0] == 1 && o.dilation[1] == 1;
+    o.inside = dense && no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H &&
+               (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
+    o.cells = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+    o.covered = o.cells && P * o.R == H && Q * o.S == W;
+    return o;
+}
+
+/* The work of the shaders of either row: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns.
+ */
+typedef struct work {
+    uint16_t kernel;
+    uint32_t big; /* the binding with H x W pictures; the others have P x Q */
+    uint32_t n_bind;
+    uint32_t rows;
+    uint64_t items, taps;
+    bool cells;  /* rows are of cells */
+    bool inside; /* POOL_SPEC_INSIDE */
+    bool relu;   /* POOL_SPEC_RELU */
+} work;
+
+/* Windows of y that more than one invocation takes: parts of h x w elements, `across` of them beside each other, n in
+ * all. n is 1 where an invocation takes a window whole. */
+typedef struct parts {
+    uint32_t h, w, across, n;
+} parts;
+
+/* Elements of a part at least, and most parts: their results are added up by one invocation, like the elements of one.
+ */
+#define PART_ELEMENTS 1024u
+#define MOST_PARTS 4096u
+
+typedef struct job {
+    vkt_emit *e;
+    const geometry *o;
+    const work *w;
+    parts parts;
+    vkt_tensor t[3]; /* by binding */
+    uint32_t spec[8];
+    vkt_tensor partial, winners; /* scratch: the results of parts */
+    uint64_t partial_bytes;
+} job;
+
+/* The rows that one dispatch makes: rows row .. row + rows - 1 of some channels, which are all rows unless it is one
+ * channel. */
+typedef struct block {
+    uint64_t channel, channels;
+    uint32_t row, rows;
+    uint32_t part, parts; /* of each window; all parts unless it is one row of one channel */
+} block;
+
+/* Rows of a picture. */
+typedef struct span {
+    uint64_t first, n;
+} span;
+
+/* Elements of the largest window along both axes; adaptive ones differ by at most one along an axis. */
+static void largest_window(const geometry *o, uint64_t size[2])
+{
+    size[0] = o->R ? o->R : o->push.H / o->push.P + 2;
+    size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
+}
+
+/* Whether, and how, windows are shared. A binding holds the rows of a part, and what all parts make of a row of y. */
+static parts parts_of(const vkt_limits *lim, const geometry *o)
+{
+    const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
+    const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MOST_PARTS);
+    uint64_t size[2];
+    largest_window(o, size);
+    const uint64_t taps = size[0] * (size[1] + 1);
+    parts p = { (uint32_t)size[0], (uint32_t)size[1], 1, 1 };
+    if (vkt_pool2d_is_short(size[0], size[1])) return p; /* so are all windows with dilation: pool_infer */
+    const uint64_t elements = VKT_MAX(PART_ELEMENTS, vkt_groups(taps, (uint32_t)most, 1));
+    p.w = (uint32_t)VKT_MIN(size[1], elements);
+    p.h = p.w < size[1] ? 1 : (uint32_t)VKT_MAX(VKT_MIN(elements / p.w, rows), 1);
+    p.across = (uint32_t)vkt_groups(size[1], p.w, 1);
+    p.n = p.across * (uint32_t)vkt_groups(size[0], p.h, 1);
+    return p;
+}
+
+/* Window p of y has no rows of x but first .. end - 1: lib/pool.glsl. */
+static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
+{
+    const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
+    *first = o->R ? (at > pad ? at - pad : 0) : p * H / P;
+    *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
+}
+
+/* Windows first .. last of y reach over row h of x: pool2d_dx.comp. */
+static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
+{
+    const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
+    const uint64_t from = !R ? h * P / H : shifted < R ? 0 : (shifted - R) / o->push.stride_h + 1;
+    *first = VKT_MIN(from, P - 1);
+    *last = VKT_MIN(R ? shifted / o->push.stride_h : ((h + 1) * P + H - 1) / H - 1, P - 1);
+}
+
+/* The rows of pictures of P x Q and of H x W that a block reads or writes. */
+static void spans_of(const job *j, const block *b, span *pq, span *hw)
+{
+    const geometry *o = j->o;
+    uint64_t first, last;
+    *pq = (span){ 0, o->push.P };
+    *hw = (span){ 0, o->push.H };
+    if (b->channels > 1) return;
+    if (j->w->big == POOL_X) {
+        *pq = (span){ b->row, b->rows };
+        window_of(o, b->row, &hw->first, &last);
+        window_of(o, b->row + b->rows - 1, &first, &last);
+        if (b->parts < j->parts.n) {
+            last = VKT_MIN(last, hw->first + ((b->part + b->parts - 1) / j->parts.across + 1) * j->parts.h);
+            hw->first = VKT_MIN(hw->first + b->part / j->parts.across * (uint64_t)j->parts.h, last - 1);
+        }
+        hw->n = last - hw->first;
+    } else if (j->w->cells) {
+        *hw = (span){ (uint64_t)b->row * o->R, VKT_MIN((uint64_t)b->rows * o->R, o->push.H - b->row * o->R) };
+        *pq = (span){ VKT_MIN(b->row, o->push.P - 1), 0 };
+        pq->n = VKT_MAX(VKT_MIN((uint64_t)b->row + b->rows, o->push.P) - pq->first, 1);
+    } else {
+        *hw = (span){ b->row, b->rows };
+        holders_of(o, b->row, &pq->first, &last);
+        holders_of(o, b->row + b->rows - 1, &first, &last);
+        pq->n = VKT_MAX(last, pq->first) - pq->first + 1;
+    }
+}
+
+/* Binds what a block needs of each tensor; false where a device cannot bind so much. */
+static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
+{
+    const geometry *o = j->o;
+    const uint64_t lines[2] = { o->push.P, o->push.H };
+    const uint64_t line[2] = { 4ull * o->push.Q * o->n4, 4ull * o->push.W * o->n4 }; /* elements of a row */
+    span s[2];
+    bool fits = true;
+    spans_of(j, b, &s[0], &s[1]);
+    *push = o->push;
+    push->channels = (uint32_t)b->channels;
+    push->first_row = b->row;
+    push->rows = b->rows;
+    for (uint32_t i = 0; i < j->w->n_bind; i++) {
+        const bool big = i == j->w->big;
+        uint32_t base;
+        bind[i] = vkt_window(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
+                             ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
+        /* From the first row of the picture, which may lie before the window: modulo 2^32. */
+        *(i == POOL_INDEX ? &push->index_base
+          : big           ? &push->hw_base
+                          : &push->pq_base) = base / 4 - (uint32_t)(s[big].first * line[big] / 4);
+        fits = fits && bind[i].bytes <= j->e->lim->max_storage_range_bytes;
+    }
+    return fits;
+}
+
+/* Work groups along y, so that no invocation has more than VKT_POOL_MAX_TURNS, with `taps` for each vector; 0: there
+ * are not so many. */
+static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
+{
+    const vkt_limits *lim = j->e->lim;
+    const uint64_t rows = b->channels * b->rows, all = vkt_groups(j->w->items, j->spec[0], 1);
+    const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of one vector of each row */
+    if (turns > VKT_POOL_MAX_TURNS) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(VKT_POOL_MAX_TURNS / turns), 1);
+    const uint64_t busy = lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : all;
+    if (least > lim->max_groups) return 0;
+    return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);
+}
+
+static void dispatch(const job *j, const block *b, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind,
+                     const vkt_pool2d_push *push, uint64_t taps)
+{
+    vkt_dispatch_add(j->e, kernel, bind, n_bind, push, sizeof *push, j->spec, VKT_COUNT(j->spec), b->channels * b->rows,
+                     groups_of(j, b, taps), b->parts);
+}
+
+static void too_large(const job *j)
+{
+    uint64_t size[2];
+    largest_window(j->o, size);
+    vkt_emit_error(j->e,
+                   vkt_fail(&j->e->host, VKT_E_UNSUPPORTED,
+                            "%s: windows of %llu x %llu in rows of %llu bytes (all samples) are too much for "
+                            "this device, which binds %llu bytes: use smaller batches",
+                            j->e->node->op->name, (unsigned long long)size[0], (unsigned long long)size[1],
+                            16ull * j->o->push.W * j->o->n4, (unsigned long long)j->e->lim->max_storage_range_bytes));
+}
+
+/* Some parts of the windows of one block. */
+static void emit_parts(const job *j, const block *b)
+{
+    const bool max = j->w->n_bind == 3;
+    vkt_pool2d_push push;
+    vkt_bind bind[3];
+    if (!place(j, b, bind, &push) || b->parts > j->e->lim->max_groups) {
+        block half = *b;
+        if (b->parts == 1) {
+            too_large(j);
+            return;
+        }
+        half.parts = b->parts / 2;
+        emit_parts(j, &half);
+        half.part += half.parts;
+        half.parts = b->parts - half.parts;
+        emit_parts(j, &half);
+        return;
+    }
+    push.part = b->part;
+    push.part_h = j->parts.h;
+    push.part_w = j->parts.w;
+    push.parts_across = j->parts.across;
+    push.part_pitch = (uint32_t)(b->channels * b->rows * j->w->items);
+    bind[POOL_Y] = (vkt_bind){ .t = j->partial, .bytes = j->partial_bytes };
+    bind[POOL_INDEX] = (vkt_bind){ .t = j->winners, .bytes = j->partial_bytes };
+    dispatch(j, b, max ? VKT_K_MAX_POOL2D_PART : VKT_K_AVG_POOL2D_PART, bind, j->w->n_bind, &push,
+             j->parts.h * (j->parts.w + 1ull));
+}
+
+/* The parts of a block's windows, and what they make together. */
+static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push push)
+{
+    const bool max = j->w->n_bind == 3;
+    const uint64_t bytes = 16ull * j->parts.n * b->channels * b->rows * j->w->items;
+    if (j->partial_bytes < bytes) { /* a later block may have more rows, where its windows are clipped */
+        j->partial = vkt_scratch(j->e, "parts", bytes);
+        j->partial_bytes = bytes;
+        if (max) j->winners = vkt_scratch(j->e, "winners", bytes);
+    }
+    emit_parts(j, b);
+    push.parts = j->parts.n;
+    push.part_pitch = (uint32_t)(b->channels * b->rows * j->w->items);
+    const vkt_bind join[] = { [POOL_X] = { .t = j->partial, .bytes = j->partial_bytes },
+                              [POOL_Y] = bind[POOL_Y],
+                              [POOL_INDEX] = bind[POOL_INDEX],
+                              [POOL_WINNERS] = { .t = j->winners, .bytes = j->partial_bytes } };
+    block whole = *b;
+    whole.parts = 1;
+    dispatch(j, &whole, max ? VKT_K_MAX_POOL2D_JOIN : VKT_K_AVG_POOL2D_JOIN, join, max ? 4 : 2, &push, j->parts.n);
+}
+
+/* One dispatch, or, where that is too much for bindings or loops, both halves: of the channels, then of the rows. */
+static void emit_block(job *j, const block *b)
+{
+    const uint64_t partial = j->parts.n > 1 ? 16ull * j->parts.n * b->channels * b->rows * j->w->items : 0;
+    const uint64_t taps = j->parts.n > 1 ? VKT_MAX(j->parts.h * (j->parts.w + 1ull), j->parts.n) : j->w->taps;
+    vkt_pool2d_push push;
+    vkt_bind bind[3] = { { .bytes = 0 } };
+    const bool loops = groups_of(j, b, taps) && partial <= j->e->lim->max_storage_range_bytes;
+    const bool fits = place(j, b, bind, &push) && loops;
+    if (!fits && (b->channels > 1 || b->rows > 1)) {
+        const bool channels = b->channels > 1;
+        block half = *b;
+        half.channels = channels ? vkt_groups(b->channels, 2, 1) : 1;
+        half.rows = channels ? b->rows : vkt_div_up(b->rows, 2);
+        emit_block(j, &half);
+        half.channel += channels ? half.channels : 0;
+        half.channels = channels ? b->channels - half.channels : 1;
+        half.row += channels ? 0 : half.rows;
+        half.rows = channels ? b->rows : b->rows - half.rows;
+        emit_block(j, &half);
+    } else if (j->parts.n > 1 && loops) {
+        emit_shared(j, b, bind, push);
+    } else if (fits) {
+        dispatch(j, b, j->w->kernel, bind, j->w->n_bind, &push, taps);
+    } else {
+        too_large(j);
+    }
+}
+
+static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p, const vkt_tensor t[3])
+{
+    job j = { .e = e, .o = o, .w = w, .parts = p, .t = { t[0], t[1], t[2] } };
+    j.spec[0] = e->lim->cpu ? e->lim->subgroup_size : 64;
+    j.spec[POOL_SPEC_R] = o->R;
+    j.spec[POOL_SPEC_S] = o->S;
+    j.spec[POOL_SPEC_N4] = o->n4;
+    j.spec[POOL_SPEC_INSIDE] = w->inside;
+    j.spec[POOL_SPEC_RELU] = w->relu;
+    j.spec[POOL_SPEC_DILATION_H] = o->dilation[0];
+    j.spec[POOL_SPEC_DILATION_W] = o->dilation[1];
+    const block all = { .channels = o->channels, .rows = w->rows, .parts = p.n };
+    emit_block(&j, &all);
+}
+
+/* ---- y ---- */
+
+void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index)
+{
+    const geometry o = geometry_of(a, vkt_lowered_value(e, x)->shape);
+    const parts p = parts_of(e->lim, &o);
+    const vkt_tensor t[] = { [POOL_X] = x, [POOL_Y] = y, [POOL_INDEX] = index };
+    const work w = { .kernel = a->average ? VKT_K_AVG_POOL2D : VKT_K_MAX_POOL2D,
+                     .big = POOL_X,
+                     .n_bind = a->average ? 2 : 3,
+                     .rows = o.push.P,
+                     .items = (uint64_t)o.push.Q * o.n4,
+                     .taps = p.h * (p.w + 1ull),
+                     .inside = o.inside,
+                     .relu = a->relu };
+    emit_channels(e, &o, &w, p, t);
+}
+
+/* ---- dx ---- */
+
+void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
+{
+    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
+                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
+    geometry o = geometry_of(&a->pool, a->x);
+    o.R = o.reach[0]; /* windows that reach over an element are candidates: the index says which of them it won */
+    o.S = o.reach[1];
+    const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
+    const parts whole = { .n = 1 };
+    const bool cells =
+        o.cells && parts_of(e->lim, &o).n == 1; /* else element by element: a cell is too much for a lane */
+    const uint32_t columns = cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
+    work w = { .kernel = kernels[a->pool.average][cells],
+               .big = POOL_DX,
+               .n_bind = a->pool.average ? 2 : 3,
+               .rows = cells ? vkt_div_up(o.push.H, o.R) : o.push.H,
+               .items = (uint64_t)columns * o.n4,
+               .taps = (uint64_t)o.R * (o.S + 1ull),
+               .cells = cells,
+               .inside = cells ? o.covered : o.inside };
+    if (!cells) { /* windows over one element: as many strides as fit into a kernel, at most P and Q */
+        const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
+        const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
+        w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
+    }
+    emit_channels(e, &o, &w, whole, t);
+}
+
+bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2])
+{
+    if (n->op != &vkt_op_pool2d_dx) return false;
+    const vkt_pool2d_dx_attr *a = n->attr;
+    const geometry o = geometry_of(&a->pool, a->x);
+    cell[0] = o.R, cell[1] = o.S;
+    return o.cells && !a->pool.average;
+}
+
+void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
+{
+    const vkt_shape y = vkt_lowered_value(e, dy)->shape;
+    const vkt_pool2d_dx_attr a = {
+        .pool = { .kernel = { cell[0], cell[1] }, .stride = { cell[0], cell[1] }, .out = { y.dim[2], y.dim[3] } },
+        .x = vkt_lowered_value(e, dx)->shape
+    };
+    vkt_emit_pool2d_dx(e, &a, dy, index, dx);
+}

@@ -1,0 +1,154 @@
+/* ops/conv/shared.c - see conv/shared.h. */
+#include "ops/conv/shared.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/conv2d_dw_shared.abi.h"
+#include "abi/conv2d_shared.abi.h"
+
+static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
+{
+    return vkt_lowered_value(e, t)->bytes <= e->lim->max_storage_range_bytes;
+}
+
+static vkt_conv2d_cuts cuts_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
+{
+    vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };
+    if (vkt_blocks_cut(e->lim, job, most_slices, &c.shared)) c.usable |= VKT_V(SHARED);
+    if (vkt_blocks_cut_coop(e, *job, most_slices, &c.coop)) {
+        c.usable |= VKT_V(COOP);
+        c.preferred = VKT_V_COOP;
+    }
+    c.pays = c.usable && vkt_blocks_pay(e->lim, job->m, job->n);
+    return c;
+}
+
+static uint32_t taps_of(const vkt_conv2d_size *z)
+{
+    return z->kernel[0] * z->kernel[1];
+}
+
+/* ---- y and dx ---- */
+
+/* The product of one group: M destination channels, N samples of all pixels, K source channels and taps. */
+static vkt_blocks_job job_of(const vkt_conv2d_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    const uint32_t out = z->out_channels / z->a.groups, in = z->channels / z->a.groups;
+    const uint32_t *dst = c->transposed ? z->in : z->out;
+    return (vkt_blocks_job){ .m = c->transposed ? in : out,
+                             .n = (uint64_t)dst[0] * dst[1] * z->n4 * 4,
+                             .k = (uint64_t)(c->transposed ? out : in) * taps_of(z),
+                             .count = z->a.groups };
+}
+
+vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c)
+{
+    const vkt_blocks_job job = job_of(c);
+    if (!in_one_binding(e, c->src) || !in_one_binding(e, c->w) || !in_one_binding(e, c->dst) || job.n > UINT32_MAX)
+        return (vkt_conv2d_cuts){ .usable = 0 };
+    return cuts_of(e, &job, 1);
+}
+
+void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut)
+{
+    const vkt_conv2d_size *z = c->z;
+    const vkt_blocks_job job = job_of(c);
+    const uint32_t taps = taps_of(z), in = z->channels / z->a.groups, rows = (uint32_t)job.m;
+    const uint32_t *src = c->transposed ? z->out : z->in;
+    const vkt_conv2d_shared_push push = { .rows = rows,
+                                          .columns = (uint32_t)job.n,
+                                          .K = (uint32_t)job.k,
+                                          .depth = (uint32_t)job.k / taps,
+                                          .src_height = src[0],
+                                          .src_width = src[1],
+                                          .pad_h = z->a.pad[0],
+                                          .pad_w = z->a.pad[1],
+                                          .dilation_h = z->a.dilation[0],
+                                          .dilation_w = z->a.dilation[1],
+                                          .w_group = rows * (uint32_t)job.k,
+                                          .w_row = c->transposed ? taps : in * taps,
+                                          .w_depth = c->transposed ? in * taps : taps,
+                                          .bias = c->bias.id != 0 };
+    const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(c->w),
+                              [CONV2D_SHARED_SRC] = VKT_WHOLE(c->src),
+                              [CONV2D_SHARED_BIAS] = VKT_WHOLE(c->bias.id ? c->bias : c->w),
+                              [CONV2D_SHARED_DST] = VKT_WHOLE(c->dst) };
+    uint32_t spec[CONV2D_SHARED_SPECS];
+    memcpy(spec, cut->spec, sizeof cut->spec);
+    spec[CONV2D_SHARED_SPEC_TAPS] = taps;
+    spec[CONV2D_SHARED_SPEC_KERNEL_W] = z->kernel[1];
+    spec[CONV2D_SHARED_SPEC_N4] = z->n4;
+    spec[CONV2D_SHARED_SPEC_WIDTH] = c->transposed ? z->in[1] : z->out[1];
+    spec[CONV2D_SHARED_SPEC_STRIDE_H] = z->a.stride[0];
+    spec[CONV2D_SHARED_SPEC_STRIDE_W] = z->a.stride[1];
+    spec[CONV2D_SHARED_SPEC_VECTORS] = c->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
+    static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
+                                                 { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
+    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][c->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
+                     VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
+}
+
+/* ---- dw and db ---- */
+
+/* The product of one group: M output channels, N their weights and, for db, one column of ones, K all samples. */
+static vkt_blocks_job dw_job_of(const vkt_conv2d_dw_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    return (vkt_blocks_job){ .m = z->out_channels / z->a.groups,
+                             .n = (uint64_t)z->channels / z->a.groups * taps_of(z) + (c->db.id != 0),
+                             .k = (uint64_t)z->out[0] * z->out[1] * z->n4 * 4,
+                             .count = z->a.groups };
+}
+
+vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c)
+{
+    const vkt_blocks_job job = dw_job_of(c);
+    const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
+    /* Of dy as these kernels read it, be it given pooled or not. */
+    const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, c->dy));
+    if (!in_one_binding(e, c->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, c->dw) ||
+        job.k > UINT32_MAX)
+        return (vkt_conv2d_cuts){ .usable = 0 };
+    return cuts_of(e, &job, most);
+}
+
+void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)
+{
+    const vkt_conv2d_size *z = c->z;
+    const vkt_blocks_job job = dw_job_of(c);
+    vkt_conv2d_slices slices = vkt_conv2d_slices_of(e, c->dw, c->db);
+    slices.n = cut->slices;
+    if (slices.n > 1) slices.t = vkt_scratch(e, "slices", 4 * slices.floats * slices.n);
+    const vkt_conv2d_dw_shared_push push = { .rows = (uint32_t)job.m,
+                                             .columns = (uint32_t)job.n - (c->db.id != 0),
+                                             .bias = c->db.id != 0,
+                                             .plane = (uint32_t)job.k,
+                                             .slice = cut->slice,
+                                             .depth = z->channels / z->a.groups,
+                                             .src_height = z->in[0],
+                                             .src_width = z->in[1],
+                                             .stride_h = z->a.stride[0],
+                                             .stride_w = z->a.stride[1],
+                                             .pad_h = z->a.pad[0],
+                                             .pad_w = z->a.pad[1],
+                                             .dilation_h = z->a.dilation[0],
+                                             .dilation_w = z->a.dilation[1],
+                                             .part = (uint32_t)slices.floats };
+    const vkt_tensor dw = slices.t.id ? slices.t : c->dw, db = slices.t.id || !c->db.id ? dw : c->db;
+    vkt_bind bind[] = { [CONV2D_DW_SHARED_DY] = VKT_WHOLE(c->dy),
+                        [CONV2D_DW_SHARED_X] = VKT_WHOLE(c->x),
+                        [CONV2D_DW_SHARED_DW] = VKT_WHOLE(dw),
+                        [CONV2D_DW_SHARED_DB] = VKT_WHOLE(db) };
+    if (slices.t.id && c->db.id) bind[CONV2D_DW_SHARED_DB].offset_bytes = 4 * slices.bias_start;
+    uint32_t spec[CONV2D_DW_SHARED_SPECS];
+    memcpy(spec, cut->spec, sizeof cut->spec);
+    spec[CONV2D_DW_SHARED_SPEC_TAPS] = taps_of(z);
+    spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
+    spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
+    spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
+    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
+                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
+    if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, c->dw, c->db);
+}

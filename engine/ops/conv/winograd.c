@@ -1,0 +1,207 @@
+/* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's
+ * minimal filtering F(2x2,3x3): see shaders/winograd_*.comp.
+ *
+ * Each tile of 2x2 pixels of the destination reads 4x4 of the source. Both that patch d and the kernel g become 4x4
+ * numbers by sums, B^T d B and G g G^T, and the tile is A^T m A of their products m, summed over source channels: 16
+ * products for four pixels in place of 36. So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and
+ * samples), of gemm_tile.comp, whose operands the transforms write as it reads them. Source: Lavin & Gray, Fast
+ * Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
+#include "ops/conv/parts.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/gemm_tile.abi.h"
+#include "abi/winograd.abi.h"
+#include "abi/winograd_weights.abi.h"
+
+#define POINTS 16u
+/* Bytes of the larger of a transformed source and the products: as many columns are made at a time, so that what one
+ * dispatch leaves is still in the caches when the next reads it. Each such turn is three dispatches. */
+#define TURN_BYTES (4u << 20)
+
+typedef struct job {
+    const vkt_conv2d_size *z;
+    bool transposed;
+    const uint32_t *src, *dst; /* H, W */
+    uint32_t rows, depth;      /* channels of the destination and the source */
+    uint32_t pad[2];           /* of the source, if dx is written as a convolution of dy */
+    uint32_t tiles_w, columns; /* columns: vec4s of a plane of tiles, tiles * n4 */
+    uint32_t lanes, mb;        /* of the product: vec4s of a panel of columns, rows of a tile */
+    uint32_t panels;           /* of one turn at most */
+} job;
+
+static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
+{
+    job j = { .z = z,
+              .transposed = transposed,
+              .src = transposed ? z->out : z->in,
+              .dst = transposed ? z->in : z->out,
+              .rows = transposed ? z->channels : z->out_channels,
+              .depth = transposed ? z->out_channels : z->channels,
+              .lanes = e->lim->subgroup_size };
+    for (int i = 0; i < 2; i++) j.pad[i] = transposed ? 2 - z->a.pad[i] : z->a.pad[i];
+    j.tiles_w = vkt_div_up(j.dst[1], 2);
+    j.columns = vkt_div_up(j.dst[0], 2) * j.tiles_w * z->n4;
+    j.mb = VKT_MIN(4 * j.lanes, e->lim->cpu && j.lanes == 16 ? 64u : 32u);
+    while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
+    const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
+    const uint64_t most = VKT_MIN(VKT_MAX(TURN_BYTES / panel_bytes, 1), e->lim->max_groups);
+    const uint32_t all = vkt_div_up(j.columns, j.lanes);
+    j.panels = vkt_div_up(all, vkt_div_up(all, (uint32_t)most));
+    return j;
+}
+
+/* vec4s of one of the 16 matrices: of weights, and of `panels` panels of the source or destination. */
+static uint32_t weights_point(const job *j)
+{
+    return vkt_div_up(j->rows, j->mb) * j->mb / 4 * j->depth;
+}
+
+static uint64_t picture_bytes(const job *j, uint32_t channels)
+{
+    return 16ull * POINTS * j->panels * j->lanes * channels;
+}
+
+static bool is_possible(const vkt_conv2d_size *z)
+{
+    bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
+    for (int i = 0; i < 2; i++)
+        possible = possible && z->kernel[i] == 3 && z->a.stride[i] == 1 && z->a.dilation[i] == 1 && z->a.pad[i] <= 2;
+    return possible;
+}
+
+bool vkt_conv2d_can_winograd(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
+{
+    if (!is_possible(z)) return false;
+    const job j = job_of(e, z, transposed);
+    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(z->channels, z->out_channels);
+    const uint64_t in = (uint64_t)z->in[0] * z->in[1] * z->channels,
+                   out = (uint64_t)z->out[0] * z->out[1] * z->out_channels;
+    const uint64_t weights = vkt_round_up(j.rows, j.mb) * j.depth;
+    return 16 * z->n4 * VKT_MAX(in, out) <= most && 4 * POINTS * weights <= most &&
+           picture_bytes(&j, (uint32_t)channels) <= most && channels <= VKT_MAX_ROUNDS &&
+           vkt_div_up(j.rows, 4) <= e->lim->max_groups &&
+           weights_point(&j) / j.lanes / VKT_MAX_ROUNDS < e->lim->max_groups;
+}
+
+/* ---- dispatches ---- */
+
+static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
+{
+    const vkt_winograd_weights_push push = { .out_channels = j->z->out_channels,
+                                             .c4 = j->z->channels / 4,
+                                             .panel = j->depth * (j->mb / 4),
+                                             .point = weights_point(j) };
+    const vkt_tensor to = vkt_scratch(e, "weights", 16ull * POINTS * push.point);
+    const vkt_bind bind[] = { [WINOGRAD_W] = VKT_WHOLE(w), [WINOGRAD_A] = VKT_WHOLE(to) };
+    const uint32_t spec[WINOGRAD_WEIGHTS_SPECS] = { [WINOGRAD_WEIGHTS_SPEC_LANES] = j->lanes,
+                                                    [WINOGRAD_WEIGHTS_SPEC_MB] = j->mb,
+                                                    [WINOGRAD_WEIGHTS_SPEC_BACK] = j->transposed };
+    vkt_dispatch_add(e, VKT_K_WINOGRAD_WEIGHTS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(push.point, j->lanes, e->lim->cpu ? 16 : 1), 1, 1);
+    return to;
+}
+
+/* Of `panels` panels from `first` on: from the source, or, `back`, to the destination. */
+static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels,
+                              const vkt_bind *bind, uint32_t n_bind, bool bias)
+{
+    const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
+    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->cpu ? 64 : 4096, panels), vkt_div_up(channels, 16));
+    const vkt_winograd_push push = { .channels = channels,
+                                     .depth = vkt_div_up(channels, slices),
+                                     .first = first * j->lanes,
+                                     .columns = j->columns,
+                                     .n4 = j->z->n4,
+                                     .tiles_w = j->tiles_w,
+                                     .origin_h = -(int32_t)j->pad[0],
+                                     .origin_w = -(int32_t)j->pad[1],
+                                     .height = size[0],
+                                     .width = size[1],
+                                     .point = panels * channels * j->lanes };
+    const uint32_t spec[WINOGRAD_SPECS] = { [WINOGRAD_SPEC_LANES] = j->lanes, [WINOGRAD_SPEC_BIAS] = bias };
+    vkt_dispatch_add(e, back ? VKT_K_WINOGRAD_OUTPUT : VKT_K_WINOGRAD_INPUT, bind, n_bind, &push, sizeof push, spec,
+                     VKT_COUNT(spec), panels, vkt_div_up(channels, push.depth), 1);
+}
+
+static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, vkt_tensor b, vkt_tensor c)
+{
+    const uint32_t across = 4 * j->lanes; /* of a tile, in elements */
+    const vkt_gemm_tile_push push = { .k4 = j->depth / 4,
+                                      .M = j->rows,
+                                      .N = panels * across,
+                                      .ldc = across,
+                                      .c_batch = panels * j->rows * across,
+                                      .c_panel = j->rows * across,
+                                      .a_step = j->transposed ? j->mb / 4 : 1,
+                                      .a_turn = j->mb,
+                                      .a_panel = j->depth * (j->mb / 4),
+                                      .a_batch = weights_point(j),
+                                      .a_last = UINT32_MAX,
+                                      .b_step = j->lanes,
+                                      .b_turn = across,
+                                      .b_panel = j->depth * j->lanes,
+                                      .b_batch = panels * j->depth * j->lanes,
+                                      .b_last = UINT32_MAX };
+    const vkt_bind bind[] = {
+        [GEMM_A] = VKT_WHOLE(a), [GEMM_B] = VKT_WHOLE(b), [GEMM_C] = VKT_WHOLE(c), [GEMM_BIAS] = VKT_WHOLE(a)
+    };
+    const uint32_t spec[] = { j->lanes,
+                              [GEMM_SPEC_R] = j->mb / 4,
+                              [GEMM_SPEC_VECTORS] = 1,
+                              [GEMM_SPEC_ACCUMULATE] = 0,
+                              [GEMM_SPEC_BIAS] = 0,
+                              [GEMM_SPEC_A_ROWS] = !j->transposed,
+                              [GEMM_SPEC_B_ROWS] = 0 };
+    vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), panels,
+                     vkt_div_up(j->rows, j->mb), POINTS);
+}
+
+void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_tensor from, vkt_tensor w,
+                              vkt_tensor bias, vkt_tensor to)
+{
+    const job j = job_of(e, z, transposed);
+    const vkt_tensor weights = transform_weights(e, &j, w);
+    const vkt_tensor patches = vkt_scratch(e, "patches", picture_bytes(&j, j.depth));
+    const vkt_tensor products = vkt_scratch(e, "products", picture_bytes(&j, j.rows));
+    const vkt_bind in[] = { [WINOGRAD_IN] = VKT_WHOLE(from), [WINOGRAD_OUT] = VKT_WHOLE(patches) };
+    const vkt_bind out[] = { [WINOGRAD_IN] = VKT_WHOLE(products),
+                             [WINOGRAD_OUT] = VKT_WHOLE(to),
+                             [WINOGRAD_BIAS] = VKT_WHOLE(bias.id ? bias : weights) };
+    const uint32_t all = vkt_div_up(j.columns, j.lanes);
+    for (uint32_t first = 0; first < all; first += j.panels) {
+        const uint32_t panels = VKT_MIN(j.panels, all - first);
+        transform_picture(e, &j, false, first, panels, in, VKT_COUNT(in), false);
+        multiply(e, &j, panels, weights, patches, products);
+        transform_picture(e, &j, true, first, panels, out, VKT_COUNT(out), bias.id != 0);
+    }
+}
+
+/* ---- when ---- */
+
+/* In products of the tiled kernels (conv/fft.c), measured on lavapipe: one of gemm_tile; to transform a patch of one
+ * channel and sample; to store its 16 products and to transform them back, mostly waiting for the cache; to transform a
+ * kernel. */
+#define PRODUCT_COST 0.85
+#define PATCH_COST 350.0
+#define TILE_COST 760.0
+#define KERNEL_COST 450.0
+/* The part of the direct way's products that it may take at most. */
+#define WORTH_IT 0.9
+
+static double cost(const job *j)
+{
+    const double pairs = (double)j->rows * j->depth, samples = 4.0 * j->columns;
+    return samples * (POINTS * PRODUCT_COST * pairs + PATCH_COST * j->depth + TILE_COST * j->rows) +
+           KERNEL_COST * pairs;
+}
+
+bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_variant other)
+{
+    const job j = job_of(e, z, transposed);
+    const double direct = 36.0 * z->n4 * z->channels * z->out_channels * z->out[0] * z->out[1], own = cost(&j);
+    return e->lim->cpu && own < WORTH_IT * direct &&
+           (!vkt_conv2d_is_fft(other) ||
+            own < vkt_conv2d_fft_cost(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, other));
+}

@@ -1,0 +1,296 @@
+/* ops/elementwise/broadcast.c - repeating: how functions of two and three operands, and expand, read operands that lack
+ * dimensions of their result; and expand. */
+#include "ops/elementwise/broadcast.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/broadcast.abi.h"
+
+bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
+{
+    const vkt_shape large = a.rank >= b.rank ? a : b, small = a.rank >= b.rank ? b : a;
+    *out = large;
+    for (uint32_t i = 0; i < small.rank; i++) {
+        const uint32_t at = large.rank - small.rank + i;
+        if (large.dim[at] == 1)
+            out->dim[at] = small.dim[i];
+        else if (small.dim[i] != 1 && small.dim[i] != large.dim[at])
+            return false;
+    }
+    return true;
+}
+
+/* Strides of `x` (in elements) along the physical dimensions of y, 0 where it is repeated. */
+static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
+{
+    const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
+    uint32_t logical[VKT_MAX_RANK] = { 0 }; /* x's stride by its logical dimension */
+    for (uint32_t i = 0; i < x->shape.rank; i++) logical[px.logical[i]] = (uint32_t)px.stride[i];
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) stride[i] = 0;
+    for (uint32_t i = 0; i < y->shape.rank; i++) {
+        const uint32_t from_right = y->shape.rank - py.logical[i]; /* 1: the last logical dimension */
+        if (from_right > x->shape.rank) continue;
+        const uint32_t at = x->shape.rank - from_right;
+        stride[i] = x->shape.dim[at] == 1 ? 0 : logical[at];
+    }
+}
+
+/* Operands by their binding numbers in broadcast.abi.h. */
+enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
+
+/* Physical dimensions of y from slow to fast, as few as will do, with the strides of all. The last is the run. */
+typedef struct dim {
+    uint32_t size, stride[N];
+} dim;
+
+typedef struct walk {
+    uint32_t n;
+    dim dims[VKT_MAX_RANK];
+    uint32_t pitch; /* of the run, in y */
+} walk;
+
+/* The function and its operands; those that it does not have are {0}. */
+typedef struct call {
+    uint32_t operands, function;
+    vkt_bind bind[N];
+} call;
+
+/* Appends a dimension; it melts into the one before where all walk on without a gap. */
+static void push_dim(walk *w, dim d)
+{
+    dim *before = w->n ? &w->dims[w->n - 1] : NULL;
+    bool melts = before != NULL;
+    for (uint32_t i = 0; i < N && melts; i++) melts = before->stride[i] == (uint64_t)d.size * d.stride[i];
+    if (melts) {
+        d.size *= before->size;
+        *before = d;
+    } else {
+        w->dims[w->n++] = d;
+    }
+}
+
+static walk walk_of(const vkt_emit *e, const call *c)
+{
+    const vkt_value *y = vkt_lowered_value(e, c->bind[Y].t);
+    const vkt_phys p = vkt_phys_of(y);
+    uint32_t stride[N][VKT_MAX_RANK] = { { 0 } };
+    walk w = { .pitch = p.pitch };
+    for (uint32_t x = A; x < c->operands; x++) strides_in(vkt_lowered_value(e, c->bind[x].t), y, stride[x]);
+    for (uint32_t i = 0; i < p.rank; i++)
+        if (p.dim[i] != 1 || i + 1 == p.rank)
+            push_dim(&w, (dim){ p.dim[i], { stride[A][i], stride[B][i], stride[C][i], (uint32_t)p.stride[i] } });
+    if (p.pitch == p.dim[p.rank - 1]) w.pitch = w.dims[w.n - 1].size;
+    return w;
+}
+
+/* Four elements at once: each operand runs along with y, all else in steps of 4, or repeats one element. */
+static bool is_wide(const walk *w)
+{
+    const dim *run = &w->dims[w->n - 1];
+    if (w->pitch % 4) return false;
+    for (uint32_t x = A; x < Y; x++) {
+        if (run->stride[x] > 1) return false;
+        for (uint32_t i = 0; i + 1 < w->n; i++)
+            if (run->stride[x] == 1 && w->dims[i].stride[x] % 4) return false;
+    }
+    return true;
+}
+
+static uint64_t span(const walk *w, uint32_t x)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < w->n; i++) last += (uint64_t)(w->dims[i].size - 1) * w->dims[i].stride[x];
+    return last + 1;
+}
+
+static uint32_t element_bytes(const vkt_emit *e, const call *c, uint32_t x)
+{
+    return c->bind[x].t.id ? vkt_element_bytes(vkt_lowered_value(e, c->bind[x].t)) : 4;
+}
+
+static uint32_t longest_element(const vkt_emit *e, const call *c)
+{
+    uint32_t size = element_bytes(e, c, Y);
+    for (uint32_t x = A; x < c->operands; x++) size = VKT_MAX(size, element_bytes(e, c, x));
+    return size;
+}
+
+static void dispatch(vkt_emit *e, const call *c, const walk *w)
+{
+    static const uint16_t kernels[][2] = { { VKT_K_BROADCAST_COPY, VKT_K_BROADCAST_COPY4 },
+                                           { VKT_K_BROADCAST_BINARY, VKT_K_BROADCAST_BINARY4 },
+                                           { VKT_K_BROADCAST_TERNARY, VKT_K_BROADCAST_TERNARY4 } };
+    const dim run = w->dims[w->n - 1];
+    dim d[VKT_MAX_RANK - 1] = { { 0 } };
+    vkt_broadcast_push pc = {
+        .rows = 1, .run = run.size, .pitch = w->pitch, .a5 = run.stride[A], .b5 = run.stride[B], .c5 = run.stride[C]
+    };
+    for (uint32_t i = 0; i + 1 < w->n; i++) {
+        d[i] = w->dims[i];
+        pc.rows *= d[i].size;
+    }
+    pc.d1 = d[1].size, pc.d2 = d[2].size, pc.d3 = d[3].size, pc.d4 = d[4].size;
+    pc.a0 = d[0].stride[A], pc.a1 = d[1].stride[A], pc.a2 = d[2].stride[A], pc.a3 = d[3].stride[A],
+    pc.a4 = d[4].stride[A];
+    pc.b0 = d[0].stride[B], pc.b1 = d[1].stride[B], pc.b2 = d[2].stride[B], pc.b3 = d[3].stride[B],
+    pc.b4 = d[4].stride[B];
+    pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
+    pc.c4 = d[4].stride[C];
+    const bool wide = is_wide(w);
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
+    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
+    const uint32_t spec[] = { lanes,
+                              [BROADCAST_SPEC_DIMS] = w->n - 1,
+                              [BROADCAST_SPEC_TURNS] = turns,
+                              [BROADCAST_SPEC_A_STEP] = run.stride[A],
+                              [BROADCAST_SPEC_B_STEP] = run.stride[B],
+                              [BROADCAST_SPEC_C_STEP] = run.stride[C],
+                              [BROADCAST_SPEC_FUNCTION] = c->function };
+    const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
+                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
+    vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
+                     1);
+}
+
+static void emit_slices(vkt_emit *e, const call *c, const walk *w);
+
+/* One step along the slowest dimension is more than a binding holds: step by step. False where windows cannot begin so.
+ */
+static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
+{
+    const dim slow = w->dims[0];
+    walk part = { .n = w->n - 1, .pitch = w->pitch };
+    for (uint32_t x = A; x < N; x++)
+        if ((uint64_t)slow.stride[x] * element_bytes(e, c, x) % VKT_ALIGN_BYTES) return false;
+    if (part.n == 0) return false;
+    memcpy(part.dims, w->dims + 1, part.n * sizeof *part.dims);
+    for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++) {
+        call window = *c;
+        for (uint32_t x = A; x < N; x++)
+            window.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
+        emit_slices(e, &window, &part);
+    }
+    return true;
+}
+
+/* y, or an operand of as many, longer elements, is more than one binding holds: slices of its slowest dimension. */
+static void emit_slices(vkt_emit *e, const call *c, const walk *w)
+{
+    const dim slow = w->dims[0];
+    uint32_t step = 1;
+    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_window_step(slow.stride[x]));
+    const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
+    const uint64_t per = most - most % step;
+    if (per == 0) {
+        if (emit_steps(e, c, w)) return;
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: slices of %u elements, of which this device binds %llu at once",
+                                   e->node->op->name, slow.stride[Y], (unsigned long long)most));
+        return;
+    }
+    for (uint64_t at = 0; at < slow.size; at += per) {
+        const uint64_t size = VKT_MIN(slow.size - at, per);
+        walk part = *w;
+        call window = *c;
+        part.dims[0].size = (uint32_t)size;
+        if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
+        for (uint32_t x = A; x < N; x++) {
+            window.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
+            window.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
+        }
+        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
+        dispatch(e, &window, &part);
+    }
+}
+
+void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, uint32_t n_in, vkt_tensor y)
+{
+    call c = { .operands = n_in, .function = function, .bind = { [Y] = VKT_WHOLE(y) } };
+    for (uint32_t x = A; x < n_in; x++) c.bind[x] = VKT_WHOLE(in[x]);
+    const uint64_t elements = vkt_lowered_value(e, y)->bytes / element_bytes(e, &c, Y);
+    if (elements > UINT32_MAX) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements where shapes differ",
+                                   e->node->op->name));
+        return;
+    }
+    const walk w = walk_of(e, &c);
+    if (elements * longest_element(e, &c) > e->lim->max_storage_range_bytes)
+        emit_slices(e, &c, &w);
+    else
+        dispatch(e, &c, &w);
+}
+
+/* ---- expand ---- */
+
+static vkt_result expand_infer(vkt_infer *f)
+{
+    const vkt_expand_attr *a = f->n->attr;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape s;
+    char from[80], to[80];
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "expand: want f32, got %s", vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, vkt_is_layout(a->layout), VKT_E_ARG, "expand: want a vkt_layout, got number %d", (int)a->layout);
+    VKT_REQUIRE(f, a->shape.rank <= VKT_MAX_RANK, VKT_E_SHAPE, "expand: want a rank of at most %d, got %u",
+                VKT_MAX_RANK, a->shape.rank);
+    VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, a->shape, &s) && vkt_shape_equal(s, a->shape), VKT_E_SHAPE,
+                "expand: %s does not broadcast to %s", vkt_shape_text(x.shape, from), vkt_shape_text(a->shape, to));
+    vkt_out(f, VKT_F32, a->layout, a->shape);
+    return VKT_OK;
+}
+
+vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout)
+{
+    const vkt_expand_attr a = { shape, layout };
+    return vkt_apply(g, &vkt_op_expand, &x, 1, &a, NULL);
+}
+
+static void expand_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
+}
+
+/* From rows into rows: along whole vec4s of y there are such of x, or one element of it. */
+static bool expand_is_half(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->layout == VKT_ROWS && vkt_node_out(n, 0)->layout == VKT_ROWS;
+}
+
+static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_shape shape = g->values[n->in[0].id].shape;
+    const vkt_layout layout = g->values[n->in[0].id].layout;
+    dx[0] = vkt_to_layout(g, vkt_sum_to(g, dy[0], shape), layout);
+}
+
+static void expand_sample(vkt_rng *r, vkt_case *c)
+{
+    const uint32_t last = vkt_rng_range(r, 0, 1) ? 4 : vkt_rng_range(r, 1, 5);
+    const vkt_shape s = vkt_shape4(vkt_rng_range(r, 1, 19), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 3), last);
+    vkt_shape from = { .rank = vkt_rng_range(r, 0, 4) };
+    for (uint32_t i = 0; i < from.rank; i++) from.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : s.dim[4 - from.rank + i];
+    const vkt_expand_attr a = { s, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS };
+    vkt_case_f32(c, VKT_ROWS, from, -1, 1);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+const vkt_op vkt_op_expand = {
+    .name = "expand",
+    .min_in = 1,
+    .max_in = 1,
+    .cheap = true,
+    .diff = 1u << 0,
+    .attr_bytes = sizeof(vkt_expand_attr),
+    .infer = expand_infer,
+    .emit = expand_emit,
+    .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .half_when = expand_is_half,
+    .backward = expand_backward,
+    .sample = expand_sample,
+    .rel_tol = 1.2e-7f,
+    .abs_tol = 4e-5f,
+    .tol_why = "forward is a copy; a gradient sums up to 1425 terms of both signs, in < 128 roundings "
+               "of partial sums that are some 10 times the result",
+    .flops = vkt_flops_none,
+    .formula = "x, its dimensions of 1 repeated"
+};

@@ -1,0 +1,544 @@
+/* ops/elementwise/reduce.c - sums over everything (sum, mean), and sums, maxima and minima over the dimensions that
+ * broadcasting repeats (sum_to, max_to, min_to). */
+#include "kernel/ids.h"
+#include "ops/elementwise/broadcast.h"
+
+#include "abi/abi.h"
+#include "abi/lanes.abi.h"
+#include "abi/reduce.abi.h"
+
+uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
+{
+    enum { MOST_TURNS = 60000 }; /* 65,535 are counted */
+    const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
+    uint32_t lanes = vkt_lanes_for(e->lim, loads);
+    while (2 * lanes <= most && walks * (loads / lanes + 2) > MOST_TURNS) lanes *= 2;
+    if (walks * (loads / lanes + 2) > MOST_TURNS)
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
+                                e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
+    return lanes;
+}
+
+/* Neighbouring dimensions of one kind, `size` elements `stride` apart. */
+typedef struct dim {
+    uint32_t size, stride;
+} dim;
+
+/* What is made of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`, which is 1 but for sums. */
+typedef struct function {
+    uint32_t number;
+    float scale;
+} function;
+
+/* A reduction as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
+typedef struct reduction {
+    dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
+    uint32_t n_kept, n_reduced;
+    uint32_t outputs;
+    uint32_t rest, total; /* see reduce.abi.h */
+} reduction;
+
+/* How one dispatch does it. */
+typedef struct way {
+    bool along;            /* the fastest reduced dimension is x's fastest: lanes walk along it */
+    uint32_t width, lanes; /* elements of a load */
+    uint32_t last;         /* length of the last run of the fastest row dimension */
+    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads in a row */
+    uint32_t splits;
+} way;
+
+static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
+{
+    dim *before = *n ? &list[*n - 1] : NULL;
+    if (size == 1) return;
+    if (before && before->stride == (uint64_t)size * stride)
+        *before = (dim){ before->size * size, stride };
+    else
+        list[(*n)++] = (dim){ size, stride };
+}
+
+/* Splits x's dimensions by whether y has them. y is ROWS, so kept dimensions are walked in x's logical order; the
+ * others in x's physical order, the fastest last. */
+static reduction reduction_of(const vkt_value *x, const vkt_value *y)
+{
+    reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
+    const vkt_phys p = vkt_phys_of(x);
+    const uint32_t rank = x->shape.rank, lead = rank - y->shape.rank;
+    uint32_t stride[VKT_MAX_RANK] = { 0 };
+    for (uint32_t i = 0; i < rank; i++) stride[p.logical[i]] = (uint32_t)p.stride[i];
+    for (uint32_t l = lead; l < rank; l++)
+        if (y->shape.dim[l - lead] != 1) push_dim(r.kept, &r.n_kept, x->shape.dim[l], stride[l]);
+    for (uint32_t i = 0; i < rank; i++) {
+        const uint32_t l = p.logical[i];
+        if (l < lead || y->shape.dim[l - lead] == 1) push_dim(r.reduced, &r.n_reduced, x->shape.dim[l], stride[l]);
+    }
+    return r;
+}
+
+/* (rows, columns) -> (columns). */
+static reduction column_sums(uint32_t rows, uint32_t columns)
+{
+    reduction r = { .outputs = columns };
+    push_dim(r.kept, &r.n_kept, columns, 1);
+    push_dim(r.reduced, &r.n_reduced, rows, columns);
+    return r;
+}
+
+/* Sums of few columns (bias gradients) as sums of `fold` times as many: a row of those is `fold` rows, so that every
+ * lane has an output of its own and loads are whole. 1: not such a sum. The rows that are left over are the `rest`. */
+static uint32_t fold_columns(const vkt_emit *e, reduction *r)
+{
+    const uint32_t K = r->outputs, wanted = 4 * (e->lim->cpu ? e->lim->subgroup_size : 64);
+    if (r->n_kept != 1 || r->n_reduced != 1 || r->kept[0].stride != 1 || r->reduced[0].stride != K) return 1;
+    const uint32_t rows = r->reduced[0].size, whole = K % 4 == 0 ? 1 : K % 2 == 0 ? 2 : 4;
+    const uint32_t fold = K >= wanted ? whole : (uint32_t)vkt_round_up(vkt_div_up(wanted, K), whole);
+    if (fold == 1 || rows / fold < 16) return 1;
+    *r = column_sums(rows / fold, fold * K);
+    r->rest = rows / fold * fold * K;
+    r->total = rows * K;
+    return fold;
+}
+
+static bool all_multiples_of_4(const reduction *r, const dim *but)
+{
+    for (uint32_t i = 0; i < r->n_kept; i++)
+        if (&r->kept[i] != but && r->kept[i].stride % 4) return false;
+    for (uint32_t i = 0; i < r->n_reduced; i++)
+        if (&r->reduced[i] != but && r->reduced[i].stride % 4) return false;
+    return true;
+}
+
+/* Chooses the kernel and breaks a long run into rows. A row is 64 to 128 turns. */
+static way way_of(const vkt_emit *e, reduction *r)
+{
+    dim *run = &r->reduced[r->n_reduced - 1];
+    const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
+    way w = { .along = run->stride == 1, .width = 1, .lanes = e->lim->cpu ? e->lim->subgroup_size : 64, .rows = 1 };
+    if (w.along ? all_multiples_of_4(r, run)
+                : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
+        w.width = 4;
+    if (w.along) w.lanes = vkt_lanes_for(e->lim, run->size / w.width);
+    const uint32_t turn = w.along ? w.width * w.lanes : 1, chunk = 64 * turn;
+    w.last = run->size;
+    if (run->size > 2 * chunk) {
+        const dim whole = *run;
+        const uint32_t rows = vkt_div_up(whole.size, chunk);
+        *run = (dim){ rows, whole.stride * chunk };
+        r->reduced[r->n_reduced++] = (dim){ chunk, whole.stride };
+        w.last = whole.size - (rows - 1) * chunk;
+    }
+    w.turns = vkt_div_up(r->reduced[r->n_reduced - 1].size, turn) + 4;
+    for (uint32_t i = 0; i + 1 < r->n_reduced; i++) w.rows *= r->reduced[i].size;
+    return w;
+}
+
+/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. An invocation stays
+ * well below the 65,535 turns after which Mesa 22.3 leaves a loop. */
+static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
+{
+    const uint64_t turns = w->rows * w->turns,
+                   groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
+    const uint64_t wanted = e->lim->cpu ? 16 : 1024, least = e->lim->cpu ? 256 : 32; /* groups; turns of one */
+    uint64_t splits = turns / 16384 + 1;
+    if (groups < wanted && turns * groups > 16 * least)
+        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
+    return (uint32_t)VKT_MIN(splits, w->rows);
+}
+
+static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, vkt_bind y, function f)
+{
+    dim k[5], t[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        k[i] = i + r->n_kept < 5 ? (dim){ 1, 0 } : r->kept[i + r->n_kept - 5];
+        t[i] = i + r->n_reduced < 5 ? (dim){ 1, 0 } : r->reduced[i + r->n_reduced - 5];
+    }
+    const vkt_reduce_push pc = { .outputs = r->outputs,
+                                 .rows = (uint32_t)w->rows,
+                                 .run = t[4].size,
+                                 .last = w->last,
+                                 .splits = w->splits,
+                                 .scale = f.scale,
+                                 .rest = r->rest,
+                                 .total = r->total,
+                                 .k1 = k[1].size,
+                                 .k2 = k[2].size,
+                                 .k3 = k[3].size,
+                                 .k4 = k[4].size,
+                                 .s0 = k[0].stride,
+                                 .s1 = k[1].stride,
+                                 .s2 = k[2].stride,
+                                 .s3 = k[3].stride,
+                                 .s4 = k[4].stride,
+                                 .r1 = t[1].size,
+                                 .r2 = t[2].size,
+                                 .r3 = t[3].size,
+                                 .t0 = t[0].stride,
+                                 .t1 = t[1].stride,
+                                 .t2 = t[2].stride,
+                                 .t3 = t[3].stride,
+                                 .t4 = t[4].stride };
+    const vkt_bind bind[] = { [REDUCE_X] = x, [REDUCE_Y] = y };
+    const uint32_t spec[] = { w->lanes, [REDUCE_SPEC_FUNCTION] = f.number };
+    const uint16_t kernel = w->along ? (w->width == 4 ? VKT_K_REDUCE_ALONG4 : VKT_K_REDUCE_ALONG)
+                                     : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
+    /* A group on a CPU should have 1000 turns to do. */
+    const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
+    const uint64_t per_group = e->lim->cpu ? VKT_MAX(1024u * w->splits / (w->rows * w->turns), 1u) : 1;
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+                     (groups + per_group - 1) / per_group, w->splits, 1);
+}
+
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
+
+/* What makes the parts of which f makes the result. */
+static function part_of(function f)
+{
+    return (function){ f.number, 1 };
+}
+
+/* r for one step along its slowest dimension, which is a kept or a reduced one. */
+static reduction step_of(const reduction *r, bool kept)
+{
+    reduction part = *r;
+    dim *list = kept ? part.kept : part.reduced;
+    uint32_t *n = kept ? &part.n_kept : &part.n_reduced;
+    if (kept) part.outputs /= list[0].size;
+    (*n)--;
+    memmove(list, list + 1, *n * sizeof *list);
+    return part;
+}
+
+/* One step along the slowest dimension is more than a binding holds, or ends where y's next window cannot begin: step
+ * by step, each into scratch of its own unless it has a place in y. */
+static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
+{
+    const dim slow = kept ? r->kept[0] : r->reduced[0];
+    const reduction part = step_of(r, kept);
+    const bool in_place = kept && part.outputs % 64 == 0;
+    const uint64_t pitch = vkt_round_up(part.outputs, 64);
+    const uint64_t step_bytes = (uint64_t)slow.stride * vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const vkt_bind to = in_place ? y : VKT_WHOLE(vkt_scratch(e, "steps", slow.size * pitch * 4));
+    for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++)
+        reduce(e, part, (vkt_bind){ x.t, x.offset_bytes + i * step_bytes, 0 },
+               (vkt_bind){ to.t, to.offset_bytes + i * pitch * 4, part.outputs * 4ull }, kept ? f : part_of(f));
+    if (in_place || e->status != VKT_OK) return;
+    reduction last = { .outputs = r->outputs };
+    if (kept) push_dim(last.kept, &last.n_kept, slow.size, (uint32_t)pitch);
+    push_dim(last.kept, &last.n_kept, part.outputs, 1);
+    if (!kept) push_dim(last.reduced, &last.n_reduced, slow.size, (uint32_t)pitch);
+    reduce(e, last, to, y, kept ? part_of(f) : f);
+}
+
+/* Outputs of which a binding holds no two sets: window by window of the slowest kept dimension. False where there are
+ * no windows that make them fewer. */
+static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
+{
+    if (r->n_kept == 0) return false;
+    const dim slow = r->kept[0];
+    const uint32_t y_stride = r->outputs / slow.size, size = vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint64_t most = e->lim->max_storage_range_bytes / 8 / (4ull * y_stride), per = most - most % step;
+    if (per == 0 || per >= slow.size) return false;
+    for (uint64_t at = 0; at < slow.size && e->status == VKT_OK; at += per) {
+        reduction part = *r;
+        part.kept[0].size = (uint32_t)VKT_MIN(slow.size - at, per);
+        part.outputs = part.kept[0].size * y_stride;
+        reduce(e, part, (vkt_bind){ x.t, x.offset_bytes + at * slow.stride * size, 0 },
+               (vkt_bind){ y.t, y.offset_bytes + at * y_stride * 4, part.outputs * 4ull }, f);
+    }
+    return true;
+}
+
+/* x is more than one binding holds: slices of its slowest dimension, one after the other. */
+static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
+{
+    const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
+    const dim slow = kept ? r->kept[0] : r->reduced[0];
+    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* of one step along slow */
+    const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
+    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint64_t x_bytes =
+        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
+    const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
+    const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
+    const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
+    if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
+    /* Results of steps are put together by a reduction that is smaller than this one. */
+    const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
+                               : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
+    if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {
+        reduce_steps(e, r, x, y, f, kept);
+        return;
+    }
+    if (per == 0 || (!kept && per < 2 && !smaller) ||
+        per >= slow.size) { /* a slice is too large, or x's slowest dimension is not y's */
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: a reduction over slices of %u elements, of which this device binds %llu at once",
+                                e->node->op->name, slow.stride, (unsigned long long)most));
+        return;
+    }
+    const uint64_t slices = (slow.size + per - 1) / per, pitch = vkt_round_up(r->outputs, 64);
+    const vkt_bind out = kept ? y : VKT_WHOLE(vkt_scratch(e, "slices", slices * pitch * 4));
+    for (uint64_t i = 0; i < slices && e->status == VKT_OK; i++) {
+        reduction part = *r;
+        const uint64_t at = i * per, steps = VKT_MIN(slow.size - at, per);
+        const uint64_t x_at = x.offset_bytes + at * x_bytes;
+        (kept ? part.kept : part.reduced)[0].size = (uint32_t)steps;
+        if (kept) part.outputs = (uint32_t)steps * y_stride;
+        reduce(e, part, (vkt_bind){ x.t, x_at, 0 },
+               (vkt_bind){ out.t, out.offset_bytes + (kept ? at * y_stride : i * pitch) * 4, part.outputs * 4ull },
+               kept ? f : part_of(f));
+    }
+    reduction last = { .outputs = r->outputs };
+    push_dim(last.kept, &last.n_kept, r->outputs, 1);
+    push_dim(last.reduced, &last.n_reduced, (uint32_t)slices, (uint32_t)pitch);
+    if (!kept) reduce(e, last, out, y, f);
+}
+
+/* y = f of the elements of x; x.bytes is worked out here. x may be in 16 bits, y is f32. */
+static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
+{
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < r.n_kept; i++) last += (uint64_t)(r.kept[i].size - 1) * r.kept[i].stride;
+    for (uint32_t i = 0; i < r.n_reduced; i++) last += (uint64_t)(r.reduced[i].size - 1) * r.reduced[i].stride;
+    x.bytes = (last + 1) * vkt_element_bytes(vkt_lowered_value(e, x.t));
+    if (VKT_MAX(x.bytes, r.outputs * 4ull) > e->lim->max_storage_range_bytes) {
+        reduce_slices(e, &r, x, y, f);
+        return;
+    }
+    const uint32_t fold = fold_columns(e, &r), K = r.outputs / fold;
+    if (r.n_reduced == 0) r.reduced[r.n_reduced++] = (dim){ 1, 0 };
+    way w = way_of(e, &r);
+    w.splits = splits_for(e, &r, &w);
+    if (w.splits * fold == 1) {
+        dispatch(e, &r, &w, x, y, f);
+        return;
+    }
+    const vkt_tensor partial = vkt_scratch(e, "partial", (uint64_t)w.splits * r.outputs * 4);
+    if (!partial.id) return;
+    dispatch(e, &r, &w, x, VKT_WHOLE(partial), part_of(f));
+    reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, f);
+}
+
+static void reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, function f)
+{
+    reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), f);
+}
+
+void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
+{
+    reduce_to(e, x, y, (function){ REDUCE_SUM, scale });
+}
+
+/* ---- sum, mean ---- */
+
+static vkt_result all_infer(vkt_infer *f)
+{
+    const vkt_value *x = vkt_in(f, 0);
+    VKT_REQUIRE(f, x->dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x->dtype));
+    VKT_REQUIRE(f, x->bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements", f->n->op->name);
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
+    return VKT_OK;
+}
+
+/* Rows of whole vec4s are read as such: whatever is kept, all other strides are multiples of the last dimension. */
+#define HALF_ROWS .half_rows = VKT_HALF_IN(0)
+
+static void sum_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
+}
+
+static void mean_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_sum_to(e, n->in[0], n->out[0], (float)(1.0 / (double)vkt_shape_elements(vkt_node_in(n, 0)->shape)));
+}
+
+vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x)
+{
+    return vkt_apply(g, &vkt_op_sum, &x, 1, NULL, NULL);
+}
+
+vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x)
+{
+    return vkt_apply(g, &vkt_op_mean, &x, 1, NULL, NULL);
+}
+
+static void sum_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_value x = g->values[n->in[0].id];
+    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
+}
+
+static void mean_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_value x = g->values[n->in[0].id];
+    const float share = (float)(1.0 / (double)vkt_shape_elements(x.shape));
+    const vkt_tensor c = vkt_graph_const(g, "1/n", VKT_F32, vkt_shape0(), &share);
+    dx[0] = vkt_expand(g, vkt_mul(g, dy[0], c), x.shape, x.layout);
+}
+
+/* Every other time. */
+static void whole_rows(vkt_rng *r, vkt_shape *s)
+{
+    uint32_t *last = &s->dim[s->rank - 1];
+    if (vkt_rng_range(r, 0, 1)) *last = (uint32_t)vkt_round_up(*last, 4);
+}
+
+static void all_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_shape s = vkt_rng_range(r, 0, 2)
+                      ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
+                      : vkt_shape1(vkt_rng_range(r, 1, 50000));
+    whole_rows(r, &s);
+    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, s, 0.5f, 1.5f);
+}
+
+#define SUM_TOLERANCE                   \
+    .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
+    .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 on the way of a term"
+
+const vkt_op vkt_op_sum = { .name = "sum",
+                            .min_in = 1,
+                            .max_in = 1,
+                            .diff = 1u << 0,
+                            .infer = all_infer,
+                            .emit = sum_emit,
+                            HALF_ROWS,
+                            .backward = sum_backward,
+                            .sample = all_sample,
+                            SUM_TOLERANCE,
+                            .flops = vkt_flops_an_input,
+                            .formula = "y = sum of x" };
+
+const vkt_op vkt_op_mean = { .name = "mean",
+                             .min_in = 1,
+                             .max_in = 1,
+                             .diff = 1u << 0,
+                             .infer = all_infer,
+                             .emit = mean_emit,
+                             HALF_ROWS,
+                             .backward = mean_backward,
+                             .sample = all_sample,
+                             SUM_TOLERANCE,
+                             .flops = vkt_flops_an_input,
+                             .formula = "y = sum of x / number of elements" };
+
+/* ---- sum_to, max_to, min_to ---- */
+
+static vkt_result to_infer(vkt_infer *f)
+{
+    const vkt_value x = *vkt_in(f, 0);
+    const vkt_shape s = ((const vkt_shape_attr *)f->n->attr)->shape;
+    vkt_shape all;
+    char from[80], to[80];
+    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x.dtype));
+    VKT_REQUIRE(f, s.rank <= VKT_MAX_RANK && vkt_broadcast_shape(x.shape, s, &all) && vkt_shape_equal(all, x.shape),
+                VKT_E_SHAPE, "%s: %s does not broadcast to %s", f->n->op->name, vkt_shape_text(s, to),
+                vkt_shape_text(x.shape, from));
+    VKT_REQUIRE(f, x.bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements", f->n->op->name);
+    vkt_out(f, VKT_F32, VKT_ROWS, s);
+    return VKT_OK;
+}
+
+static vkt_tensor to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
+{
+    if (x.id && x.id < g->n_values && vkt_shape_equal(g->values[x.id].shape, shape)) return x;
+    const vkt_shape_attr a = { shape };
+    return vkt_apply(g, op, &x, 1, &a, NULL);
+}
+
+vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_sum_to, x, shape);
+}
+
+static void sum_to_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
+}
+
+static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_value x = g->values[n->in[0].id];
+    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
+}
+
+static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
+{
+    vkt_shape x =
+        vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
+    whole_rows(r, &x);
+    vkt_shape_attr a = { { .rank = vkt_rng_range(r, 0, 4) } };
+    for (uint32_t i = 0; i < a.shape.rank; i++)
+        a.shape.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : x.dim[4 - a.shape.rank + i];
+    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, lo, hi);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static void sum_to_sample(vkt_rng *r, vkt_case *c)
+{
+    to_case(r, c, 0.5f, 1.5f);
+}
+
+const vkt_op vkt_op_sum_to = { .name = "sum_to",
+                               .min_in = 1,
+                               .max_in = 1,
+                               .diff = 1u << 0,
+                               .attr_bytes = sizeof(vkt_shape_attr),
+                               .infer = to_infer,
+                               .emit = sum_to_emit,
+                               HALF_ROWS,
+                               .backward = sum_to_backward,
+                               .sample = sum_to_sample,
+                               SUM_TOLERANCE,
+                               .flops = vkt_flops_an_input,
+                               .formula = "y = x summed over the dimensions that y lacks or has as 1" };
+
+vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_max_to, x, shape);
+}
+
+vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
+{
+    return to(g, &vkt_op_min_to, x, shape);
+}
+
+static void max_to_emit(const vkt_node *n, vkt_emit *e)
+{
+    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MAX, 1 });
+}
+
+static void min_to_emit(const vkt_node *n, vkt_emit *e)
+{
+    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MIN, 1 });
+}
+
+/* Evenly among those that are equal. Their number is 0 where y is NaN, and so dx is NaN, as in torch. */
+static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
+    const vkt_tensor number = vkt_sum_to(g, vkt_where_equal(g, one, x, y), g->values[y.id].shape);
+    dx[0] = vkt_where_equal(g, vkt_div(g, dy[0], number), x, y);
+}
+
+static void extreme_sample(vkt_rng *r, vkt_case *c)
+{
+    to_case(r, c, -3, 3);
+    c->in[0].distinct = true;
+}
+
+#define EXTREME_ROW                                                                                                \
+    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer, HALF_ROWS, \
+    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f,         \
+    .tol_why = "exact: a choice; its gradient is divided by 1, to 2.5 ulp (Vulkan 1.3)"
+
+const vkt_op vkt_op_max_to = {
+    .name = "max_to", EXTREME_ROW, .emit = max_to_emit, .formula = "y = largest x over what y lacks or has as 1"
+};
+const vkt_op vkt_op_min_to = {
+    .name = "min_to", EXTREME_ROW, .emit = min_to_emit, .formula = "y = least x over what y lacks or has as 1"
+};

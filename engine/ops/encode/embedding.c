@@ -1,0 +1,387 @@
+/* ops/encode/embedding.c - rows of a table by number, and the sums over repeated numbers that are their gradient.
+ *
+ * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter), with
+ * gradients that are no rows of whole vec4s, then sums runs of one id (embedding_sum): work of positions x ranges /
+ * lanes + positions x width + the table, once. A sum by atomics would have other bits in every run, and a walk over all
+ * positions for each row would take V times as long. */
+#include "kernel/ids.h"
+#include "ops/ops.h"
+
+#include "abi/abi.h"
+#include "abi/embedding.abi.h"
+#include "abi/embedding_dw.abi.h"
+
+enum { IDS = 0, TABLE, DY = 1 };
+
+/* Of one id, blocks of 64 are then half of the turns after which Mesa 22.3 leaves a loop. */
+#define MOST_IDS (1u << 21)
+
+static uint32_t row_elements(vkt_shape table)
+{
+    return (uint32_t)(vkt_shape_elements(table) / table.dim[0]);
+}
+
+/* How many of `all` rows of `elements` numbers of `size` bytes one window holds: all, or such that the next one begins
+ * at VKT_ALIGN_BYTES and at a multiple of `step` rows. */
+static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
+{
+    const uint64_t most = range_bytes / size / elements;
+    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_window_step((uint32_t)elements), step);
+}
+
+/* Work groups for `units` vec4s. */
+static uint64_t groups_for(const vkt_emit *e, uint64_t units, uint32_t lanes)
+{
+    return vkt_groups(units, lanes, e->lim->cpu ? 64 : 4);
+}
+
+static uint32_t lanes_for(const vkt_emit *e)
+{
+    return e->lim->cpu ? e->lim->subgroup_size : 64;
+}
+
+static void too_large(vkt_emit *e, const char *what)
+{
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s does not come apart into windows of %llu bytes",
+                               e->node->op->name, what, (unsigned long long)e->lim->max_storage_range_bytes));
+}
+
+/* ---- embedding: ids, table -> y ---- */
+
+static vkt_result check_ids(vkt_infer *f)
+{
+    const vkt_value *ids = vkt_in(f, IDS);
+    VKT_REQUIRE(f, ids->dtype == VKT_U32, VKT_E_DTYPE, "%s: want ids u32, got %s", f->n->op->name,
+                vkt_dtype_name(ids->dtype));
+    VKT_REQUIRE(f, ids->layout == VKT_ROWS, VKT_E_ARG, "%s: want ids by rows, got them batch last", f->n->op->name);
+    return VKT_OK;
+}
+
+static vkt_result embedding_infer(vkt_infer *f)
+{
+    const vkt_embedding_attr *a = f->n->attr;
+    const vkt_value ids = *vkt_in(f, IDS), table = *vkt_in(f, TABLE);
+    const vkt_shape s = ids.shape, t = table.shape;
+    char it[80], tt[80];
+    VKT_TRY(check_ids(f));
+    VKT_REQUIRE(f, a->channels <= 1, VKT_E_ARG, "embedding: want channels 0 or 1, got %u", a->channels);
+    VKT_REQUIRE(f, table.dtype == VKT_F32, VKT_E_DTYPE, "embedding: want a table f32, got %s",
+                vkt_dtype_name(table.dtype));
+    VKT_REQUIRE(f, table.layout == VKT_ROWS, VKT_E_ARG, "embedding: want the table by rows, got it batch last");
+    VKT_REQUIRE(f, t.rank >= 1 && s.rank + t.rank - 1 <= VKT_MAX_RANK, VKT_E_SHAPE,
+                "embedding: want a table (V, ..) and a result of rank %d at most, got ids %s and table %s",
+                VKT_MAX_RANK, vkt_shape_text(s, it), vkt_shape_text(t, tt));
+    VKT_REQUIRE(f, !a->channels || (s.rank >= 1 && t.rank == 2), VKT_E_SHAPE,
+                "embedding: for channels want ids (B, ..) and a table (V, D), got %s and %s", vkt_shape_text(s, it),
+                vkt_shape_text(t, tt));
+    VKT_REQUIRE(f, vkt_shape_elements(s) <= MOST_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
+                MOST_IDS, vkt_shape_text(s, it));
+    vkt_shape y = { .rank = s.rank + t.rank - 1 };
+    const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids before those of a row */
+    memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);
+    memcpy(y.dim + lead, t.dim + 1, (t.rank - 1) * sizeof y.dim[0]);
+    memcpy(y.dim + lead + t.rank - 1, s.dim + lead, (s.rank - lead) * sizeof y.dim[0]);
+    vkt_out(f, VKT_F32, a->channels ? VKT_BATCH_LAST : VKT_ROWS, y);
+    return VKT_OK;
+}
+
+/* y of rows that are whole vec4s. The table may be one of no such rows whose ids come in fours. */
+static bool embedding_is_half(const vkt_node *n)
+{
+    return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
+}
+
+/* One window of the table: y in windows of positions or, with channels, of features. */
+static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_bind table)
+{
+    const bool channels = ((const vkt_embedding_attr *)n->attr)->channels, wide = pc.width % 4 == 0;
+    const uint64_t most = e->lim->max_storage_range_bytes, columns = (uint64_t)pc.per_sample * pc.pitch4;
+    const uint64_t all = channels ? pc.width : pc.positions, step = channels ? 4 * columns : pc.width;
+    const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, n->out[0]));
+    const uint64_t per = step <= UINT32_MAX ? rows_in(most, step, size, all, channels ? 4 : 1) : 0;
+    const uint32_t lanes = lanes_for(e), spec[] = { lanes, [EMBEDDING_SPEC_KEEP] = pc.row_begin > 0 };
+    const uint16_t kernel = channels ? (wide ? VKT_K_EMBEDDING_CHANNELS4 : VKT_K_EMBEDDING_CHANNELS)
+                                     : (wide ? VKT_K_EMBEDDING4 : VKT_K_EMBEDDING);
+    if (per == 0) too_large(e, "the result");
+    for (uint64_t at = 0; per && at < all; at += per) {
+        const uint32_t count = (uint32_t)VKT_MIN(all - at, per);
+        *(channels ? &pc.feature : &pc.first) = (uint32_t)at;
+        *(channels ? &pc.features : &pc.positions) = count;
+        const vkt_bind bind[] = { [EMBEDDING_IDS] = VKT_WHOLE(n->in[IDS]),
+                                  [EMBEDDING_TABLE] = table,
+                                  [EMBEDDING_Y] = vkt_part(e, n->out[0], at * step, count * step) };
+        const uint64_t units = channels ? columns : (count * step + 3) / 4;
+        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+                         channels ? vkt_groups(units, lanes, 1) : groups_for(e, units, lanes),
+                         channels ? (uint32_t)vkt_groups(count, 4, EMBEDDING_CHUNK) : 1, 1);
+    }
+}
+
+static void embedding_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_value *ids = vkt_node_in(n, IDS), *table = vkt_node_in(n, TABLE);
+    const uint32_t V = table->shape.dim[0], width = row_elements(table->shape);
+    const uint32_t positions = (uint32_t)vkt_shape_elements(ids->shape),
+                   batch = ids->shape.rank ? ids->shape.dim[0] : 1;
+    const bool texels = ((const vkt_embedding_attr *)n->attr)->channels || width % 4 == 0;
+    const uint64_t range = texels ? vkt_read_range(e->lim) : e->lim->max_storage_range_bytes;
+    const uint64_t per = rows_in(range, width, 4, V, 1);
+    if (ids->bytes > e->lim->max_storage_range_bytes) too_large(e, "the list of ids");
+    if (per == 0) too_large(e, "the table");
+    for (uint64_t row = 0; per && row < V && e->status == VKT_OK; row += per) {
+        const uint64_t rows = VKT_MIN(V - row, per);
+        const vkt_embedding_push pc = { .row_begin = (uint32_t)row,
+                                        .row_end = (uint32_t)(row + rows),
+                                        .width = width,
+                                        .positions = positions,
+                                        .batch = batch,
+                                        .pitch4 = vkt_div_up(batch, 4),
+                                        .per_sample = positions / batch };
+        look_up(n, e, pc, (vkt_bind){ n->in[TABLE], row * width * 4, rows * width * 4 });
+    }
+}
+
+static vkt_tensor embed(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding, bool channels)
+{
+    const vkt_embedding_attr a = { .padding = padding, .channels = channels };
+    return vkt_apply(g, &vkt_op_embedding, (vkt_tensor[]){ ids, vkt_to_layout(g, table, VKT_ROWS) }, 2, &a, NULL);
+}
+
+vkt_tensor vkt_embedding(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding)
+{
+    return embed(g, ids, table, padding, false);
+}
+
+vkt_tensor vkt_embedding_channels(vkt_graph *g, vkt_tensor ids, vkt_tensor table, uint32_t padding)
+{
+    return embed(g, ids, table, padding, true);
+}
+
+vkt_tensor vkt_index_select(vkt_graph *g, vkt_tensor x, vkt_tensor ids)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    char text[80];
+    if (g->status == VKT_OK && ids.id && ids.id < g->n_values && g->values[ids.id].shape.rank != 1) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "index_select: want ids (M), got %s",
+                                    vkt_shape_text(g->values[ids.id].shape, text)));
+        return (vkt_tensor){ 0 };
+    }
+    return embed(g, ids, x, VKT_NO_PADDING, false);
+}
+
+static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    vkt_embedding_attr a = *(const vkt_embedding_attr *)n->attr;
+    a.table = g->values[n->in[TABLE].id].shape;
+    dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
+}
+
+/* Few rows make long runs of one id, many leave most rows alone; some ids are none. No padding: its gradient is no
+ * derivative, which sampled ones are held against; tests/ops/test_op_goldens.c has it. */
+static void embedding_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };
+    const uint32_t rows = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5) : vkt_rng_range(r, 20, 300);
+    const uint32_t width = vkt_rng_range(r, 0, 1) ? 4 * vkt_rng_range(r, 1, 6) : vkt_rng_range(r, 1, 19);
+    const vkt_shape ids = vkt_rng_range(r, 0, 2)
+                              ? vkt_shape2(vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 41))
+                              : vkt_shape3(vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9));
+    const bool deep = !a.channels && vkt_rng_range(r, 0, 3) == 0;
+    vkt_case_u32(c, VKT_ROWS, ids, rows + vkt_rng_range(r, 0, 2));
+    vkt_case_f32(c, VKT_ROWS, deep ? vkt_shape3(rows, vkt_rng_range(r, 1, 3), width) : vkt_shape2(rows, width), -2, 2);
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static double embedding_bytes(const vkt_node *n)
+{
+    return 8 * vkt_elements_out(n, 0) + 4 * vkt_elements_in(n, IDS);
+}
+
+static const vkt_field embedding_fields[] = { VKT_FIELD(vkt_embedding_attr, padding, U32, 1, VKT_NO_PADDING),
+                                              VKT_FIELD(vkt_embedding_attr, channels, U32, 1, 0),
+                                              { .name = NULL } };
+
+const vkt_op vkt_op_embedding = {
+    .name = "embedding",
+    .min_in = 2,
+    .max_in = 2,
+    .cheap = true,
+    .diff = 1u << TABLE,
+    .attr_bytes = sizeof(vkt_embedding_attr),
+    .infer = embedding_infer,
+    .emit = embedding_emit,
+    .half_rows = VKT_HALF_OUT(0),
+    .half_when = embedding_is_half,
+    .backward = embedding_backward,
+    .sample = embedding_sample,
+    .rel_tol = 1e-7f,
+    .abs_tol = 1.5e-5f,
+    .tol_why = "forward is a copy; a gradient sums up to 1000 terms of both signs in blocks of 64: < 144 roundings of "
+               "2^-24 of partial sums that are at most some times the largest result",
+    .flops = vkt_flops_none,
+    .bytes = embedding_bytes,
+    .fields = embedding_fields,
+    .formula = "y[.., d] = table[ids[..], d], 0 where the id is no row",
+};
+
+/* ---- embedding_dw: ids, dy -> dtable ---- */
+
+static vkt_result dw_infer(vkt_infer *f)
+{
+    const vkt_embedding_attr *a = f->n->attr;
+    const vkt_value *ids = vkt_in(f, IDS), *dy = vkt_in(f, DY);
+    VKT_TRY(check_ids(f));
+    VKT_REQUIRE(f, dy->dtype == VKT_F32, VKT_E_DTYPE, "embedding_dw: want f32, got %s", vkt_dtype_name(dy->dtype));
+    VKT_REQUIRE(f,
+                vkt_shape_elements(dy->shape) == vkt_shape_elements(ids->shape) * row_elements(a->table) &&
+                    dy->layout == (a->channels ? VKT_BATCH_LAST : VKT_ROWS),
+                VKT_E_SHAPE, "embedding_dw: want a gradient of embedding's result");
+    vkt_out(f, VKT_F32, VKT_ROWS, a->table);
+    return VKT_OK;
+}
+
+/* One gradient. Each of its kernels binds some of what there is. */
+typedef struct sums {
+    vkt_bind all[EMBEDDING_DW_COPY + 1];
+    vkt_embedding_dw_push pc;
+    uint32_t positions, lanes, vecs; /* vec4s of a lane of embedding_sum */
+    bool channels,
+        copy; /* a gradient by channels, or of rows that are no whole vec4s, is copied into the order of ids */
+} sums;
+
+/* A work group of embedding_rank walks over its range of ids twice and over positions once: each well below the 65,535
+ * turns of Mesa 22.3. */
+enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
+
+static uint32_t width4(uint32_t width)
+{
+    return vkt_div_up(width, 4);
+}
+
+static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindings, const uint32_t *spec,
+                     uint32_t n_spec, uint64_t groups, uint32_t rows_of_groups)
+{
+    vkt_bind bind[EMBEDDING_DW_COPY + 1] = { { .bytes = 0 } };
+    for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
+        if (bindings >> i & 1) bind[i] = s->all[i];
+    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, spec, n_spec, groups, rows_of_groups, 1);
+}
+
+#define BIT(binding) (1u << EMBEDDING_DW_##binding)
+
+static void rank(vkt_emit *e, sums *s)
+{
+    for (uint32_t at = 0; at < s->positions; at += POSITIONS_A_DISPATCH) {
+        s->pc.begin = at;
+        s->pc.end = VKT_MIN(at + POSITIONS_A_DISPATCH, s->positions);
+        s->pc.last = s->pc.end == s->positions;
+        dispatch(e, s, VKT_K_EMBEDDING_RANK, BIT(IDS) | BIT(START) | BIT(RANK), &e->lim->subgroup_size, 1, s->pc.ranges,
+                 1);
+    }
+}
+
+static void scatter(vkt_emit *e, const sums *s)
+{
+    const uint16_t kernel = s->channels ? VKT_K_EMBEDDING_SCATTER_CHANNELS
+                            : s->copy   ? VKT_K_EMBEDDING_SCATTER_ROWS
+                                        : VKT_K_EMBEDDING_SCATTER;
+    const uint64_t most = VKT_MAX(s->pc.zeros / 4, s->pc.end);
+    dispatch(e, s, kernel,
+             BIT(IDS) | BIT(START) | BIT(RANK) | BIT(SORTED) | BIT(OUT) | (s->copy ? BIT(DY) | BIT(COPY) : 0),
+             &s->lanes, 1, groups_for(e, most, s->lanes),
+             s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
+}
+
+/* The sums of whole blocks of frequent ids, or of the rows of a window. */
+static void sum(vkt_emit *e, const sums *s, bool blocks)
+{
+    static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },
+                                            { VKT_K_EMBEDDING_BLOCKS, VKT_K_EMBEDDING_BLOCKS_COPIED } };
+    const uint32_t spec[] = { s->lanes, [EMBEDDING_DW_SPEC_WIDTH] = s->pc.width, [EMBEDDING_DW_SPEC_VECS] = s->vecs };
+    const uint32_t parts = width4(s->pc.width) / s->vecs, chunk = VKT_MIN(parts, s->lanes);
+    sums to = *s;
+    if (s->copy) to.all[EMBEDDING_DW_DY] = s->all[EMBEDDING_DW_COPY];
+    if (blocks) to.all[EMBEDDING_DW_OUT] = s->all[EMBEDDING_DW_PART];
+    dispatch(e, &to, kernels[blocks][s->copy], BIT(START) | BIT(SORTED) | BIT(DY) | BIT(OUT) | (blocks ? 0 : BIT(PART)),
+             spec, VKT_COUNT(spec),
+             blocks ? vkt_groups(vkt_div_up(s->positions, EMBEDDING_DW_BLOCK) * (uint64_t)chunk, s->lanes, 1)
+                    : groups_for(e, s->positions * (uint64_t)chunk, s->lanes),
+             VKT_MIN(vkt_div_up(parts, chunk), 1024u));
+}
+
+/* Rows begin .. end - 1 of the result, the first of them with the sort's end and the sums of blocks before. */
+static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
+{
+    const uint64_t elements = (end - begin) * s->pc.width;
+    s->all[EMBEDDING_DW_OUT] = (vkt_bind){ out, begin * s->pc.width * 4, elements * 4 };
+    s->pc.zeros = (uint32_t)elements;
+    s->pc.end = begin ? 0 : s->positions;
+    scatter(e, s);
+    if (begin == 0 && s->positions >= EMBEDDING_DW_BLOCK) sum(e, s, true);
+    s->pc.begin = (uint32_t)begin;
+    s->pc.end = (uint32_t)end;
+    sum(e, s, false);
+}
+
+static void dw_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_embedding_attr *a = n->attr;
+    const vkt_value *ids = vkt_node_in(n, IDS), *dy = vkt_lowered_value(e, n->in[DY]);
+    const uint32_t positions = (uint32_t)vkt_shape_elements(ids->shape), V = a->table.dim[0];
+    const uint32_t batch = ids->shape.rank ? ids->shape.dim[0] : 1, width = row_elements(a->table);
+    const uint64_t most = e->lim->max_storage_range_bytes, per = rows_in(most, width, 4, V, 1);
+    sums s = { .positions = positions,
+               .lanes = lanes_for(e),
+               .vecs = 4,
+               .channels = a->channels,
+               .copy = a->channels || width % 4,
+               .pc = { .rows = V, .width = width, .padding = a->padding } };
+    while (width4(width) % s.vecs) s.vecs--;
+    s.pc.ranges = VKT_MAX(e->lim->cpu ? 2u : 128u, vkt_div_up(V + 1, IDS_A_RANGE));
+    s.pc.range = (uint32_t)vkt_round_up(vkt_div_up(V + 1, s.pc.ranges), 4);
+    s.pc.ranges = vkt_div_up(V + 1, s.pc.range);
+    s.pc.per_sample = positions / batch;
+    s.pc.pitch4 = vkt_div_up(batch, 4);
+    const uint64_t starts = (s.pc.range + 1ull) * s.pc.ranges * 4, sorted = positions * 8ull;
+    const uint64_t row = 16ull * width4(width), parts = vkt_div_up(positions, EMBEDDING_DW_BLOCK) * row;
+    if (VKT_MAX(starts, VKT_MAX(sorted, parts)) > most || per == 0 || (s.copy && positions * row > most) ||
+        dy->bytes > vkt_read_range(e->lim)) {
+        too_large(e, "the gradient");
+        return;
+    }
+    s.all[EMBEDDING_DW_IDS] = VKT_WHOLE(n->in[IDS]);
+    s.all[EMBEDDING_DW_DY] = VKT_WHOLE(n->in[DY]);
+    s.all[EMBEDDING_DW_START] = VKT_WHOLE(vkt_scratch(e, "start", starts));
+    s.all[EMBEDDING_DW_RANK] = VKT_WHOLE(vkt_scratch(e, "rank", positions * 4ull));
+    s.all[EMBEDDING_DW_SORTED] = VKT_WHOLE(vkt_scratch(e, "sorted", sorted));
+    s.all[EMBEDDING_DW_PART] = VKT_WHOLE(vkt_scratch(e, "part", parts));
+    if (s.copy) s.all[EMBEDDING_DW_COPY] = VKT_WHOLE(vkt_scratch(e, "copy", positions * row));
+    if (e->status != VKT_OK) return;
+    rank(e, &s);
+    for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
+}
+
+/* Else rows are copied number by number. */
+static bool dw_is_half(const vkt_node *n)
+{
+    return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;
+}
+
+static double dw_flops(const vkt_node *n)
+{
+    return vkt_elements_in(n, DY);
+}
+
+const vkt_op vkt_op_embedding_dw = {
+    .name = "embedding_dw",
+    .min_in = 2,
+    .max_in = 2,
+    .attr_bytes = sizeof(vkt_embedding_attr),
+    .infer = dw_infer,
+    .emit = dw_emit,
+    .half_rows = VKT_HALF_IN(DY),
+    .half_when = dw_is_half,
+    .tested_by = "embedding",
+    .flops = dw_flops,
+    .formula = "dtable[v] = sum of dy where ids = v; 0 for v = padding",
+};

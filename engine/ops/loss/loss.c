@@ -1,0 +1,132 @@
+/* ops/loss/loss.c - cross-entropy of integer labels over the real rows of a batch (the step's `rows`), and its
+ * gradient. */
+#include "ops/loss/loss.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/softmax_xent.abi.h"
+#include "abi/softmax_xent_dx.abi.h"
+
+/* ---- softmax_xent: z (B,K), t (B) -> loss, stat (B,2) ----
+ * p = softmax(z) is never stored: stat holds each row's largest logit and the inverse of its sum of exponentials, from
+ * which the gradient makes p again, to the same last bit. */
+
+enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT };
+
+static vkt_result xent_infer(vkt_infer *f)
+{
+    VKT_TRY(vkt_check_scores(f, true));
+    const vkt_value z = *vkt_in(f, 0);
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
+    vkt_out(f, VKT_F32, z.layout, vkt_shape2(z.shape.dim[0], 2));
+    return VKT_OK;
+}
+
+static void xent_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_sample_blocks s;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
+    const vkt_tensor partial = vkt_partial_sums(e, n->out[XENT_OUT_LOSS], s.blocks);
+    const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane };
+    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+        const vkt_softmax_xent_push pc = { s.batch,   s.pitch4,    s.classes, w.first, w.end,
+                                           w.vectors, s.per_block, w.blocks,  w.part,  .group = 1 };
+        const vkt_bind bind[] = { [XENT_Z] = { n->in[0], w.offset_bytes, w.bytes },
+                                  [XENT_T] = VKT_WHOLE(n->in[1]),
+                                  [XENT_STEP] = VKT_WHOLE(n->in[2]),
+                                  [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
+                                  [XENT_PART] = VKT_WHOLE(partial) };
+        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS, bind, VKT_COUNT(bind), &pc,
+                         sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
+    }
+    vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
+}
+
+vkt_tensor vkt_softmax_cross_entropy(vkt_graph *g, vkt_tensor z, vkt_tensor t)
+{
+    if (!g) return (vkt_tensor){ 0 };
+    return vkt_apply(g, &vkt_op_softmax_xent, (vkt_tensor[]){ vkt_windowed_scores(g, z), t }, 2, NULL, NULL);
+}
+
+static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_tensor in[] = { n->in[0], n->in[1], n->out[XENT_OUT_STAT], dy[XENT_OUT_LOSS] };
+    if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
+}
+
+/* A loss near 0 is the log of a sum near 1, which has no digits to compare: small logits keep each loss above 0.018,
+ * wide ones come with rows enough for a large mean. */
+static void xent_sample(vkt_rng *r, vkt_case *c)
+{
+    const bool wide = vkt_rng_range(r, 0, 2) == 0;
+    const uint32_t kind = vkt_rng_range(r, 0, 5), least = wide ? 20 : 1;
+    const uint32_t B = kind == 0 ? vkt_rng_range(r, 300, 1100) : vkt_rng_range(r, least, 70);
+    const uint32_t K = kind == 1 ? vkt_rng_range(r, 300, 1100) : vkt_rng_range(r, wide ? 3 : 1, 19);
+    const float most = wide ? 60 : 2;
+    vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, vkt_shape2(B, K), -most, most);
+    vkt_case_u32(c, VKT_ROWS, vkt_shape1(B), K);
+    c->rows = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, least, B) : 0;
+}
+
+const vkt_op vkt_op_softmax_xent = {
+    .name = "softmax_xent",
+    .min_in = 2,
+    .max_in = 2,
+    .uses_step = true,
+    .diff = 1u << 0,
+    .infer = xent_infer,
+    .emit = xent_emit,
+    .backward = xent_backward,
+    .sample = xent_sample,
+    .rel_tol = 3e-6f,
+    .abs_tol = 3e-5f,
+    .tol_why = "Vulkan's log errs by 2^-21 near 1, against losses of 0.018 and more; exp(-x) by 3 + 2x ulp, and "
+               "x exp(-x) <= 0.4",
+    .flops = vkt_flops_of_scores,
+    .formula = "loss = 1/rows sum_b -log softmax(z[b])[t[b]]",
+};
+
+static vkt_result xent_dx_infer(vkt_infer *f)
+{
+    VKT_TRY(vkt_check_scores(f, true));
+    const vkt_value z = *vkt_in(f, 0), stat = *vkt_in(f, 2), dloss = *vkt_in(f, 3);
+    VKT_REQUIRE(f, stat.layout == z.layout && vkt_shape_equal(stat.shape, vkt_shape2(z.shape.dim[0], 2)), VKT_E_SHAPE,
+                "softmax_xent_dx: want the statistics of softmax_xent");
+    VKT_REQUIRE(f, dloss.dtype == VKT_F32 && vkt_shape_elements(dloss.shape) == 1, VKT_E_SHAPE,
+                "softmax_xent_dx: want a scalar gradient");
+    vkt_out(f, VKT_F32, z.layout, z.shape);
+    return VKT_OK;
+}
+
+static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    vkt_sample_blocks s;
+    if (!vkt_sample_blocks_of(e, vkt_node_in(n, 0), false, &s)) return;
+    const uint32_t lanes = vkt_score_lanes(e);
+    const uint32_t spec[] = { lanes, [XENT_DX_SPEC_BY_LANE] = s.by_lane };
+    for (vkt_sample_window w = { .end = 0 }; vkt_next_window(&s, &w);) {
+        const vkt_softmax_xent_dx_push pc = { s.batch, s.pitch4, s.classes, w.first, w.end, .group = 1 };
+        const vkt_bind bind[] = { [XENT_DX_Z] = { n->in[0], w.offset_bytes, w.bytes },
+                                  [XENT_DX_T] = VKT_WHOLE(n->in[1]),
+                                  [XENT_DX_STEP] = VKT_WHOLE(n->in[4]),
+                                  [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
+                                  [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]),
+                                  [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
+        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS, bind, VKT_COUNT(bind), &pc,
+                         sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
+                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
+    }
+}
+
+const vkt_op vkt_op_softmax_xent_dx = {
+    .name = "softmax_xent_dx",
+    .min_in = 4,
+    .max_in = 4,
+    .uses_step = true,
+    .infer = xent_dx_infer,
+    .emit = xent_dx_emit,
+    .tested_by = "softmax_xent",
+    .flops = vkt_flops_of_scores,
+    .formula = "dz[b,k] = dloss (softmax(z[b])[k] - (k == t[b])) / rows, 0 past the real rows"
+};

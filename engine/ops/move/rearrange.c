@@ -1,0 +1,428 @@
+/* ops/move/rearrange.c - permute, slice, concat: elements unchanged at other places.
+ *
+ * A tensor with the batch last keeps its batch here, so that its padding moves with it and every copy is of whole
+ * vec4s; the builders go through rows where dimension 0 itself is rearranged. */
+#include "ops/move/move.h"
+
+/* Ids and other integers move as well as floats do. */
+static vkt_result infer_type(vkt_infer *f, const vkt_value *x)
+{
+    VKT_REQUIRE(f, x->dtype == VKT_F32 || x->dtype == VKT_U32, VKT_E_DTYPE, "%s: want f32 or u32, got %s",
+                f->n->op->name, vkt_dtype_name(x->dtype));
+    return VKT_OK;
+}
+
+bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out)
+{
+    const int32_t rank = (int32_t)vkt_tensor_shape(g, x).rank;
+    char text[80];
+    if (vkt_graph_status(g) != VKT_OK) return false;
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+    if (axis >= -rank && axis < rank) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: %s has no dimension %d", op,
+                                vkt_shape_text(vkt_tensor_shape(g, x), text), axis));
+    return false;
+}
+
+bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x)
+{
+    return g && x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
+}
+
+/* ---- permute ---- */
+
+static vkt_result permute_infer(vkt_infer *f)
+{
+    const vkt_permute_attr *a = f->n->attr;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape y = { .rank = x.shape.rank };
+    uint32_t seen = 0;
+    char text[80];
+    VKT_TRY(infer_type(f, &x));
+    for (uint32_t i = 0; i < y.rank; i++) {
+        const bool is_new = a->perm[i] < y.rank && !(seen >> a->perm[i] & 1);
+        VKT_REQUIRE(f, is_new, VKT_E_ARG, "permute: want each dimension of %s once, got %u as number %u",
+                    vkt_shape_text(x.shape, text), a->perm[i], i);
+        seen |= 1u << a->perm[i];
+        y.dim[i] = x.shape.dim[a->perm[i]];
+    }
+    VKT_REQUIRE(f, x.layout == VKT_ROWS || a->perm[0] == 0, VKT_E_SHAPE,
+                "permute: a batch-last tensor keeps dimension 0, got %u for it", a->perm[0]);
+    vkt_out(f, x.dtype, x.layout, y);
+    return VKT_OK;
+}
+
+static void permute_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_permute_attr *a = n->attr;
+    const vkt_phys p = vkt_phys_of(vkt_node_out(n, 0));
+    int64_t stride[VKT_MAX_RANK] = { 0 };
+    vkt_move m = { .n = 0 };
+    vkt_logical_strides(vkt_node_in(n, 0), stride);
+    for (uint32_t i = 0; i < p.rank; i++)
+        vkt_move_dim_add(&m,
+                         (vkt_move_dim){ vkt_moved_size(&p, i), stride[a->perm[p.logical[i]]], (int64_t)p.stride[i] });
+    vkt_emit_move(e, n->in[0], n->out[0], &m);
+}
+
+vkt_tensor vkt_permute(vkt_graph *g, vkt_tensor x, const uint32_t *perm)
+{
+    if (!perm) return vkt_null_argument(g, "permute", "perm");
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    vkt_permute_attr a = { .perm = { 0 } };
+    for (uint32_t i = 0; i < s.rank; i++) a.perm[i] = perm[i];
+    if (s.rank && a.perm[0] && vkt_is_batch_last(g, x)) x = vkt_to_layout(g, x, VKT_ROWS);
+    return vkt_apply(g, &vkt_op_permute, &x, 1, &a, NULL);
+}
+
+vkt_tensor vkt_transpose(vkt_graph *g, vkt_tensor x, int32_t axis0, int32_t axis1)
+{
+    uint32_t i, k, perm[VKT_MAX_RANK];
+    if (!vkt_find_axis(g, "transpose", x, axis0, &i) || !vkt_find_axis(g, "transpose", x, axis1, &k))
+        return (vkt_tensor){ 0 };
+    for (uint32_t d = 0; d < VKT_MAX_RANK; d++) perm[d] = d == i ? k : d == k ? i : d;
+    return vkt_permute(g, x, perm);
+}
+
+static void permute_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_permute_attr *a = n->attr;
+    vkt_permute_attr back = { .perm = { 0 } };
+    for (uint32_t i = 0; i < vkt_node_in(n, 0)->shape.rank; i++) back.perm[a->perm[i]] = i;
+    dx[0] = vkt_apply(g, &vkt_op_permute, &dy[0], 1, &back, NULL);
+}
+
+/* An input of rank 1 to 6, some hundred elements, every fourth of integers; sizes that are whole vec4s and others. */
+static vkt_case_input *draw_input(vkt_rng *r, vkt_case *c)
+{
+    static const uint32_t most[VKT_MAX_RANK + 1] = { 0, 300, 67, 19, 9, 5, 4 };
+    vkt_shape s = { .rank = vkt_rng_range(r, 1, VKT_MAX_RANK) };
+    const bool whole = vkt_rng_range(r, 0, 2) == 0;
+    for (uint32_t i = 0; i < s.rank; i++) s.dim[i] = vkt_rng_range(r, 1, most[s.rank]);
+    if (whole) s.dim[s.rank - 1] = 4 * vkt_rng_range(r, 1, 4);
+    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
+    if (vkt_rng_range(r, 0, 3) == 0) return vkt_case_u32(c, layout, s, UINT32_MAX);
+    return vkt_case_f32(c, layout, s, -1, 1);
+}
+
+static void permute_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_case_input *x = draw_input(r, c);
+    vkt_permute_attr a = { .perm = { 0 } };
+    const uint32_t first = x->layout == VKT_BATCH_LAST;
+    for (uint32_t i = 0; i < x->shape.rank; i++) { /* Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P */
+        const uint32_t k = i < first ? i : vkt_rng_range(r, first, i);
+        a.perm[i] = a.perm[k];
+        a.perm[k] = i;
+    }
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static const vkt_field permute_fields[] = { VKT_FIELD(vkt_permute_attr, perm, U32, VKT_MAX_RANK, 0), { .name = NULL } };
+
+const vkt_op vkt_op_permute = { .name = "permute",
+                                .min_in = 1,
+                                .max_in = 1,
+                                .cheap = true,
+                                .diff = 1u << 0,
+                                .attr_bytes = sizeof(vkt_permute_attr),
+                                .infer = permute_infer,
+                                .emit = permute_emit,
+                                .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                                .backward = permute_backward,
+                                .sample = permute_sample,
+                                .tol_why = "exact: a copy",
+                                .flops = vkt_flops_none,
+                                .fields = permute_fields,
+                                .formula = "x, its dimension perm[i] as dimension i" };
+
+/* ---- slice ---- */
+
+static vkt_result slice_infer(vkt_infer *f)
+{
+    const vkt_slice_attr *a = f->n->attr;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape y = { .rank = x.shape.rank };
+    char text[80];
+    VKT_TRY(infer_type(f, &x));
+    for (uint32_t i = 0; i < y.rank; i++) {
+        const uint64_t last = a->start[i] + (uint64_t)a->step[i] * (a->size[i] - 1ull);
+        VKT_REQUIRE(f, a->size[i] > 0 && a->step[i] > 0 && last < x.shape.dim[i], VKT_E_SHAPE,
+                    "slice: dimension %u of %s: want elements of it, got %u from %u on in steps of %u", i,
+                    vkt_shape_text(x.shape, text), a->size[i], a->start[i], a->step[i]);
+        y.dim[i] = a->size[i];
+    }
+    VKT_REQUIRE(f, x.layout == VKT_ROWS || (a->size[0] == x.shape.dim[0] && !a->flip[0]), VKT_E_SHAPE,
+                "slice: a batch-last tensor keeps its batch, got %u of %u", a->size[0], x.shape.dim[0]);
+    vkt_out(f, x.dtype, x.layout, y);
+    return VKT_OK;
+}
+
+static void slice_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_slice_attr *a = n->attr;
+    const vkt_phys p = vkt_phys_of(vkt_node_out(n, 0));
+    int64_t stride[VKT_MAX_RANK] = { 0 };
+    vkt_move m = { .n = 0 };
+    vkt_logical_strides(vkt_node_in(n, 0), stride);
+    for (uint32_t i = 0; i < p.rank; i++) {
+        const uint32_t l = p.logical[i];
+        const uint64_t first = a->start[l] + (a->flip[l] ? (uint64_t)a->step[l] * (a->size[l] - 1) : 0);
+        const int64_t step = stride[l] * (int64_t)a->step[l];
+        m.x += first * (uint64_t)stride[l];
+        vkt_move_dim_add(&m, (vkt_move_dim){ vkt_moved_size(&p, i), a->flip[l] ? -step : step, (int64_t)p.stride[i] });
+    }
+    vkt_emit_move(e, n->in[0], n->out[0], &m);
+}
+
+/* All of x, dimension by dimension. */
+static vkt_slice_attr all_of(vkt_shape x)
+{
+    vkt_slice_attr a = { .start = { 0 } };
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
+        a.step[i] = 1;
+        a.size[i] = i < x.rank ? x.dim[i] : 0;
+    }
+    return a;
+}
+
+/* `batch`: dimension 0 does not stay as it is. */
+static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
+{
+    const bool through_rows = batch && vkt_is_batch_last(g, x);
+    if (through_rows) x = vkt_to_layout(g, x, VKT_ROWS);
+    const vkt_tensor y = vkt_apply(g, &vkt_op_slice, &x, 1, a, NULL);
+    return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
+}
+
+/* Python's rule: from the end where negative, and no further than the ends. */
+static uint32_t place_in(int64_t i, uint32_t size)
+{
+    if (i < 0) i += size;
+    return (uint32_t)VKT_MIN(VKT_MAX(i, 0), (int64_t)size);
+}
+
+vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step)
+{
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    uint32_t k;
+    char text[80];
+    if (!vkt_find_axis(g, "slice", x, axis, &k)) return (vkt_tensor){ 0 };
+    const uint32_t from = place_in(start, s.dim[k]), to = place_in(stop, s.dim[k]);
+    if (step == 0 || from >= to) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                    "slice: nothing is left of dimension %u of %s from %lld to %lld in steps of %u", k,
+                                    vkt_shape_text(s, text), (long long)start, (long long)stop, step));
+        return (vkt_tensor){ 0 };
+    }
+    vkt_slice_attr a = all_of(s);
+    a.start[k] = from;
+    a.step[k] = step;
+    a.size[k] = (to - from - 1) / step + 1;
+    return a.size[k] == s.dim[k] ? x : apply_slice(g, x, &a, k == 0);
+}
+
+vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis)
+{
+    uint32_t k;
+    if (!vkt_find_axis(g, "flip", x, axis, &k)) return (vkt_tensor){ 0 };
+    vkt_slice_attr a = all_of(vkt_tensor_shape(g, x));
+    a.flip[k] = true;
+    return apply_slice(g, x, &a, k == 0);
+}
+
+vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                           vkt_tensor *parts)
+{
+    VKT_WANT(NULL, g);
+    VKT_WANT(&g->host, sizes);
+    VKT_WANT(&g->host, parts);
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    uint32_t k;
+    uint64_t total = 0, at = 0;
+    char text[80];
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = (vkt_tensor){ 0 };
+        total += sizes[i];
+    }
+    if (!vkt_find_axis(g, "split", x, axis, &k)) return g->status;
+    if (total != s.dim[k])
+        vkt_graph_error(g,
+                        vkt_fail(&g->host, VKT_E_SHAPE, "split: want sizes that sum up to dimension %u of %s, got %llu",
+                                 k, vkt_shape_text(s, text), (unsigned long long)total));
+    for (uint32_t i = 0; i < n && g->status == VKT_OK; at += sizes[i++])
+        parts[i] = vkt_slice(g, x, axis, (int64_t)at, (int64_t)(at + sizes[i]), 1);
+    return g->status;
+}
+
+/* The slice of dy turned round again, with zeros where x was not taken. */
+static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_slice_attr *a = n->attr;
+    const vkt_shape x = vkt_node_in(n, 0)->shape;
+    vkt_slice_attr turn = all_of(vkt_node_out(n, 0)->shape);
+    vkt_pad_attr zeros = { .value = 0 };
+    bool turned = false;
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
+        zeros.gap[i] = 1;
+        if (i >= x.rank) continue;
+        turn.flip[i] = a->flip[i];
+        turned = turned || a->flip[i];
+        zeros.before[i] = a->start[i];
+        zeros.gap[i] = a->step[i];
+        zeros.after[i] = x.dim[i] - 1 - a->start[i] - a->step[i] * (a->size[i] - 1);
+    }
+    const vkt_tensor d = turned ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &turn, NULL) : dy[0];
+    dx[0] = vkt_shape_equal(vkt_tensor_shape(g, d), x) ? d : vkt_apply(g, &vkt_op_pad, &d, 1, &zeros, NULL);
+}
+
+static void slice_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_case_input *x = draw_input(r, c);
+    vkt_slice_attr a = all_of(x->shape);
+    for (uint32_t i = x->layout == VKT_BATCH_LAST; i < x->shape.rank; i++) {
+        if (vkt_rng_range(r, 0, 2) == 0) continue;
+        a.start[i] = vkt_rng_range(r, 0, x->shape.dim[i] - 1);
+        a.step[i] = vkt_rng_range(r, 1, 3);
+        a.size[i] = vkt_rng_range(r, 1, (x->shape.dim[i] - 1 - a.start[i]) / a.step[i] + 1);
+        a.flip[i] = vkt_rng_range(r, 0, 3) == 0;
+    }
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static double slice_bytes(const vkt_node *n)
+{
+    return 2 * vkt_elements_out(n, 0) * vkt_dtype_bytes(vkt_node_out(n, 0)->dtype);
+}
+
+static const vkt_field slice_fields[] = { VKT_FIELD(vkt_slice_attr, start, U32, VKT_MAX_RANK, 0),
+                                          VKT_FIELD(vkt_slice_attr, step, U32, VKT_MAX_RANK, 1),
+                                          VKT_FIELD(vkt_slice_attr, size, U32, VKT_MAX_RANK, 0),
+                                          VKT_FIELD(vkt_slice_attr, flip, BOOL, VKT_MAX_RANK, 0),
+                                          { .name = NULL } };
+
+const vkt_op vkt_op_slice = { .name = "slice",
+                              .min_in = 1,
+                              .max_in = 1,
+                              .cheap = true,
+                              .diff = 1u << 0,
+                              .attr_bytes = sizeof(vkt_slice_attr),
+                              .infer = slice_infer,
+                              .emit = slice_emit,
+                              .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                              .backward = slice_backward,
+                              .sample = slice_sample,
+                              .tol_why = "exact: a copy",
+                              .flops = vkt_flops_none,
+                              .bytes = slice_bytes,
+                              .fields = slice_fields,
+                              .formula = "y[i] = x[start + step i], or from the end on, along every dimension" };
+
+/* ---- concat ---- */
+
+static vkt_result concat_infer(vkt_infer *f)
+{
+    const uint32_t axis = ((const vkt_concat_attr *)f->n->attr)->axis;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape y = x.shape;
+    uint64_t sum = 0;
+    char text[80], got[80];
+    VKT_TRY(infer_type(f, &x));
+    VKT_REQUIRE(f, axis < y.rank && (axis || x.layout == VKT_ROWS), VKT_E_SHAPE,
+                "concat: %s has no dimension %u to put tensors behind each other", vkt_shape_text(y, text), axis);
+    for (uint32_t i = 0; i < f->n->n_in; i++) {
+        VKT_REQUIRE(f, vkt_has(f, i), VKT_E_ARG, "concat: tensor %u is null", i);
+        const vkt_value v = *vkt_in(f, i);
+        VKT_REQUIRE(f, v.dtype == x.dtype, VKT_E_DTYPE, "concat: want %s as tensor %u, got %s", vkt_dtype_name(x.dtype),
+                    i, vkt_dtype_name(v.dtype));
+        y.dim[axis] = v.shape.rank == y.rank ? v.shape.dim[axis] : 0;
+        VKT_REQUIRE(f, vkt_shape_equal(v.shape, y) && v.layout == x.layout, VKT_E_SHAPE,
+                    "concat: want tensor %u in the layout of %s and equal to it but for dimension %u, got %s", i,
+                    vkt_shape_text(x.shape, text), axis, vkt_shape_text(v.shape, got));
+        sum += v.shape.dim[axis];
+    }
+    VKT_REQUIRE(f, sum <= INT32_MAX, VKT_E_SHAPE, "concat: want at most 2^31 - 1 along dimension %u, got %llu", axis,
+                (unsigned long long)sum);
+    y.dim[axis] = (uint32_t)sum;
+    vkt_out(f, x.dtype, x.layout, y);
+    return VKT_OK;
+}
+
+static void concat_emit(const vkt_node *n, vkt_emit *e)
+{
+    const uint32_t axis = ((const vkt_concat_attr *)n->attr)->axis;
+    int64_t from[VKT_MAX_RANK] = { 0 }, to[VKT_MAX_RANK] = { 0 };
+    uint64_t at = 0;
+    vkt_logical_strides(vkt_node_out(n, 0), to);
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const vkt_value *x = vkt_node_in(n, k);
+        const vkt_phys p = vkt_phys_of(x);
+        vkt_move m = { .y = at * (uint64_t)to[axis] };
+        vkt_logical_strides(x, from);
+        for (uint32_t i = 0; i < p.rank; i++)
+            vkt_move_dim_add(&m, (vkt_move_dim){ vkt_moved_size(&p, i), from[p.logical[i]], to[p.logical[i]] });
+        vkt_emit_move(e, n->in[k], n->out[0], &m);
+        at += x->shape.dim[axis];
+    }
+}
+
+vkt_tensor vkt_concat(vkt_graph *g, const vkt_tensor *xs, uint32_t n, int32_t axis)
+{
+    if (!g || (!xs && n)) return vkt_null_argument(g, "concat", "xs");
+    vkt_tensor in[VKT_MAX_IN];
+    vkt_concat_attr a;
+    if (n == 0 || n > VKT_MAX_IN) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "concat: want 1 to %d tensors, got %u", VKT_MAX_IN, n));
+        return (vkt_tensor){ 0 };
+    }
+    if (!vkt_find_axis(g, "concat", xs[0], axis, &a.axis)) return (vkt_tensor){ 0 };
+    const vkt_layout layout = vkt_is_batch_last(g, xs[0]) ? VKT_BATCH_LAST : VKT_ROWS;
+    for (uint32_t i = 0; i < n; i++) in[i] = vkt_to_layout(g, xs[i], a.axis ? layout : VKT_ROWS);
+    return n == 1 ? xs[0] : vkt_to_layout(g, vkt_apply(g, &vkt_op_concat, in, n, &a, NULL), layout);
+}
+
+static void concat_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const uint32_t axis = ((const vkt_concat_attr *)n->attr)->axis;
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const vkt_shape x = vkt_node_in(n, k)->shape;
+        vkt_slice_attr a = all_of(x);
+        a.start[axis] = at;
+        at += x.dim[axis];
+        if (vkt_wants_grad(g, n->in[k])) dx[k] = vkt_apply(g, &vkt_op_slice, &dy[0], 1, &a, NULL);
+    }
+}
+
+static void concat_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_case_input x = *draw_input(r, c);
+    const uint32_t first = x.layout == VKT_BATCH_LAST, last = x.shape.rank - 1;
+    const vkt_concat_attr a = { first > last ? 0 : vkt_rng_range(r, first, last) };
+    if (first > last) c->in[0].layout = VKT_ROWS;
+    const uint32_t more = vkt_rng_range(r, 1, vkt_rng_range(r, 0, 7) ? 4 : VKT_MAX_IN - 1);
+    for (uint32_t i = 1; i <= more; i++) {
+        c->in[i] = c->in[0];
+        c->in[i].shape.dim[a.axis] = vkt_rng_range(r, 1, 9);
+    }
+    c->n_in = 1 + more;
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static const vkt_field concat_fields[] = { VKT_FIELD(vkt_concat_attr, axis, U32, 1, 0), { .name = NULL } };
+
+const vkt_op vkt_op_concat = { .name = "concat",
+                               .min_in = 2,
+                               .max_in = VKT_MAX_IN,
+                               .cheap = true,
+                               .diff = (1u << VKT_MAX_IN) - 1,
+                               .attr_bytes = sizeof(vkt_concat_attr),
+                               .infer = concat_infer,
+                               .emit = concat_emit,
+                               .half = ((1u << VKT_MAX_IN) - 1) | VKT_HALF_OUT(0),
+                               .backward = concat_backward,
+                               .sample = concat_sample,
+                               .tol_why = "exact: a copy",
+                               .flops = vkt_flops_none,
+                               .fields = concat_fields,
+                               .formula = "the inputs behind each other along a dimension" };

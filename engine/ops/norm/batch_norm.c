@@ -1,0 +1,481 @@
+/* ops/norm/batch_norm.c - normalisation of channels over the batch: batch_norm, its gradient, and running statistics.
+ *
+ *   x (N,C,...), BATCH_LAST: a channel is one run of memory, of which the lanes of real rows count
+ *   y = gamma (x - mean) / sqrt(var + eps) + beta, mean and biased variance over the real rows and all positions; 0 in
+ *   the other rows
+ *   dbeta = sum dy, dgamma = sum dy xhat, dx = gamma / sqrt(var + eps) (dy - dbeta / n - xhat dgamma / n)
+ *   (Ioffe & Szegedy, Batch Normalization, 2015.)
+ *
+ * Three dispatches each way: statistics of blocks of channels, of channels, and the elementwise rest. Where mean and
+ * variance are given (evaluation, or frozen statistics) only the last one is left forward. */
+#include "ops/norm/norm.h"
+
+#include <math.h>
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/batch_norm.abi.h"
+#include "abi/running_stats.abi.h"
+
+/* Vec4s of a block: 32 KiB, which a first-level cache holds for the second look. */
+#define BLOCK4 2048u
+
+vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)
+{
+    if (!vkt_has(f, i)) return VKT_OK;
+    const vkt_value *v = vkt_in(f, i);
+    char text[80];
+    VKT_REQUIRE(f, v->dtype == VKT_F32 && v->shape.rank == 1 && v->shape.dim[0] == n,
+                v->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want %s f32 (%u), got %s %s", f->n->op->name,
+                name, n, vkt_dtype_name(v->dtype), vkt_shape_text(v->shape, text));
+    return VKT_OK;
+}
+
+static vkt_result check_channels(const vkt_infer *f)
+{
+    const vkt_batch_norm_attr *a = f->n->attr;
+    const vkt_value *x = vkt_in(f, 0);
+    char text[80];
+    VKT_REQUIRE(f, x->dtype == VKT_F32 && x->shape.rank >= 2 && x->layout == VKT_BATCH_LAST,
+                x->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want f32 (N,C,...), batch last, got %s %s",
+                f->n->op->name, vkt_dtype_name(x->dtype), vkt_shape_text(x->shape, text));
+    VKT_REQUIRE(f, a->eps >= 0 && !isinf(a->eps), VKT_E_ARG, "%s: want eps >= 0, got %g", f->n->op->name,
+                (double)a->eps);
+    VKT_REQUIRE(f, x->bytes / 16 / x->shape.dim[1] < UINT32_MAX, VKT_E_UNSUPPORTED,
+                "%s: want channels of less than 2^34 elements", f->n->op->name);
+    return VKT_OK;
+}
+
+/* ---- dispatches ---- */
+
+/* The tensors of one dispatch, by binding; those in `windows` are as large as x. */
+typedef struct plan {
+    const vkt_node *n;
+    uint16_t kernel;
+    vkt_bind bind[BATCH_NORM_BINDINGS];
+    uint32_t windows;
+    vkt_batch_norm_push push;
+    bool summed; /* its work groups add up together */
+    uint32_t spec[5];
+} plan;
+
+static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
+{
+    const vkt_value *x = vkt_node_in(n, 0);
+    const uint32_t batch = x->shape.dim[0], channels = x->shape.dim[1], period4 = vkt_div_up(batch, 4);
+    plan p = { .n = n, .kernel = kernel };
+    p.push = (vkt_batch_norm_push){ .channel4 = (uint32_t)(vkt_shape_elements(x->shape) / batch / channels) * period4,
+                                    .period4 = period4,
+                                    .batch = batch,
+                                    .all_channels = channels,
+                                    .eps = eps };
+    p.push.per_block = VKT_MIN(p.push.channel4, BLOCK4);
+    p.push.blocks = vkt_div_up(p.push.channel4, p.push.per_block);
+    return p;
+}
+
+/* As many channels at a time as every binding holds. */
+static void emit_channels(vkt_emit *e, plan *p)
+{
+    const uint64_t step_bytes = (uint64_t)p->push.channel4 * 16, channels = p->push.all_channels;
+    const uint64_t most = vkt_steps_in(e->lim->max_storage_range_bytes, step_bytes, channels);
+    if (most == 0) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: a channel of %llu bytes is larger than a binding of this device",
+                                   p->n->op->name, (unsigned long long)step_bytes));
+        return;
+    }
+    p->spec[0] = p->summed     ? vkt_lanes_for(e->lim, p->push.per_block)
+                 : e->lim->cpu ? e->lim->subgroup_size
+                               : VKT_MIN(128u, (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
+    const uint64_t elements = (uint64_t)p->push.channel4 * 4;
+    for (uint64_t c = 0; c < channels; c += most) {
+        p->push.first = (uint32_t)c;
+        p->push.channels = (uint32_t)VKT_MIN(most, channels - c);
+        uint32_t base[BATCH_NORM_BINDINGS] = { 0 };
+        vkt_bind bind[BATCH_NORM_BINDINGS];
+        for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
+            bind[i] = p->windows >> i & 1
+                          ? vkt_window(e, p->bind[i].t, c * elements, p->push.channels * elements, &base[i])
+                          : p->bind[i];
+        p->push.x4 = base[BATCH_NORM_X] / 4;
+        p->push.dy4 = base[BATCH_NORM_DY] / 4;
+        p->push.y4 = base[BATCH_NORM_Y] / 4;
+        p->push.plus4 = base[BATCH_NORM_PLUS] / 4;
+        vkt_dispatch_add(e, p->kernel, bind, VKT_COUNT(bind), &p->push, sizeof p->push, p->spec, VKT_COUNT(p->spec),
+                         (uint64_t)p->push.channels * p->push.blocks, 1, 1);
+    }
+}
+
+/* Sums of blocks, made by `p` in scratch, to those of channels, in the bindings of `finish`. */
+static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
+{
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
+    vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
+                     vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
+}
+
+static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
+{
+    return VKT_WHOLE(vkt_scratch(e, "blocks", (uint64_t)p->push.blocks * p->push.all_channels * 16));
+}
+
+/* ---- batch_norm: x, gamma, beta, step -> y, mean, var; batch_norm_given: x, mean, var, gamma, beta -> y ---- */
+
+static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_tensor var, const vkt_tensor affine[2],
+                           vkt_tensor step)
+{
+    const vkt_batch_norm_attr *a = n->attr;
+    const vkt_tensor gamma = affine[0], beta = affine[1];
+    plan p = plan_of(n, VKT_K_BATCH_NORM, a->eps);
+    p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* what is absent is not read */
+    p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
+    p.bind[BATCH_NORM_VAR] = VKT_WHOLE(var);
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
+    p.bind[BATCH_NORM_BETA] = VKT_WHOLE(beta.id ? beta : mean);
+    p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
+    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_PLUS | 1u << BATCH_NORM_Y;
+    p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
+    p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
+    p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
+    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
+    p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id] : n->in[0]);
+    p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
+    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
+    emit_channels(e, &p);
+}
+
+static vkt_result batch_norm_infer(vkt_infer *f)
+{
+    VKT_TRY(check_channels(f));
+    const vkt_value x = *vkt_in(f, 0);
+    const uint32_t channels = x.shape.dim[1];
+    const uint32_t affine = f->n->op->uses_step ? 1 : 3;
+    VKT_TRY(vkt_norm_check_vector(f, affine, channels, "gamma"));
+    VKT_TRY(vkt_norm_check_vector(f, affine + 1, channels, "beta"));
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, x.shape);
+    if (affine == 3) {
+        VKT_TRY(vkt_norm_check_vector(f, 1, channels, "mean"));
+        return vkt_norm_check_vector(f, 2, channels, "variance");
+    }
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(channels));
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(channels));
+    return VKT_OK;
+}
+
+static void batch_norm_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_batch_norm_attr *a = n->attr;
+    plan p = plan_of(n, VKT_K_BATCH_NORM_STATS, a->eps);
+    p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[3]);
+    p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
+    p.windows = 1u << BATCH_NORM_X;
+    p.summed = true;
+    emit_channels(e, &p);
+    vkt_bind finish[BATCH_NORM_BINDINGS] = {
+        [BATCH_NORM_MEAN] = VKT_WHOLE(n->out[1]), [BATCH_NORM_VAR] = VKT_WHOLE(n->out[2])
+    };
+    emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH, finish);
+    emit_normalise(n, e, n->out[1], n->out[2], &n->in[1], n->in[3]);
+}
+
+static void given_emit(const vkt_node *n, vkt_emit *e)
+{
+    emit_normalise(n, e, n->in[1], n->in[2], &n->in[3], (vkt_tensor){ 0 });
+}
+
+static void batch_norm_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    vkt_tensor outs[VKT_MAX_OUT];
+    if (!dy[0].id) return;
+    vkt_apply(g, &vkt_op_batch_norm_dx, (vkt_tensor[]){ n->in[0], dy[0], n->out[1], n->out[2], n->in[1] }, 5, n->attr,
+              outs);
+    for (uint32_t i = 0; i < 3; i++) dx[i] = outs[i];
+}
+
+static void given_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    vkt_tensor outs[VKT_MAX_OUT];
+    vkt_batch_norm_attr a = *(const vkt_batch_norm_attr *)n->attr;
+    a.given = 1;
+    vkt_apply(g, &vkt_op_batch_norm_dx, (vkt_tensor[]){ n->in[0], dy[0], n->in[1], n->in[2], n->in[3] }, 5, &a, outs);
+    dx[0] = outs[0];
+    dx[3] = outs[1];
+    dx[4] = outs[2];
+}
+
+static void sample(vkt_rng *r, vkt_case *c, bool given)
+{
+    vkt_shape s = vkt_shape2(vkt_rng_range(r, 8, 70), vkt_rng_range(r, 1, 40));
+    if (vkt_rng_range(r, 0, 2))
+        s = vkt_shape4(vkt_rng_range(r, 8, 21), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 13),
+                       vkt_rng_range(r, 1, 11));
+    if (vkt_rng_range(r, 0, 7) == 0) s = vkt_shape3(9, 2, vkt_rng_range(r, 2700, 2800)); /* several blocks */
+    vkt_case_f32(c, VKT_BATCH_LAST, s, -1, 3);
+    for (uint32_t i = 0; given && i < 2; i++)
+        vkt_case_f32(c, VKT_ROWS, vkt_shape1(s.dim[1]), i ? 0.1f : -1.0f, i ? 2 : 1);
+    for (uint32_t i = 0; i < 2; i++) /* gamma, beta */
+        if (vkt_rng_range(r, 0, 3))
+            vkt_case_f32(c, VKT_ROWS, vkt_shape1(s.dim[1]), i ? -1.0f : 0.5f, i ? 1 : 2);
+        else
+            vkt_case_absent(c);
+    const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
+    vkt_case_attr(c, &a, sizeof a);
+    /* Two numbers of a channel become +-1 whatever they are, and little but rounding is left of their gradient. */
+    c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
+}
+
+static void batch_norm_sample(vkt_rng *r, vkt_case *c)
+{
+    sample(r, c, false);
+}
+
+static void given_sample(vkt_rng *r, vkt_case *c)
+{
+    sample(r, c, true);
+}
+
+/* Mean, difference, square and sum; then difference, product and sum. */
+static double batch_norm_flops(const vkt_node *n)
+{
+    return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);
+}
+
+static const vkt_field fields[] = { VKT_FIELD(vkt_batch_norm_attr, eps, F32, 1, 1e-5), { .name = NULL } };
+
+const vkt_op vkt_op_batch_norm = {
+    .name = "batch_norm",
+    .min_in = 1,
+    .max_in = 3,
+    .uses_step = true,
+    .diff = 7,
+    .attr_bytes = sizeof(vkt_batch_norm_attr),
+    .infer = batch_norm_infer,
+    .emit = batch_norm_emit,
+    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .backward = batch_norm_backward,
+    .sample = batch_norm_sample,
+    .rel_tol = 4e-6f,
+    .abs_tol = 1e-5f,
+    .tol_why = "mean and deviation within some units of 2^-24 of numbers up to 3, divided by a deviation of about 1.2: "
+               "2^-24 * 3 * 10; gradients are differences of sums of up to 2e4 terms, which add up like a random walk",
+    .flops = batch_norm_flops,
+    .fields = fields,
+    .formula = "y = gamma (x - mean) / sqrt(var + eps) + beta, mean and variance of the batch"
+};
+
+const vkt_op vkt_op_batch_norm_given = {
+    .name = "batch_norm_given",
+    .min_in = 3,
+    .max_in = 5,
+    .cheap = true,
+    .diff = 1u << 0 | 1u << 3 | 1u << 4,
+    .attr_bytes = sizeof(vkt_batch_norm_attr),
+    .infer = batch_norm_infer,
+    .emit = given_emit,
+    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+    .backward = given_backward,
+    .sample = given_sample,
+    .rel_tol = 2e-6f,
+    .abs_tol = 4e-6f,
+    .tol_why = "six roundings forward; a gradient of gamma sums up to 2e4 terms of both signs",
+    .flops = batch_norm_flops,
+    .fields = fields,
+    .formula = "y = gamma (x - mean) / sqrt(var + eps) + beta, mean and variance given"
+};
+
+/* ---- batch_norm_dx: x, dy, mean, var, gamma, step -> dx, dgamma, dbeta ---- */
+
+static vkt_result dx_infer(vkt_infer *f)
+{
+    VKT_TRY(check_channels(f));
+    const vkt_value x = *vkt_in(f, 0), dy = *vkt_in(f, 1);
+    VKT_REQUIRE(f, vkt_shape_equal(x.shape, dy.shape) && dy.layout == x.layout, VKT_E_SHAPE,
+                "batch_norm_dx: want a gradient of x's shape and layout");
+    vkt_out(f, VKT_F32, VKT_BATCH_LAST, x.shape);
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(x.shape.dim[1]));
+    vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape1(x.shape.dim[1]));
+    return VKT_OK;
+}
+
+static void dx_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_batch_norm_attr *a = n->attr;
+    plan p = plan_of(n, VKT_K_BATCH_NORM_SUMS, a->eps);
+    p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
+    p.bind[BATCH_NORM_DY] = VKT_WHOLE(n->in[1]);
+    p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(n->in[2]);
+    p.bind[BATCH_NORM_VAR] = VKT_WHOLE(n->in[3]);
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(n->in[5]);
+    p.bind[BATCH_NORM_PART] = blocks_scratch(e, &p);
+    p.windows = 1u << BATCH_NORM_X | 1u << BATCH_NORM_DY;
+    p.spec[BATCH_NORM_SPEC_GIVEN] = a->given;
+    p.summed = true;
+    emit_channels(e, &p);
+    vkt_bind finish[BATCH_NORM_BINDINGS] = {
+        [BATCH_NORM_DGAMMA] = VKT_WHOLE(n->out[1]), [BATCH_NORM_DBETA] = VKT_WHOLE(n->out[2])
+    };
+    emit_finish(e, &p, VKT_K_BATCH_NORM_FINISH_SUMS, finish);
+    p.kernel = VKT_K_BATCH_NORM_DX;
+    p.summed = false;
+    p.bind[BATCH_NORM_PART] = (vkt_bind){ .bytes = 0 };
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* one that is absent is not read */
+    p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
+    p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
+    p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
+    p.windows |= 1u << BATCH_NORM_Y;
+    p.spec[BATCH_NORM_SPEC_GAMMA] = n->in[4].id != 0;
+    emit_channels(e, &p);
+}
+
+/* Both sums, 5; both means subtracted, and three products. */
+static double dx_flops(const vkt_node *n)
+{
+    return vkt_elements_in(n, 0) * 11;
+}
+
+const vkt_op vkt_op_batch_norm_dx = {
+    .name = "batch_norm_dx",
+    .min_in = 4,
+    .max_in = 5,
+    .uses_step = true,
+    .attr_bytes = sizeof(vkt_batch_norm_attr),
+    .infer = dx_infer,
+    .emit = dx_emit,
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
+    .tested_by = "batch_norm",
+    .flops = dx_flops,
+    .fields = fields,
+    .formula = "dx = gamma / sqrt(var + eps) (dy - mean dy - xhat mean(dy xhat))",
+};
+
+/* ---- running_stats: running mean and variance, those of the batch, step -> the first two, in place ---- */
+
+static vkt_result running_infer(vkt_infer *f)
+{
+    const vkt_running_stats_attr *a = f->n->attr;
+    const vkt_value *mean = vkt_in(f, 0);
+    const uint32_t channels = mean->shape.dim[0];
+    VKT_REQUIRE(f, a->batch && a->positions && (uint64_t)a->batch * a->positions <= UINT32_MAX && a->unbiased <= 1,
+                VKT_E_ARG, "running_stats: want 1 to 2^32 - 1 numbers and unbiased 0 or 1, got %u x %u and %u",
+                a->batch, a->positions, a->unbiased);
+    VKT_REQUIRE(f, a->momentum >= 0 && a->momentum <= 1, VKT_E_ARG, "running_stats: want a momentum in [0, 1], got %g",
+                (double)a->momentum);
+    VKT_TRY(vkt_norm_check_vector(f, 0, channels, "a running mean"));
+    VKT_TRY(vkt_norm_check_vector(f, 1, channels, "a running variance"));
+    VKT_TRY(vkt_norm_check_vector(f, 2, channels, "a mean"));
+    VKT_TRY(vkt_norm_check_vector(f, 3, channels, "a variance"));
+    vkt_out_alias(f, 0, VKT_ROWS, vkt_shape1(channels));
+    vkt_out_alias(f, 1, VKT_ROWS, vkt_shape1(channels));
+    return VKT_OK;
+}
+
+static void running_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_running_stats_attr *a = n->attr;
+    const uint32_t channels = vkt_node_in(n, 0)->shape.dim[0];
+    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const vkt_running_stats_push pc = { channels, a->batch, a->positions, a->unbiased, a->momentum };
+    const vkt_bind bind[] = { [RUNNING_STATS_MEAN] = VKT_WHOLE(n->in[0]),
+                              [RUNNING_STATS_VAR] = VKT_WHOLE(n->in[1]),
+                              [RUNNING_STATS_NEW_MEAN] = VKT_WHOLE(n->in[2]),
+                              [RUNNING_STATS_NEW_VAR] = VKT_WHOLE(n->in[3]),
+                              [RUNNING_STATS_STEP] = VKT_WHOLE(n->in[4]) };
+    vkt_dispatch_add(e, VKT_K_RUNNING_STATS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
+                     vkt_groups(channels, lanes, 1), 1, 1);
+}
+
+static void running_sample(vkt_rng *r, vkt_case *c)
+{
+    const uint32_t channels = vkt_rng_range(r, 1, 300);
+    for (uint32_t i = 0; i < 4; i++) vkt_case_f32(c, VKT_ROWS, vkt_shape1(channels), i % 2 ? 0.1f : -1, 2);
+    const vkt_running_stats_attr a = { .batch = vkt_rng_range(r, 1, 9),
+                                       .positions = vkt_rng_range(r, 1, 9),
+                                       .unbiased = vkt_rng_range(r, 0, 1),
+                                       .momentum = vkt_rng_uniform(r, 0, 1) };
+    vkt_case_attr(c, &a, sizeof a);
+    c->rows = vkt_rng_range(r, 1, 12);
+}
+
+static double running_flops(const vkt_node *n)
+{
+    return vkt_elements_in(n, 0) * 7;
+}
+
+static const vkt_field running_fields[] = { VKT_FIELD(vkt_running_stats_attr, batch, U32, 1, 1),
+                                            VKT_FIELD(vkt_running_stats_attr, positions, U32, 1, 1),
+                                            VKT_FIELD(vkt_running_stats_attr, unbiased, U32, 1, 1),
+                                            VKT_FIELD(vkt_running_stats_attr, momentum, F32, 1, 0.1),
+                                            { .name = NULL } };
+
+const vkt_op vkt_op_running_stats = {
+    .name = "running_stats",
+    .min_in = 4,
+    .max_in = 4,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_running_stats_attr),
+    .infer = running_infer,
+    .emit = running_emit,
+    .sample = running_sample,
+    .rel_tol = 1e-6f,
+    .abs_tol = 1e-6f,
+    .tol_why = "at most 6 roundings of numbers no larger than twice the largest: 6 * 2 * 2^-24 = 7e-7",
+    .flops = running_flops,
+    .fields = running_fields,
+    .formula = "running += momentum (new - running), in place",
+};
+
+/* ---- building ---- */
+
+static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
+{
+    return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
+}
+
+/* Running statistics are no parameters: an update would train them. */
+static bool is_state(vkt_graph *g, vkt_tensor t)
+{
+    if (!t.id) return true;
+    if (!vkt_is_usable(g, "batch_norm", t)) return false;
+    const vkt_value *v = &g->values[vkt_root(g, t)];
+    if (v->role != VKT_ROLE_PARAM || v->state) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                "batch_norm: want running statistics of vkt_state, got the parameter '%s'", v->name));
+    return false;
+}
+
+vkt_tensor vkt_batch_norm(vkt_graph *g, vkt_tensor x, const vkt_batch_norm_params *p)
+{
+    const vkt_batch_norm_params usual = { .eps = 0 }, *q = p ? p : &usual;
+    const vkt_batch_norm_attr a = { .eps = vkt_or_f32(q->eps, 1e-5f) };
+    const float momentum = vkt_or_f32(q->momentum, 0.1f);
+    if (!(a.eps >= 0) || isinf(a.eps) || !(momentum >= 0 && momentum <= 1)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                    "batch_norm: want eps >= 0 and a momentum in [0, 1], got %g and %g", (double)a.eps,
+                                    (double)momentum));
+        return (vkt_tensor){ 0 };
+    }
+    if (!is_state(g, q->running_mean) || !is_state(g, q->running_var)) return (vkt_tensor){ 0 };
+    x = batch_last(g, x);
+    if (q->evaluate)
+        return vkt_apply(g, &vkt_op_batch_norm_given,
+                         (vkt_tensor[]){ x, q->running_mean, q->running_var, q->gamma, q->beta }, 5, &a, NULL);
+    vkt_tensor outs[VKT_MAX_OUT];
+    vkt_apply(g, &vkt_op_batch_norm, (vkt_tensor[]){ x, q->gamma, q->beta }, 3, &a, outs);
+    if (!outs[0].id || (!q->running_mean.id && !q->running_var.id)) return outs[0];
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    const vkt_running_stats_attr r = { .batch = s.dim[0],
+                                       .positions = (uint32_t)(vkt_shape_elements(s) / s.dim[0] / s.dim[1]),
+                                       .unbiased = !q->biased,
+                                       .momentum = momentum };
+    vkt_apply(g, &vkt_op_running_stats, (vkt_tensor[]){ q->running_mean, q->running_var, outs[1], outs[2] }, 4, &r,
+              NULL);
+    return outs[0];
+}

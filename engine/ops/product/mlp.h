@@ -1,0 +1,33 @@
+/* ops/product/mlp.h - fully connected networks in one node: its sizes, and the dispatches that compute it. For mlp.c.
+ */
+#ifndef VKT_MLP_H
+#define VKT_MLP_H
+
+#include "ops/ops.h"
+
+#include "abi/mlp_layout.abi.h"
+
+_Static_assert(MLP_LAYERS == VKT_MLP_MAX_LAYERS, "the public header and the shaders agree");
+
+/* What a node does with its network, whose inputs are x, then dy (GRAD) or target and dloss (MSE), then parameters. */
+enum { VKT_MLP_IN_X = 0, VKT_MLP_IN_DY = 1, VKT_MLP_IN_TARGET = 1, VKT_MLP_IN_DLOSS = 2 };
+typedef enum vkt_mlp_pass {
+    VKT_MLP_FORWARD, /* -> y */
+    VKT_MLP_MSE,     /* target -> loss, gradients */
+    VKT_MLP_GRAD     /* dy -> gradients */
+} vkt_mlp_pass;
+
+static inline vkt_tensor vkt_mlp_weight(const vkt_node *n, uint32_t layer)
+{
+    return n->in[((const vkt_mlp_attr *)n->attr)->params + 2 * layer];
+}
+static inline vkt_tensor vkt_mlp_bias(const vkt_node *n, uint32_t layer)
+{
+    return n->in[((const vkt_mlp_attr *)n->attr)->params + 2 * layer + 1];
+}
+/* The output that is the gradient of input i, the first of them being output `first`; {0}: not wanted. */
+vkt_tensor vkt_mlp_grad(const vkt_node *n, uint32_t first, uint32_t i);
+
+void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass);
+
+#endif

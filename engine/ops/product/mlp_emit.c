@@ -1,0 +1,216 @@
+/* ops/product/mlp_emit.c - how a network's samples are dealt to work groups, and what is packed and added up around the
+ * kernel: see the headers of shaders/mlp*.comp. */
+#include "ops/product/mlp.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/mlp.abi.h"
+#include "abi/mlp_line.abi.h"
+#include "abi/mlp_pack.abi.h"
+#include "abi/mlp_sum.abi.h"
+
+/* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
+#define MAX_ROUNDS 60000u
+
+/* Samples that a work group sums gradients over in registers, on CPUs: more would need more registers than there is
+ * first-level cache. */
+#define BLOCK 128u
+
+typedef struct job {
+    const vkt_node *n;
+    vkt_emit *e;
+    vkt_mlp_pass pass;
+    bool narrow;
+    uint32_t layers, lanes, tiles;
+    uint32_t width[MLP_LAYERS + 1], widest;
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* vec4s, as all that follow */
+    uint32_t part_at[MLP_LAYERS], part;                                    /* of one work group */
+    uint32_t per_group, groups;
+    vkt_tensor parts;
+} job;
+
+vkt_tensor vkt_mlp_grad(const vkt_node *n, uint32_t first, uint32_t i)
+{
+    const vkt_mlp_attr *a = n->attr;
+    if (!(a->grads >> i & 1)) return (vkt_tensor){ 0 };
+    return n->out[first + (uint32_t)__builtin_popcount(a->grads & ((1u << i) - 1))];
+}
+
+static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
+{
+    const vkt_mlp_attr *a = n->attr;
+    job j = { .n = n, .e = e, .pass = pass, .layers = a->layers, .lanes = e->lim->subgroup_size };
+    j.widest = j.width[0] = vkt_node_in(n, 0)->shape.dim[1];
+    for (uint32_t l = 0; l < j.layers; l++) {
+        const uint32_t K = j.width[l], M = vkt_value_of(n->g, vkt_mlp_weight(n, l))->shape.dim[0];
+        const bool b_is_output = MLP_B_IS_OUTPUT(K, M, j.lanes);
+        j.width[l + 1] = M;
+        j.widest = VKT_MAX(j.widest, M);
+        j.rows[l] = j.packed;
+        j.cols[l] = j.rows[l] + M * vkt_div_up(K, 4);
+        j.bias[l] = j.cols[l] + K * vkt_div_up(M, 4);
+        j.packed = j.bias[l] + M;
+        j.part_at[l] = j.part;
+        j.part += (b_is_output ? K + 1 : M) * vkt_div_up(b_is_output ? M : K + 1, 4 * j.lanes) * j.lanes;
+    }
+    j.part += j.lanes; /* the loss */
+    return j;
+}
+
+/* Deals `units` of work to `groups` groups: fewer where a binding has no room for `group_bytes` of each, more where one
+ * would go too many rounds of a unit. */
+static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
+{
+    groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
+    j->per_group = VKT_MIN(vkt_div_up(units, groups), VKT_MAX(MAX_ROUNDS / rounds, 1u));
+    j->groups = vkt_div_up(units, j->per_group);
+    if (j->groups <= j->e->lim->max_groups) return true;
+    vkt_emit_error(j->e, vkt_fail(&j->e->host, VKT_E_UNSUPPORTED, "%s: %u work groups; this device runs at most %u",
+                                  j->e->node->op->name, j->groups, j->e->lim->max_groups));
+    return false;
+}
+
+static vkt_tensor pack(job *j)
+{
+    const vkt_tensor packed = vkt_scratch(j->e, "packed", 16ull * j->packed);
+    uint32_t biased = 0, most = 0;
+    vkt_bind bind[MLP_PACK_OUT + 1];
+    for (uint32_t l = 0; l < MLP_LAYERS; l++) {
+        const vkt_tensor w = vkt_mlp_weight(j->n, l < j->layers ? l : 0);
+        const vkt_tensor b = l < j->layers ? vkt_mlp_bias(j->n, l) : (vkt_tensor){ 0 };
+        bind[MLP_PACK_W + l] = VKT_WHOLE(w);
+        bind[MLP_PACK_B + l] = VKT_WHOLE(b.id ? b : w);
+        if (b.id) biased |= 1u << l;
+        if (l < j->layers) most = VKT_MAX(most, (l + 1 < j->layers ? j->rows[l + 1] : j->packed) - j->rows[l]);
+    }
+    bind[MLP_PACK_OUT] = VKT_WHOLE(packed);
+    const vkt_mlp_pack_push push = { j->width[0], j->width[1], j->width[2], j->width[3], j->width[4], j->rows[0],
+                                     j->rows[1],  j->rows[2],  j->rows[3],  j->cols[0],  j->cols[1],  j->cols[2],
+                                     j->cols[3],  j->bias[0],  j->bias[1],  j->bias[2],  j->bias[3],  biased };
+    const uint32_t spec[] = { j->e->lim->cpu ? j->lanes : 128u };
+    vkt_dispatch_add(j->e, VKT_K_MLP_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     vkt_groups(most, spec[0], j->e->lim->cpu ? 16 : 1), j->layers, 1);
+    return packed;
+}
+
+/* Rounds of mlp.comp's loops for one block of samples. */
+static uint32_t rounds_of_block(const job *j)
+{
+    uint32_t rounds = 8 + j->part / j->lanes;
+    for (uint32_t l = 0; l <= j->layers; l++) rounds += j->tiles * (2 * j->width[l] + 2);
+    return rounds;
+}
+
+static void emit_network(job *j)
+{
+    static const uint16_t kernels[][2] = { [VKT_MLP_FORWARD] = { VKT_K_MLP_FORWARD, VKT_K_MLP_FORWARD_NARROW },
+                                           [VKT_MLP_MSE] = { VKT_K_MLP_MSE, VKT_K_MLP_MSE_NARROW },
+                                           [VKT_MLP_GRAD] = { VKT_K_MLP_GRAD, VKT_K_MLP_GRAD_NARROW } };
+    const bool forward = j->pass == VKT_MLP_FORWARD;
+    const vkt_value *x = vkt_node_in(j->n, 0);
+    const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
+    j->tiles = j->narrow || forward ? 1 : VKT_MAX(BLOCK / tile, 1u);
+    const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
+    uint32_t act_rows = 0;
+    for (uint32_t l = 1; l <= j->layers; l++) act_rows += j->width[l] * (l < j->layers ? 2 : 1);
+    const uint64_t act_bytes = 4ull * act_rows * tile * j->tiles, part_bytes = 16ull * j->part;
+    if (!deal(j, blocks, j->e->lim->cpu ? 32 : 1024, rounds_of_block(j), VKT_MAX(act_bytes, part_bytes))) return;
+
+    const vkt_tensor packed = pack(j);
+    const vkt_tensor act = vkt_scratch(j->e, "activations", act_bytes * j->groups);
+    const vkt_tensor dx = vkt_mlp_grad(j->n, j->pass == VKT_MLP_MSE, 0), none = { 0 };
+    if (!forward) j->parts = vkt_scratch(j->e, "parts", part_bytes * j->groups);
+    const vkt_bind bind[] = { [MLP_X] = VKT_WHOLE(j->n->in[0]),
+                              [MLP_T] = VKT_WHOLE(forward ? none : j->n->in[1]),
+                              [MLP_STEP] = VKT_WHOLE(j->pass == VKT_MLP_MSE ? j->n->in[j->n->n_in - 1] : none),
+                              [MLP_PACKED] = VKT_WHOLE(packed),
+                              [MLP_ACT] = VKT_WHOLE(j->narrow ? none : act),
+                              [MLP_ACT_OUT] = VKT_WHOLE(act),
+                              [MLP_PART] = VKT_WHOLE(j->narrow ? none : j->parts),
+                              [MLP_PART_OUT] = VKT_WHOLE(j->parts),
+                              [MLP_DLOSS] = VKT_WHOLE(j->pass == VKT_MLP_MSE ? j->n->in[VKT_MLP_IN_DLOSS] : none),
+                              [MLP_OUT] = VKT_WHOLE(forward ? j->n->out[0]
+                                                    : dx.id ? dx
+                                                            : j->parts) };
+    const vkt_mlp_push push = { x->shape.dim[0], pitch,         blocks,     j->per_group, j->rows[0],    j->rows[1],
+                                j->rows[2],      j->rows[3],    j->cols[0], j->cols[1],   j->cols[2],    j->cols[3],
+                                j->bias[0],      j->bias[1],    j->bias[2], j->bias[3],   j->part_at[0], j->part_at[1],
+                                j->part_at[2],   j->part_at[3], j->part,    .zero = 0 };
+    const uint32_t spec[MLP_SPECS] = {
+        [MLP_SPEC_LANES] = j->lanes,        [MLP_SPEC_LAYERS] = j->layers,      [MLP_SPEC_WIDTH] = j->width[0],
+        [MLP_SPEC_WIDTH + 1] = j->width[1], [MLP_SPEC_WIDTH + 2] = j->width[2], [MLP_SPEC_WIDTH + 3] = j->width[3],
+        [MLP_SPEC_WIDTH + 4] = j->width[4], [MLP_SPEC_WIDEST] = j->widest,      [MLP_SPEC_TILES] = j->tiles,
+        [MLP_SPEC_DX] = dx.id != 0
+    };
+    vkt_dispatch_add(j->e, kernels[j->pass][j->narrow], bind, VKT_COUNT(bind), &push, sizeof push, spec,
+                     VKT_COUNT(spec), j->groups, 1, 1);
+}
+
+/* One layer whose sums all stay in registers. */
+static bool is_line(const job *j)
+{
+    const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;
+    return j->pass == VKT_MLP_MSE && j->layers == 1 && j->width[0] <= 8 && j->width[1] <= 4 &&
+           j->width[0] * j->width[1] <= 16 && !dx;
+}
+
+static void emit_line(job *j)
+{
+    const vkt_value *x = vkt_node_in(j->n, 0);
+    const vkt_tensor w = vkt_mlp_weight(j->n, 0), b = vkt_mlp_bias(j->n, 0);
+    const uint32_t n4 = vkt_phys_of(x).pitch / 4;
+    if (!deal(j, vkt_div_up(n4, j->lanes), j->e->lim->cpu ? 64 : 2048, 1, 16ull * j->part)) return;
+    j->parts = vkt_scratch(j->e, "parts", 16ull * j->part * j->groups);
+    const vkt_bind bind[] = { [MLP_LINE_X] = VKT_WHOLE(j->n->in[0]),
+                              [MLP_LINE_T] = VKT_WHOLE(j->n->in[1]),
+                              [MLP_LINE_STEP] = VKT_WHOLE(j->n->in[j->n->n_in - 1]),
+                              [MLP_LINE_W] = VKT_WHOLE(w),
+                              [MLP_LINE_B] = VKT_WHOLE(b.id ? b : w),
+                              [MLP_LINE_DLOSS] = VKT_WHOLE(j->n->in[VKT_MLP_IN_DLOSS]),
+                              [MLP_LINE_PART] = VKT_WHOLE(j->parts) };
+    const vkt_mlp_line_push push = { x->shape.dim[0], n4, j->per_group * j->lanes, j->part };
+    const uint32_t spec[MLP_LINE_SPECS] = { [MLP_LINE_SPEC_LANES] = j->lanes,
+                                            [MLP_LINE_SPEC_K] = j->width[0],
+                                            [MLP_LINE_SPEC_M] = j->width[1],
+                                            [MLP_LINE_SPEC_BIAS] = b.id != 0 };
+    vkt_dispatch_add(j->e, VKT_K_MLP_LINE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), j->groups,
+                     1, 1);
+}
+
+static void add_parts(job *j)
+{
+    const bool mse = j->pass == VKT_MLP_MSE;
+    const uint32_t params = ((const vkt_mlp_attr *)j->n->attr)->params;
+    const vkt_tensor any = j->n->out[0];
+    uint32_t outputs = mse, most = 0;
+    vkt_bind bind[MLP_SUM_B + MLP_LAYERS] = { [MLP_SUM_PART] = VKT_WHOLE(j->parts), [MLP_SUM_LOSS] = VKT_WHOLE(any) };
+    for (uint32_t l = 0; l < MLP_LAYERS; l++) {
+        const vkt_tensor dw = vkt_mlp_grad(j->n, mse, params + 2 * l), db = vkt_mlp_grad(j->n, mse, params + 2 * l + 1);
+        bind[MLP_SUM_W + l] = VKT_WHOLE(dw.id ? dw : any);
+        bind[MLP_SUM_B + l] = VKT_WHOLE(db.id ? db : any);
+        outputs |= (uint32_t)(dw.id != 0) << (2 * l + 1) | (uint32_t)(db.id != 0) << (2 * l + 2);
+        if (l < j->layers)
+            most = VKT_MAX(most, ((l + 1 < j->layers ? j->part_at[l + 1] : j->part) - j->part_at[l]) / j->lanes);
+    }
+    const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
+                                    j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
+                                    j->part_at[3], j->part,       j->groups,     outputs };
+    const uint32_t spec[] = { j->lanes };
+    vkt_dispatch_add(j->e, VKT_K_MLP_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
+                     j->e->lim->cpu ? VKT_MIN(most, 32u) : most, j->layers, 1);
+}
+
+void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
+{
+    job j = job_of(n, e, pass);
+    uint64_t usable = VKT_V(WIDE) | VKT_V(NARROW);
+    if (is_line(&j)) usable |= VKT_V(LINE);
+    const vkt_variant v = vkt_pick(e, usable, is_line(&j) ? VKT_V_LINE : e->lim->cpu ? VKT_V_WIDE : VKT_V_NARROW);
+    j.narrow = v == VKT_V_NARROW;
+    if (v == VKT_V_LINE)
+        emit_line(&j);
+    else
+        emit_network(&j);
+    if (pass != VKT_MLP_FORWARD && e->status == VKT_OK) add_parts(&j);
+}

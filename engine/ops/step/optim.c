@@ -1,0 +1,524 @@
+/* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
+ * or null, step -> param, those moments that are there, and the sum, in place.
+ *
+ * Arenas are windows of one size: parameter i, its gradient and its moments lie at the same offset, and padding between
+ * parameters has gradients of zero, which move nothing, so one elementwise kernel serves any number of parameters. What
+ * differs between them is in `groups`, a table by blocks of the arena (abi/update.abi.h).
+ *
+ * Dispatches that come before the update, where they are wanted: with micro-batches one adds the gradients to their
+ * sum, which is then the gradient; where the loss is scaled, one looks for gradients that are not finite and one
+ * settles the optimizer's clock and the next scale; with clip_norm one adds up squares and one makes the norm of them.
+ * What must be multiplied to gradients is one factor in the step state, and so is whether there is an update at all. */
+#include "ops/ops.h"
+
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/update.abi.h"
+
+#include "abi/accumulate.abi.h"
+#include "abi/adagrad.abi.h"
+#include "abi/adam.abi.h"
+#include "abi/clip_norm.abi.h"
+#include "abi/grad_norm.abi.h"
+#include "abi/loss_scale.abi.h"
+#include "abi/overflow.abi.h"
+#include "abi/rmsprop.abi.h"
+#include "abi/sgd.abi.h"
+
+/* ---- what all rows share ---- */
+
+enum { MOST_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
+
+/* Blocks of the table of groups that so many bytes of the arena take. */
+static uint64_t blocks_of(uint64_t bytes)
+{
+    return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
+}
+
+uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
+{
+    switch (o->kind) {
+    case VKT_SGD: return o->momentum != 0;
+    case VKT_RMSPROP: return 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
+    case VKT_ADAGRAD: return 1u;
+    default: return 3u | (o->amsgrad ? 4u : 0);
+    }
+}
+
+/* Inputs by number: moments are from 2 on. */
+static uint32_t groups_at(const vkt_op *op)
+{
+    return op->max_in - 2u;
+}
+
+static uint32_t sum_at(const vkt_op *op)
+{
+    return op->max_in - 1u;
+}
+
+static vkt_tensor step_of(const vkt_node *n)
+{
+    return n->in[n->n_in - 1];
+}
+
+/* What the update takes for the gradient. */
+static vkt_tensor gradient_of(const vkt_node *n)
+{
+    const vkt_tensor sum = n->in[sum_at(n->op)];
+    return sum.id ? sum : n->in[1];
+}
+
+static vkt_result check_arena(vkt_infer *f, uint32_t i, bool wanted)
+{
+    const vkt_shape s = vkt_in(f, 0)->shape;
+    const vkt_value *v = vkt_in(f, i);
+    char want[80], got[80];
+    VKT_REQUIRE(f, vkt_has(f, i) == wanted, VKT_E_ARG, "%s: input %u is %s", f->n->op->name, i,
+                wanted ? "wanted, but absent" : "given, but not wanted");
+    if (!wanted) return VKT_OK;
+    VKT_REQUIRE(f, v->dtype == VKT_F32 && v->layout == VKT_ROWS && vkt_shape_equal(v->shape, s),
+                v->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want input %u f32 %s by rows, got %s %s",
+                f->n->op->name, i, vkt_shape_text(s, want), vkt_dtype_name(v->dtype), vkt_shape_text(v->shape, got));
+    return VKT_OK;
+}
+
+static vkt_result infer(vkt_infer *f)
+{
+    const vkt_op *op = f->n->op;
+    const vkt_optimizer *o = f->n->attr;
+    const vkt_shape s = vkt_in(f, 0)->shape;
+    const uint64_t elements = vkt_shape_elements(s), blocks = blocks_of(4 * elements);
+    const uint32_t present = vkt_optimizer_moments(o), groups = groups_at(op);
+    char got[80];
+    VKT_TRY(vkt_optimizer_check(&f->g->host, o, op));
+    VKT_TRY(check_arena(f, 0, true));
+    VKT_TRY(check_arena(f, 1, true));
+    for (uint32_t i = 2; i < groups; i++) VKT_TRY(check_arena(f, i, present >> (i - 2) & 1));
+    VKT_TRY(check_arena(f, sum_at(op), o->micro_batches > 1));
+    VKT_REQUIRE(f, elements % 4 == 0, VKT_E_SHAPE, "%s: want an arena of whole vec4s, got %llu elements", op->name,
+                (unsigned long long)elements);
+    const vkt_value *table = vkt_in(f, groups);
+    VKT_REQUIRE(f,
+                !vkt_has(f, groups) || (table->dtype == VKT_F32 && table->layout == VKT_ROWS &&
+                                        vkt_shape_equal(table->shape, vkt_shape2((uint32_t)blocks, 2))),
+                table->dtype == VKT_F32 ? VKT_E_SHAPE : VKT_E_DTYPE, "%s: want groups f32 (%llu,2) by rows, got %s %s",
+                op->name, (unsigned long long)blocks, vkt_dtype_name(table->dtype), vkt_shape_text(table->shape, got));
+    vkt_out_alias(f, 0, VKT_ROWS, s);
+    for (uint32_t i = 2; i < op->max_in; i++)
+        if (i != groups && vkt_has(f, i)) vkt_out_alias(f, i, VKT_ROWS, s);
+    return VKT_OK;
+}
+
+/* A kernel over the arena: one dispatch for each window that a binding can hold. */
+typedef struct sweep {
+    uint16_t kernel;
+    uint32_t lanes, n_bind;
+    uint32_t groups; /* work groups of the last dispatch */
+    vkt_bind bind[MOST_BINDINGS];
+    uint32_t windows; /* mask of the bindings that move with the window */
+    uint32_t extra;   /* specialisation constant 4 */
+    void *push;       /* starts with n4 and block */
+    size_t push_bytes;
+} sweep;
+
+static uint32_t update_lanes(const vkt_emit *e)
+{
+    return e->lim->cpu ? e->lim->subgroup_size : 128;
+}
+
+/* Work groups for n4 vec4s. */
+static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
+{
+    const uint64_t most = VKT_MIN(e->lim->cpu ? 256u : 4096u, e->lim->max_groups);
+    return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->cpu ? 16 : 2), most);
+}
+
+/* The window of `bytes` that starts `at`. */
+static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
+{
+    const vkt_optimizer *o = n->attr;
+    const vkt_tensor table = n->in[groups_at(n->op)];
+    const uint64_t block = at / BLOCK_BYTES, blocks = blocks_of(bytes);
+    uint32_t head[2] = { (uint32_t)(bytes / 16), 0 };
+    for (uint32_t i = 0; i < s->n_bind; i++)
+        if (s->windows >> i & 1 && s->bind[i].t.id) {
+            s->bind[i].offset_bytes = at;
+            s->bind[i].bytes = bytes;
+        }
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* something to bind */
+    if (table.id) {
+        s->bind[UPDATE_GROUPS] = vkt_window(e, table, 2 * block, 2 * blocks, &head[1]);
+        head[1] /= 2;
+    }
+    memcpy(s->push, head, sizeof head);
+    const bool factor = e->scaled || o->micro_batches > 1 || o->clip_norm != 0;
+    const uint32_t spec[] = { s->lanes, factor, table.id != 0, o->clip_value != 0, s->extra };
+    s->groups = groups_for(e, head[0], s->lanes);
+    vkt_dispatch_add(e, s->kernel, s->bind, s->n_bind, s->push, s->push_bytes, spec, VKT_COUNT(spec), s->groups, 1, 1);
+}
+
+static uint64_t arena_bytes(const vkt_node *n)
+{
+    return vkt_node_in(n, 0)->bytes;
+}
+
+static void emit_sweep(const vkt_node *n, vkt_emit *e, sweep *s)
+{
+    const uint64_t most = vkt_window_bytes(e->lim);
+    for (uint64_t at = 0; at < arena_bytes(n); at += most) emit_window(n, e, s, at, VKT_MIN(arena_bytes(n) - at, most));
+}
+
+/* ---- before the update ---- */
+
+static void accumulate(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_tensor sum = n->in[sum_at(n->op)];
+    if (!sum.id) return;
+    vkt_accumulate_push push;
+    sweep s = { .kernel = VKT_K_ACCUMULATE,
+                .lanes = update_lanes(e),
+                .n_bind = ACCUMULATE_SUM_OUT + 1,
+                .bind = { [ACCUMULATE_SUM] = VKT_WHOLE(sum),
+                          [UPDATE_GRAD] = VKT_WHOLE(n->in[1]),
+                          [UPDATE_STEP] = VKT_WHOLE(step_of(n)),
+                          [ACCUMULATE_SUM_OUT] = VKT_WHOLE(sum) },
+                .windows = 1u << ACCUMULATE_SUM | 1u << UPDATE_GRAD | 1u << ACCUMULATE_SUM_OUT,
+                .push = &push,
+                .push_bytes = sizeof push };
+    emit_sweep(n, e, &s);
+}
+
+static void settle_loss_scale(const vkt_node *n, vkt_emit *e)
+{
+    if (!e->scaled) return;
+    vkt_overflow_push push;
+    sweep s = { .kernel = VKT_K_OVERFLOW,
+                .lanes = update_lanes(e),
+                .n_bind = UPDATE_GROUPS + 1,
+                .bind = { [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)), [UPDATE_STEP] = VKT_WHOLE(step_of(n)) },
+                .windows = 1u << UPDATE_GRAD,
+                .push = &push,
+                .push_bytes = sizeof push };
+    emit_sweep(n, e, &s);
+    const vkt_bind bind[] = { [LOSS_SCALE_CLOCK] = VKT_WHOLE(e->g->clock), [LOSS_SCALE_STEP] = VKT_WHOLE(step_of(n)) };
+    const uint32_t spec[] = { 1 };
+    vkt_dispatch_add(e, VKT_K_LOSS_SCALE, bind, VKT_COUNT(bind), NULL, 0, spec, VKT_COUNT(spec), 1, 1, 1);
+}
+
+static void clip_norm(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_optimizer *o = n->attr;
+    if (o->clip_norm == 0) return;
+    const uint64_t bytes = arena_bytes(n), most = vkt_window_bytes(e->lim), n4 = VKT_MIN(bytes, most) / 16;
+    const uint32_t lanes = vkt_lanes_for(e->lim, n4);
+    const uint64_t parts = groups_for(e, n4, lanes) * ((bytes + most - 1) / most); /* at most */
+    const vkt_tensor partial = vkt_scratch(e, "squares", parts * 16);
+    vkt_grad_norm_push push = { .first = 0 };
+    sweep s = { .kernel = VKT_K_GRAD_NORM,
+                .lanes = lanes,
+                .n_bind = UPDATE_GROUPS + 1,
+                .bind = { [GRAD_NORM_PARTIAL] = VKT_WHOLE(partial),
+                          [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)),
+                          [UPDATE_STEP] = VKT_WHOLE(step_of(n)) },
+                .windows = 1u << UPDATE_GRAD,
+                .push = &push,
+                .push_bytes = sizeof push };
+    for (uint64_t at = 0; at < bytes; at += most, push.first += s.groups)
+        emit_window(n, e, &s, at, VKT_MIN(bytes - at, most));
+    const vkt_clip_norm_push clip = { .n = push.first, .max_norm = o->clip_norm };
+    const vkt_bind bind[] = { [CLIP_NORM_PARTIAL] = VKT_WHOLE(partial), [CLIP_NORM_STEP] = VKT_WHOLE(step_of(n)) };
+    const uint32_t spec[] = { vkt_lanes_for(e->lim, push.first) };
+    vkt_dispatch_add(e, VKT_K_CLIP_NORM, bind, VKT_COUNT(bind), &clip, sizeof clip, spec, VKT_COUNT(spec), 1, 1, 1);
+}
+
+/* ---- the update ---- */
+
+#define UPDATE_PUSH_OF(o) .weight_decay = (o)->weight_decay, .decoupled = (o)->decoupled, .clip = (o)->clip_value
+
+static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *push, size_t push_bytes, uint32_t extra)
+{
+    sweep s = { .kernel = kernel,
+                .lanes = update_lanes(e),
+                .n_bind = UPDATE_PARAM_OUT + 1,
+                .bind = { [UPDATE_PARAM] = VKT_WHOLE(n->in[0]),
+                          [UPDATE_GRAD] = VKT_WHOLE(gradient_of(n)),
+                          [UPDATE_STEP] = VKT_WHOLE(step_of(n)),
+                          [UPDATE_PARAM_OUT] = VKT_WHOLE(n->in[0]) },
+                .windows = ~(1u << UPDATE_STEP | 1u << UPDATE_GROUPS),
+                .extra = extra,
+                .push = push,
+                .push_bytes = push_bytes };
+    for (uint32_t i = 2; i < groups_at(n->op); i++) {
+        const uint32_t at = UPDATE_MOMENT1 + 2 * (i - 2);
+        if (!n->in[i].id) continue;
+        s.bind[at] = s.bind[at + 1] = VKT_WHOLE(n->in[i]);
+        s.n_bind = at + 2;
+    }
+    accumulate(n, e);
+    settle_loss_scale(n, e);
+    clip_norm(n, e);
+    emit_sweep(n, e, &s);
+}
+
+/* Draws what all optimizers have, and the inputs: param, grad, moments that are present (moment i in range[i]), groups.
+ */
+static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
+{
+    const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));
+    const uint32_t present = vkt_optimizer_moments(o), clip = vkt_rng_range(r, 0, 2);
+    o->micro_batches = 1;
+    o->weight_decay = vkt_rng_range(r, 0, 1) ? vkt_rng_uniform(r, 0, 0.1f) : 0;
+    o->decoupled = vkt_rng_range(r, 0, 1) != 0;
+    if (clip == 1) o->clip_value = vkt_rng_uniform(r, 0.1f, 1);
+    if (clip == 2) o->clip_norm = vkt_rng_uniform(r, 0.5f, 30);
+    vkt_case_f32(c, VKT_ROWS, s, -1, 1);
+    vkt_case_f32(c, VKT_ROWS, s, -1, 1);
+    for (uint32_t i = 0; i < moments; i++)
+        if (present >> i & 1)
+            vkt_case_f32(c, VKT_ROWS, s, range[i][0], range[i][1]);
+        else
+            vkt_case_absent(c);
+    if (vkt_rng_range(r, 0, 1)) /* a fifth of the blocks is frozen */
+        vkt_case_f32(c, VKT_ROWS, vkt_shape2((uint32_t)blocks_of(4 * (uint64_t)s.dim[0]), 2), -0.25f, 1);
+    else
+        vkt_case_absent(c);
+    vkt_case_attr(c, o, sizeof *o);
+}
+
+/* Of what all optimizers do to a gradient before they use it. */
+static double common_flops(const vkt_optimizer *o)
+{
+    return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
+}
+
+#define COMMON_FIELDS(usual)                                                                             \
+    VKT_FIELD(vkt_optimizer, kind, U32, 1, usual), VKT_FIELD(vkt_optimizer, weight_decay, F32, 1, 0),    \
+        VKT_FIELD(vkt_optimizer, decoupled, BOOL, 1, 0), VKT_FIELD(vkt_optimizer, keras, BOOL, 1, 0),    \
+        VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0), \
+        VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
+
+/* ---- sgd: buf where there is momentum ---- */
+
+static void sgd_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_optimizer *o = n->attr;
+    vkt_sgd_push push = { UPDATE_PUSH_OF(o), .momentum = o->momentum, .keep = (float)(1.0 - (double)o->dampening),
+                          .nesterov = o->nesterov, .keras = o->keras };
+    emit_update(n, e, o->momentum != 0 ? VKT_K_SGD_MOMENTUM : VKT_K_SGD, &push, sizeof push, 0);
+}
+
+static void sgd_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_optimizer o = { .kind = VKT_SGD, .keras = vkt_rng_range(r, 0, 1) != 0 };
+    if (vkt_rng_range(r, 0, 2)) o.momentum = vkt_rng_uniform(r, 0.1f, 0.99f);
+    if (o.momentum != 0 && vkt_rng_range(r, 0, 1))
+        o.nesterov = true;
+    else if (!o.keras)
+        o.dampening = vkt_rng_range(r, 0, 1) ? vkt_rng_uniform(r, 0, 1) : 0;
+    sample(r, c, &o, (const float[][2]){ { -1, 1 } }, 1);
+}
+
+static double sgd_flops(const vkt_node *n)
+{
+    const vkt_optimizer *o = n->attr;
+    return vkt_elements_in(n, 0) * (2 + common_flops(o) + 3 * (o->momentum != 0) + 2 * o->nesterov);
+}
+
+static const vkt_field sgd_fields[] = { COMMON_FIELDS(VKT_SGD),
+                                        VKT_FIELD(vkt_optimizer, momentum, F32, 1, 0),
+                                        VKT_FIELD(vkt_optimizer, dampening, F32, 1, 0),
+                                        VKT_FIELD(vkt_optimizer, nesterov, BOOL, 1, 0),
+                                        { .name = NULL } };
+
+const vkt_op vkt_op_sgd = {
+    .name = "sgd",
+    .min_in = 2,
+    .max_in = 5,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_optimizer),
+    .infer = infer,
+    .emit = sgd_emit,
+    .sample = sgd_sample,
+    .rel_tol = 2e-6f,
+    .abs_tol = 2e-6f,
+    .tol_why =
+        "at most 10 roundings of terms no larger than the largest result, 6e-7; where the norm is clipped, it has "
+        "some 20 roundings more, of which the root leaves half",
+    .flops = sgd_flops,
+    .fields = sgd_fields,
+    .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
+};
+
+/* ---- adam: m, v, and the largest v where it is amsgrad ---- */
+
+static void adam_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_optimizer *o = n->attr;
+    const bool nadam = o->kind == VKT_NADAM;
+    vkt_adam_push push = { UPDATE_PUSH_OF(o),
+                           .beta1 = (float)o->beta1,
+                           .one_minus_beta1 = (float)(1.0 - o->beta1),
+                           .beta2 = (float)o->beta2,
+                           .one_minus_beta2 = (float)(1.0 - o->beta2),
+                           .eps = o->eps,
+                           .keras = o->keras && !nadam }; /* NAdam's form is the same everywhere */
+    emit_update(n, e, o->amsgrad ? VKT_K_ADAM_AMSGRAD : VKT_K_ADAM, &push, sizeof push, nadam);
+}
+
+static void adam_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM),
+                        .keras = vkt_rng_range(r, 0, 1) != 0,
+                        .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
+                        .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
+                        .momentum_decay = vkt_rng_range(r, 0, 1) ? 4e-3 : 1,
+                        .eps = vkt_rng_range(r, 0, 1) ? 1e-8f : 1e-3f };
+    o.amsgrad = o.kind != VKT_NADAM && vkt_rng_range(r, 0, 2) == 0;
+    sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 }, { 1e-3f, 1 } }, 3);
+}
+
+/* Both moments 3 each and a square; root, division, sum, division, product and difference of the step. */
+static double adam_flops(const vkt_node *n)
+{
+    const vkt_optimizer *o = n->attr;
+    return vkt_elements_in(n, 0) * (13 + common_flops(o) + 2 * (o->kind == VKT_NADAM) + o->amsgrad);
+}
+
+static const vkt_field adam_fields[] = { COMMON_FIELDS(VKT_ADAM),
+                                         VKT_FIELD(vkt_optimizer, beta1, F64, 1, 0.9),
+                                         VKT_FIELD(vkt_optimizer, beta2, F64, 1, 0.999),
+                                         VKT_FIELD(vkt_optimizer, amsgrad, BOOL, 1, 0),
+                                         VKT_FIELD(vkt_optimizer, momentum_decay, F64, 1, 4e-3),
+                                         VKT_FIELD(vkt_optimizer, eps, F32, 1, 1e-8f),
+                                         { .name = NULL } };
+
+const vkt_op vkt_op_adam = {
+    .name = "adam",
+    .min_in = 4,
+    .max_in = 7,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_optimizer),
+    .infer = infer,
+    .emit = adam_emit,
+    .sample = adam_sample,
+    .rel_tol = 4e-6f,
+    .abs_tol = 4e-6f,
+    .tol_why =
+        "m and v: 3 roundings each, v a sum of terms >= 0; the step: two square roots and five divisions of 3 ulp "
+        "each (Vulkan spec) and 8 roundings, below 30 ulp = 1.8e-6 of the step; a norm that is clipped: 1.2e-6 more",
+    .flops = adam_flops,
+    .fields = adam_fields,
+    .formula = "m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; p -= lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); "
+               "amsgrad: of the largest v",
+};
+
+/* ---- rmsprop: mean square, buf where there is momentum, mean gradient where it is centered ---- */
+
+static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
+{
+    static const uint16_t kernels[2][2] = { { VKT_K_RMSPROP, VKT_K_RMSPROP_MOMENTUM },
+                                            { VKT_K_RMSPROP_CENTERED, VKT_K_RMSPROP_CENTERED_MOMENTUM } };
+    const vkt_optimizer *o = n->attr;
+    vkt_rmsprop_push push = { UPDATE_PUSH_OF(o),
+                              .alpha = (float)o->alpha,
+                              .one_minus_alpha = (float)(1.0 - o->alpha),
+                              .momentum = o->momentum,
+                              .eps = o->eps,
+                              .keras = o->keras };
+    emit_update(n, e, kernels[o->centered][o->momentum != 0], &push, sizeof push, 0);
+}
+
+static void rmsprop_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_optimizer o = { .kind = VKT_RMSPROP,
+                        .keras = vkt_rng_range(r, 0, 1) != 0,
+                        .momentum = vkt_rng_range(r, 0, 1) ? vkt_rng_uniform(r, 0.1f, 0.99f) : 0,
+                        .centered = vkt_rng_range(r, 0, 1) != 0,
+                        .alpha = (double)vkt_rng_uniform(r, 0.8f, 0.99f),
+                        .eps = vkt_rng_range(r, 0, 1) ? 1e-8f : 1e-3f };
+    sample(r, c, &o, (const float[][2]){ { 0.5f, 1 }, { -1, 1 }, { -0.5f, 0.5f } }, 3);
+}
+
+static double rmsprop_flops(const vkt_node *n)
+{
+    const vkt_optimizer *o = n->attr;
+    return vkt_elements_in(n, 0) * (9 + common_flops(o) + 2 * (o->momentum != 0) + 5 * o->centered);
+}
+
+static const vkt_field rmsprop_fields[] = { COMMON_FIELDS(VKT_RMSPROP),
+                                            VKT_FIELD(vkt_optimizer, momentum, F32, 1, 0),
+                                            VKT_FIELD(vkt_optimizer, centered, BOOL, 1, 0),
+                                            VKT_FIELD(vkt_optimizer, alpha, F64, 1, 0.99),
+                                            VKT_FIELD(vkt_optimizer, eps, F32, 1, 1e-8f),
+                                            { .name = NULL } };
+
+const vkt_op vkt_op_rmsprop = {
+    .name = "rmsprop",
+    .min_in = 3,
+    .max_in = 7,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_optimizer),
+    .infer = infer,
+    .emit = rmsprop_emit,
+    .sample = rmsprop_sample,
+    .rel_tol = 4e-6f,
+    .abs_tol = 4e-6f,
+    .tol_why =
+        "v - a^2 is at least a third of v in the samples: 6 roundings times 4, of which the root leaves half; a root "
+        "and a division of 3 ulp each (Vulkan spec), 6 roundings: 24 ulp = 1.4e-6; a norm that is clipped: 1.2e-6",
+    .flops = rmsprop_flops,
+    .fields = rmsprop_fields,
+    .formula = "v = a v + (1-a) g^2; buf = mom buf + g / (sqrt(v) + eps); p -= lr buf",
+};
+
+/* ---- adagrad: sum of squares ---- */
+
+static void adagrad_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_optimizer *o = n->attr;
+    vkt_adagrad_push push = { UPDATE_PUSH_OF(o), .lr_decay = o->lr_decay, .eps = o->eps, .keras = o->keras };
+    emit_update(n, e, VKT_K_ADAGRAD, &push, sizeof push, 0);
+}
+
+static void adagrad_sample(vkt_rng *r, vkt_case *c)
+{
+    vkt_optimizer o = { .kind = VKT_ADAGRAD,
+                        .keras = vkt_rng_range(r, 0, 1) != 0,
+                        .eps = vkt_rng_range(r, 0, 1) ? 1e-10f : 1e-3f };
+    if (!o.keras && vkt_rng_range(r, 0, 1)) o.lr_decay = vkt_rng_uniform(r, 0, 0.1f);
+    sample(r, c, &o, (const float[][2]){ { 1e-3f, 1 } }, 1);
+}
+
+static double adagrad_flops(const vkt_node *n)
+{
+    return vkt_elements_in(n, 0) * (7 + common_flops(n->attr));
+}
+
+static const vkt_field adagrad_fields[] = { COMMON_FIELDS(VKT_ADAGRAD),
+                                            VKT_FIELD(vkt_optimizer, lr_decay, F32, 1, 0),
+                                            VKT_FIELD(vkt_optimizer, eps, F32, 1, 1e-10f),
+                                            { .name = NULL } };
+
+const vkt_op vkt_op_adagrad = {
+    .name = "adagrad",
+    .min_in = 3,
+    .max_in = 5,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_optimizer),
+    .infer = infer,
+    .emit = adagrad_emit,
+    .sample = adagrad_sample,
+    .rel_tol = 4e-6f,
+    .abs_tol = 4e-6f,
+    .tol_why =
+        "s: 2 roundings, a sum of terms >= 0; a root and two divisions of 3 ulp each (Vulkan spec) and 6 roundings: "
+        "16 ulp = 1e-6 of the step; a norm that is clipped: 1.2e-6 more",
+    .flops = adagrad_flops,
+    .fields = adagrad_fields,
+    .formula = "s += g^2; p -= lr / (1 + (t-1) lr_decay) g / (sqrt(s) + eps)",
+};

@@ -1,0 +1,22 @@
+// bench/copy.comp - y = x: the ceiling of memory traffic that vkt-bench holds kernels against.
+// in: x (n) vec4    out: y (n) vec4    grid: x over n in contiguous shares; any group count is right
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/bench.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+VKT_IN4(BENCH_X, x);
+layout(binding = BENCH_Y) writeonly buffer Y { vec4 y[]; };
+
+void main()
+{
+    const uvec2 share = share_of(pc.n);
+    const uint lanes = gl_WorkGroupSize.x;
+    uint i = share.x + gl_LocalInvocationID.x;
+    for (; i + 3 * lanes < share.y; i += 4 * lanes)
+        [[unroll]] for (uint k = 0; k < 4; k++) y[i + k * lanes] = LOAD4(x, i + k * lanes);
+    for (; i < share.y; i += lanes) y[i] = LOAD4(x, i);
+}

@@ -1,0 +1,25 @@
+// bench/fma.comp - multiply-adds and nothing else: the ceiling of arithmetic that vkt-bench holds kernels against.
+//   every lane has SUMS vec4s, s = s factor + addend, BENCH_UNROLL times a round; their sum is written, so that none is left
+//   out. SUMS chains of four hide the latency: the host tries several.
+// out: y (lanes) vec4    grid: x
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/bench.abi.h"
+layout(local_size_x_id = 0) in;
+layout(constant_id = BENCH_SPEC_SUMS) const uint SUMS = 4;
+layout(binding = BENCH_Y) writeonly buffer Y { vec4 y[]; };
+
+void main()
+{
+    const uint i = gl_GlobalInvocationID.x;
+    vec4 s[SUMS];
+    [[unroll]] for (uint k = 0; k < SUMS; k++) s[k] = vec4(i, i + 1, i + 2, i + 3) * 0.001 + float(k);
+    [[dont_unroll]] for (uint r = 0; r < pc.rounds; r++)
+        [[unroll]] for (uint u = 0; u < BENCH_UNROLL; u++)
+            [[unroll]] for (uint k = 0; k < SUMS; k++) s[k] = s[k] * pc.factor + pc.addend;
+    vec4 sum = vec4(0);
+    [[unroll]] for (uint k = 0; k < SUMS; k++) sum += s[k];
+    if (i < pc.n) y[i] = sum;
+}

@@ -1,0 +1,68 @@
+// conv/dw_direct.comp - gradient of a convolution of few products an element (conv/direct.comp), and few output channels a
+// group, with respect to weights and bias: conv/dw_tile.comp, whose lanes are output channels, would leave most of them idle.
+//   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
+// Lanes are neighbouring vec4s of the plane; each sums the ROWS K products of its own, and at the end all lanes' sums are added.
+// grid: x slices of the plane, y row tiles, z groups. conv/dw_sum.comp adds the slices where there are several.
+// Deterministic: a lane adds in the order of (p,q,n), lanes by lib/lanes.glsl.
+// Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
+// Loops that end with their test: see conv/tile.comp.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_dw_direct.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = DW_DIRECT_SPEC_LANES) in;
+layout(constant_id = DW_DIRECT_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = DW_DIRECT_SPEC_ROWS) const uint ROWS = 1;
+layout(constant_id = DW_DIRECT_SPEC_CHANNELS) const uint CHANNELS = 1;
+layout(constant_id = DW_DIRECT_SPEC_KERNEL_H) const uint KERNEL_H = 3;
+layout(constant_id = DW_DIRECT_SPEC_KERNEL_W) const uint KERNEL_W = 3;
+layout(constant_id = DW_DIRECT_SPEC_PAD) const bool PAD = true;
+layout(constant_id = DW_DIRECT_SPEC_BIAS) const bool BIAS = true;
+
+VKT_IN4(DW_DIRECT_DY, dy_in);
+VKT_IN4(DW_DIRECT_X, x_in);
+layout(binding = DW_DIRECT_W, std430) writeonly buffer Dw { float dw[]; };
+layout(binding = DW_DIRECT_B, std430) writeonly buffer Db { float db[]; };
+#include "lib/strip.glsl"
+
+float sum_of_subgroup(float v)
+{
+    for (uint k = LANES / 2; k > 0; k /= 2) v += subgroupShuffleXor(v, k);
+    return v;
+}
+
+void main()
+{
+    const uint group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS, slice = gl_WorkGroupID.x * pc.part;
+    const uint plane = pc.plane, end = min((gl_WorkGroupID.x + 1) * pc.strip, plane), rows = min(pc.rows - row, ROWS);
+    const uint o = group * pc.rows + row, dy_first = pc.dy_base + o * plane;
+    float sum[ROWS * K], bias[ROWS];
+    [[unroll]] for (uint i = 0; i < ROWS * K; i++) sum[i] = 0.0;
+    [[unroll]] for (uint m = 0; m < ROWS; m++) bias[m] = 0.0;
+    place_taps(pc.x_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+    start_strip(gl_WorkGroupID.x * pc.strip);
+    do {
+        const bool on = column < end;
+        load_taps(on, 0, 0);
+        [[unroll]] for (uint m = 0; m < ROWS; m++) {
+            vec4 dy = LOAD4(dy_in, dy_first + min(m, rows - 1) * plane + min(column, plane - 1));
+            dy = on ? dy : vec4(0);
+            if (BIAS) bias[m] += (dy.x + dy.y) + (dy.z + dy.w);
+            [[unroll]] for (uint k = 0; k < K; k++) sum[m * K + k] += dot(dy, x[k]);
+        }
+        next_columns();
+    } while (column - gl_SubgroupInvocationID < end);
+    [[unroll]] for (uint m = 0; m < ROWS; m++) {
+        const bool writes = gl_SubgroupInvocationID == 0 && m < rows;
+        [[unroll]] for (uint k = 0; k < K; k++) {
+            const float all = sum_of_subgroup(sum[m * K + k]);
+            if (writes) dw[pc.w_base + slice + (o + m) * K + k] = all;
+        }
+        const float all = BIAS ? sum_of_subgroup(bias[m]) : 0.0;
+        if (BIAS && writes) db[pc.b_base + slice + o + m] = all;
+    }
+}

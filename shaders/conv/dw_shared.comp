@@ -1,0 +1,66 @@
+// conv/dw_shared.comp - gradient of a convolution with respect to weights and bias on GPUs, as one implicit matrix product in
+// shared memory (lib/blocks.glsl):
+//   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
+// A is dy where it lies, B is gathered from x: its columns are (c,r,s), and one of ones that makes db; k runs along the samples
+// of a pixel, four at a time. Padding lanes of dy are zero and those of x finite, so that whole vec4s can be multiplied.
+// grid: x over tiles (stride loop), y slices of (p,q,n), which conv/dw_sum.comp adds up, z groups.
+// Deterministic: see lib/blocks.glsl.   source: as conv/shared.comp
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/blocks.abi.h"
+#include "abi/conv2d_dw_shared.abi.h"
+#include "lib/load.glsl"
+layout(constant_id = CONV2D_DW_SHARED_SPEC_TAPS) const uint TAPS = 9;
+layout(constant_id = CONV2D_DW_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
+layout(constant_id = CONV2D_DW_SHARED_SPEC_N4) const uint N4 = 8;
+layout(constant_id = CONV2D_DW_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
+VKT_IN4(CONV2D_DW_SHARED_DY, dy);
+VKT_IN4(CONV2D_DW_SHARED_X, x);
+layout(binding = CONV2D_DW_SHARED_DW, std430) writeonly buffer Dw { float dw[]; };
+layout(binding = CONV2D_DW_SHARED_DB, std430) writeonly buffer Db { float db[]; };
+
+const bool A_BY_K = true, B_BY_K = true;
+const bool ROUNDS_A = STORED_AS(CONV2D_DW_SHARED_DY) != STORAGE_F16, ROUNDS_B = STORED_AS(CONV2D_DW_SHARED_X) != STORAGE_F16;
+mat4 load_a(uint m, uint k);
+mat4 load_b(uint n, uint k);
+#include "lib/blocks.glsl"
+
+mat4 load_a(uint m, uint k)
+{
+    mat4 v = mat4(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        if (m + i < pc.rows && k < pc.plane) v[i] = LOAD4(dy, ((gl_WorkGroupID.z * pc.rows + m + i) * pc.plane + k) / 4);
+    return transpose(v);
+}
+
+mat4 load_b(uint n, uint k)
+{
+    mat4 v = mat4(0.0);
+    const uint pixel = k / 4 / N4, p = pixel / WIDTH * pc.stride_h - pc.pad_h, q = pixel % WIDTH * pc.stride_w - pc.pad_w;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        const uint c = (n + i) / TAPS, tap = (n + i) % TAPS;
+        const uint h = p + tap / KERNEL_W * pc.dilation_h, w = q + tap % KERNEL_W * pc.dilation_w; // off the picture: too large
+        const bool inside = n + i < pc.columns && k < pc.plane && h < pc.src_height && w < pc.src_width;
+        if (inside)
+            v[i] = LOAD4(x, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + w) * N4 + k / 4 % N4);
+        if (n + i == pc.columns) v[i] = vec4(1.0);
+    }
+    return transpose(v);
+}
+
+void main()
+{
+    const uint k = gl_WorkGroupID.y * pc.slice, base = gl_WorkGroupID.y * pc.part, columns = pc.columns + pc.bias;
+    for (uint id = gl_WorkGroupID.x; id < tile_count(pc.rows, columns); id += gl_NumWorkGroups.x) {
+        const uvec2 at = tile_at(id, pc.rows, columns);
+        multiply(at.x, at.y, k, min(k + pc.slice, pc.plane));
+        [[unroll]] for (uint i = 0; i < TM; i++)
+            [[unroll]] for (uint j = 0; j < TN; j++) {
+                const uint m = at.x + tile_row(i), n = at.y + tile_column(j), row = gl_WorkGroupID.z * pc.rows + m;
+                if (m < pc.rows && n < pc.columns) dw[base + row * pc.columns + n] = acc[i * TN / 4 + j / 4][j % 4];
+                if (m < pc.rows && n == pc.columns && pc.bias != 0) db[base + row] = acc[i * TN / 4 + j / 4][j % 4];
+            }
+    }
+}

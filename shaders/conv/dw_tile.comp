@@ -1,0 +1,183 @@
+// conv/dw_tile.comp - gradient of a convolution with respect to weights and bias:
+//   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
+// A subgroup makes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels; per step it loads four samples
+// of each, and of its share of the columns, which shuffles hand round: with lane ^ j, so that a lane's sums belong to other columns
+// in each lane, as in gemm_tile.comp. Where that wins nothing (8 lanes), and of columns too few for all lanes, one lane's goes to all.
+// CELLS: dy is read from the gradient of y's max pooling over disjoint cells, as pool2d_dx.comp would write it:
+//   dy[o][p][q][n] = dpool[o][p / CELL_H][q / CELL_W][n] if index is (p,q) there, else 0
+// grid: x tiles of each slice of the plane (stride loop), z groups. conv2d_dw_sum adds the slices where there are several.
+// Deterministic: one lane makes an element of a slice, in the order of (p,q,n).
+// Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
+// `zero` and loops that end with their test: see conv/tile.comp.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_dw.abi.h"
+#include "abi/pool_index.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = DW_SPEC_LANES) in;
+layout(constant_id = DW_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = DW_SPEC_COLS) const uint COLS = 32;
+layout(constant_id = DW_SPEC_ROWS) const uint ROWS = 4;
+layout(constant_id = DW_SPEC_PAD) const bool PAD = true;
+layout(constant_id = DW_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = DW_SPEC_QUADS) const bool QUADS = true;
+
+VKT_IN4(DW_DY, dy_in);
+VKT_IN4(DW_X, x_in);
+#ifdef CELLS
+VKT_IN4(DW_INDEX, index_in);
+layout(constant_id = DW_SPEC_CELL_H) const uint CELL_H = 2;
+layout(constant_id = DW_SPEC_CELL_W) const uint CELL_W = 2;
+#endif
+layout(binding = DW_W, std430) writeonly buffer Dw { float dw[]; };
+VKT_F32_OUT4(DW_W, dw_quads);
+layout(binding = DW_B, std430) writeonly buffer Db { float db[]; };
+
+const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane loads
+float acc[COLS * ROWS];
+vec4 bias_acc[ROWS];
+uint dy_at[ROWS];                 // this lane's channels, in vec4s
+int x_at[SHARES];                 // this lane's columns: x at the pixel (0,0), in vec4s; negative inside the padding
+int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
+// push constants, read once: see conv/tile.comp
+uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
+
+void start(uint row, uint col)
+{
+    const uint lane = gl_SubgroupInvocationID, taps = pc.kernel_h * pc.kernel_w;
+    const uint dy_plane = dy_height * dy_width * n4;
+    [[unroll]] for (uint i = 0; i < COLS * ROWS; i++) acc[i] = 0;
+    [[unroll]] for (uint t = 0; t < ROWS; t++) {
+        bias_acc[t] = vec4(0);
+        dy_at[t] = pc.dy_base + (gl_WorkGroupID.z * pc.dy_group + min(row + t * LANES + lane, pc.rows - 1)) * dy_plane;
+    }
+    [[unroll]] for (uint i = 0; i < SHARES; i++) {
+        const uint crs = min(col + i * LANES + lane, pc.channels * taps - 1), c = crs / taps, rs = crs - c * taps;
+        const uint r = rs / pc.kernel_w, s = rs - r * pc.kernel_w;
+        x_row[i] = int(r * pc.dilation_h) - int(pc.pad_h);
+        x_col[i] = int(s * pc.dilation_w) - int(pc.pad_w);
+        x_at[i] = (int((gl_WorkGroupID.z * pc.x_group + c) * src_height) + x_row[i]) * int(src_width) + x_col[i];
+        x_at[i] = int(pc.x_base) + x_at[i] * int(n4);
+    }
+}
+
+// Whether column j goes round with lane ^ j.
+bool is_turned(uint j)
+{
+    return LANES != 8 && j / LANES < COLS / LANES;
+}
+
+// Where the gradient of pixel (p,q) lies in a plane of dy, in vec4s. Pixels behind the last cell look into that one, whose index is
+// never theirs.
+uint place_in_dy(uint pixel, uint p, uint q)
+{
+#ifdef CELLS
+    pixel = min(p / CELL_H, dy_height - 1) * dy_width + min(q / CELL_W, dy_width - 1);
+#endif
+    return pixel * n4;
+}
+
+vec4 load_dy(uint at, uint index_at, uint pixel)
+{
+    const vec4 dy = LOAD4(dy_in, at);
+#ifdef CELLS
+    const uvec4 winner = floatBitsToUint(LOAD4(index_in, index_at));
+    return mix(vec4(0), dy, equal(winner, uvec4(POOL_INDEX_BIAS + pixel)));
+#else
+    return dy;
+#endif
+}
+
+// vec4s n .. n+count of the pixel (p,q), the pixel'th.
+void add_samples(uint pixel, uint p, uint q, uint n, uint count)
+{
+    const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
+    const uint in_dy = place_in_dy(pixel, p, q);
+    uint ia[SHARES], ib[ROWS];
+    bool inside[SHARES];
+    [[unroll]] for (uint i = 0; i < SHARES; i++) {
+        inside[i] = !PAD || (uint(h + x_row[i]) < src_height && uint(w + x_col[i]) < src_width);
+        ia[i] = inside[i] ? uint(at + x_at[i]) : n;
+    }
+    [[unroll]] for (uint t = 0; t < ROWS; t++) ib[t] = dy_at[t] + in_dy + n;
+    uint i4 = 0;
+    do {
+        vec4 a[SHARES], b[ROWS];
+        [[unroll]] for (uint i = 0; i < SHARES; i++) {
+            a[i] = LOAD4(x_in, ia[i] + i4);
+            if (PAD) a[i] = inside[i] ? a[i] : vec4(0);
+        }
+        [[unroll]] for (uint t = 0; t < ROWS; t++) {
+            b[t] = load_dy(ib[t] + i4, ib[t] + i4 + to_index, pixel);
+            if (BIAS) bias_acc[t] += b[t];
+        }
+        [[unroll]] for (uint j = 0; j < COLS; j++) {
+            vec4 v;
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                const float x = a[j / LANES][k];
+                v[k] = is_turned(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
+            }
+            [[unroll]] for (uint t = 0; t < ROWS; t++) {
+                float sum = acc[j * ROWS + t];
+                [[unroll]] for (uint k = 0; k < 4; k++) sum += v[k] * b[t][k];
+                acc[j * ROWS + t] = sum;
+            }
+        }
+        i4++;
+    } while (i4 < count);
+}
+
+// Sums j .. j+3 of row t, which belong to four neighbouring columns: a store per vec4 costs a CPU driver half of four.
+void store_quad(uint t, uint j, uint to, uint col, uint cols)
+{
+    const uint lane = gl_SubgroupInvocationID;
+    vec4 v;
+    [[unroll]] for (uint i = 0; i < 4; i++) v[i] = acc[min(j + i, COLS - 1) * ROWS + t];
+    uint column = col + j;
+    if (is_turned(j)) {
+        v = (lane & 1u) != 0u ? v.yxwz : v;
+        v = (lane & 2u) != 0u ? v.zwxy : v;
+        column = col + (j ^ lane & ~3u);
+    }
+    if (column < cols) STORE4(dw_quads, (to + column) / 4, v);
+}
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID, tiles = pc.row_tiles * pc.col_tiles, works = tiles * pc.slices;
+    const uint cols = pc.channels * pc.kernel_h * pc.kernel_w;
+    zero = LANES == 8 ? pc.zero : 0, n4 = pc.n4, width = pc.width, stride_h = pc.stride_h, stride_w = pc.stride_w;
+    src_height = pc.src_height, src_width = pc.src_width, dy_height = pc.dy_height, dy_width = pc.dy_width;
+    to_index = uint(pc.to_index);
+    uint work = gl_WorkGroupID.x;
+    do {
+        const uint slice = work / tiles, tile = work - slice * tiles, row_tile = tile / pc.col_tiles;
+        const uint row = row_tile * ROWS * LANES, col = (tile - row_tile * pc.col_tiles) * COLS;
+        const uint end = min((slice + 1) * pc.slice, pc.plane);
+        start(row, col);
+        uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
+        do { // pixel by pixel without a division, which llvmpipe makes lane by lane
+            const uint count = min(n4 - n, end - k);
+            add_samples(pixel, p, q, n, count);
+            k += count, n = 0, pixel++, q++;
+            p += q == width ? 1 : 0, q = q == width ? 0 : q;
+        } while (k < end);
+        [[unroll]] for (uint t = 0; t < ROWS; t++) {
+            const uint m = row + t * LANES + lane, o = gl_WorkGroupID.z * pc.dy_group + m;
+            const uint to = pc.w_base + slice * pc.part + o * pc.pitch;
+            const vec4 b = bias_acc[t];
+            if (QUADS)
+                [[unroll]] for (uint j = 0; j < COLS; j += 4) store_quad(t, j, to, col, m < pc.rows ? cols : 0);
+            else [[unroll]] for (uint j = 0; j < COLS; j++) {
+                const uint column = col + (is_turned(j) ? j ^ lane : j);
+                if (m < pc.rows && column < cols) dw[to + column] = acc[j * ROWS + t];
+            }
+            if (BIAS && m < pc.rows && col == 0) db[pc.b_base + slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);
+        }
+        work += gl_NumWorkGroups.x;
+    } while (work < works);
+}

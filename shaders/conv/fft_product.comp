@@ -1,0 +1,137 @@
+// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n),  or conj(A)
+// ACROSS lanes make MB rows x ACROSS vec4s of columns; where the columns are fewer than lanes, the subgroup has several such
+// blocks, one below the other. Per step of four k a lane loads its vec4s of B, and its share of its block's A, which
+// subgroupShuffle hands round. Where k runs along the columns of an operand, a vec4 is four k of one row: lanes of a CPU
+// driver keep a vec4 as four registers, so that turning it costs nothing.
+// Sums are made one number of a vec4 after the other: two of them and eight factors stay in the 16 registers of a CPU with AVX2.
+// What a frequency gets lies together: stores that miss the cache wait for each other, unless the last ones were near by.
+// grid: x over tiles, all tiles of a frequency in a row (stride loop).
+// Deterministic: one lane makes an element, in the order of k.
+// `zero` and loops that end with their test: see conv/tile.comp.
+// source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/fft_product.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = PRODUCT_SPEC_LANES) in;
+layout(constant_id = PRODUCT_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = PRODUCT_SPEC_MB) const uint MB = 16;
+layout(constant_id = PRODUCT_SPEC_M_MAJOR) const bool M_MAJOR = false;
+layout(constant_id = PRODUCT_SPEC_N_MAJOR) const bool N_MAJOR = false;
+layout(constant_id = PRODUCT_SPEC_CONJ) const bool CONJ = true;
+layout(constant_id = PRODUCT_SPEC_ACROSS) const uint ACROSS = 8;
+
+VKT_IN4(PRODUCT_A, a_in);
+VKT_IN4(PRODUCT_B, b_in);
+VKT_F32_OUT4(PRODUCT_DST, dst);
+
+const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
+vec4 acc_re[MB], acc_im[MB];
+vec4 a[4];      // k-major: by k; a block's first MB/4 lanes hold the real parts, the next as many the imaginary ones
+vec4 share[SHARES];
+vec4 b_re[4], b_im[4]; // by k
+uint a_at[SHARES], b_at[4];
+uint a_pitch, b_pitch, b_columns; // push constants, read once: each read costs lavapipe a loop over lanes
+
+// What lane i of this lane's block holds.
+float from(float held, uint i, uint zero)
+{
+    const uint block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;
+    return subgroupShuffle(held, block + i + zero);
+}
+
+float a_part(uint i, uint k, uint zero) // row i of the block; from MB on the imaginary parts
+{
+    return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
+}
+
+// Where the operands of this lane start, at k = 0.
+void start(uint f, uint row, uint column)
+{
+    const uint lane = gl_SubgroupInvocationID % ACROSS;
+    const uint a_first = 2 * f * pc.a_columns, b_first = 2 * f * pc.b_columns;
+    if (M_MAJOR)
+        [[unroll]] for (uint i = 0; i < SHARES; i++) {
+            const uint at = i * ACROSS + lane, part = at < MB ? 0 : 1, m = min(row + at - part * MB, pc.rows - 1);
+            a_at[i] = a_first + m * a_pitch + part * pc.a_columns;
+        }
+    else {
+        const uint part = lane < MB / 4 ? 0 : 1;
+        a_at[0] = a_first + part * pc.a_columns + min(row / 4 + lane - part * (MB / 4), pc.a_columns - 1);
+    }
+    if (N_MAJOR) [[unroll]] for (uint j = 0; j < 4; j++) b_at[j] = b_first + (4 * column + j) * b_pitch;
+    else b_at[0] = b_first + column;
+    [[unroll]] for (uint m = 0; m < MB; m++) acc_re[m] = acc_im[m] = vec4(0);
+}
+
+void load()
+{
+    if (M_MAJOR)
+        [[unroll]] for (uint i = 0; i < SHARES; i++) share[i] = LOAD4(a_in, a_at[i]++);
+    else {
+        [[unroll]] for (uint k = 0; k < 4; k++) a[k] = LOAD4(a_in, a_at[0] + k * a_pitch);
+        a_at[0] += 4 * a_pitch;
+    }
+    if (N_MAJOR)
+        [[unroll]] for (uint j = 0; j < 4; j++) {
+            const vec4 re = LOAD4(b_in, b_at[j]), im = LOAD4(b_in, b_at[j] + b_columns);
+            [[unroll]] for (uint k = 0; k < 4; k++) b_re[k][j] = re[k], b_im[k][j] = im[k];
+            b_at[j]++;
+        }
+    else {
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            b_re[k] = LOAD4(b_in, b_at[0] + k * b_pitch);
+            b_im[k] = LOAD4(b_in, b_at[0] + k * b_pitch + b_columns);
+        }
+        b_at[0] += 4 * b_pitch;
+    }
+}
+
+void multiply(uint zero)
+{
+    float sign = CONJ ? 1 : -1; // no branch below: in loops unrolled three deep it took SwiftShader's compiler all memory
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        float ar[4], ai[4];
+        [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);
+        [[unroll]] for (uint c = 0; c < 4; c++) {
+            float re = acc_re[m][c], im = acc_im[m][c];
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                re += ar[k] * b_re[k][c];
+                im += ar[k] * b_im[k][c];
+                re += ai[k] * b_im[k][c];
+                im -= ai[k] * b_re[k][c];
+            }
+            acc_re[m][c] = re, acc_im[m][c] = im;
+        }
+    }
+}
+
+void main()
+{
+    const uint col_tiles = (pc.columns + ACROSS - 1) / ACROSS, per_f = col_tiles * pc.row_tiles;
+    const uint zero = LANES == 8 ? pc.zero : 0;
+    a_pitch = pc.a_pitch, b_pitch = pc.b_pitch, b_columns = pc.b_columns;
+    uint tile = gl_WorkGroupID.x;
+    do {
+        const uint f = tile / per_f, in_f = tile - f * per_f, row_tile = in_f / col_tiles;
+        const uint lane = gl_SubgroupInvocationID, row = (row_tile * (LANES / ACROSS) + lane / ACROSS) * MB;
+        const uint column = (in_f - row_tile * col_tiles) * ACROSS + lane % ACROSS;
+        start(f, row, min(column, pc.columns - 1));
+        uint step = pc.steps;
+        do {
+            load();
+            multiply(zero);
+        } while (--step != 0);
+        if (column < pc.columns) {
+            const uint columns = pc.columns;
+            uint to = f * pc.plane + 2 * row * columns + column;
+            [[unroll]] for (uint m = 0; m < MB; m++, to += 2 * columns)
+                if (row + m < pc.rows) STORE4(dst, to, acc_re[m]), STORE4(dst, to + columns, acc_im[m]);
+        }
+        tile += gl_NumWorkGroups.x;
+    } while (tile < pc.tiles);
+}

@@ -1,0 +1,79 @@
+// conv/fused_max_pool.comp - conv/direct.comp with the max pooling behind it, of windows R x S that neither overlap nor reach out:
+//   y[o][p][q][n] = max (with RELU: of max(z, 0)) over i < R, j < S of z[o][p R + i][q S + j][n], z being the convolution
+// and the index of that maximum, as pool2d.comp has them, bit for bit; but where z would be stored in 16 bits, winners are chosen
+// before it is rounded. z itself, R S times as large, is never stored, and stores are what is dear on CPU drivers. x is loaded anew
+// for each element of a window.
+// grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic, as conv/direct.comp is.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_max_pool.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = CONV_POOL_SPEC_LANES) in;
+layout(constant_id = CONV_POOL_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = CONV_POOL_SPEC_ROWS) const uint ROWS = 8;
+layout(constant_id = CONV_POOL_SPEC_CHANNELS) const uint CHANNELS = 1;
+layout(constant_id = CONV_POOL_SPEC_KERNEL_H) const uint KERNEL_H = 3;
+layout(constant_id = CONV_POOL_SPEC_KERNEL_W) const uint KERNEL_W = 3;
+layout(constant_id = CONV_POOL_SPEC_PAD) const bool PAD = true;
+layout(constant_id = CONV_POOL_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = CONV_POOL_SPEC_R) const uint R = 2;
+layout(constant_id = CONV_POOL_SPEC_S) const uint S = 2;
+layout(constant_id = CONV_POOL_SPEC_RELU) const bool RELU = true;
+layout(constant_id = CONV_POOL_SPEC_UNROLL) const uint UNROLL = 4;
+
+layout(binding = CONV_POOL_W, std430) readonly buffer W { float w_in[]; };
+VKT_IN4(CONV_POOL_X, x_in);
+layout(binding = CONV_POOL_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+VKT_OUT4(CONV_POOL_Y, y);
+VKT_F32_OUT4(CONV_POOL_INDEX, index);
+#include "lib/strip.glsl"
+#include "lib/direct.glsl"
+#include "lib/window_max.glsl"
+
+void main()
+{
+    const uint group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS;
+    const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns, z_width = pc.z_width, next_h = pc.next_h, next_w = pc.next_w;
+    const uint first_channel = group * pc.dst_group + row;
+    const uint y_first = pc.y_base + first_channel * columns, index_first = pc.index_base + first_channel * columns;
+    load_weights(group, row);
+    place_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+
+    uint first = gl_WorkGroupID.x * pc.strip;
+    do {
+        const uint end = min(first + pc.strip, columns);
+        start_strip(first);
+        do {
+            const bool on = column < end;
+            const uint corner = POOL_INDEX_BIAS + p * R * z_width + q * S;
+            vec4 best[ROWS];
+            uvec4 winner[ROWS];
+            [[unroll]] for (uint m = 0; m < ROWS; m++) {
+                best[m] = NO_MAXIMUM;
+                winner[m] = uvec4(corner);
+            }
+            uint i = 0, j = 0;
+            do {
+                [[unroll]] for (uint turn = 0; turn < UNROLL; turn++) {
+                    load_taps(on, i * next_h, j * next_w);
+                    [[unroll]] for (uint m = 0; m < ROWS; m++)
+                        challenge(best[m], winner[m], product(m, zero), uvec4(corner + i * z_width + j));
+                    j++;
+                    i += j == S ? 1 : 0;
+                    j = j == S ? 0 : j;
+                }
+            } while (i < R);
+            [[unroll]] for (uint m = 0; m < ROWS; m++)
+                if (on && row + m < pc.rows) {
+                    STORE4(y, y_first + m * columns + column, best[m]);
+                    STORE4(index, index_first + m * columns + column, index_of(winner[m], best[m]));
+                }
+            next_columns();
+        } while (column - gl_SubgroupInvocationID < end);
+        first += gl_NumWorkGroups.x * pc.strip;
+    } while (first < columns);
+}

@@ -1,0 +1,103 @@
+// conv/shared.comp - convolution on GPUs, and (TRANSPOSED) its gradient with respect to the input, as one implicit matrix
+// product in shared memory (lib/blocks.glsl):
+//   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) src[k][row(p,r)][col(q,s)][n]
+// forward:    m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
+// TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride, where that is whole
+// A is w where it lies, B is gathered from the picture: its rows are (k,r,s), its columns (p,q,n), four samples at a time.
+// Divisors are specialisation constants: drivers turn them into multiplications.
+// grid: x over tiles (stride loop), z groups. Deterministic: see lib/blocks.glsl.
+// source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "abi/abi.h"
+#include "abi/blocks.abi.h"
+#include "abi/conv2d_shared.abi.h"
+#include "lib/load.glsl"
+layout(constant_id = CONV2D_SHARED_SPEC_TAPS) const uint TAPS = 9;
+layout(constant_id = CONV2D_SHARED_SPEC_KERNEL_W) const uint KERNEL_W = 3;
+layout(constant_id = CONV2D_SHARED_SPEC_N4) const uint N4 = 8;
+layout(constant_id = CONV2D_SHARED_SPEC_WIDTH) const uint WIDTH = 28;
+layout(constant_id = CONV2D_SHARED_SPEC_STRIDE_H) const uint STRIDE_H = 1;
+layout(constant_id = CONV2D_SHARED_SPEC_STRIDE_W) const uint STRIDE_W = 1;
+layout(constant_id = CONV2D_SHARED_SPEC_VECTORS) const bool VECTORS = false;
+layout(binding = CONV2D_SHARED_W, std430) readonly buffer W { float w[]; };
+layout(binding = CONV2D_SHARED_W, std430) readonly buffer W4 { vec4 w4[]; };
+VKT_IN4(CONV2D_SHARED_SRC, src);
+layout(binding = CONV2D_SHARED_BIAS, std430) readonly buffer Bias { float bias[]; };
+VKT_OUT4(CONV2D_SHARED_DST, dst);
+
+#ifdef TRANSPOSED
+const bool A_BY_K = !VECTORS;
+#else
+const bool A_BY_K = true;
+#endif
+const bool B_BY_K = false, ROUNDS_A = true, ROUNDS_B = STORED_AS(CONV2D_SHARED_SRC) != STORAGE_F16;
+mat4 load_a(uint m, uint k);
+mat4 load_b(uint n, uint k);
+#include "lib/blocks.glsl"
+
+mat4 load_a(uint m, uint k)
+{
+    mat4 v = mat4(0.0);
+    const uint group = gl_WorkGroupID.z * pc.w_group;
+    if (VECTORS && A_BY_K) { // w is (M,K)
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (m + i < pc.rows && k < pc.K) v[i] = w4[(group + (m + i) * pc.w_row + k) / 4];
+        return transpose(v);
+    }
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        const uint at = group + (k + j) / TAPS * pc.w_depth + (k + j) % TAPS;
+        if (k + j >= pc.K) continue;
+        if (VECTORS) { // w is (K,M)
+            if (m < pc.rows) v[j] = w4[(at + m) / 4];
+            continue;
+        }
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (m + i < pc.rows) v[j][i] = w[at + (m + i) * pc.w_row];
+    }
+    return v;
+}
+
+// The place along one axis that tap r of destination i reads: below the picture's extent, or there is none.
+uint source(uint i, uint r, uint stride, uint pad, uint dilation)
+{
+#ifdef TRANSPOSED
+    const int at = int(i + pad) - int(r * dilation);
+    return at >= 0 && uint(at) % stride == 0 ? uint(at) / stride : 0xffffffffu;
+#else
+    return i * stride + r * dilation - pad;
+#endif
+}
+
+mat4 load_b(uint n, uint k)
+{
+    mat4 v = mat4(0.0);
+    const uint pixel = n / 4 / N4, p = pixel / WIDTH, q = pixel % WIDTH;
+    if (n >= pc.columns) return v;
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        const uint c = (k + j) / TAPS, tap = (k + j) % TAPS;
+        const uint h = source(p, tap / KERNEL_W, STRIDE_H, pc.pad_h, pc.dilation_h);
+        const uint x = source(q, tap % KERNEL_W, STRIDE_W, pc.pad_w, pc.dilation_w);
+        if (k + j < pc.K && h < pc.src_height && x < pc.src_width)
+            v[j] = LOAD4(src, (((gl_WorkGroupID.z * pc.depth + c) * pc.src_height + h) * pc.src_width + x) * N4 + n / 4 % N4);
+    }
+    return v;
+}
+
+void main()
+{
+    for (uint id = gl_WorkGroupID.x; id < tile_count(pc.rows, pc.columns); id += gl_NumWorkGroups.x) {
+        const uvec2 at = tile_at(id, pc.rows, pc.columns);
+        multiply(at.x, at.y, 0, pc.K);
+        [[unroll]] for (uint i = 0; i < TM; i++) {
+            const uint m = at.x + tile_row(i), row = gl_WorkGroupID.z * pc.rows + m;
+            if (m >= pc.rows) continue;
+            const vec4 add = vec4(pc.bias != 0 ? bias[row] : 0.0);
+            [[unroll]] for (uint j = 0; j < TN / 4; j++) {
+                const uint n = at.y + tile_column(4 * j);
+                if (n < pc.columns) STORE4(dst, (row * pc.columns + n) / 4, acc[i * TN / 4 + j] + add);
+            }
+        }
+    }
+}

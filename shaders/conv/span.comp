@@ -1,0 +1,121 @@
+// conv/span.comp - convolution, and its gradient with respect to the input, where neighbouring pixels of a row read neighbouring
+// pixels of the source:  dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q + offset + s][n]
+// As conv/tile.comp, but a lane makes MB channels of SPAN neighbouring pixels, which share their taps: SPAN + TAPS - 1 loads of src
+// for SPAN TAPS MB products of vec4s, and each weight that a lane hands round serves SPAN of them. That is what products with few
+// destination channels want, whose loads and shuffles are as many as their products by tiles of MB channels x one pixel.
+// grid: x tiles, all rows of a column tile in a row, for they read the same src (stride loop); z groups.
+// Deterministic: one lane makes an element, in the order of (r,k,s).
+// `zero` and loops that end with their test: see conv/tile.comp.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_span.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = SPAN_SPEC_LANES) in;
+layout(constant_id = SPAN_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = SPAN_SPEC_MB) const uint MB = 8;
+layout(constant_id = SPAN_SPEC_SPAN) const uint SPAN = 4;
+layout(constant_id = SPAN_SPEC_TAPS) const uint TAPS = 3;
+layout(constant_id = SPAN_SPEC_UNROLL) const uint UNROLL = 1;
+layout(constant_id = SPAN_SPEC_PAD) const bool PAD = true;
+layout(constant_id = SPAN_SPEC_BIAS) const bool BIAS = true;
+
+VKT_IN4(SPAN_A, a_in);
+VKT_IN4(SPAN_SRC, src_in);
+layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+VKT_OUT4(SPAN_DST, dst);
+
+const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
+const uint HELD = UNROLL * TAPS * MB / 4;           // vec4s of A of a step
+const uint SHARES = (HELD + LANES - 1) / LANES;     // ... that a lane holds
+const uint BIASES = (MB + LANES - 1) / LANES;
+vec4 acc[MB * SPAN];
+uint at[REACH]; // where these pixels lie from src's row on
+bool col_on[REACH], on[REACH]; // whether they are inside it, and inside src
+
+void start(uint first_bias, uint rows, uint zero)
+{
+    float share[BIASES];
+    if (BIAS)
+        [[unroll]] for (uint i = 0; i < BIASES; i++)
+            share[i] = bias_in[first_bias + min(i * LANES + gl_SubgroupInvocationID, rows - 1)];
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        const float bias = BIAS ? subgroupShuffle(share[m / LANES], m % LANES + zero) : 0.0;
+        [[unroll]] for (uint j = 0; j < SPAN; j++) acc[m * SPAN + j] = vec4(bias);
+    }
+}
+
+// acc += A[k .. k+UNROLL) src[k .. k+UNROLL); ia, ib: where A and src's row lie, at k
+void add(uint ia, uint ib, uint src_plane, uint zero)
+{
+    vec4 a[SHARES], b[UNROLL * REACH];
+    [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + min(i * LANES + gl_SubgroupInvocationID, HELD - 1));
+    [[unroll]] for (uint u = 0; u < UNROLL; u++)
+        [[unroll]] for (uint j = 0; j < REACH; j++) {
+            const vec4 v = LOAD4(src_in, ib + u * src_plane + at[j]);
+            b[u * REACH + j] = PAD && !on[j] ? vec4(0.0) : v;
+        }
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        float w[UNROLL * TAPS];
+        [[unroll]] for (uint t = 0; t < UNROLL * TAPS; t++) {
+            const uint number = t * MB + m;
+            w[t] = subgroupShuffle(a[number / 4 / LANES][number % 4], number / 4 % LANES + zero);
+        }
+        [[unroll]] for (uint j = 0; j < SPAN; j++) {
+            vec4 sum = acc[m * SPAN + j];
+            [[unroll]] for (uint t = 0; t < UNROLL * TAPS; t++) sum += w[t] * b[t / TAPS * REACH + j + t % TAPS];
+            acc[m * SPAN + j] = sum;
+        }
+    }
+}
+
+void main()
+{
+    const uint src_plane = pc.src_plane, src_row = pc.src_row, depth = pc.depth, kernel_h = pc.kernel_h;
+    const uint n4 = pc.n4, dst_plane = pc.dst_plane, zero = LANES == 8 ? pc.zero : 0;
+    const int src_height = pc.src_height, src_width = pc.src_width, offset_w = pc.offset_w, reach_h = pc.reach_h;
+    const uint group = gl_WorkGroupID.z, col_tiles = (pc.columns + LANES - 1) / LANES;
+    uint tile = gl_WorkGroupID.x;
+    do {
+        const uint col_tile = tile / pc.row_tiles, row_tile = tile - col_tile * pc.row_tiles;
+        const uint row = row_tile * MB, rows = min(MB, pc.rows - row);
+        const uint lane = col_tile * LANES + gl_SubgroupInvocationID, column = min(lane, pc.columns - 1);
+        const uint run = column / n4, n = column - run * n4, p = run / pc.runs, q = (run - p * pc.runs) * SPAN;
+        [[unroll]] for (uint j = 0; j < REACH; j++) {
+            const int col = int(q + j) + offset_w;
+            col_on[j] = col >= 0 && col < src_width;
+            at[j] = uint(clamp(col, 0, src_width - 1)) * n4 + n;
+        }
+        start(pc.bias_base + group * pc.dst_group + row, rows, zero);
+        uint ia = group * pc.a_group + row_tile * pc.a_tile;
+        uint ib = pc.src_base + group * depth * src_plane;
+        int from = int(p * pc.stride_h) + pc.offset_h;
+        uint r = kernel_h;
+        do {
+            const bool row_on = from >= 0 && from < src_height;
+            [[unroll]] for (uint j = 0; j < REACH; j++) on[j] = row_on && col_on[j];
+            uint to_b = ib + (row_on ? uint(from) * src_row : 0), k = depth;
+            do {
+                add(ia, to_b, src_plane, zero);
+                ia += HELD;
+                to_b += UNROLL * src_plane;
+                k -= UNROLL;
+            } while (k != 0);
+            from += reach_h;
+            r--;
+        } while (r != 0);
+        const uint width = lane < pc.columns ? pc.width : 0;
+        uint to = pc.dst_base + (group * pc.dst_group + row) * dst_plane + (p * pc.width + q) * n4 + n;
+        [[unroll]] for (uint m = 0; m < MB; m++) {
+            if (m < rows) {
+                [[unroll]] for (uint j = 0; j < SPAN; j++)
+                    if (q + j < width) STORE4(dst, to + j * n4, acc[m * SPAN + j]);
+            }
+            to += dst_plane;
+        }
+        tile += gl_NumWorkGroups.x;
+    } while (tile < col_tiles * pc.row_tiles);
+}

@@ -1,0 +1,179 @@
+// conv/tile.comp - convolution, and its gradient with respect to the input, as one implicit matrix product:
+//   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
+// forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
+// dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
+// The table TAPS holds row and col: -1 where a tap falls off the picture. Pixels of dx that lie `stride` apart meet the same
+// taps, others meet others: a dispatch makes one such lattice with its taps. ADD: dst += the sum, which goes on with further
+// source channels.
+//
+// ACROSS lanes make MB channels x ACROSS vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
+// its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products. With ACROSS < LANES the
+// subgroup is several such blocks, of other channels, each at one pixel.
+// grid: x tiles, all rows of a column tile in a row, for they read the same src (stride loop); z groups.
+// Deterministic: one lane makes an element, in the order of (r,s,k).
+// Lane numbers of shuffles are written k + zero: of 8 lanes, lavapipe turns a known one into two permutes, an unknown one into one.
+// Of any other number of lanes it makes a loop over them from an unknown one: `zero` is known then.
+// Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than it counts, with all lanes off.
+// source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/conv2d_tile.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = TILE_SPEC_LANES) in;
+layout(constant_id = TILE_SPEC_LANES) const uint LANES = 8;
+layout(constant_id = TILE_SPEC_MB) const uint MB = 32;
+layout(constant_id = TILE_SPEC_UNROLL) const uint UNROLL = 4;
+layout(constant_id = TILE_SPEC_UNIFORM) const bool UNIFORM = true;
+layout(constant_id = TILE_SPEC_BIAS) const bool BIAS = true;
+layout(constant_id = TILE_SPEC_M_MAJOR) const bool M_MAJOR = false;
+layout(constant_id = TILE_SPEC_ACROSS) const uint ACROSS = 8;
+
+VKT_IN4(TILE_A, a_in);
+VKT_IN4(TILE_SRC, src_in);
+layout(binding = TILE_TAPS, std430) readonly buffer Taps { int taps[]; };
+layout(binding = TILE_BIAS, std430) readonly buffer Bias { float bias_in[]; };
+#ifdef ADD
+VKT_INOUT4(TILE_DST, dst);
+#else
+VKT_OUT4(TILE_DST, dst);
+#endif
+
+const uint SHARES = (MB + ACROSS - 1) / ACROSS; // rows of A that a lane holds where it holds whole rows
+vec4 acc[MB];
+uint block; // first lane of this lane's block
+uint a_pitch, src_plane, zero; // push constants, read once: each read costs lavapipe a loop over lanes
+uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
+
+// Whether weights go round with lane ^ r, so that a lane's sums are of other channels in each lane: gemm_tile.comp. It wins nothing
+// where there are 8 lanes.
+bool turns()
+{
+    return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
+}
+
+// What the lane that has weights of row m holds; where they turn, of the row that is this lane's m-th.
+float weight(float held, uint m)
+{
+    const uint r = M_MAJOR ? m % ACROSS : m >> 2;
+    return turns() ? subgroupShuffleXor(held, r) : subgroupShuffle(held, block + r + zero);
+}
+
+// The row of the block to which this lane's acc[m] belongs.
+uint row_of(uint m)
+{
+    const uint lane = gl_SubgroupInvocationID;
+    if (!turns()) return m;
+    return M_MAJOR ? m ^ lane % ACROSS : m ^ lane % (MB / 4) * 4;
+}
+
+#ifdef ADD
+void start(uint to, uint rows)
+{
+    [[unroll]] for (uint m = 0; m < MB; m++) acc[m] = LOAD4(dst, to + min(row_of(m), rows - 1) * pc.dst_plane);
+}
+#else
+void start(uint first_bias, uint rows)
+{
+    const uint held = M_MAJOR ? SHARES : 4, in_block = gl_SubgroupInvocationID % ACROSS;
+    const uint lane = M_MAJOR ? in_block : in_block % (MB / 4);
+    float share[held];
+    if (BIAS)
+        [[unroll]] for (uint i = 0; i < held; i++)
+            share[i] = bias_in[first_bias + min(M_MAJOR ? i * ACROSS + lane : 4 * lane + i, rows - 1)];
+    [[unroll]] for (uint m = 0; m < MB; m++)
+        acc[m] = vec4(BIAS ? weight(share[M_MAJOR ? m / ACROSS : m & 3u], m) : 0.0);
+}
+#endif
+
+// acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]; ia, ib: this lane's vec4 of A and src at k
+void add_k_major(uint ia, uint ib, bool inside)
+{
+    vec4 a[UNROLL], b[UNROLL];
+    [[unroll]] for (uint u = 0; u < UNROLL; u++) {
+        a[u] = LOAD4(a_in, ia + u * a_pitch);
+        b[u] = LOAD4(src_in, ib + u * src_plane);
+        if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
+    }
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        vec4 sum = acc[m];
+        [[unroll]] for (uint u = 0; u < UNROLL; u++) sum += weight(a[u][m & 3u], m) * b[u];
+        acc[m] = sum;
+    }
+}
+
+void add_m_major(uint ia, uint ib, bool inside)
+{
+    vec4 a[SHARES], b[4];
+    [[unroll]] for (uint i = 0; i < SHARES; i++) a[i] = LOAD4(a_in, ia + a_row[i]);
+    [[unroll]] for (uint u = 0; u < 4; u++) {
+        b[u] = LOAD4(src_in, ib + u * src_plane);
+        if (!UNIFORM) b[u] = inside ? b[u] : vec4(0);
+    }
+    [[unroll]] for (uint m = 0; m < MB; m++) {
+        vec4 sum = acc[m];
+        [[unroll]] for (uint u = 0; u < 4; u++) sum += weight(a[m / ACROSS][u], m) * b[u];
+        acc[m] = sum;
+    }
+}
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID % ACROSS, col_tiles = (pc.columns + ACROSS - 1) / ACROSS;
+    uint tile = gl_WorkGroupID.x;
+    a_pitch = pc.a_pitch, src_plane = pc.src_plane, zero = LANES == 8 ? pc.zero : 0;
+    block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;
+    const uint group = gl_WorkGroupID.z, a_group = pc.a_base + group * pc.a_group;
+    const uint src_group = pc.src_base + group * pc.src_group * src_plane, dst_group = group * pc.dst_group;
+    do {
+        const uint col_tile = tile / pc.row_tiles, row_tile = tile - col_tile * pc.row_tiles;
+        const uint wanted = row_tile * (LANES / ACROSS) + block / ACROSS, row_block = min(wanted, (pc.rows - 1) / MB);
+        const uint row = row_block * MB, rows = min(MB, pc.rows - row);
+        const uint column = min(col_tile * ACROSS + lane, pc.columns - 1), pixel = column / pc.n4;
+        const uint p = pixel / pc.width, q = pixel - p * pc.width, n = column - pixel * pc.n4;
+        const uint src_start = src_group + n;
+        uint a_start = a_group + row_block * pc.a_tile;
+        uint to = pc.dst_base + (dst_group + row) * pc.dst_plane + p * pc.dst_row + q * pc.dst_col + n;
+        if (M_MAJOR)
+            [[unroll]] for (uint i = 0; i < SHARES; i++) a_row[i] = min(i * ACROSS + lane, rows - 1) * a_pitch;
+        else a_start += min(lane % (MB / 4), (rows + 3) / 4 - 1);
+        int r = 0, r_end = int(pc.kernel_h), s_start = 0, s_end = int(pc.kernel_w);
+        if (UNIFORM) {
+            r = taps[pc.row_ranges + 2 * p], r_end = taps[pc.row_ranges + 2 * p + 1];
+            s_start = taps[pc.col_ranges + 2 * q], s_end = taps[pc.col_ranges + 2 * q + 1];
+        }
+#ifdef ADD
+        start(to, rows);
+#else
+        start(pc.bias_base + dst_group + row, rows);
+#endif
+        if (r < r_end && s_start < s_end)
+            do {
+                const int src_row = taps[pc.row_sources + p * pc.kernel_h + r];
+                int s = s_start;
+                do {
+                    const int src_col = taps[pc.col_sources + q * pc.kernel_w + s];
+                    const bool inside = src_row >= 0 && src_col >= 0;
+                    uint ib = src_start + (inside ? (src_row * pc.src_width + src_col) * pc.n4 : 0);
+                    uint ia = a_start + r * pc.a_tap_h + s * pc.a_tap_w, k = pc.depth;
+                    do {
+                        if (M_MAJOR) add_m_major(ia, ib, inside);
+                        else add_k_major(ia, ib, inside);
+                        ia += M_MAJOR ? 1 : UNROLL * a_pitch;
+                        ib += UNROLL * src_plane;
+                        k -= UNROLL;
+                    } while (k != 0);
+                    s++;
+                } while (s < s_end);
+                r++;
+            } while (r < r_end);
+        if (col_tile * ACROSS + lane < pc.columns && row_block == wanted)
+            [[unroll]] for (uint m = 0; m < MB; m++) {
+                if (row_of(m) < rows) STORE4(dst, to + row_of(m) * pc.dst_plane, acc[m]);
+            }
+        tile += gl_NumWorkGroups.x;
+    } while (tile < col_tiles * pc.row_tiles);
+}

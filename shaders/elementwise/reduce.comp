@@ -1,0 +1,142 @@
+// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or of splits of them; or their largest or least
+//   ALONG: the reduced run is x's fastest dimension: the lanes of a work group walk along it, then add up (lib/lanes.glsl); it
+//   takes one output and split at a time. Else neighbouring lanes take neighbouring outputs.
+//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four; all strides are multiples of 4 then.
+//   A row is summed apart from the sum of rows, so the error grows with rows per split plus turns per row (ops/elementwise/reduce.c keeps
+//   both small), not with their product.
+// grid: x over outputs, y over splits, both with a stride. Deterministic: the order of additions depends on shape, lanes and
+// subgroup size alone.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/reduce.abi.h"
+#include "lib/load.glsl"
+#define INFINITY uintBitsToFloat(0x7f800000u)
+layout(local_size_x_id = 0) in;
+layout(constant_id = REDUCE_SPEC_FUNCTION) const uint FUNCTION = REDUCE_SUM;
+#ifdef ALONG
+#include "lib/lanes.glsl"
+#endif
+#if WIDTH == 4
+#define NUMBER vec4
+VKT_IN4(REDUCE_X, x4);
+#define LOAD(i) LOAD4(x4, (i) / 4)
+#else
+#define NUMBER float
+layout(binding = REDUCE_X, std430) readonly buffer X { float x[]; };
+#define LOAD(i) x[i]
+#endif
+#ifdef ALONG
+#define FIRST (WIDTH * gl_LocalInvocationID.x)
+#define STEP (WIDTH * gl_WorkGroupSize.x)
+#define STRIDE 1
+#define ELEMENTS WIDTH // of a run that a load takes
+#else
+#define FIRST 0
+#define STEP 1
+#define STRIDE pc.t4
+#define ELEMENTS 1
+#endif
+#if WIDTH == 4 && !defined(ALONG)
+VKT_F32_OUT4(REDUCE_Y, y4);
+#else
+layout(binding = REDUCE_Y, std430) writeonly buffer Y { float y[]; };
+#endif
+
+#define NONE (FUNCTION == REDUCE_SUM ? 0.0 : FUNCTION == REDUCE_MAX ? -INFINITY : INFINITY)
+
+float both(float a, float b)
+{
+    if (FUNCTION == REDUCE_SUM) return a + b;
+    return mix(mix(b, a, FUNCTION == REDUCE_MAX ? a > b : a < b), a, a != a);
+}
+
+#if WIDTH == 4
+vec4 both(vec4 a, vec4 b)
+{
+    if (FUNCTION == REDUCE_SUM) return a + b;
+    return mix(mix(b, a, FUNCTION == REDUCE_MAX ? greaterThan(a, b) : lessThan(a, b)), a, notEqual(a, a));
+}
+#endif
+
+#ifdef ALONG
+float of_lanes(float v)
+{
+    if (FUNCTION == REDUCE_SUM) return sum_of_lanes(v);
+    const float sign = FUNCTION == REDUCE_MAX ? 1.0 : -1.0;
+    const float most = max_of_lanes(v != v ? -INFINITY : sign * v), is_nan = max_of_lanes(v != v ? 1.0 : 0.0);
+    return is_nan != 0.0 ? uintBitsToFloat(0x7fc00000u) : sign * most;
+}
+#endif
+
+uint base_of(uint o)
+{
+    const uint i4 = o % pc.k4; o /= pc.k4;
+    const uint i3 = o % pc.k3; o /= pc.k3;
+    const uint i2 = o % pc.k2; o /= pc.k2;
+    return o / pc.k1 * pc.s0 + o % pc.k1 * pc.s1 + i2 * pc.s2 + i3 * pc.s3 + i4 * pc.s4;
+}
+
+uint row_of(uint r)
+{
+    const uint i3 = r % pc.r3; r /= pc.r3;
+    const uint i2 = r % pc.r2; r /= pc.r2;
+    return r / pc.r1 * pc.t0 + r % pc.r1 * pc.t1 + i2 * pc.t2 + i3 * pc.t3;
+}
+
+// This lane's part of the run at x[at].
+NUMBER row_result(uint at, uint run)
+{
+    NUMBER v = NUMBER(NONE);
+    uint i = FIRST;
+    for (; i + 3 * STEP + ELEMENTS <= run; i += 4 * STEP)
+        v = both(v, both(both(LOAD(at + i * STRIDE), LOAD(at + (i + STEP) * STRIDE)),
+                         both(LOAD(at + (i + 2 * STEP) * STRIDE), LOAD(at + (i + 3 * STEP) * STRIDE))));
+    for (; i + ELEMENTS <= run; i += STEP) v = both(v, LOAD(at + i * STRIDE));
+#if ELEMENTS == 4
+    if (i < run) v = both(v, mix(vec4(NONE), LOAD(at + i), lessThan(i + uvec4(0, 1, 2, 3), uvec4(run))));
+#endif
+    return v;
+}
+
+NUMBER split_result(uint o, uint split)
+{
+    const uint base = base_of(o), block = (pc.rows + pc.splits - 1) / pc.splits, first = split * block;
+    const uint end = min(first + block, pc.rows);
+    NUMBER v = NUMBER(NONE);
+    for (uint r = first; r < end; r++)
+        v = both(v, row_result(base + row_of(r), r % pc.r3 == pc.r3 - 1 ? pc.last : pc.run));
+#if WIDTH == 4 && !defined(ALONG)
+    if (split == 0 && pc.rest + o < pc.total)
+        v = both(v, mix(vec4(NONE), LOAD(pc.rest + o), lessThan(pc.rest + o + uvec4(0, 1, 2, 3), uvec4(pc.total))));
+#endif
+    return v * pc.scale;
+}
+
+void main()
+{
+    for (uint split = gl_WorkGroupID.y; split < pc.splits; split += gl_NumWorkGroups.y) {
+        const uint to = split * pc.outputs;
+#ifdef ALONG
+        for (uint o = gl_WorkGroupID.x; o < pc.outputs; o += gl_NumWorkGroups.x) {
+            const NUMBER n = split_result(o, split);
+#if WIDTH == 4
+            float v = both(both(n.x, n.y), both(n.z, n.w));
+#else
+            float v = n;
+#endif
+            v = of_lanes(v);
+            if (gl_LocalInvocationID.x == 0) y[to + o] = v;
+        }
+#else
+        const uint stride = WIDTH * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+        for (uint o = WIDTH * gl_GlobalInvocationID.x; o < pc.outputs; o += stride)
+#if WIDTH == 4
+            STORE4(y4, (to + o) / 4, split_result(o, split));
+#else
+            y[to + o] = split_result(o, split);
+#endif
+#endif
+    }
+}

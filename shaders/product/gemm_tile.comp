@@ -1,0 +1,98 @@
+// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows by 4 SG columns
+// A lane holds four neighbouring columns of B and four neighbouring rows of A: the rows of `lane`. Those of the
+// other lanes come by shuffles with lane ^ r, r < R, so a lane's accumulators belong to other rows in each lane. Such shuffles are
+// known to the compiler: on llvmpipe most stay inside 128 bits, half as dear as handing one element to all lanes. Four k
+// a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared.
+// Tiles twice as wide save a load in four and 5 % of the time where nothing else runs, but a turn is then 30 KB of code and its
+// stack as much: beside busy neighbours, who leave less of the first-level caches, they took up to three times as long.
+// No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
+// Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42). So do
+// stores of 64 bits (lib/load.glsl) in place of vec4s: 28 ms for 20.
+// Push constants are read before the loop, which ends with its test: see conv/tile.comp.
+// grid: x one per tile of columns, y one per tile of rows, z one per batch.
+// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffles in place of shared memory are our own measurement.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "abi/abi.h"
+#include "abi/gemm_tile.abi.h"
+#include "lib/load.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint SG = 8;
+layout(constant_id = GEMM_SPEC_R) const uint R = 8;
+layout(constant_id = GEMM_SPEC_VECTORS) const uint VECTORS = 1;
+layout(constant_id = GEMM_SPEC_ACCUMULATE) const uint ACCUMULATE = 0;
+layout(constant_id = GEMM_SPEC_BIAS) const uint BIAS = 0;
+layout(constant_id = GEMM_SPEC_A_ROWS) const bool A_ROWS = false;
+layout(constant_id = GEMM_SPEC_B_ROWS) const bool B_ROWS = false;
+VKT_IN4(GEMM_A, a4);
+VKT_IN4(GEMM_B, b4);
+layout(binding = GEMM_C, std430) buffer C4 { vec4 c4[]; };
+layout(binding = GEMM_C, std430) buffer C { float c[]; };
+layout(binding = GEMM_C, std430) writeonly buffer C2 { uvec2 c_half[]; };
+layout(binding = GEMM_BIAS, std430) readonly buffer Bias { float bias[]; };
+
+void store(uint at, uint columns, vec4 v)
+{
+    if (STORED_AS(GEMM_C) != STORAGE_F32) {
+        c_half[at / 4u] = narrow(v, STORED_AS(GEMM_C));
+    } else if (VECTORS != 0u) {
+        c4[at / 4u] = ACCUMULATE != 0u ? c4[at / 4u] + v : v;
+    } else {
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (i < columns) c[at + i] = ACCUMULATE != 0u ? c[at + i] + v[i] : v[i];
+    }
+}
+
+vec4 from_bias(uint n)
+{
+    const uint columns = min(pc.N - min(n, pc.N), 4u);
+    vec4 add = vec4(0.0);
+    if (BIAS != 0u)
+        [[unroll]] for (uint i = 0; i < 4; i++)
+            if (i < columns) add[i] = bias[n + i];
+    return add;
+}
+
+void main()
+{
+    const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = gl_WorkGroupID.y * 4u * R;
+    const uint column = gl_WorkGroupID.x * SG, n = (column + lane) * 4u; // first of this tile in fours; this lane's own
+    uint a_at[4], b_at[4]; // this lane's vec4s of the first turn
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + gl_WorkGroupID.y * pc.a_panel +
+                  (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step
+                          : min(group, pc.a_last - row / 4u) + i * pc.a_step);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        b_at[i] = pc.b_base + gl_WorkGroupID.z * pc.b_batch + gl_WorkGroupID.x * pc.b_panel +
+                  (B_ROWS ? min(4u * lane + i, pc.b_last - 4u * column) * pc.b_step
+                          : min(lane, pc.b_last - column) + i * pc.b_step);
+    const uint a_turn = pc.a_turn, b_turn = pc.b_turn;
+    const vec4 first = from_bias(n);
+    vec4 sum[R * 4];
+    [[unroll]] for (uint m = 0; m < R * 4; m++) sum[m] = first;
+    uint turn = pc.k4, ia = 0, ib = 0;
+    do {
+        vec4 a[4], b[4];
+        [[unroll]] for (uint i = 0; i < 4; i++) a[i] = LOAD4(a4, a_at[i] + ia);
+        [[unroll]] for (uint i = 0; i < 4; i++) b[i] = LOAD4(b4, b_at[i] + ib);
+        [[unroll]] for (uint m = 0; m < R * 4; m++) {
+            vec4 s = sum[m];
+            [[unroll]] for (uint k = 0; k < 4; k++) {
+                const float from = A_ROWS ? a[m % 4][k] : a[k][m % 4];
+                const vec4 to = B_ROWS ? vec4(b[0][k], b[1][k], b[2][k], b[3][k]) : b[k];
+                s += (m < 4 ? from : subgroupShuffleXor(from, m / 4)) * to;
+            }
+            sum[m] = s;
+        }
+        ia += a_turn;
+        ib += b_turn;
+    } while (--turn != 0u);
+    const uint columns = min(pc.N - min(n, pc.N), 4u);
+    [[unroll]] for (uint i = 0; i < R * 4; i++) {
+        const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
+        if (m < pc.M && columns > 0u)
+            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.x * pc.c_panel + m * pc.ldc + 4u * lane, columns, sum[i]);
+    }
+}
