@@ -79,17 +79,19 @@ END
     put tree/shaders/k.comp </dev/null
     put tree/README.md <<'END'
 Use ../shared/data, "$dir/root/usr" and https://example.org/work/page.
-A [link](docs/environment.md#the-table), [another](#), `engine/base/base.c`, `vkt_size()` and `[no](link)`.
+END
+    put tree/docs/a.md <<'END'
+# The first page
+A [link](environment.md#the-table), [another](#the-first-page), `engine/base/base.c`, `vkt_size()` and `[no](link)`.
 ```
 [no](link either)
 ```
-# 
 END
     put tree/docs/environment.md <<'END'
 # The table
-See [the first page](../README.md) for `VKT_HERE` and `VKT_NO_THING`.
+See [the first page](../docs/a.md#the-first-page) for `VKT_HERE` and `VKT_NO_THING`.
 END
-    put tree/samples/run.sh <<'END'
+    put tree/scripts/a.sh <<'END'
 echo "${VKT_HERE-}" $VKT_BUILD_PACKAGES
 END
 }
@@ -145,8 +147,8 @@ case $(clang-format --version 2>/dev/null) in
 esac
 
 slash=/ # so that this file does not break the rule itself
-plant paths 'README.md:7' README.md "see ${slash}work/x"
-plant paths 'run.sh:2' samples/run.sh "DIR=${slash}home/me"
+plant paths 'README.md:2' README.md "see ${slash}work/x"
+plant paths 'run.sh:1' samples/run.sh "DIR=${slash}home/me"
 
 plant calls 'base/x.c:1' engine/base/x.c 'int x = exit(1);'
 plant calls 'base/x.c:1' engine/base/x.c 'int x = abort();'
@@ -157,19 +159,20 @@ plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
 plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
 plant shaders 'orphan.comp:1: no row' shaders/orphan.comp '// x'
 
-plant docs 'README.md:7: the link leads nowhere: docs/gone.md' README.md '[x](docs/gone.md)'
-plant docs 'environment.md:3: the link leads nowhere: docs/x.md' docs/environment.md '[x](docs/x.md)'
-plant docs 'README.md:7: docs/environment.md has no heading #gone' README.md '[x](docs/environment.md#gone)'
-plant docs 'environment.md:3: README.md has no heading #gone' docs/environment.md '[x](../README.md#gone)'
-plant docs 'README.md:7: there is no engine/base/gone.c' README.md 'In `engine/base/gone.c` it says so.'
-plant docs 'README.md:7: .* has vkt_gone' README.md 'Call `vkt_gone`.'
+plant docs 'a.md:6: the link leads nowhere: gone.md' docs/a.md '[x](gone.md)'
+plant docs 'README.md:2: the link leads nowhere: docs/x.md' README.md '[x](docs/x.md)'
+plant docs 'a.md:6: docs/environment.md has no heading #gone' docs/a.md '[x](environment.md#gone)'
+plant docs 'environment.md:3: docs/a.md has no heading #gone' docs/environment.md '[x](../docs/a.md#gone)'
+plant docs 'a.md:6: docs/a.md has no heading #gone' docs/a.md '[x](#gone)'
+plant docs 'a.md:6: there is no engine/base/gone.c' docs/a.md 'In `engine/base/gone.c` it says so.'
+plant docs 'a.md:6: .* has vkt_gone' docs/a.md 'Call `vkt_gone`.'
 
 plant environment 'VKT_THERE is not' engine/base/x.c 'const char *s = getenv("VKT_THERE");'
 plant environment 'VKT_COUNT is not' tests/x.c 'int n = vkt_env_int("VKT_COUNT", 0);'
 plant environment 'VKT_NO_OTHER is not' engine/base/x.c 'int n = vkt_env_disabled("other");'
 plant environment 'VKT_NO_TILE is not' engine/base/variant.h '// clang-format off
     X(TILE, "tile", "a variant")'
-plant environment 'VKT_ELSEWHERE is not' samples/run.sh 'echo $VKT_ELSEWHERE'
+plant environment 'VKT_ELSEWHERE is not' scripts/a.sh 'echo $VKT_ELSEWHERE'
 
 echo "lint selftest: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]
