@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <time.h>
 
-
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LINREG_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define FEW "--rows", "1003", "--epochs", "120"
