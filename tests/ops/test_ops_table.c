@@ -59,9 +59,9 @@ static void the_table_in_the_docs_is_that_of_the_rows(void **state)
     vkt_text_add(
         &t,
         "# Ops\n\nAll ops of `engine/ops/ops.def`, as their descriptors say: `tests/ops/test_ops_table.c` writes this "
-        "file. The public functions are in\n[ops.h](../include/vktrain/ops.h); "
-        "[add-an-op.md](add-an-op.md) says how to add an op. Inputs are counted from 0. The tests compare "
-        "values\nand gradients of every kernel variant with double precision, within this tolerance.\n\n"
+        "file. The public functions\nare in [ops.h](../include/vktrain/ops.h); [add-an-op.md](add-an-op.md) "
+        "says how to add an op. Inputs are counted from 0. The tests\ncompare values and gradients of every "
+        "kernel variant with double precision, within this tolerance.\n\n"
         "| op | inputs | gradients of | formula | tolerance |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; vkt_ops[i]; i++) {
         if (!vkt_ops[i]->formula) fail_msg("%s has no formula", vkt_ops[i]->name);
