@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/corpus.h"
+#include "common/message.h"
 #include "common/random.h"
 #include "common/session.h"
 #include "common/terminal.h"
@@ -122,8 +123,8 @@ static vkt_result split(const vkt_host *host, const corpus *c, uint32_t context,
 {
     const uint32_t n = c->n - c->n / 10;
     if (c->n / 10 <= context) {
-        fprintf(stderr, "%s: want %u characters or more for a context of %u, got %u\n", c->source, 10 * (context + 1),
-                context, c->n);
+        complain("%s: want %u characters or more for a context of %u, got %u", c->source, 10 * (context + 1), context,
+                 c->n);
         return VKT_E_ARG;
     }
     TRY(make_rows(host, c->ids, n, context, &out->train));
@@ -264,7 +265,7 @@ static vkt_result run(session *s, const corpus *c, const texts *data, gpt_option
     enum { LONGEST_PROMPT = 1024 };
     uint32_t prompt[LONGEST_PROMPT] = { c->ids[0] }, n = 1;
     if (o->prompt && (!corpus_encode(c, o->prompt, prompt, LONGEST_PROMPT, &n) || n == 0)) {
-        fprintf(stderr, "--prompt: want 1 to %d characters of the text, got '%s'\n", LONGEST_PROMPT, o->prompt);
+        complain("--prompt: want 1 to %d characters of the text, got '%s'", LONGEST_PROMPT, o->prompt);
         return VKT_E_ARG;
     }
     o->model.vocabulary = c->size;

@@ -60,7 +60,7 @@ static vkt_result show_test(const session *s, vkt_trainer *t)
     const uint32_t rows = vkt_dataset_rows(test), n = rows < SHOWN ? rows : SHOWN;
     terminal_printf(stdout,
                     "test    %u pictures: loss %.4f, accuracy %.4f\n\n"
-                    "the first of them: class, and the likeliest by the network (*: right)\n",
+                    "the first of them: class, and the likeliest by the network (*: correct)\n",
                     rows, s->test_loss, s->test_accuracy);
     float *logits = malloc((size_t)n * vkt_dataset_classes(test) * sizeof *logits);
     const vkt_result r = logits ? vkt_trainer_predict(t, test, 0, n, NULL, logits) : VKT_E_NOMEM;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/message.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "common/session.h"
@@ -37,7 +38,7 @@ static bool draw_points(points *p, uint64_t *seed)
         for (int k = 0; k < 2; k++) x[k] = 10 * random_unit(seed) - 5;
         p->t[i] = 2 * x[0] - 3 * x[1] + 10 + 2 * (float)random_normal(seed);
     }
-    if (!p->x || !p->t) fprintf(stderr, "no memory for %u points\n", p->n);
+    if (!p->x || !p->t) complain("no memory for %u points", p->n);
     return p->x && p->t;
 }
 
@@ -112,11 +113,13 @@ static vkt_result descend(const session *s, fit *f)
 static vkt_result finish(const session *s, const fit *f)
 {
     if (!s->o.quiet) {
-        printf("\nfound   t = %.4f x0 %+.4f x1 %+.4f\n", (double)f->w[0], (double)f->w[1], (double)f->w[2]);
+        const double x1 = (double)f->w[1], b = (double)f->w[2];
+        printf("\nfound   t = %.4f x0 %c %.4f x1 %c %.4f\n", (double)f->w[0], x1 < 0 ? '-' : '+', fabs(x1),
+               b < 0 ? '-' : '+', fabs(b));
         printf("speed   %.3f ms per step\n", f->ms_per_step);
         session_print_memory(s);
     }
-    if (session_interrupted()) fputs("ended by a signal: this is how far it came\n", stderr);
+    if (session_interrupted()) remark("ended by a signal: this is how far it came");
     if (!s->o.json) return VKT_OK;
     json_t *results =
         json_pack("{s:{s:s, s:b, s:I}, s:i, s:O, s:o, s:o, s:o, s:[f,f], s:f}", "data", "source",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/message.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "common/session.h"
@@ -34,7 +35,7 @@ static void on_line(void *user, vkt_log_level level, const char *line)
     if (e->held && level == VKT_LOG_ERROR)
         snprintf(e->last, sizeof e->last, "%s", line);
     else
-        fprintf(stderr, "vktrain: %s\n", line);
+        message_log(NULL, level, line);
 }
 
 /* ---- the tile ---- */
@@ -64,7 +65,7 @@ static vkt_result warm_up(const tile *t, uint32_t k)
 {
     const size_t a = (size_t)t->rows * k, b = (size_t)k * t->columns, most = a > b ? a : b;
     float *room = calloc(most > t->rows ? most : t->rows, sizeof *room);
-    if (!room) fprintf(stderr, "no memory for %zu numbers\n", most);
+    if (!room) complain("no memory for %zu numbers", most);
     vkt_result r = room ? vkt_program_write(t->program, t->a, room, a * sizeof *room) : VKT_E_NOMEM;
     if (r == VKT_OK) r = vkt_program_write(t->program, t->b, room, b * sizeof *room);
     if (r == VKT_OK) r = vkt_program_run(t->program, &(vkt_run){ 0 }, NULL);
@@ -131,7 +132,7 @@ static bool draw_operands(const product *p, const tile *t, uint64_t seed, operan
     o->sums = calloc(p->m, sizeof *o->sums);
     o->part = calloc(t->rows, sizeof *o->part);
     if (!b_rows || !o->a || !o->b || !o->wanted || !o->sums || !o->part) {
-        fprintf(stderr, "no memory for the matrices\n");
+        complain("no memory for the matrices");
         free(b_rows);
         return false;
     }
@@ -246,7 +247,11 @@ static vkt_result multiply(const session *s, errors *e, const product *p, json_t
     tile t;
     outcome out = { 0 };
     operands o = { 0 };
-    if (!s->o.quiet) printf("\nproduct %ux%u @ %ux%u, %.1f MB\n", p->m, p->k, p->k, p->n, 4e-6 * p->m * p->n);
+    if (!s->o.quiet) {
+        const double kib = 4.0 / 1024 * p->m * p->n;
+        printf("\nproduct %ux%u @ %ux%u, %.1f %s\n", p->m, p->k, p->k, p->n, kib < 1024 ? kib : kib / 1024,
+               kib < 1024 ? "KiB" : "MiB");
+    }
     vkt_result r = make_largest_tile(s->ctx, e, p, &t);
     if (r == VKT_OK && !draw_operands(p, &t, s->o.seed, &o)) r = VKT_E_NOMEM;
     if (r == VKT_OK) r = run_tiles(p, &t, &o, &out);
@@ -254,7 +259,7 @@ static vkt_result multiply(const session *s, errors *e, const product *p, json_t
         check(p, &o, &out);
         if (!s->o.quiet) print_outcome(p, &t, &out);
         json_array_append_new(results, outcome_json(p, &t, &out));
-        if (!out.right) fprintf(stderr, "the product is wrong\n");
+        if (!out.right) complain("the product is wrong");
         if (!out.right) r = VKT_E_DRIVER;
     }
     free_tile(&t);

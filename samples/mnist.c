@@ -8,6 +8,7 @@
 
 #include "common/classes.h"
 #include "common/digits.h"
+#include "common/message.h"
 #include "common/mnist_data.h"
 #include "common/predict_images.h"
 #include "common/session.h"
@@ -82,8 +83,8 @@ static vkt_result show_predictions(vkt_trainer *t, const vkt_dataset *test)
     const vkt_result r = vkt_trainer_predict(t, test, 0, n, guesses, NULL);
     if (r != VKT_OK) return r;
     char title[64];
-    snprintf(title, sizeof title, "read wrong among the first %u", n);
-    return show(test, guesses, n, true, "read right") && show(test, guesses, n, false, title) ? VKT_OK : VKT_E_NOMEM;
+    snprintf(title, sizeof title, "wrong among the first %u", n);
+    return show(test, guesses, n, true, "correct") && show(test, guesses, n, false, title) ? VKT_OK : VKT_E_NOMEM;
 }
 
 /* ---- the run ---- */
@@ -91,8 +92,8 @@ static vkt_result show_predictions(vkt_trainer *t, const vkt_dataset *test)
 static bool pictures_fit(const uint32_t chw[3])
 {
     if (chw[1] >= SMALLEST_PICTURE && chw[2] >= SMALLEST_PICTURE) return true;
-    fprintf(stderr, "the network wants pictures of %ux%u or more, the data set has %ux%u\n", SMALLEST_PICTURE,
-            SMALLEST_PICTURE, chw[1], chw[2]);
+    complain("the network wants pictures of %ux%u or more, the data set has %ux%u", SMALLEST_PICTURE, SMALLEST_PICTURE,
+             chw[1], chw[2]);
     return false;
 }
 

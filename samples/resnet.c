@@ -8,9 +8,11 @@
 #include <jansson.h>
 
 #include "common/image_data.h"
+#include "common/message.h"
 #include "common/predict_images.h"
 #include "common/report.h"
 #include "common/session.h"
+#include "common/terminal.h"
 #include "vktrain/models.h"
 
 #define PROGRAM "vkt-resnet"
@@ -175,8 +177,10 @@ static vkt_result evaluate(vkt_trainer *t, const start *from)
     from->s->more = json_pack("{s:f, s:I, s:I}", "pretrained_loss", loss / rows, "pretrained_right", (json_int_t)right,
                               "pretrained_rows", (json_int_t)rows);
     if (!from->s->o.quiet)
-        printf("before  %.0f of %.0f pictures are recognised (%.2f %%), loss %.4f\n", right, rows, 100 * right / rows,
-               loss / rows);
+        terminal_printf(stdout,
+                        "before  without training, with the weights as loaded: %.0f of %.0f pictures are recognised "
+                        "(%.2f %%), loss %.4f\n",
+                        right, rows, 100 * right / rows, loss / rows);
     return VKT_OK;
 }
 
@@ -271,8 +275,8 @@ static vkt_result predict(session *s, const resnet_options *o)
     if (r == VKT_E_NOT_FOUND && there) {
         usual_card(o, &card);
         if (!s->o.quiet)
-            fprintf(stderr, "%s does not tell what its classes are: taken as %s of %u classes, by their numbers\n",
-                    s->o.load, networks[o->network].name, card.classes);
+            complain("%s does not tell what its classes are: taken as %s of %u classes, by their numbers", s->o.load,
+                     networks[o->network].name, card.classes);
     } else if (r != VKT_OK) {
         return r;
     }
@@ -287,8 +291,7 @@ static vkt_result predict(session *s, const resnet_options *o)
         };
         r = predict_files(s, &kind, &card);
     } else {
-        fprintf(stderr, "%s: want one of the networks of --network, got '%.40s'\n", s->o.load,
-                card_text(&card, "network", ""));
+        complain("%s: want one of the networks of --network, got '%.40s'", s->o.load, card_text(&card, "network", ""));
         r = VKT_E_FORMAT;
     }
     card_close(&card);
@@ -356,9 +359,12 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
         all.slow = true;
         s->o.optimizer.groups[0] = (vkt_param_group){ .lr_factor = SLOWER, .weight_decay = decay_of(&s->o.optimizer) };
     }
-    if (!s->o.quiet) printf("weights %s\n", s->o.resume ? s->o.resume : from.weights ? from.weights : "random");
+    if (!s->o.quiet)
+        printf("weights %s\n", s->o.resume    ? s->o.resume
+                               : from.weights ? from.weights
+                                              : "random numbers: none are loaded");
     if (o->evaluate && (!from.weights || o->new_head)) {
-        fputs("--evaluate: want weights of the same classes to evaluate (--load FILE)\n", stderr);
+        complain("--evaluate: want weights of the same classes to evaluate (--load FILE)");
         return VKT_E_NOT_FOUND;
     }
     const bool begin = from.weights && (!s->o.resume || o->evaluate);

@@ -39,11 +39,14 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* The beginning of a text, not cut within a letter of several bytes. */
+/* The beginning of a text, cut between two words. */
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];
-    printf("%s%s\n", vkt_printable(text, room, sizeof room), strlen(text) > SHOWN_BYTES ? " .." : "");
+    const bool cut = strlen(vkt_printable(text, room, sizeof room)) < strlen(text);
+    char *blank = cut ? strrchr(room, ' ') : NULL;
+    if (blank) *blank = 0;
+    printf("%s%s\n", room, cut ? " .." : "");
 }
 
 /* The name of a topic, as a terminal may have it. */
@@ -89,8 +92,8 @@ static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
     vkt_result r = p.topics && p.logits ? vkt_trainer_predict(t, d->test, 0, n, p.topics, p.logits) : VKT_E_NOMEM;
     if (r == VKT_OK) {
         char title[80];
-        snprintf(title, sizeof title, "read wrong among the first %u: guess, its probability, [topic]", n);
-        show(d, &p, true, "read right: topic and its probability");
+        snprintf(title, sizeof title, "wrong among the first %u: guess, its probability, [topic]", n);
+        show(d, &p, true, "correct: topic and its probability");
         show(d, &p, false, title);
     }
     free(p.topics);

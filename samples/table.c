@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/predict_tables.h"
 #include "common/session.h"
 #include "common/table_data.h"
@@ -167,7 +168,7 @@ static vkt_result predict_rows(session *s, const data_card *card, const table_sc
     const bool fits = card->chw[0] == 1 && card->chw[1] == 1 && card->chw[2] == schema_inputs(schema) &&
                       card->classes == (schema_has_classes(schema) ? target->n_values : 0);
     if (fits && layers_from_card(card, &l)) return session_open(s) ? predict_files(s, &kind, card) : VKT_E_NO_DEVICE;
-    fprintf(stderr, "%s: what it tells of its table is damaged\n", s->o.load);
+    complain("%s: what it tells of its table is damaged", s->o.load);
     return VKT_E_FORMAT;
 }
 

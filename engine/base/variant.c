@@ -53,12 +53,14 @@ static uint64_t tuned(const vkt_choices *c, uint64_t key)
     return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].variants : 0;
 }
 
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, uint64_t usable, vkt_variant preferred)
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n)
 {
-    const uint64_t own = (uint64_t)1 << preferred & usable;
-    const uint64_t left = usable & ~c->off ? usable & ~c->off : own ? own : usable;
-    const uint64_t wishes[] = { left & c->force, left & tuned(c, key), left & own, left };
-    for (size_t i = 0; i < VKT_COUNT(wishes); i++)
-        if (wishes[i]) return (vkt_variant)__builtin_ctzll(wishes[i]);
-    return preferred;
+    uint64_t usable = 0;
+    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << ways[i].variant;
+    const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
+    const uint64_t wished = forced ? forced : left & tuned(c, key), open = wished ? wished : left;
+    const vkt_way *best = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (open >> ways[i].variant & 1 && (!best || ways[i].cost < best->cost)) best = &ways[i];
+    return best ? best->variant : ways[0].variant;
 }

@@ -1,11 +1,11 @@
 /* base/variant.h - the ways to compute that ops choose among, and what a choice hears from outside the op. Chosen in
  * one place: vkt_pick (ir/ir.h).
  *
- * A new variant is one line here. The order is that of preference where a device's own choice is switched off: what
- * always works stands last, but before what is for GPUs only. */
+ * A new variant is one line here, and a row of its op's table of ways. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,8 +64,17 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Those that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* One of `usable`, which must not be empty: a forced one, else the tuned one of `key`, else `preferred`; none that is
- * off, as long as another is left. */
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, uint64_t usable, vkt_variant preferred);
+/* A variant that is right for a node on this device, and what it costs: time, in one unit for all ways of a node.
+ */
+typedef struct vkt_way {
+    vkt_variant variant;
+    double cost;
+} vkt_way;
+/* The cost of a variant that is taken only where the user asks for it. */
+#define VKT_COST_NEVER HUGE_VAL
+
+/* The cheapest of n >= 1 ways, of equals the first: among the forced ones, else among the tuned ones of `key`,
+ * else among all. None that is off, as long as another is left. */
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n);
 
 #endif

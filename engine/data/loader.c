@@ -57,6 +57,7 @@ struct vkt_loader {
     vkt_result status;  /* sticky until the next epoch */
     uint64_t waited_ns; /* of the caller, for a full slot */
     bool started, stop;
+    pid_t process; /* that has the threads */
 };
 
 /* A run of rows of one batch. */
@@ -186,7 +187,9 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     const uint32_t workers = p->workers ? p->workers : default_workers(p->dataset);
     vkt_loader *l = vkt_alloc(h, sizeof *l);
     if (!l) return vkt_fail_nomem(h, "a loader", sizeof *l);
-    *l = (vkt_loader){ .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots };
+    *l = (vkt_loader){
+        .host = *h, .dataset = p->dataset, .batch = p->batch, .n_slots = p->n_slots, .process = getpid()
+    };
     l->labels = vkt_dataset_labels(p->dataset);
     l->targets = vkt_dataset_targets(p->dataset);
     l->target_width = vkt_dataset_target_width(p->dataset);
@@ -308,10 +311,8 @@ uint64_t vkt_loader_waited_ns(const vkt_loader *l)
     return l->waited_ns; /* only vkt_loader_next writes it */
 }
 
-void vkt_loader_destroy(vkt_loader **l_ptr)
+static void end_workers(vkt_loader *l)
 {
-    if (!l_ptr || !*l_ptr) return;
-    vkt_loader *l = *l_ptr;
     pthread_mutex_lock(&l->lock);
     l->stop = true;
     pthread_cond_broadcast(&l->work);
@@ -320,6 +321,13 @@ void vkt_loader_destroy(vkt_loader **l_ptr)
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->lock);
+}
+
+void vkt_loader_destroy(vkt_loader **l_ptr)
+{
+    if (!l_ptr || !*l_ptr) return;
+    vkt_loader *l = *l_ptr;
+    if (l->process == getpid()) end_workers(l); /* a fork has no threads, and the lock may be held for ever */
     const vkt_host h = l->host;
     vkt_free(&h, l->workers);
     vkt_free(&h, l->slots);

@@ -111,6 +111,13 @@ vkt_result vkt_vk_check(vkt_ctx *ctx, VkResult r, const char *what);
 /* Whether this process is a fork of the one that made the context: the driver's threads are not here, and a wait for
  * them would not end. */
 bool vkt_is_forked(const vkt_ctx *ctx);
+/* Before something is destroyed: waits until the device is done with it. In a fork that is the parent's business. */
+void vkt_settle(vkt_ctx *ctx);
+/* Calls the driver's Destroy##kind, unless there is nothing to destroy or this is a fork: then it is the parent's. */
+#define VKT_DROP(ctx, kind, handle)                                                                               \
+    do {                                                                                                          \
+        if ((handle) && !vkt_is_forked(ctx)) (ctx)->vk.Destroy##kind((ctx)->device, (handle), (ctx)->allocation); \
+    } while (0)
 /* VKT_OK, or the sticky VKT_E_DEVICE_LOST, or VKT_E_STATE in a forked child; logged with what was wanted. */
 vkt_result vkt_lost_check(vkt_ctx *ctx, const char *what);
 

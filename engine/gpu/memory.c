@@ -425,7 +425,7 @@ void vkt_buffer_destroy(vkt_ctx *ctx, vkt_buffer **buffer)
     vkt_buffer *buf = *buffer;
     if (!buf) return;
     vkt_upload_finish(ctx, buf);
-    if (buf->handle && !buf->lent) ctx->vk.DestroyBuffer(ctx->device, buf->handle, ctx->allocation);
+    if (!buf->lent) VKT_DROP(ctx, Buffer, buf->handle);
     if (buf->block_bytes) {
         block_give(&ctx->memory->blocks[buf->block], buf->block_offset, buf->block_bytes);
         ctx->memory->stats.used_bytes[buf->cls] -= buf->block_bytes;

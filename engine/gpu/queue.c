@@ -53,7 +53,7 @@ vkt_result vkt_commands_end(vkt_ctx *ctx, vkt_commands *c)
 
 void vkt_commands_destroy(vkt_ctx *ctx, vkt_commands *c)
 {
-    if (c->pool) ctx->vk.DestroyCommandPool(ctx->device, c->pool, ctx->allocation);
+    VKT_DROP(ctx, CommandPool, c->pool);
     *c = (vkt_commands){ 0 };
 }
 
@@ -93,7 +93,7 @@ vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name)
 void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
 {
     vkt_commands_destroy(ctx, &q->fence);
-    if (q->timeline) ctx->vk.DestroySemaphore(ctx->device, q->timeline, ctx->allocation);
+    VKT_DROP(ctx, Semaphore, q->timeline);
     *q = (vkt_queue){ 0 };
 }
 
@@ -244,7 +244,7 @@ vkt_result vkt_series_create(vkt_ctx *ctx, const char *name, uint32_t n, vkt_ser
 
 void vkt_series_destroy(vkt_ctx *ctx, vkt_series *s)
 {
-    if (s->pool) ctx->vk.DestroyCommandPool(ctx->device, s->pool, ctx->allocation);
+    VKT_DROP(ctx, CommandPool, s->pool);
     vkt_free(&ctx->host, s->cmds);
     vkt_free(&ctx->host, s->buffers);
     vkt_free(&ctx->host, s->signals);
@@ -333,6 +333,11 @@ vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 {
     return vkt_queue_wait(ctx, &ctx->compute, value);
+}
+
+void vkt_settle(vkt_ctx *ctx)
+{
+    if (!vkt_is_forked(ctx)) (void)vkt_wait(ctx, ctx->compute.submitted);
 }
 
 bool vkt_reached(vkt_ctx *ctx, uint64_t value)

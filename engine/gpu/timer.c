@@ -19,7 +19,7 @@ vkt_result vkt_timer_create(vkt_ctx *ctx, uint32_t count, vkt_timer *out)
 
 void vkt_timer_destroy(vkt_ctx *ctx, vkt_timer *t)
 {
-    if (t->pool) ctx->vk.DestroyQueryPool(ctx->device, t->pool, ctx->allocation);
+    VKT_DROP(ctx, QueryPool, t->pool);
     *t = (vkt_timer){ 0 };
 }
 

@@ -112,7 +112,7 @@ void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
     /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
     const uint64_t value = VKT_MIN(dst->upload, queue_of(ctx)->submitted);
-    if (value && ctx->lost == VKT_OK) (void)vkt_queue_wait(ctx, queue_of(ctx), value);
+    if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, queue_of(ctx), value);
 }
 
 static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,

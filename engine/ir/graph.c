@@ -39,6 +39,7 @@ void vkt_graph_destroy(vkt_graph **pg)
     vkt_free(&h, g->nodes);
     vkt_free(&h, g->values);
     vkt_free(&h, g->params);
+    vkt_free(&h, g->names);
     vkt_free(&h, g);
     *pg = NULL;
 }
@@ -165,28 +166,53 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
+/* Where a parameter's name is in the table, or would be. */
+static uint32_t *place_of_name(vkt_graph *g, const char *name)
+{
+    for (uint64_t i = vkt_hash(VKT_HASH_START, name, strlen(name));; i++) {
+        uint32_t *id = &g->names[i & (g->cap_names - 1)];
+        g->names_looked++;
+        if (!*id || strcmp(g->values[*id].name, name) == 0) return id;
+    }
+}
+
+/* Makes the table large enough for one name more. */
+static vkt_result make_room_for_name(vkt_graph *g)
+{
+    if (2 * (g->n_params + 1) <= g->cap_names) return VKT_OK;
+    const size_t cap = VKT_MAX(2 * g->cap_names, (size_t)64);
+    uint32_t *old = g->names, *names = vkt_alloc_array(&g->host, cap, sizeof *names);
+    if (!names) return vkt_fail_nomem(&g->host, "the names of parameters", cap * sizeof *names);
+    g->names = names;
+    g->cap_names = cap;
+    for (size_t i = 0; i < g->n_params; i++) *place_of_name(g, g->values[g->params[i]].name) = g->params[i];
+    vkt_free(&g->host, old);
+    return VKT_OK;
+}
+
 /* A range of the arena under its own name. */
 static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
     if (!name) return vkt_null_argument(g, "param", "name");
-    for (size_t i = 0; i < g->n_params; i++)
-        if (strcmp(g->values[g->params[i]].name, name) == 0) {
-            vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
-            return (vkt_tensor){ 0 };
-        }
+    if (g->n_params && *place_of_name(g, name)) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
+        return (vkt_tensor){ 0 };
+    }
     const bool late = g->arena[0].id || g->arena[1].id;
     if (strlen(name) >= VKT_NAME_MAX || late) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param '%s': %s", name,
                                     late ? "parameters are declared before vkt_backward" : "the name is too long"));
         return (vkt_tensor){ 0 };
     }
-    const vkt_result r = vkt_grow(&g->host, &g->params, g->n_params, &g->cap_params, sizeof *g->params);
+    vkt_result r = vkt_grow(&g->host, &g->params, g->n_params, &g->cap_params, sizeof *g->params);
+    if (r == VKT_OK) r = make_room_for_name(g);
     if (r != VKT_OK) vkt_graph_error(g, r);
     const vkt_tensor t = named_value(g, name, VKT_F32, VKT_ROWS, shape, VKT_ROLE_PARAM);
     if (t.id) {
         g->values[t.id].arena_offset_bytes = g->arena_bytes;
         g->arena_bytes += vkt_round_up(g->values[t.id].bytes, VKT_ALIGN_BYTES);
         g->params[g->n_params++] = t.id;
+        *place_of_name(g, name) = t.id;
     }
     return t;
 }

@@ -85,6 +85,9 @@ struct vkt_graph {
     size_t n_nodes, cap_nodes;
     uint32_t *params; /* value ids in the order of declaration */
     size_t n_params, cap_params;
+    uint32_t *names;                        /* the same ids by their names' hashes, 0: empty; at most half full */
+    size_t cap_names;                       /* a power of two, or 0 */
+    uint64_t names_looked;                  /* at, in all: what declaring parameters costs */
     uint64_t arena_bytes;                   /* all parameters, each at a multiple of VKT_ALIGN_BYTES */
     vkt_tensor arena[VKT_ARENAS];           /* from PARAM to PUBLISHED: whole arenas; {0} until asked for */
     vkt_tensor step, words, clock, metrics; /* {0} until asked for */
@@ -117,12 +120,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* of elements */
     uint16_t offset;
-    double usual; /* what its elements are where the text does not say */
+    double usual;     /* what its elements are where the text does not say */
+    const char *told; /* where a message tells that it differs. NULL: by its name and number; "": not at all, for
+                       * another member tells it; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
         .usual = (usual_)                                                                                          \
+    }
+#define VKT_FIELD_TOLD(type, member, kind_, usual_, told_)                                                  \
+    {                                                                                                       \
+        .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
+        .usual = (usual_), .told = (told_)                                                                  \
     }
 
 /* One op, one row. Every table, test, bench and document walks the list in ops/ops.def. */
@@ -346,11 +356,9 @@ struct vkt_emit {
     vkt_tensor relu;      /* dispatches that bind it store max(., 0) there; {0}: none */
 };
 
-/* The one place where an op's emit chooses among variants (base/variant.h) for the node being lowered. `usable` is the
- * set of those that are right for it on this device, e.g. VKT_V(DIRECT) | VKT_V(TILE), and `preferred` the one of them
- * that the op takes on its own; the result is another of them where one is switched off, forced or tuned
- * (vkt_choices). A node may choose several times, among sets that share no variant. */
-vkt_variant vkt_pick(vkt_emit *e, uint64_t usable, vkt_variant preferred);
+/* Chooses among n >= 1 ways (vkt_variant_choose) for the node being lowered, and records the choice. This is the
+ * one place that looks at the user's switches. A node may choose several times, among sets that share no variant. */
+vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
 /* What tells a node's work from another's: op, attributes as bytes, shape, layout and type of inputs and outputs. Equal
  * for equal nodes of any graph, in every run. */
 uint64_t vkt_node_key(const vkt_node *n);

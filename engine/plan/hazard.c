@@ -29,7 +29,7 @@ vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b)
 }
 
 /* The first hazard between dispatch d and the accesses since the last barrier. */
-static bool find_hazard(const vkt_plan *p, const vkt_dispatch *x, vkt_access a, const access *since, size_t n,
+static bool find_hazard(vkt_plan *p, const vkt_dispatch *x, vkt_access a, const access *since, size_t n,
                         vkt_barrier *out)
 {
     for (uint32_t b = 0; b < x->n_bind; b++) {
@@ -37,6 +37,7 @@ static bool find_hazard(const vkt_plan *p, const vkt_dispatch *x, vkt_access a, 
         const vkt_place at = vkt_place_of(p, &x->bind[b]);
         const bool writes = a.writes >> b & 1;
         for (size_t i = n; i-- > 0;) {
+            p->work++;
             if ((!writes && !since[i].writes) || !vkt_places_meet(at, since[i].place)) continue;
             *out = (vkt_barrier){ .hazard = !since[i].writes   ? VKT_WAR
                                             : a.reads >> b & 1 ? VKT_RAW

@@ -4,10 +4,21 @@
  * whose lives meet its own (greedy by size, then by size times life: Pisarchyk & Lee, "Efficient Memory Management for
  * Deep Neural Net Inference", 2020, section 5.1). Then what stuck out above the lower bound moves to a random place
  * further in front, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999; a fixed
- * distance runs in circles). The best of all rounds is taken. The numbers are Philox's: the same plan every time. */
+ * distance runs in circles). The best of all rounds is taken. The numbers are Philox's: the same plan every time.
+ *
+ * Most lives are a few stages long. So that a value need not look at all others, stages are cut into buckets, and each
+ * lists the values that live in it. Values that live in many buckets are in one list for all. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
+
+enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* of a value that is listed by buckets */
+
+/* One value in the list of one bucket. */
+typedef struct mark {
+    vkt_packed *value;
+    uint32_t next; /* its number + 1; 0: none */
+} mark;
 
 typedef struct packer {
     vkt_packed *list;
@@ -17,6 +28,15 @@ typedef struct packer {
     vkt_packed **order;  /* in which the values are placed */
     vkt_packed **placed; /* by block and offset */
     size_t n_placed;
+    vkt_packed **longs; /* those of them that live in many buckets, likewise */
+    size_t n_longs;
+    mark *marks; /* of the others */
+    uint32_t n_marks;
+    uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
+    size_t n_buckets;
+    vkt_packed **near; /* those of them that live as long as the value that is being placed, likewise */
+    size_t n_near;
+    uint64_t work;   /* values looked at */
     uint64_t *ends;  /* of the blocks of this round */
     size_t n_blocks; /* likewise */
     vkt_packed *best;
@@ -46,13 +66,76 @@ static int larger_area_first(const void *a, const void *b)
     return area(x) != area(y) ? (area(x) < area(y) ? 1 : -1) : by_id(x, y);
 }
 
+static uint32_t bucket_of(uint32_t stage)
+{
+    return stage / BUCKET_STAGES;
+}
+
+static bool is_long(const packer *s, const vkt_packed *v)
+{
+    return s->o->guard_bytes != 0 || bucket_of(v->life.last) - bucket_of(v->life.first) >= MOST_BUCKETS;
+}
+
+static bool lies_before(const vkt_packed *a, const vkt_packed *b)
+{
+    return a->block != b->block ? a->block < b->block : a->offset < b->offset;
+}
+
+/* Enters v into a list by block and offset. */
+static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
+{
+    size_t low = 0, high = *n;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (lies_before(v, list[middle]))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    memmove(&list[low + 1], &list[low], ((*n)++ - low) * sizeof *list);
+    list[low] = v;
+}
+
+/* Finds the values of few buckets whose lives meet that of v, which is of few buckets, too. */
+static void find_near(packer *s, const vkt_packed *v)
+{
+    for (uint32_t b = bucket_of(v->life.first); b <= bucket_of(v->life.last); b++)
+        for (uint32_t m = s->bucket[b]; m; m = s->marks[m - 1].next) {
+            vkt_packed *w = s->marks[m - 1].value;
+            s->work++;
+            if (!vkt_lives_meet(w->life, v->life)) continue;
+            /* in the first bucket that both are in, and in no other one */
+            if (b == VKT_MAX(bucket_of(v->life.first), bucket_of(w->life.first))) enter(s->near, &s->n_near, w);
+        }
+}
+
+static void note_place(packer *s, vkt_packed *v)
+{
+    enter(s->placed, &s->n_placed, v);
+    if (is_long(s, v)) {
+        enter(s->longs, &s->n_longs, v);
+        return;
+    }
+    for (uint32_t b = bucket_of(v->life.first); b <= bucket_of(v->life.last); b++) {
+        s->marks[s->n_marks++] = (mark){ v, s->bucket[b] };
+        s->bucket[b] = s->n_marks;
+    }
+}
+
 /* Finds the lowest place of v beside what is placed, and enters it there. */
 static void place_one(packer *s, vkt_packed *v)
 {
-    v->block = 0;
+    const bool all = is_long(s, v);
+    vkt_packed *const *others = all ? s->placed : s->longs;
+    const size_t n = all ? s->n_placed : s->n_longs;
     uint64_t at = 0;
-    for (size_t i = 0; i < s->n_placed; i++) {
-        const vkt_packed *w = s->placed[i];
+    s->n_near = 0;
+    if (!all) find_near(s, v);
+    v->block = 0;
+    for (size_t i = 0, k = 0; i < n || k < s->n_near;) {
+        const bool near = i == n || (k < s->n_near && lies_before(s->near[k], others[i]));
+        const vkt_packed *w = near ? s->near[k++] : others[i++];
+        s->work++;
         for (; w->block > v->block && at + v->bytes > s->o->max_block_bytes; v->block++) at = 0;
         if (w->block > v->block) break; /* it fits at the end of its block */
         if (s->o->guard_bytes == 0 && !vkt_lives_meet(w->life, v->life)) continue;
@@ -64,18 +147,14 @@ static void place_one(packer *s, vkt_packed *v)
         at = 0;
     }
     v->offset = at;
-    size_t k = s->n_placed++;
-    for (; k && (s->placed[k - 1]->block > v->block ||
-                 (s->placed[k - 1]->block == v->block && s->placed[k - 1]->offset > at));
-         k--)
-        s->placed[k] = s->placed[k - 1];
-    s->placed[k] = v;
+    note_place(s, v);
 }
 
 /* Places all values in their order; returns the sum of the blocks. */
 static uint64_t place_all(packer *s)
 {
-    s->n_placed = s->n_blocks = 0;
+    s->n_placed = s->n_blocks = s->n_longs = s->n_marks = 0;
+    memset(s->bucket, 0, s->n_buckets * sizeof *s->bucket);
     for (size_t i = 0; i < s->n; i++) {
         vkt_packed *v = s->order[i];
         place_one(s, v);
@@ -151,6 +230,30 @@ static void take_blocks(const packer *s, vkt_plan *p)
     }
 }
 
+/* Room for what the places of values are looked up in. */
+static bool make_lists(packer *s, const vkt_host *h)
+{
+    uint32_t last = 0; /* bucket in which a value of few buckets may live */
+    for (size_t i = 0; i < s->n; i++)
+        if (!is_long(s, &s->list[i])) last = VKT_MAX(last, bucket_of(s->list[i].life.last));
+    s->n_buckets = (size_t)last + 1;
+    s->placed = vkt_alloc_array(h, s->n, sizeof *s->placed);
+    s->longs = vkt_alloc_array(h, s->n, sizeof *s->longs);
+    s->near = vkt_alloc_array(h, s->n, sizeof *s->near);
+    s->marks = vkt_alloc_array(h, s->n * MOST_BUCKETS, sizeof *s->marks);
+    s->bucket = vkt_alloc_array(h, s->n_buckets, sizeof *s->bucket);
+    return s->placed && s->longs && s->near && s->marks && s->bucket;
+}
+
+static void free_lists(packer *s, const vkt_host *h)
+{
+    vkt_free(h, s->placed);
+    vkt_free(h, s->longs);
+    vkt_free(h, s->near);
+    vkt_free(h, s->marks);
+    vkt_free(h, s->bucket);
+}
+
 vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_plan *p)
 {
     if (n == 0) return VKT_OK;
@@ -158,17 +261,17 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
     VKT_TRY(lower_bound(list, n, p));
     packer s = { .list = list, .n = n, .o = o, .bound = p->lower_bound_bytes };
     s.order = vkt_alloc_array(&p->host, n, sizeof(vkt_packed *));
-    s.placed = vkt_alloc_array(&p->host, n, sizeof(vkt_packed *));
     s.ends = vkt_alloc_array(&p->host, n, sizeof *s.ends);
     s.best = vkt_alloc_array(&p->host, n, sizeof *s.best);
     p->block_bytes = vkt_alloc_array(&p->host, n, sizeof *p->block_bytes); /* a block has a value of its own */
-    const bool ok = s.order && s.placed && s.ends && s.best && p->block_bytes;
+    const bool ok = make_lists(&s, &p->host) && s.order && s.ends && s.best && p->block_bytes;
     if (ok) {
         search(&s);
         take_blocks(&s, p);
+        p->work += s.work;
     }
     vkt_free(&p->host, s.order);
-    vkt_free(&p->host, s.placed);
+    free_lists(&s, &p->host);
     vkt_free(&p->host, s.ends);
     vkt_free(&p->host, s.best);
     return ok ? VKT_OK : vkt_fail_nomem(&p->host, "the memory plan", n * sizeof *list);

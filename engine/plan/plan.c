@@ -173,7 +173,7 @@ static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
     uint32_t *order = vkt_alloc_array(&e->host, e->n + 1, sizeof *order);
     uint32_t *stage = vkt_alloc_array(&e->host, e->n + 1, sizeof *stage);
     vkt_result r = list && order && stage ? VKT_OK : vkt_fail_nomem(&e->host, "a plan", e->n * sizeof *list);
-    if (r == VKT_OK) r = vkt_plan_schedule(e, p, o->access, p->packed_bytes, order, stage);
+    if (r == VKT_OK) r = vkt_plan_schedule(e, p, o->access, p->packed_bytes, order, stage, &p->work);
     bool better = false;
     if (r == VKT_OK) {
         vkt_plan other;
@@ -183,9 +183,11 @@ static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
         better = r == VKT_OK && other.packed_bytes <= p->packed_bytes && other.n_barriers <= p->n_barriers;
         if (better) {
             other.emitted_barriers = p->n_barriers;
+            other.work += p->work;
             vkt_plan_free(p);
             *p = other;
         } else {
+            p->work += other.work;
             vkt_plan_free(&other);
         }
     }

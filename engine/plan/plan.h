@@ -52,6 +52,7 @@ typedef struct vkt_plan {
     vkt_barrier *barriers;
     size_t n_barriers, cap_barriers;
     size_t emitted_barriers; /* how many the order of the graph needs */
+    uint64_t work; /* turns of the loops of the packing, of the barriers and of the schedule: what the plan cost */
 } vkt_plan;
 
 typedef struct vkt_plan_options {
@@ -105,8 +106,9 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
 vkt_result vkt_find_barriers(const vkt_emit *e, vkt_access_fn access, vkt_plan *p);
 
 /* schedule.c: an order of few stages in which no more than `budget_bytes` of packed values are alive, if that can be.
- * p: the plan of the list as it is. order[i]: the dispatch that comes i-th; stage[i]: its stage. */
+ * p: the plan of the list as it is. order[i]: the dispatch that comes i-th; stage[i]: its stage. *work: is increased.
+ */
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn access, uint64_t budget_bytes,
-                             uint32_t *order, uint32_t *stage);
+                             uint32_t *order, uint32_t *stage, uint64_t *work);
 
 #endif

@@ -38,6 +38,7 @@ typedef struct scheduler {
     uint32_t *ready;      /* dispatches of no stage yet that wait for none, rising */
     uint32_t n_ready;
     uint64_t alive_bytes, budget_bytes;
+    uint64_t work; /* accesses, edges and ready dispatches looked at */
 } scheduler;
 
 /* ---- who waits for whom ---- */
@@ -88,6 +89,7 @@ static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t 
     for (int of = writes ? 0 : 1; of < 2; of++) /* who reads waits for writers alone */
         for (uint32_t *i = &s->newest[of][memory]; *i != NO_ACCESS;) {
             access *y = &s->accesses[*i];
+            s->work++;
             if (y->dispatch != x->dispatch && vkt_places_meet(x->place, y->place))
                 VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
             if (writes && contains(x->place, y->place))
@@ -127,7 +129,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
     }
     for (size_t d = s->e->n; d-- > 0;)
         for (uint32_t i = s->first_edge[d]; i; i = s->edges[i].next)
-            s->height[d] = VKT_MAX(s->height[d], s->height[s->edges[i].to] + 1);
+            s->height[d] = VKT_MAX(s->height[d], s->height[s->edges[i].to] + 1), s->work++;
     return VKT_OK;
 }
 
@@ -196,6 +198,7 @@ static uint32_t fill_stage(scheduler *s, uint32_t *order)
 {
     uint32_t n = 0, top = 0;
     uint64_t born, freed;
+    s->work += s->n_ready;
     for (uint32_t i = 0; i < s->n_ready; i++) top = VKT_MAX(top, s->height[s->ready[i]]);
     for (int others = 0; others < 2; others++)
         for (uint32_t i = 0; i < s->n_ready; i++) {
@@ -254,7 +257,7 @@ static bool make_room(scheduler *s)
 }
 
 vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn masks, uint64_t budget_bytes,
-                             uint32_t *order, uint32_t *stage)
+                             uint32_t *order, uint32_t *stage, uint64_t *work)
 {
     scheduler s = { .e = e, .p = p, .budget_bytes = budget_bytes };
     vkt_result r = make_room(&s) ? find_edges(&s, masks) : vkt_fail_nomem(&e->host, "a schedule", e->n);
@@ -270,6 +273,7 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
             for (uint32_t i = 0; i < n; i++) stage[at + i] = number;
         }
     }
+    *work += s.work;
     vkt_free(&e->host, s.accesses);
     vkt_free(&e->host, s.edges);
     vkt_free(&e->host, s.newest[0]);

@@ -45,7 +45,7 @@ void vkt_array_destroy(vkt_array **pa)
 {
     vkt_array *a = pa ? *pa : NULL;
     if (!a) return;
-    vkt_wait(a->ctx, a->ctx->compute.submitted);
+    vkt_settle(a->ctx);
     for (int i = 0; i < 2; i++) vkt_commands_destroy(a->ctx, &a->handover[i].commands);
     vkt_buffer_destroy(a->ctx, &a->buffer);
     vkt_free(&a->ctx->host, a);

@@ -209,8 +209,8 @@ vkt_result vkt_bind_all(vkt_program *p)
 void vkt_bind_free(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
-    for (size_t i = 0; i < p->n_views; i++) ctx->vk.DestroyBufferView(ctx->device, p->views[i], ctx->allocation);
-    if (p->pool) ctx->vk.DestroyDescriptorPool(ctx->device, p->pool, ctx->allocation);
+    for (size_t i = 0; i < p->n_views; i++) VKT_DROP(ctx, BufferView, p->views[i]);
+    VKT_DROP(ctx, DescriptorPool, p->pool);
     vkt_free(&ctx->host, p->views);
     vkt_free(&ctx->host, p->sets);
     vkt_free(&ctx->host, p->pipelines);

@@ -362,7 +362,7 @@ void vkt_program_destroy(vkt_program **pp)
     vkt_program *p = pp ? *pp : NULL;
     if (!p) return;
     vkt_ctx *ctx = p->ctx;
-    vkt_wait(ctx, ctx->compute.submitted);
+    vkt_settle(ctx);
     vkt_debug_end(p);
     vkt_budget_free(p);
     vkt_parts_free(p);

@@ -75,7 +75,7 @@ void vkt_store_destroy(vkt_store **ps)
 {
     vkt_store *s = ps ? *ps : NULL;
     if (!s) return;
-    vkt_wait(s->ctx, s->ctx->compute.submitted);
+    vkt_settle(s->ctx);
     for (int i = 0; i < VKT_ARENAS; i++) vkt_buffer_destroy(s->ctx, &s->part[i]);
     vkt_buffer_destroy(s->ctx, &s->clock);
     vkt_free(&s->ctx->host, s->entries);

@@ -197,10 +197,10 @@ void vkt_texture_destroy(vkt_texture **pt)
     vkt_texture *t = pt ? *pt : NULL;
     if (!t) return;
     vkt_ctx *ctx = t->ctx;
-    vkt_wait(ctx, ctx->compute.submitted);
+    vkt_settle(ctx);
     for (int i = 0; i < 2; i++) vkt_commands_destroy(ctx, &t->ways[i].commands);
-    if (t->pool) ctx->vk.DestroyDescriptorPool(ctx->device, t->pool, ctx->allocation);
-    if (t->view) ctx->vk.DestroyImageView(ctx->device, t->view, ctx->allocation);
+    VKT_DROP(ctx, DescriptorPool, t->pool);
+    VKT_DROP(ctx, ImageView, t->view);
     vkt_free(&ctx->host, t);
     *pt = NULL;
 }

@@ -113,8 +113,8 @@ void vkt_trainer_advise(vkt_trainer *t)
     if (planned)
         vkt_say(
             &h, VKT_LOG_ERROR,
-            "trainer: a batch of %u takes up to %lluM of device memory (activations and scratch, parameters, data), "
-            "and the limit is %lluM: %s",
+            "trainer: a batch of %u takes up to %llu MiB of device memory (activations and scratch, parameters, data), "
+            "and the limit is %llu MiB: %s",
             batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
             (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)

@@ -2,6 +2,10 @@
 #include "train/compare.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "base/numbers.h"
+#include "ops/ops.h"
 
 enum { TOLD = 5, OPS = 128 };
 
@@ -76,32 +80,71 @@ static void tell(vkt_differences *d, part of, part name, const part *was, const 
     const part a = was ? *was : none, b = is ? *is : none;
     const char *space = of.n ? " " : "";
     if (a.n && b.n && a.s[0] == '#' && b.s[0] == '#')
-        vkt_differences_add(d, "%.*s%s%.*s: not the checkpoint's", of.n, of.s, space, name.n, name.s);
+        vkt_differences_add(d, "%.*s%s%.*s: not the same as in the checkpoint", of.n, of.s, space, name.n, name.s);
     else
         vkt_differences_add(d, "%.*s%s%.*s: checkpoint %.*s, this run %.*s", of.n, of.s, space, name.n, name.s,
                             VKT_MIN(a.n, 60), a.s, VKT_MIN(b.n, 60), b.s);
 }
 
-/* All that has a name in one of the two texts, and not the same value in the other. */
-static void compare(part of, part was, part is, char end, vkt_differences *d)
+/* The member of an op's attributes; NULL: it has none of this name. */
+static const vkt_field *field_of(part op, part name)
+{
+    const vkt_field *f = NULL;
+    for (size_t i = 0; vkt_ops[i] && !f; i++)
+        if (same(op, whole(vkt_ops[i]->name))) f = vkt_ops[i]->fields;
+    while (f && f->name && !same(name, whole(f->name))) f++;
+    return f && f->name ? f : NULL;
+}
+
+/* A number of 32 bits as the fraction of 2^32 that it is, into `room`; anything else as it stands. */
+static part as_fraction(const part *value, char room[32])
+{
+    char digits[12], *end;
+    if (!value) return (part){ "none", 4 };
+    if (value->n <= 0 || value->n >= (int)sizeof digits) return *value;
+    memcpy(digits, value->s, (size_t)value->n);
+    digits[value->n] = 0;
+    const unsigned long long count = strtoull(digits, &end, 10);
+    if (*end || count > UINT32_MAX) return *value;
+    const vkt_numbers locale = vkt_numbers_begin();
+    vkt_number_text((double)count * 0x1p-32, true, room);
+    vkt_numbers_end(locale);
+    return whole(room);
+}
+
+/* Tells it as the op says. */
+static void tell_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
+{
+    const vkt_field *f = op.n ? field_of(op, name) : NULL;
+    char a[32], b[32];
+    if (!f || !f->told) {
+        tell(d, of, name, was, is);
+    } else if (*f->told) {
+        const part before = as_fraction(was, a), now = as_fraction(is, b);
+        tell(d, of, whole(f->told), &before, &now);
+    }
+}
+
+/* All that has a name in one of the two texts, and not the same value in the other. `op`: whose attributes they are. */
+static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;
     for (part one; next(&at, end, &one);) {
         const part name = name_of(one, &value);
         const bool found = find(was, end, name, &other);
-        if (!found || !same(value, other)) tell(d, of, name, found ? &other : NULL, &value);
+        if (!found || !same(value, other)) tell_attribute(d, op, of, name, found ? &other : NULL, &value);
     }
     at = was;
     for (part one; next(&at, end, &one);) {
         const part name = name_of(one, &value);
-        if (!find(is, end, name, &other)) tell(d, of, name, &value, NULL);
+        if (!find(is, end, name, &other)) tell_attribute(d, op, of, name, &value, NULL);
     }
 }
 
 void vkt_compare_settings(const char *was, const char *is, vkt_differences *d)
 {
     if (strcmp(was, is) == 0) return;
-    compare((part){ "", 0 }, whole(was), whole(is), '\n', d);
+    compare((part){ "", 0 }, (part){ "", 0 }, whole(was), whole(is), '\n', d);
     if (!d->n) vkt_differences_add(d, "the settings are in another order");
 }
 
@@ -159,7 +202,7 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (!next(&x, ' ', &label) || !next(&y, ' ', &ours)) continue;
         if (!same(label, ours))
             vkt_differences_add(d, "layer: checkpoint %.*s, this run %.*s", label.n, label.s, ours.n, ours.s);
-        compare(ours, x, y, ' ', d);
+        compare(op, ours, x, y, ' ', d);
     }
     if (d->n == before) vkt_differences_add(d, "the network is another one");
 }

@@ -355,6 +355,32 @@ static vkt_result fail_without_best(const fit *f)
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
 
+/* After a divergence: VKT_E_STATE while a number is not finite that the next step would go on from. The epoch in which
+ * the run diverged begins anew, for the sums of its losses are no numbers. */
+static vkt_result go_on(fit *f)
+{
+    static const char *const names[VKT_ARENAS] = { [VKT_PART_VALUE] = "weights",
+                                                   [VKT_PART_MOMENT1] = "first moments",
+                                                   [VKT_PART_MOMENT2] = "second moments",
+                                                   [VKT_PART_MOMENT3] = "third moments",
+                                                   [VKT_PART_GRADIENT_SUM] = "sums of gradients",
+                                                   [VKT_PART_PUBLISHED] = "averaged weights" };
+    vkt_trainer *t = f->t;
+    for (int part = 0; part < VKT_ARENAS; part++) {
+        if (!names[part] || !vkt_store_has(t->store, (vkt_store_part)part)) continue;
+        VKT_TRY(vkt_trainer_get(t, (vkt_store_part)part, t->weights));
+        if (vkt_trainer_is_finite(t, t->weights)) continue;
+        return vkt_fail(&t->host, VKT_E_STATE,
+                        "fit: the run has diverged, and its %s are not finite: resume a checkpoint or load weights "
+                        "first (vkt_trainer_resume, vkt_trainer_load), or set allow_nonfinite",
+                        names[part]);
+    }
+    t->diverged = false;
+    t->at.batch = 0;
+    t->at.sums = (vkt_sums){ 0 };
+    return VKT_OK;
+}
+
 /* Epochs until the last one, or until something ends the run. */
 static vkt_result train(fit *f)
 {
@@ -363,6 +389,7 @@ static vkt_result train(fit *f)
     if (t->at.stopped && t->at.epoch <= f->epochs)
         vkt_say(&t->host, VKT_LOG_WARN, "fit: nothing is trained: the run has stopped early, after epoch %u",
                 t->at.epoch - 1);
+    if (t->diverged && !f->p->allow_nonfinite && !t->at.stopped && t->at.epoch <= f->epochs) VKT_TRY(go_on(f));
     for (bool stop = t->at.stopped; !stop && t->at.epoch <= f->epochs;) {
         f->nonfinite = false;
         VKT_TRY(train_epoch(f));
@@ -386,7 +413,10 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     VKT_TRY(choose_monitor(&f));
     const vkt_result r = train(&f);
     const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
-    if (r == VKT_E_DIVERGED) t->owes_checkpoint = false; /* a finite state that could be written is gone */
+    if (r == VKT_E_DIVERGED) {
+        t->owes_checkpoint = false; /* a finite state that could be written is gone */
+        t->diverged = true;
+    }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));
     return r != VKT_OK ? r : f.written;
 }

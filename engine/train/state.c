@@ -289,7 +289,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
-    t->owes_checkpoint = false; /* of another run */
+    t->owes_checkpoint = t->diverged = false; /* of another run */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);
@@ -368,6 +368,24 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
     return VKT_OK;
 }
 
+/* Sets the optimizer back to its start: what a diverged run left in it is not finite. */
+static vkt_result reset_optimizer(vkt_trainer *t)
+{
+    static const vkt_store_part parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3,
+                                            VKT_PART_GRADIENT_SUM };
+    const vkt_optimizer *o = &t->params.optimizer;
+    const uint64_t n = vkt_store_elements(t->store);
+    for (size_t i = 0; i < VKT_COUNT(parts); i++) {
+        const bool sums = o->kind == VKT_ADAGRAD && parts[i] == VKT_PART_MOMENT1;
+        if (!vkt_store_has(t->store, parts[i])) continue;
+        for (uint64_t k = 0; k < n; k++) t->weights[k] = sums ? o->initial_accumulator : 0;
+        VKT_TRY(vkt_trainer_put(t, parts[i], t->weights));
+    }
+    VKT_TRY(vkt_store_set_loss_scale(t->store, &(vkt_loss_scale){ .scale = 0 }));
+    t->at.t = 0;
+    return vkt_store_set_clock(t->store, 0, t->params.seed);
+}
+
 vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const char *pattern)
 {
     VKT_WANT(NULL, t);
@@ -377,6 +395,7 @@ vkt_result vkt_trainer_load_matching(vkt_trainer *t, const char *path, const cha
     VKT_TRY(vkt_safetensors_open(&t->host, path, &st));
     vkt_result r = read_matching(t, st, path, pattern, t->weights);
     if (r == VKT_OK) r = write_matching(t, pattern, t->weights);
+    if (r == VKT_OK && t->diverged) r = reset_optimizer(t);
     for (size_t i = 0; r == VKT_OK && i < vkt_safetensors_count(st); i++) {
         const char *name = vkt_safetensors_entry(st, i)->name;
         uint32_t k = 0;

@@ -82,6 +82,7 @@ struct vkt_trainer {
     vkt_history history;
     vkt_position at;
     bool owes_checkpoint; /* the last one of a fit could not be written */
+    bool diverged;        /* the last fit did, and nothing has been loaded since: see go_on in fit.c */
     vkt_attachments attached;
     vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics; their names are owned */
     vkt_array *class_weights;            /* head.weights; NULL: none */

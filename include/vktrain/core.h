@@ -189,9 +189,10 @@ typedef struct vkt_ctx_params {
 /* Opens a device. Returns VKT_OK and sets *out; else VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_FEATURE, VKT_E_DRIVER or
  * VKT_E_NOMEM and *out = NULL. params and host may be NULL. Owner: the caller. Threads: calls on one context must not
  * overlap; different contexts do not know each other. Processes: a context is of the process that made it. A child that
- * was forked from it must not use it: what would reach the device is VKT_E_STATE there, and vkt_ctx_destroy leaves the
- * device alone; a child opens a context of its own. VK_DRIVER_FILES and VK_ICD_FILENAMES in the environment tell the
- * loader which drivers there are; where they hide all, the message of VKT_E_NO_DEVICE names them. */
+ * was forked from it must not use it: what would reach the device is VKT_E_STATE there; what is destroyed there frees
+ * host memory and leaves the device alone; a child opens a context of its own. VK_DRIVER_FILES and VK_ICD_FILENAMES in
+ * the environment tell the loader which drivers there are; where they hide all, the message of VKT_E_NO_DEVICE names
+ * them. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* vkt_ctx_create, on a CPU with wider vectors where that is known to be faster: for programs whose only thread this is
  * so far. lavapipe runs a subgroup as one vector, of 256 bits unless LP_NATIVE_VECTOR_WIDTH in the environment says

@@ -358,7 +358,11 @@ typedef struct vkt_attention_params {
  * in ROWS. Without dropout and mask, and with D = E a multiple of 4 up to 128, weights are made tile by tile, again in
  * the gradients, and no (..,T,S) tensor exists: memory grows with T + S (Dao et al., FlashAttention, 2022). Else
  * composed of vkt_matmul, vkt_softmax_of_scores and vkt_dropout, and the weights are kept. p may be NULL. VKT_E_SHAPE:
- * operands that do not fit. (Vaswani et al., Attention Is All You Need, 2017, section 3.2.1.)
+ * operands that do not fit. VKT_E_UNSUPPORTED, when a program is made: too many keys or queries for the loops of an
+ * invocation, which have 60,000 turns at most, for Mesa before 23 ends them after 65,535 without a word. At D = 64 and
+ * subgroups of 8 lanes that is about 76,000 keys, or 39,000 keys and queries with gradients; at D = 4 about
+ * 640,000. Wider subgroups allow more. Use shorter sequences beyond that. (Vaswani et al., Attention
+ * Is All You Need, 2017, section 3.2.1.)
  *
  * `packed`: self-attention of `heads` heads of qkv (B,T,3D) -> (B,T,D). A row of qkv is q, k and v of all heads, D
  * each, as one layer projects them; heads lie side by side. Read where it lies, and its gradient is written so. */
@@ -416,7 +420,9 @@ VKT_API vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, c
  *   y[n, 2 (d K + k)] = sin(2^k pi x[n,d]), y[n, 2 (d K + k) + 1] = cos(2^k pi x[n,d])    k = 0 .. K - 1
  *   x (B,D) -> (B, 2 D K), BATCH_LAST (a ROWS x is converted first); K from 1 to 32, 0: 10
  *   dx[n,d] = sum over k of 2^k pi (cos(2^k pi x[n,d]) dy_sin - sin(2^k pi x[n,d]) dy_cos)
- * Good to an ulp or two for every x: 2^k x is brought into one period exactly. */
+ * Good to an ulp or two for every x: 2^k x is brought into one period exactly. One binding has to hold what one number
+ * of all points becomes, 8 K B bytes (VKT_E_UNSUPPORTED elsewhere: 10,000,000 points at 10 frequencies take 800 MB, and
+ * lavapipe binds 128 MiB). Give more points in several batches. */
 VKT_API vkt_tensor vkt_frequency(vkt_graph *g, vkt_tensor x, uint32_t frequencies);
 
 /* Losses are scalars over the real rows of the batch (the step's `rows`, along dimension 0), unless they are not

@@ -180,9 +180,12 @@ typedef struct vkt_fit_params {
  *
  * VKT_E_DIVERGED: a loss, of training or validation, or a weight is not a finite number. The message names epoch,
  * batch and learning rate. The trainer has the weights of the best epoch, if there was one (vkt_trainer_best_epoch);
- * to go on, resume a checkpoint with a lower learning rate. With allow_nonfinite that is a warning, and the result only
- * if no epoch of the run was finite. In both cases such an epoch is never the best, and no checkpoint is written of it.
- * (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss, and is none.)
+ * to go on, resume a checkpoint with a lower learning rate. Another fit is VKT_E_STATE as long as weights or the
+ * optimizer's state are not finite: vkt_trainer_resume replaces both, vkt_trainer_load the weights, and sets the
+ * optimizer back to its start where the last fit diverged; then the epoch begins anew. With allow_nonfinite that is a
+ * warning, and the result only if no epoch of the run was finite. In both cases such an epoch is never the best, and no
+ * checkpoint is written of it. (A step that VKT_PRECISION_F16 skips because its gradients overflow has a finite loss,
+ * and is none.)
  *
  * VKT_E_CHECKPOINT: a checkpoint could not be written (disk full, no such folder). That is told when it happens, the
  * file from before stays whole, training goes on, and so this comes at the end, with all else done; another fit first

@@ -7,6 +7,7 @@
 
 #include "audit/report.h"
 #include "base/file.h"
+#include "common/message.h"
 
 #define REFERENCE_FLOPS_PER_S 3e8
 
@@ -110,7 +111,7 @@ int audit_run(const audit_options *o, const bench_net *nets, const vkt_host *hos
     if (o->list) return list(&a);
     for (int i = 0; i < o->n_networks; i++)
         if (!find(nets, o->networks[i])) {
-            fprintf(stderr, "vkt-audit: there is no network '%s'; --list prints them\n", o->networks[i]);
+            complain("there is no network '%s'; --list prints them", o->networks[i]);
             return 2;
         }
     a.report.runs = json_array();
@@ -119,7 +120,7 @@ int audit_run(const audit_options *o, const bench_net *nets, const vkt_host *hos
                                    .on_entry = audit_report_entry,
                                    .user = &a.report };
     const vkt_result r = run(&a, host);
-    if (r != VKT_OK) fprintf(stderr, "vkt-audit: %s\n", vkt_result_text(r));
+    if (r != VKT_OK) complain_of_result(r);
     json_decref(a.report.runs);
     vkt_ctx_destroy(&a.ctx);
     return r != VKT_OK || a.wrong ? 1 : 0;

@@ -1,6 +1,7 @@
 /* audit/main.c - vkt-audit: whether every op is right on a device. */
 #include "audit/audit.h"
 
+#include "common/message.h"
 #include "common/outputs.h"
 
 int main(int argc, char **argv)
@@ -8,5 +9,5 @@ int main(int argc, char **argv)
     audit_options o;
     outputs_begin();
     audit_options_parse(&o, argc, argv);
-    return audit_run(&o, bench_nets, NULL, stdout);
+    return audit_run(&o, bench_nets, &(vkt_host){ .log = message_log }, stdout);
 }

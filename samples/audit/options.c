@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/outputs.h"
 #include "common/version.h"
 
@@ -102,7 +103,6 @@ void audit_options_parse(audit_options *o, int argc, char **argv)
 {
     const struct argp parser = { .options = table, .parser = on_option, .args_doc = "[NETWORK...]", .doc = doc };
     *o = (audit_options){ .seed = 1, .argc = argc, .argv = argv };
-    argp_err_exit_status = 2;
-    argp_parse(&parser, argc, argv, 0, NULL, o);
+    parse_arguments(&parser, argc, argv, o);
     if (!o->seeds) o->seeds = 8;
 }

@@ -4,13 +4,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/terminal.h"
+
 static const char head[] = "   node  op              forward  differences  gradients, and what was audited\n";
 
 void audit_report_begin(audit_report *r, const char *name, const char *what)
 {
     r->entries = json_array();
     json_array_append_new(r->runs, json_pack("{s:s, s:s, s:o}", "name", name, "what", what, "entries", r->entries));
-    fprintf(r->out, "%s: %s\n%s", name, what, r->quiet ? "" : head);
+    fprintf(r->out, "%s: %s\n", name, what);
+    if (!r->quiet) terminal_print(r->out, head);
 }
 
 /* ---- lines ---- */
@@ -55,13 +58,13 @@ static void print(audit_report *r, const vkt_audit_entry *e)
     snprintf(times, sizeof times, ", %u times", e->times);
     gradients_text(e, gradients, sizeof gradients);
     differences_text(e, differences);
+    const char *cut = e->cut ? ", cut" : "", *sampled = e->sampled ? ", random" : "";
+    if (e->times <= 1) *times = 0;
     if (e->status == VKT_OK)
-        fprintf(r->out, "%7s  %-15s %6s  %11s  %-22s", place, e->op, percent(e->forward, forward), differences,
-                gradients);
+        terminal_printf(r->out, "%7s  %-15s %6s  %11s  %-22s %s%s%s%s\n", place, e->op, percent(e->forward, forward),
+                        differences, gradients, e->text, times, cut, sampled);
     else
-        fprintf(r->out, "%7s  %-15s %-43s", place, e->op, "");
-    fprintf(r->out, " %s%s%s%s\n", e->text, e->times > 1 ? times : "", e->cut ? ", cut" : "",
-            e->sampled ? ", random" : "");
+        terminal_printf(r->out, "%7s  %-15s %-43s %s%s%s%s\n", place, e->op, "", e->text, times, cut, sampled);
     if (!e->right) fprintf(r->out, "  WRONG: node %u, '%s': %s: %s\n", e->node, e->name, e->op, e->fault);
     fflush(r->out);
 }
@@ -103,10 +106,13 @@ void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result sta
                                   "parts", (int)t->parts, "cut", (int)t->cut, "sampled", (int)t->sampled, "failed",
                                   (int)t->failed));
     json_object_set_new(run, "status", json_string(vkt_result_name(status)));
-    fprintf(r->out, "%u nodes, %u different", t->nodes, t->cases);
+    fprintf(r->out, "%u node%s, %u different", t->nodes, t->nodes == 1 ? "" : "s", t->cases);
     if (t->cut) fprintf(r->out, ", %u of them cut", t->cut);
     if (t->sampled) fprintf(r->out, ", %u at random shapes", t->sampled);
-    if (t->parts) fprintf(r->out, "; %u gradients and parts of the step are audited with these", t->parts);
+    if (t->parts == 1)
+        fprintf(r->out, "; 1 gradient or part of the step is audited with these");
+    else if (t->parts)
+        fprintf(r->out, "; %u gradients and parts of the step are audited with these", t->parts);
     fprintf(r->out, ": ");
     fprintf(r->out, t->failed ? "%u WRONG" : "all right", t->failed);
     if (ended) fprintf(r->out, ", but the audit ended early: %s", vkt_result_text(status));

@@ -13,7 +13,9 @@
 #include "bench/steps.h"
 #include "bench/table.h"
 #include "bench/tune.h"
+#include "common/message.h"
 #include "common/outputs.h"
+#include "common/terminal.h"
 
 enum { OK = 0, FAILED = 1, SLOWER = 3 };
 
@@ -36,8 +38,8 @@ vkt_result bench_report(bench *b, const bench_result *r)
     b->done++;
     b->failed += r->check == BENCH_WRONG;
     if (!isatty(STDERR_FILENO))
-        fprintf(stderr, "%4u  %s  %s\n", b->done, bench_name(r, name),
-                r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
+        complain("%4u  %s  %s", b->done, bench_name(r, name),
+                 r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
     return bench_add(&b->results, r) ? VKT_OK : VKT_E_NOMEM;
 }
 
@@ -69,8 +71,9 @@ static vkt_result measure_all(bench *b)
 static void print_device(const bench *b)
 {
     char flops[16], bytes[16];
-    printf("%s, %s; at most %sFLOP/s and %sB/s here and now\n\n", b->ctx->info.name, b->ctx->info.driver,
-           bench_rate_text(b->results.roof.flops_per_s, flops), bench_rate_text(b->results.roof.bytes_per_s, bytes));
+    terminal_printf(stdout, "%s, %s; at most %sFLOP/s and %sB/s here and now\n\n", b->ctx->info.name,
+                    b->ctx->info.driver, bench_rate_text(b->results.roof.flops_per_s, flops),
+                    bench_rate_text(b->results.roof.bytes_per_s, bytes));
 }
 
 /* Files and the table. */
@@ -124,10 +127,11 @@ int main(int argc, char **argv)
     bench_options_parse(&o, argc, argv);
     if (o.list) return list();
     bench b = { .o = &o };
-    vkt_result r = vkt_ctx_create_wide(&(vkt_ctx_params){ .device = o.device }, NULL, &b.ctx);
+    vkt_result r =
+        vkt_ctx_create_wide(&(vkt_ctx_params){ .device = o.device }, &(vkt_host){ .log = message_log }, &b.ctx);
     if (r == VKT_OK) r = run(&b, &slower);
-    if (r != VKT_OK) fprintf(stderr, "vkt-bench: %s\n", vkt_result_text(r));
-    if (b.failed) fprintf(stderr, "vkt-bench: %u experiments failed\n", b.failed);
+    if (r != VKT_OK) complain_of_result(r);
+    if (b.failed) complain("%u experiments failed", b.failed);
     bench_results_free(&b.results);
     vkt_ctx_destroy(&b.ctx);
     return r != VKT_OK || b.failed ? FAILED : slower ? SLOWER : OK;

@@ -8,6 +8,7 @@
 #include "bench/case.h"
 #include "bench/measure.h"
 #include "bench/verify.h"
+#include "common/message.h"
 #include "passes/passes.h"
 
 enum { MAX_PHASES = 1 + VKT_MAX_IN };
@@ -235,7 +236,7 @@ static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64
     if (r == VKT_OK) r = run_phases(b, op, c, &s);
     vkt_subject_free(&s);
     if (r == VKT_OK || r == VKT_E_NOMEM || r == VKT_E_DEVICE_LOST) return r;
-    fprintf(stderr, "vkt-bench: %s: %s\n", name, vkt_result_text(r));
+    complain("%s: %s", name, vkt_result_text(r));
     b->failed++;
     return VKT_OK;
 }

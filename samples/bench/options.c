@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/variant.h"
+#include "common/message.h"
 #include "common/outputs.h"
 #include "common/version.h"
 
@@ -133,8 +134,7 @@ void bench_options_parse(bench_options *o, int argc, char **argv)
 {
     const struct argp parser = { .options = table, .parser = on_option, .doc = doc };
     *o = (bench_options){ .min_ns = 100000000, .argc = argc, .argv = argv };
-    argp_err_exit_status = 2;
-    argp_parse(&parser, argc, argv, 0, NULL, o);
+    parse_arguments(&parser, argc, argv, o);
 }
 
 const char *bench_sizes_name(bench_sizes s)

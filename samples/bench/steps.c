@@ -6,6 +6,7 @@
 
 #include "bench/measure.h"
 #include "bench/nets.h"
+#include "common/message.h"
 #include "passes/passes.h"
 
 /* ---- that it trains ---- */
@@ -106,7 +107,7 @@ vkt_result bench_run_steps(bench *b)
         b->ctx->limits.choices.force = 0;
         if (status == VKT_E_NOMEM || status == VKT_E_DEVICE_LOST) return status;
         if (status != VKT_OK) {
-            fprintf(stderr, "vkt-bench: %s: %s\n", name, vkt_result_text(status));
+            complain("%s: %s", name, vkt_result_text(status));
             b->failed++;
             continue;
         }

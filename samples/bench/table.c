@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "base/terminal.h"
+#include "common/terminal.h"
 
-enum { BAR = 10, WIDEST_SHAPE = 58 };
+enum { BAR = 10, WIDEST_SHAPE = 58, NOISY = 25 };
 
 /* Three digits of x with the unit that fits; units are factors of 1000, the first for x below 1000. */
 static const char *scaled(double x, const char *const *units, size_t n, char buf[16])
@@ -51,7 +52,12 @@ static void bar(const layout *l, double percent)
     fprintf(l->out, "%*s", BAR - used, "");
 }
 
-/* Spread: half the distance of the quartiles, of the median. */
+/* Half the distance of the quartiles, in % of the median. */
+static double spread(const bench_stat *t)
+{
+    return 50 * (t->q3 - t->q1) / t->median;
+}
+
 static void print_time(const layout *l, const bench_result *r)
 {
     char time[16];
@@ -60,8 +66,7 @@ static void print_time(const layout *l, const bench_result *r)
         fprintf(l->out, "%9s      ", r->check == BENCH_WRONG ? "WRONG" : "-");
         return;
     }
-    fprintf(l->out, "%9s %s%2.0f%% ", bench_time_text(t->median, time), l->unicode ? "±" : "~",
-            50 * (t->q3 - t->q1) / t->median);
+    fprintf(l->out, "%9s %s%2.0f%% ", bench_time_text(t->median, time), l->unicode ? "±" : "~", spread(t));
 }
 
 static void print_rate(const layout *l, double per_s, const char *unit)
@@ -98,6 +103,15 @@ static const char *check_mark(const bench_result *r)
     return "";
 }
 
+/* "checked, noisy": the spread is so wide that the time tells little. */
+static void print_marks(const layout *l, const bench_result *r)
+{
+    const bench_stat *t = bench_time(r);
+    const char *check = check_mark(r);
+    const bool noisy = r->check != BENCH_WRONG && t->n && spread(t) > NOISY;
+    fprintf(l->out, " %s%s%s", check, noisy && *check ? ", " : "", noisy ? "noisy" : "");
+}
+
 /* What is as in the line before is not said again. */
 static void print_op(const layout *l, const bench_result *r, const bench_result *before)
 {
@@ -112,7 +126,7 @@ static void print_op(const layout *l, const bench_result *r, const bench_result 
     const double percent = bench_roof_percent(r, l->roof);
     fprintf(l->out, "%5.0f%% ", percent);
     bar(l, percent);
-    fprintf(l->out, " %s", check_mark(r));
+    print_marks(l, r);
     print_change(l, r);
     fputc('\n', l->out);
 }
@@ -170,10 +184,33 @@ static void heading(const layout *l, const bench_result *r, const bench_result *
     fprintf(l->out, "%s%s%s%s\n", before ? "\n" : "", l->color ? "\033[1m" : "", title, l->color ? "\033[0m" : "");
 }
 
+static void print_one(const layout *l, const bench_result *r, const bench_result *before)
+{
+    heading(l, r, before);
+    if (r->kind == BENCH_OP)
+        print_op(l, r, before);
+    else if (r->kind == BENCH_STEP)
+        print_step(l, r);
+    else
+        print_micro(l, r);
+}
+
+/* Lines that are wider than the terminal go on in the next one. */
+static void print_fitting(FILE *out, const layout *l, const bench_result *r, const bench_result *before)
+{
+    char *text = NULL;
+    size_t bytes;
+    layout to = *l;
+    to.out = open_memstream(&text, &bytes);
+    if (!to.out) return;
+    print_one(&to, r, before);
+    if (fclose(to.out) == 0) terminal_print(out, text);
+    free(text);
+}
+
 void bench_print(FILE *out, const bench_results *all)
 {
-    layout l = { .out = out,
-                 .roof = &all->roof,
+    layout l = { .roof = &all->roof,
                  .unicode = vkt_terminal_unicode(),
                  .color = vkt_terminal_rewrites(out) && !(getenv("NO_COLOR") && *getenv("NO_COLOR")),
                  .shape = 20,
@@ -187,14 +224,6 @@ void bench_print(FILE *out, const bench_results *all)
         l.compare |= r->change.ratio > 0;
     }
     qsort(order, all->n, sizeof *order, in_order);
-    for (size_t i = 0; i < all->n; i++) {
-        heading(&l, order[i], i ? order[i - 1] : NULL);
-        if (order[i]->kind == BENCH_OP)
-            print_op(&l, order[i], i ? order[i - 1] : NULL);
-        else if (order[i]->kind == BENCH_STEP)
-            print_step(&l, order[i]);
-        else
-            print_micro(&l, order[i]);
-    }
+    for (size_t i = 0; i < all->n; i++) print_fitting(out, &l, order[i], i ? order[i - 1] : NULL);
     free(order);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/message.h"
+
 #define ATTACHMENT "data"
 enum { MOST_SIDE = 1 << 20, MOST_CLASSES = 1 << 24 };
 
@@ -42,8 +44,12 @@ vkt_result card_attach(vkt_trainer *t, const char *program, const vkt_dataset *t
                         (json_int_t)vkt_dataset_classes(train), "names", class_names(train));
     if (root && more) json_object_update(root, more);
     json_decref(more);
+    if (chw[0] > CARD_CHANNELS)
+        complain("want data of at most %d channels, got %u: --predict could not read the weights", CARD_CHANNELS,
+                 chw[0]);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     vkt_result r = chw[0] > CARD_CHANNELS ? VKT_E_SHAPE : VKT_E_NOMEM;
+    if (!text && r == VKT_E_NOMEM) complain("no memory for the description of the data");
     if (text) r = vkt_trainer_attach(t, ATTACHMENT, text);
     if (text) {
         void *(*allocate)(size_t);
@@ -97,21 +103,20 @@ vkt_result card_read(const char *path, const char *program, bool quiet, data_car
     *out = (data_card){ 0 };
     vkt_result r = vkt_read_attachment(&silent, path, ATTACHMENT, &text);
     if (r == VKT_E_NOT_FOUND && !quiet)
-        fprintf(stderr,
-                "%s: want weights that %s --save has written, with what its data were like: there is no such "
-                "file, or it does not tell\n",
-                path, program);
+        complain("%s: want weights that %s --save has written, with what its data were like: there is no such "
+                 "file, or it does not tell",
+                 path, program);
     else if (r != VKT_OK && r != VKT_E_NOT_FOUND)
-        fprintf(stderr, "%s: want a weights file (safetensors) that %s --save has written\n", path, program);
+        complain("%s: want a weights file (safetensors) that %s --save has written", path, program);
     if (r != VKT_OK) return r;
     out->root = json_loads(text, 0, NULL);
     vkt_text_release(&text);
     const char *of = card_text(out, "program", "");
     if (strcmp(of, program) == 0 && parse(out)) return VKT_OK;
     if (*of && strcmp(of, program) != 0)
-        fprintf(stderr, "%s: want weights of %s, got those of %.40s\n", path, program, of);
+        complain("%s: want weights of %s, got those of %.40s", path, program, of);
     else
-        fprintf(stderr, "%s: what it tells of its data is damaged\n", path);
+        complain("%s: what it tells of its data is damaged", path);
     card_close(out);
     return VKT_E_FORMAT;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/message.h"
 #include "common/random.h"
 #include "vktrain/core.h"
 
@@ -84,7 +85,7 @@ static char *read_file(const char *path, size_t *n)
     if (f) text = read_bytes(f, *n);
     if (!why && !text) why = strerror(errno);
     if (f) fclose(f);
-    if (why) fprintf(stderr, "%s: cannot be read: %s\n", path, why);
+    if (why) complain("%s: cannot be read: %s", path, why);
     return text;
 }
 
@@ -146,13 +147,13 @@ static bool take(corpus *c, const char *text, size_t bytes)
     while (c->ids && at < end) {
         const uint32_t u = decode(&at, end);
         if (u == NO_CHARACTER) {
-            fprintf(stderr, "%s: byte %zu is not UTF-8\n", c->source, (size_t)(at - (const unsigned char *)text));
+            complain("%s: byte %zu is not UTF-8", c->source, (size_t)(at - (const unsigned char *)text));
             return false;
         }
         c->ids[c->n++] = u;
     }
     if (c->ids && number_characters(c)) return true;
-    fprintf(stderr, "no memory for a text of %zu bytes\n", bytes);
+    complain("no memory for a text of %zu bytes", bytes);
     return false;
 }
 
@@ -160,7 +161,7 @@ bool corpus_open(const char *path, corpus *c)
 {
     size_t bytes;
     *c = (corpus){ .source = path ? path : "made-up sentences" };
-    if (!path) fputs("no text is given (--data names a file): training on made-up sentences\n", stderr);
+    if (!path) remark("no text is given (--data names a file): training on made-up sentences");
     char *text = path ? read_file(path, &bytes) : make_up(&bytes);
     if (!text) return false;
     const bool ok = take(c, text, bytes);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/message.h"
 #include "common/stop.h"
 #include "common/terminal.h"
 
@@ -129,13 +130,13 @@ vkt_result find_lr_run(const session *s, vkt_trainer *t)
         terminal_printf(stdout, "looks for a learning rate: %d steps at most, which are forgotten\n", STEPS);
     const vkt_result r = vkt_trainer_fit(t, &fit);
     if (stop_signal()) {
-        fprintf(stderr, "ended by %s: %s is not written\n", stop_name(stop_signal()), s->o.find_lr);
+        remark("ended by %s: %s is not written", stop_name(stop_signal()), s->o.find_lr);
         return VKT_OK;
     }
     if (r != VKT_OK && r != VKT_E_DIVERGED) return r;
     if (x.n < LEAST) {
-        fprintf(stderr, "--find-lr: the loss is not finite after %u steps: try a smaller --lr (it was %g)\n", x.n,
-                (double)s->o.lr);
+        complain("--find-lr: the loss is not finite after %u steps: try a smaller --lr (it was %g)", x.n,
+                 (double)s->o.lr);
         return VKT_E_DIVERGED;
     }
     return tell(s, &x);

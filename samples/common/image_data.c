@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/message.h"
 #include "common/random.h"
 #include "common/terminal.h"
 
@@ -46,6 +47,41 @@ static vkt_result part(image_data *d)
     return r;
 }
 
+/* Keeps errors back while a folder is looked through. The data set goes on to log here, so it is static. */
+static struct held {
+    vkt_host to;
+    bool holds;
+    char line[512];
+} held;
+
+static void hold(void *user, vkt_log_level level, const char *line)
+{
+    (void)user;
+    if (held.holds && level == VKT_LOG_ERROR)
+        snprintf(held.line, sizeof held.line, "%s", line);
+    else
+        held.to.log(held.to.log_user, level, line);
+}
+
+/* A folder per class. Where there is none, one message tells all that a folder may have. */
+static vkt_result open_classes(const vkt_host *host, const char *folder, const vkt_image_params *p, vkt_dataset **out)
+{
+    struct stat st;
+    held = (struct held){ .to = *host, .holds = true };
+    if (!held.to.log) held.to.log = message_log;
+    vkt_host holding = *host;
+    holding.log = hold;
+    const vkt_result r = vkt_dataset_from_image_folders(&holding, folder, p, out);
+    held.holds = false;
+    if (r == VKT_E_NOT_FOUND)
+        complain("--data: %s %s: want train.csv (and valid.csv, test.csv) with lines path,label, or folders train (and "
+                 "valid, test) of a folder per class, or a folder per class",
+                 folder, stat(folder, &st) == 0 ? "has no pictures" : "does not exist");
+    else if (r != VKT_OK)
+        held.to.log(held.to.log_user, VKT_LOG_ERROR, held.line);
+    return r;
+}
+
 static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
 {
     vkt_image_params p = with->images;
@@ -56,12 +92,7 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, const im
         r = open_part(host, folder, "test", &p, &d->train);
         untested = !d->train;
     }
-    if (r == VKT_OK && !d->train) r = vkt_dataset_from_image_folders(host, folder, &p, &d->train);
-    if (r == VKT_E_NOT_FOUND)
-        fprintf(stderr,
-                "%s: want train.csv (and valid.csv, test.csv) with lines path,label, or folders train (and valid, "
-                "test) of a folder per class, or a folder per class\n",
-                folder);
+    if (r == VKT_OK && !d->train) r = open_classes(host, folder, &p, &d->train);
     p.classes_like = d->train;
     p.random_crop = p.random_flip = false;
     p.crop_padding = 0;
@@ -144,7 +175,7 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    terminal_print(stderr, "no pictures found (--data FOLDER takes yours): training on drawn ones\n");
+    remark("no pictures found (--data FOLDER takes yours): training on drawn ones");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);

@@ -5,8 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/fetch.h"
+#include "common/message.h"
 
 enum { DRAWN_TRAIN = 20000, DRAWN_TEST = 4000, MAX_CHANNELS = 16 };
 
@@ -25,10 +27,21 @@ static bool download(const char *folder, FILE *notes)
 {
     const char *own = getenv("VKT_MNIST_MIRROR");
     if (own && !*own) return false;
-    if (notes) fprintf(notes, "fetching MNIST to %s (11 MB)\n", folder);
+    if (notes) fprintf(notes, "fetching MNIST to %s (11 MiB)\n", folder);
     if (own) return fetch_files(own, folder, files, 4);
     for (size_t i = 0; i < sizeof mirrors / sizeof *mirrors; i++)
         if (fetch_files(mirrors[i], folder, files, 4)) return true;
+    return false;
+}
+
+/* Tells of a path that is no folder. */
+static bool is_folder(const char *folder)
+{
+    struct stat st;
+    const bool there = stat(folder, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return true;
+    complain("--data: want a folder with train-images-idx3-ubyte and the other three files of MNIST, but %s %s", folder,
+             there ? "is no folder" : "does not exist");
     return false;
 }
 
@@ -70,7 +83,7 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
 /* Said on stderr, also under --quiet: the numbers of this run are no numbers of MNIST. */
 static vkt_result draw(const vkt_host *host, mnist_data *d)
 {
-    fputs("MNIST is neither here nor can it be fetched: training on drawn digits\n", stderr);
+    remark("MNIST is neither here nor can it be fetched: training on drawn digits");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "drawn digits");
     vkt_result r = vkt_dataset_digits(host, DRAWN_TRAIN, 1, &d->train);
@@ -99,6 +112,7 @@ static vkt_result normalize(mnist_data *d)
 vkt_result mnist_data_open(const vkt_host *host, const char *folder, FILE *notes, mnist_data *out)
 {
     *out = (mnist_data){ 0 };
+    if (folder && !is_folder(folder)) return VKT_E_NOT_FOUND;
     vkt_result r = folder ? open_folder(host, folder, out) : look_around(host, out);
     if (r == VKT_E_NOT_FOUND && !folder)
         r = download("data/mnist", notes) ? open_folder(host, "data/mnist", out) : draw(host, out);

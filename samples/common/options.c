@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/message.h"
 #include "common/schedules.h"
 #include "common/terminal.h"
 #include "common/version.h"
@@ -56,7 +57,7 @@ static const struct argp_option table[] = {
     { 0, 0, 0, 0, "Device and data", 1 },
     { "device", 'D', "N|NAME", 0, "number of --list-devices or a part of the device's name", 1 },
     { "list-devices", OPT_LIST_DEVICES, 0, 0, "print the devices and end", 1 },
-    { "memory-limit", OPT_MEMORY_LIMIT, "SIZE", 0, "most device memory to hold, for instance 512M or 2G", 1 },
+    { "memory-limit", OPT_MEMORY_LIMIT, "SIZE", 0, "most device memory to hold, for instance 512MiB or 2GiB", 1 },
     { "data", 'd', "PATH", 0, "", 1 },
     { "stream", OPT_STREAM, 0, 0, "keep the data in host memory and stream it", 1 },
     { 0, 0, 0, 0, "Training", 2 },
@@ -67,8 +68,10 @@ static const struct argp_option table[] = {
       "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd, momentum or nesterov (0.9)", 2 },
     { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; in place of the optimizer's own",
       2 },
-    { "clip-norm", OPT_CLIP_NORM, "X", 0, "scale gradients down to this norm where that of all of them is larger", 2 },
-    { "micro-batches", OPT_MICRO_BATCHES, "N", 0, "add up the gradients of N batches for each step (1)", 2 },
+    { "clip-norm", OPT_CLIP_NORM, "X", 0,
+      "gradient clipping by global norm: scale all gradients down where their norm is larger than X", 2 },
+    { "micro-batches", OPT_MICRO_BATCHES, "N", 0,
+      "gradient accumulation: add up the gradients of N batches for each step (1)", 2 },
     { "schedule", OPT_SCHEDULE, "NAME", 0, schedules_help, 2 },
     { "warmup", OPT_WARMUP, "N", 0,
       "let the rate rise linearly over the first N steps; with a schedule by epochs, over N epochs", 2 },
@@ -192,7 +195,7 @@ static uint64_t size(struct argp_state *state, const char *text)
     const char *rest = end + (unit != NULL);
     const bool good = !*rest || strcmp(rest, "B") == 0 || (unit && strcmp(rest, "iB") == 0);
     if (!isdigit((unsigned char)text[0]) || errno || !good || n == 0 || n > UINT64_MAX >> shift)
-        argp_error(state, "--memory-limit: want a size such as 512M or 2G, got '%s'", text);
+        argp_error(state, "--memory-limit: want a size such as 512MiB or 2GiB, got '%s'", text);
     return n << shift;
 }
 
@@ -352,6 +355,12 @@ static void finish_options(parse *p, struct argp_state *state)
     train_options *o = p->o;
     check_predict(o, state);
     check_find_lr(o, state);
+    if (o->run && o->checkpoint)
+        argp_error(
+            state,
+            "--checkpoint: --run keeps its checkpoint in %s/checkpoint.ckpt: leave out --checkpoint; --resume FILE "
+            "goes on from another one",
+            o->run);
     if (o->checkpoint_every && !o->checkpoint && !o->run)
         argp_error(state, "--checkpoint-every needs --checkpoint FILE or --run DIR");
     if (o->resume && o->seed_given) argp_error(state, "--seed: a run that --resume goes on with keeps its seed");
@@ -454,6 +463,5 @@ void train_options_parse(train_options *o, const train_cli *cli, int argc, char 
                                  .help_filter = with_default };
     parse p = { .o = o, .usual = *o, .cli = cli };
     fit_help();
-    argp_err_exit_status = 2;
-    argp_parse(&parser, argc, argv, 0, NULL, &p);
+    parse_arguments(&parser, argc, argv, &p);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
@@ -120,6 +121,20 @@ static void put_plain(FILE *out, const char *text)
     }
 }
 
+static void complain_plainly(const char *path, const char *why)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    if (f) {
+        put_plain(f, path);
+        fputs(" is left out: ", f);
+        put_plain(f, why);
+    }
+    if (f && fclose(f) == 0) complain("%s", text);
+    free(text);
+}
+
 static const char *shown(const char *path)
 {
     return strcmp(path, "-") == 0 ? "standard input" : path;
@@ -143,10 +158,7 @@ static bool read_file(const predict_kind *k, predict_list *l, const char *path)
     }
     if (r == VKT_OK || !*l->why) predict_fail(l, r, "there is nothing in it to predict");
     l->n = l->first;
-    put_plain(stderr, shown(path));
-    fputs(" is left out: ", stderr);
-    put_plain(stderr, l->why);
-    fputc('\n', stderr);
+    complain_plainly(shown(path), l->why);
     json_array_append_new(l->failed, json_pack("{s:o, s:o}", "file", json_plain(path), "why", json_plain(l->why)));
     return false;
 }
@@ -245,8 +257,13 @@ static vkt_result compute(const session *s, const predict_kind *k, const data_ca
                                       .precision = s->o.precision };
     if (r == VKT_OK) r = vkt_predictor_create(s->ctx, &pp, &p);
     *width = vkt_predictor_width(p);
-    if (r == VKT_OK && card->classes && *width < card->classes) r = VKT_E_SHAPE;
+    if (r == VKT_OK && card->classes && *width < card->classes) {
+        complain("%s: want a network of %u classes, got one of %llu outputs: the weights do not fit their data",
+                 s->o.load, card->classes, (unsigned long long)*width);
+        r = VKT_E_SHAPE;
+    }
     if (r == VKT_OK) *outputs = calloc(l->n, *width * sizeof **outputs);
+    if (r == VKT_OK && !*outputs) complain("no memory for the answers of %u rows", l->n);
     if (r == VKT_OK) r = *outputs ? vkt_predictor_run(p, 0, l->n, NULL, *outputs) : VKT_E_NOMEM;
     vkt_predictor_destroy(&p);
     vkt_dataset_destroy(&rows);
@@ -276,8 +293,7 @@ static size_t row_bytes(const predict_kind *k, const data_card *card)
 vkt_result predict_files(session *s, const predict_kind *k, const data_card *card)
 {
     if (k->type >= VKT_ROW_U16 && (card->chw[0] != 1 || card->chw[1] != 1)) {
-        fprintf(stderr, "%s: want rows that are sequences, got %ux%ux%u\n", s->o.load, card->chw[0], card->chw[1],
-                card->chw[2]);
+        complain("%s: want rows that are sequences, got %ux%ux%u", s->o.load, card->chw[0], card->chw[1], card->chw[2]);
         return VKT_E_SHAPE;
     }
     predict_list l = { .row_bytes = row_bytes(k, card), .failed = json_array() };
@@ -285,7 +301,7 @@ vkt_result predict_files(session *s, const predict_kind *k, const data_card *car
     uint32_t failed = 0;
     for (uint32_t i = 0; i < s->o.n_files; i++) failed += !read_file(k, &l, s->o.files[i]);
     vkt_result r = answer_all(s, k, card, &l);
-    if (failed && s->o.n_files > 1) fprintf(stderr, "%u of %u files were left out\n", failed, s->o.n_files);
+    if (failed && s->o.n_files > 1) complain("%u of %u files were left out", failed, s->o.n_files);
     if (r == VKT_OK && failed) r = VKT_E_FORMAT;
     json_decref(l.failed);
     free(l.rows);

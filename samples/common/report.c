@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/stop.h"
 
 json_t *real_or_null(double x)
@@ -164,11 +165,13 @@ static json_t *results_json(const session *s, vkt_trainer *t)
 {
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
     const vkt_epoch_record *best = best_record(t);
-    vkt_loss_scale scale;
-    if (vkt_store_get_loss_scale(vkt_trainer_store(t), &scale) != VKT_OK) return NULL;
+    vkt_loss_scale scale = { 0 };
+    const bool lost = s->failed == VKT_E_DEVICE_LOST;
+    if (!lost && vkt_store_get_loss_scale(vkt_trainer_store(t), &scale) != VKT_OK) return NULL;
     uint32_t n;
     const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "parameters",
+    return json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "error",
+                     s->error == VKT_OK ? json_null() : json_string(vkt_result_text(s->error)), "parameters",
                      (json_int_t)vkt_trainer_parameters(t), "epochs", epochs_json(t), "final_loss",
                      real_or_null(n ? r[n - 1].train_loss : NAN), "best_epoch",
                      best ? json_integer((json_int_t)best->epoch) : json_null(), "best_val_acc",
@@ -190,7 +193,7 @@ static bool write_both(const session *s, json_t *run, json_t *object)
     char *text = whole ? json_dumps(run, JSON_INDENT(2)) : NULL;
     fflush(stdout); /* which may be the same file */
     bool ok = text != NULL;
-    if (!ok) fprintf(stderr, "no memory for what %s is to hold\n", s->o.json);
+    if (!ok) complain("no memory for what %s is to hold", s->o.json);
     if (ok) ok = vkt_write_file(&s->host, s->o.json, text, strlen(text)) == VKT_OK;
     free(text);
     json_decref(run);
@@ -226,7 +229,7 @@ char *options_text(const session *s, vkt_trainer *t)
     char *text = json_dumps(all, JSON_INDENT(2));
     json_decref(settings);
     json_decref(all);
-    if (!text) fputs("no memory for options.json\n", stderr);
+    if (!text) complain("no memory for options.json");
     return text;
 }
 

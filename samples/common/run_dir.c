@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/message.h"
 #include "common/report.h"
 #include "common/stop.h"
 #include "vktrain/events.h"
@@ -31,7 +32,7 @@ static struct {
 
 static int fail(const char *what, const char *path)
 {
-    fprintf(stderr, "--run: %s %s: %s\n", path, what, strerror(errno));
+    complain("--run: %s %s: %s", path, what, strerror(errno));
     return FAILED;
 }
 
@@ -65,9 +66,8 @@ static int open_log(void)
     if (fd < 0) return fail("cannot be opened", run.log_path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         close(fd);
-        fprintf(stderr,
-                "--run: another program runs in this folder (it holds %s): wait for it, or name another folder\n",
-                run.log_path);
+        complain("--run: another program runs in this folder (it holds %s): wait for it, or name another folder",
+                 run.log_path);
         return FAILED;
     }
     run.log = fdopen(fd, "a");
@@ -106,7 +106,7 @@ int run_dir_begin(train_options *o, int argc, char **argv)
         { &o->plot, "history.svg", run.plot },
     };
     if (strlen(o->run) > PATH_ROOM - 64 || !*o->run) {
-        fprintf(stderr, "--run: want a folder, got '%s'\n", o->run);
+        complain("--run: want a folder, got '%s'", o->run);
         return FAILED;
     }
     if (!make_folders(o->run)) return fail("cannot be made", o->run);
@@ -120,9 +120,8 @@ int run_dir_begin(train_options *o, int argc, char **argv)
     write_log_head(argc, argv);
     if (access(o->checkpoint, F_OK) == 0) {
         if (o->resume && !same_file(o->resume, o->checkpoint)) {
-            fprintf(
-                stderr,
-                "--resume: %s has a run of its own, %s: leave out --resume to go on with it, or name another folder\n",
+            complain(
+                "--resume: %s has a run of its own, %s: leave out --resume to go on with it, or name another folder",
                 o->run, o->checkpoint);
             return FAILED;
         }
@@ -148,7 +147,7 @@ void run_dir_log(void *user, vkt_log_level level, const char *line)
     };
     const size_t i = (size_t)level;
     const char *name = i < sizeof names / sizeof *names && names[i] ? names[i] : "";
-    fprintf(stderr, "vktrain %s: %s\n", name, line);
+    message_log(NULL, level, line);
     if (run.log) fprintf(run.log, "%s: %s\n", name, line);
 }
 
@@ -158,7 +157,7 @@ void run_dir_log(void *user, vkt_log_level level, const char *line)
 static void keep_events(vkt_result r)
 {
     if (r == VKT_OK) return;
-    fputs("--run: TensorBoard gets no more events of this run\n", stderr);
+    complain("--run: TensorBoard gets no more events of this run");
     run.failed = true;
     vkt_events_destroy(&run.events);
 }
@@ -274,6 +273,7 @@ vkt_result run_dir_end(const session *s, vkt_trainer *t)
     if (run.events) add_plot(s, t);
     vkt_events_destroy(&run.events);
     if (run.log && stop_signal()) fprintf(run.log, "ended by %s\n", stop_name(stop_signal()));
+    if (run.log && s->failed) fprintf(run.log, "ended by an error: %s\n", vkt_result_text(s->failed));
     if (run.log) run.failed |= fclose(run.log) != 0;
     run.log = NULL;
     return run.failed ? VKT_E_IO : VKT_OK;

@@ -9,7 +9,7 @@
  *   log.txt              command line, device, data, summary, epochs, outcome and messages of each start
  *   events.out.tfevents. scalars of each epoch, settings, summary and the plot, for TensorBoard
  *
- * An option such as --save FILE puts that file elsewhere. */
+ * An option such as --save FILE puts that file elsewhere; --checkpoint beside --run is refused. */
 #ifndef SAMPLE_RUN_DIR_H
 #define SAMPLE_RUN_DIR_H
 

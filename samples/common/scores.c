@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "common/report.h"
 #include "vktrain/metrics.h"
 
@@ -86,7 +87,7 @@ static vkt_result print_table(const vkt_host *host, const scores *x, const char 
     const vkt_result r = vkt_class_scores_text(host, x->counts, x->classes, x->names, &text);
     if (r != VKT_OK) return r;
     printf("\n%s set, %u rows\n%s", set, vkt_dataset_rows(x->d), text);
-    if (x->classes > TOP) printf("the right class is among the five likeliest: %.4f\n", x->top);
+    if (x->classes > TOP) printf("top-5 accuracy %.4f: the correct class is among the five likeliest\n", x->top);
     vkt_text_release(&text);
     return VKT_OK;
 }
@@ -99,7 +100,10 @@ static vkt_result measure(const vkt_host *host, vkt_trainer *t, scores *x)
     x->counts = calloc((size_t)classes * classes, sizeof *x->counts);
     x->each = calloc(classes, sizeof *x->each);
     if (vkt_dataset_class_name(x->d, 0)) x->names = calloc(classes, sizeof *x->names);
-    if (!x->predicted || !x->outputs || !x->counts || !x->each) return VKT_E_NOMEM;
+    if (!x->predicted || !x->outputs || !x->counts || !x->each) {
+        complain("no memory for the scores of %u rows and %u classes", rows, classes);
+        return VKT_E_NOMEM;
+    }
     for (uint32_t k = 0; x->names && k < classes; k++) x->names[k] = vkt_dataset_class_name(x->d, k);
     vkt_result r = vkt_trainer_predict(t, x->d, 0, rows, x->predicted, x->outputs);
     if (r == VKT_OK) r = vkt_confusion_add(host, vkt_dataset_labels(x->d), x->predicted, rows, classes, x->counts);
@@ -158,7 +162,7 @@ static char *file_text(const char *path)
     FILE *f = fopen(path, "r");
     char *text = f ? calloc(ROOM, 1) : NULL;
     const bool whole = text && fread(text, 1, ROOM - 1, f) < ROOM - 1 && !ferror(f);
-    if (!whole) fprintf(stderr, "--class-weights: %s cannot be read: %s\n", path, strerror(errno));
+    if (!whole) complain("--class-weights: %s cannot be read: %s", path, strerror(errno));
     if (f) fclose(f);
     if (whole) return text;
     free(text);
@@ -171,11 +175,14 @@ vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out)
     uint32_t n = 0;
     *out = NULL;
     if (!classes || !vkt_dataset_labels(d)) {
-        fputs("--class-weights: the data have no classes\n", stderr);
+        complain("--class-weights: the data have no classes");
         return VKT_E_ARG;
     }
     float *weights = calloc(classes, sizeof *weights);
-    if (!weights) return VKT_E_NOMEM;
+    if (!weights) {
+        complain("--class-weights: no memory for %u classes", classes);
+        return VKT_E_NOMEM;
+    }
     vkt_result r = VKT_OK;
     if (strcmp(text, "balanced") == 0) {
         balance(d, weights);
@@ -187,10 +194,10 @@ vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out)
         free(file);
     }
     if (r == VKT_OK && n != classes) {
-        fprintf(stderr, "--class-weights: want %u numbers, one for each class, got %s\n", classes,
-                n == UINT32_MAX ? "something else"
-                : n < classes   ? "fewer"
-                                : "more");
+        complain("--class-weights: want %u numbers, one for each class, got %s", classes,
+                 n == UINT32_MAX ? "something else"
+                 : n < classes   ? "fewer"
+                                 : "more");
         r = VKT_E_ARG;
     }
     if (r == VKT_OK)

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/devices.h"
 #include "common/find_lr.h"
+#include "common/message.h"
 #include "common/outputs.h"
 #include "common/report.h"
 #include "common/run_dir.h"
@@ -59,6 +61,7 @@ static int list_devices(const vkt_host *host)
                         (double)infos[i].memory_bytes / (1 << 30), infos[i].usable ? "usable" : "not usable",
                         *infos[i].reason ? "; " : "", infos[i].reason);
     if (n == 0) puts("no Vulkan device was found");
+    devices_note(stdout, infos, n < MOST ? n : MOST);
     return 0;
 }
 
@@ -78,11 +81,12 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in a file, too, lines and messages come in their order */
     train_options_parse(&s->o, cli, argc, argv);
-    s->host = (vkt_host){ .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
+    s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
     stop_begin();
     outputs_begin();
     int status = s->o.run ? run_dir_begin(&s->o, argc, argv) : 0;
+    if (!status) status = train_inputs_try(&s->o);
     if (!status) status = train_files_try(&s->o);
     if (status) exit(status);
     if (s->o.run) s->host.log = run_dir_log;
@@ -103,9 +107,10 @@ int session_end(session *s, vkt_result r)
     json_decref(s->more);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "standard output cannot be written: %s\n", errno ? strerror(errno) : "an earlier write failed");
+        complain("standard output cannot be written: %s", errno ? strerror(errno) : "an earlier write failed");
         if (r == VKT_OK) r = VKT_E_IO;
     }
+    if (r != VKT_OK) complain_of_result(r);
     return stop_signal() ? 128 + stop_signal() : r != VKT_OK;
 }
 
@@ -159,12 +164,12 @@ static void print_outcome(const session *s, const vkt_trainer *t, const vkt_fit_
 {
     uint32_t n;
     vkt_trainer_history(t, &n);
-    if (n && n < p->epochs && !session_interrupted() && fitted != VKT_E_DIVERGED)
+    if (n && n < p->epochs && !session_interrupted() && (fitted == VKT_OK || fitted == VKT_E_CHECKPOINT))
         say(s, "stopped early: no better epoch in %u\n", p->patience);
     print_best(s, t, p->monitor);
-    if (!isnan(vkt_trainer_ms_per_step(t)))
-        say(s, "speed   %.1f ms per step, %.0f us of it on the host (medians)\n", vkt_trainer_ms_per_step(t),
-            vkt_trainer_host_us_per_step(t));
+    const double ms = vkt_trainer_ms_per_step(t), us = vkt_trainer_host_us_per_step(t);
+    if (!isnan(ms))
+        say(s, "speed   %.*f ms per step, %.3f ms of it on the host (medians)\n", ms < 10 ? 3 : 1, ms, us / 1000);
     session_print_memory(s);
 }
 
@@ -187,18 +192,19 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     uint32_t n;
     vkt_trainer_history(t, &n);
     fflush(stdout);
-    fprintf(stderr, "ended by %s after %u of %u epochs\n", stop_name(stop_signal()), n, o->epochs);
+    remark("ended by %s after %u of %u epochs", stop_name(stop_signal()), n, o->epochs);
     if (o->save && keeps_best(s, t))
-        fprintf(stderr, "%s has the weights of epoch %u, the best so far\n", o->save, vkt_trainer_best_epoch(t));
+        remark("%s has the weights of epoch %u, the best so far", o->save, vkt_trainer_best_epoch(t));
     else if (o->save)
-        fprintf(stderr, "%s has the weights so far\n", o->save);
+        remark("%s has the weights so far", o->save);
     if (resumable && !is_file(o->checkpoint)) {
-        fputs("it cannot go on, for no checkpoint could be written\n", stderr);
+        remark("it cannot go on, for no checkpoint could be written");
     } else if (resumable) {
-        fputs("this goes on with the run:\n  ", stderr);
+        remark("this goes on with the run:");
+        fputs("  ", stderr);
         stop_print_command(stderr, s->argc, s->argv, o->run ? NULL : o->checkpoint);
     } else {
-        fputs("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them\n", stderr);
+        remark("it cannot go on, for no checkpoint was written: --checkpoint FILE writes them");
     }
 }
 
@@ -244,13 +250,24 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
-/* The weights of the best epoch, or of the last step where a signal ended the run. A run that diverged before it had a
- * best epoch has nothing to save. */
+/* A run that an error ended: what it leaves. */
+static void print_failure(const session *s, const vkt_trainer *t)
+{
+    uint32_t n;
+    vkt_trainer_history(t, &n);
+    fflush(stdout);
+    fprintf(stderr, "ended by an error after %u of %u epochs: %s\n", n, s->o.epochs, vkt_result_text(s->failed));
+    if (s->o.save && s->failed == VKT_E_DEVICE_LOST)
+        fprintf(stderr, "%s is not written: the weights were lost with the device\n", s->o.save);
+}
+
+/* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged
+ * before it had a best epoch has nothing to save. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (keeps_best(s, t)) return VKT_OK;
-    if (vkt_trainer_best_epoch(t) || session_interrupted()) return vkt_trainer_save(t, s->o.save);
-    fprintf(stderr, "%s is not written: no epoch had a finite loss\n", s->o.save);
+    if (vkt_trainer_best_epoch(t) || session_interrupted() || s->failed) return vkt_trainer_save(t, s->o.save);
+    remark("%s is not written: no epoch had a finite loss", s->o.save);
     return VKT_OK;
 }
 
@@ -261,10 +278,11 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     uint32_t epochs;
     vkt_trainer_history(t, &epochs);
     fflush(stdout); /* where that is a file of results too, they come behind what was printed */
-    if (o->save) keep_first(r, save_weights(s, t));
+    const bool lost = *r == VKT_E_DEVICE_LOST;
+    if (o->save && !lost) keep_first(r, save_weights(s, t));
     if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
     if (o->plot && epochs) keep_first(r, vkt_trainer_plot(t, o->plot));
-    if (o->profile) keep_first(r, vkt_trainer_profile(t, o->profile));
+    if (o->profile && !lost) keep_first(r, vkt_trainer_profile(t, o->profile));
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
@@ -319,16 +337,21 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
 
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
-    if (r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT) return r;
-    const bool stopped = session_interrupted() && r != VKT_E_DIVERGED;
+    const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
+    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* older files are worth more */
+    const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
+    const bool has_best = vkt_trainer_best_epoch(t) && !failed; /* after an error it has those of the last step */
+    s->error = r;
+    s->failed = failed ? r : VKT_OK;
     if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
     print_outcome(s, t, fit, r);
-    if (vkt_trainer_best_epoch(t)) keep_first(&r, measure_test(s, t));
-    if (vkt_trainer_best_epoch(t) && s->finish) keep_first(&r, s->finish(s, t));
-    if (vkt_trainer_best_epoch(t) && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
+    if (has_best) keep_first(&r, measure_test(s, t));
+    if (has_best && s->finish) keep_first(&r, s->finish(s, t));
+    if (has_best && !stopped) keep_first(&r, scores_write(s, t, s->scored, s->scored_set));
     write_files(s, t, &r);
     keep_first(&r, run_dir_end(s, t));
     if (stopped) print_stop(s, t, resumable);
+    if (failed) print_failure(s, t);
     return r;
 }
 
@@ -338,8 +361,8 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
     if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* with --run alone: beside --resume it is no option */
-        fprintf(stderr, "--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder\n",
-                s->o.run, (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
+        complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
+                 (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
         return VKT_E_STATE;
     }
     const vkt_fit_progress at = vkt_trainer_position(t);
@@ -356,9 +379,9 @@ static vkt_result resume(const session *s, vkt_trainer *t)
 static void print_way_out(const session *s)
 {
     const train_options *o = &s->o;
-    fprintf(stderr, "try a smaller --lr (it was %g), --clip-norm 1%s%s\n", (double)o->lr,
-            o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
-            o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
+    remark("try a smaller --lr (it was %g), --clip-norm 1%s%s", (double)o->lr,
+           o->precision == VKT_PRECISION_F32 ? "" : ", --precision f32",
+           o->allow_nonfinite ? "" : "; --allow-nonfinite trains on");
 }
 
 static void print_summary(const session *s, const vkt_trainer *t)
@@ -376,7 +399,7 @@ static void print_summary(const session *s, const vkt_trainer *t)
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
     if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
-        fprintf(stderr, "ended by %s before the first step: no file was written\n", stop_name(stop_signal()));
+        remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         return VKT_OK;
     }
     if (s->o.find_lr) {

@@ -27,6 +27,8 @@ typedef struct session {
     char **argv;
     session_data data; /* the sample's, before it trains */
     vkt_schedule_kind schedule;
+    vkt_result error;                /* that ended the run, for --json */
+    vkt_result failed;               /* the same, where it is none after which a fit returns in order */
     double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
@@ -54,8 +56,8 @@ void session_set_data(session *s, const session_data *data);
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
 /* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
  * not have: a monitor. VKT_OK too when a signal ended it: then the files are of the run so far, and the command that
- * goes on is printed; before the first step nothing is written. With --find-lr it only looks for a rate. VKT_E_DIVERGED
- * and VKT_E_CHECKPOINT leave files too. */
+ * goes on is printed; before the first step nothing is written. With --find-lr it only looks for a rate. After an
+ * error, too, there are files, of what was trained until then. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
 /* Both. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "common/message.h"
 #include "common/table_text.h"
 #include "vktrain/train.h"
 
@@ -32,7 +33,7 @@ static vkt_result read_records(const vkt_host *host, const char *path, vkt_recor
     const vkt_result r = vkt_records_read(host, path, 0, out); /* says what is wrong */
     if (r != VKT_OK) return r;
     vkt_records_destroy(out);
-    fprintf(stderr, "%s: want two columns or more, parted by , ; | or tabs, got one\n", path);
+    complain("%s: want two columns or more, parted by , ; | or tabs, got one", path);
     return VKT_E_FORMAT;
 }
 
@@ -49,7 +50,7 @@ static vkt_result choose_rows(const vkt_records *r, uint32_t target, uint64_t se
     for (uint32_t i = 0; i < n; i++)
         if (!schema_is_missing(table_field(r, order[i], target))) order[all->n++] = order[i];
     if (all->n >= 2) return VKT_OK;
-    fprintf(stderr, "the table has %u rows with a target: want 2 or more\n", all->n);
+    complain("the table has %u rows with a target: want 2 or more", all->n);
     return VKT_E_FORMAT;
 }
 
@@ -71,7 +72,7 @@ static bool fill(const table_schema *s, const vkt_records *r, const uint32_t *ma
         ok = schema_has_classes(s) ? schema_label(s, r, map, rows->index[i], &n->labels[i], why)
                                    : schema_value(s, r, map, rows->index[i], &n->y[i], why);
     }
-    if (!ok) fprintf(stderr, "%s\n", why);
+    if (!ok) complain("%s", why);
     return ok;
 }
 
@@ -106,7 +107,7 @@ static vkt_result make_parts(const vkt_host *host, const vkt_records *r, const t
     uint32_t *map = malloc(d->schema.n * sizeof *map);
     char why[SCHEMA_WHY];
     vkt_result result = !map ? VKT_E_NOMEM : schema_match(&d->schema, r, map, why) ? VKT_OK : VKT_E_FORMAT;
-    if (result == VKT_E_FORMAT) fprintf(stderr, "%s\n", why);
+    if (result == VKT_E_FORMAT) complain("%s", why);
     if (result == VKT_OK) result = make_part(host, &d->schema, r, map, train, &d->train);
     if (result == VKT_OK) result = make_part(host, &d->schema, r, map, check, &d->check);
     free(map);
@@ -125,8 +126,8 @@ vkt_result table_schema_load(const vkt_host *host, const char *path, const char 
     vkt_text_release(&text);
     if (!ok) return VKT_E_FORMAT;
     if (!target || strcasecmp(s->columns[s->target].name, target) == 0) return VKT_OK;
-    fprintf(stderr, "--target %s: %s predicts \"%s\"\n", target, path,
-            vkt_printable(s->columns[s->target].name, room, sizeof room));
+    complain("--target %s: %s predicts \"%s\"", target, path,
+             vkt_printable(s->columns[s->target].name, room, sizeof room));
     return VKT_E_ARG;
 }
 
@@ -160,7 +161,7 @@ vkt_result table_data_open(const vkt_host *host, const table_data_params *p, tab
     if (result != VKT_OK) return result;
     result = open_records(host, p, r, out);
     vkt_records_destroy(&r);
-    if (result == VKT_E_NOMEM) fputs("no memory for a table\n", stderr);
+    if (result == VKT_E_NOMEM) complain("no memory for a table");
     if (result != VKT_OK) table_data_close(out);
     return result;
 }

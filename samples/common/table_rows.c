@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/message.h"
 #include "common/table_text.h"
 
 enum { NAME_ROOM = 80, VERSION = 1 };
@@ -149,8 +150,7 @@ char *schema_to_text(const table_schema *s)
     for (uint32_t i = 0; i < s->n; i++) {
         json_t *column = column_to_json(&s->columns[i]);
         if (json_array_append_new(list, column) == 0) continue;
-        fprintf(stderr, "column \"%s\": want names and values in UTF-8\n",
-                vkt_printable(s->columns[i].name, room, sizeof room));
+        complain("column \"%s\": want names and values in UTF-8", vkt_printable(s->columns[i].name, room, sizeof room));
         json_decref(list);
         return NULL;
     }
@@ -158,7 +158,7 @@ char *schema_to_text(const table_schema *s)
                             s->columns[s->target].name, "columns", list);
     if (all) text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(all);
-    if (!text) fputs("no memory for a table's schema\n", stderr);
+    if (!text) complain("no memory for a table's schema");
     return text;
 }
 
@@ -221,6 +221,6 @@ bool schema_from_text(const char *text, table_schema *out)
     json_decref(all);
     if (ok) return true;
     schema_free(out);
-    fputs("the weights have no table's schema of version 1\n", stderr);
+    complain("the weights have no table's schema of version 1");
     return false;
 }

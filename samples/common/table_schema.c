@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/message.h"
 #include "common/table_text.h"
 
 enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, SHOWN_VALUES = 4, NAME_ROOM = 48 };
@@ -63,7 +64,7 @@ static bool look_at(const vkt_records *r, uint32_t column, const table_rows *row
     double first = 0;
     *l = (look){ .texts = malloc((rows->n + 1) * sizeof *l->texts), .numbers = true, .whole = true, .counts = true };
     if (!l->texts) {
-        fputs("no memory for a column\n", stderr);
+        complain("no memory for a column");
         return false;
     }
     for (uint32_t i = 0; i < rows->n; i++) {
@@ -102,7 +103,7 @@ static bool take_values(table_column *c, const look *l)
     for (; c->values && c->n_values < l->distinct; c->n_values++)
         if (!(c->values[c->n_values] = strdup(l->texts[c->n_values]))) break;
     if (c->n_values == l->distinct) return true;
-    fputs("no memory for the values of a column\n", stderr);
+    complain("no memory for the values of a column");
     return false;
 }
 
@@ -157,12 +158,12 @@ static bool guess_target(const vkt_records *r, uint32_t k, table_task task, cons
     vkt_printable(c->name, name, sizeof name);
     bool ok = false;
     if (l.distinct < 2)
-        fprintf(stderr, "target \"%s\": want two different values or more, got %u\n", name, l.distinct);
+        complain("target \"%s\": want two different values or more, got %u", name, l.distinct);
     else if (!classes && !l.numbers)
-        fprintf(stderr, "target \"%s\": --task regression wants numbers; some of its fields are texts\n", name);
+        complain("target \"%s\": --task regression wants numbers; some of its fields are texts", name);
     else if (classes && l.distinct > l.n / 2)
-        fprintf(stderr, "target \"%s\": %u different texts in %u rows are no classes; --target names another column\n",
-                name, l.distinct, l.n);
+        complain("target \"%s\": %u different texts in %u rows are no classes; --target names another column", name,
+                 l.distinct, l.n);
     else
         ok = classes ? take_values(c, &l) : take_number(c, &l);
     free(l.texts);
@@ -177,10 +178,11 @@ bool schema_find_target(const vkt_records *r, const char *name, uint32_t *target
     if (!name) return true;
     for (*target = 0; *target < n; ++*target)
         if (strcasecmp(table_name(r, *target), name) == 0) return true;
-    fprintf(stderr, "--target: there is no column \"%s\"; the columns are", name);
-    for (uint32_t i = 0; i < n; i++)
-        fprintf(stderr, "%s \"%s\"", i ? "," : "", vkt_printable(table_name(r, i), room, sizeof room));
-    fputc('\n', stderr);
+    char names[1024] = "";
+    for (uint32_t i = 0; i < n && strlen(names) + NAME_ROOM + 8 < sizeof names; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s \"%s\"", i ? "," : "",
+                 vkt_printable(table_name(r, i), room, sizeof room));
+    complain("--target: there is no column \"%s\"; the columns are%s", name, names);
     return false;
 }
 
@@ -191,7 +193,7 @@ static bool check_left_out(const vkt_records *r, const schema_params *p)
         uint32_t k = 0;
         while (k < vkt_records_columns(r) && strcasecmp(table_name(r, k), p->left_out[i]) != 0) k++;
         if (k < vkt_records_columns(r)) continue;
-        fprintf(stderr, "--leave-out: there is no column \"%s\"\n", p->left_out[i]);
+        complain("--leave-out: there is no column \"%s\"", p->left_out[i]);
         return false;
     }
     return true;
@@ -210,7 +212,7 @@ bool schema_guess(const vkt_records *r, const schema_params *p, const table_rows
         if (ok) ok = k == out->target ? guess_target(r, k, p->task, all, c) : guess_input(r, k, p, train, c);
     }
     if (ok && schema_inputs(out) == 0) {
-        fputs("the table has no column to learn from\n", stderr);
+        complain("the table has no column to learn from");
         schema_print(out, stderr);
         ok = false;
     }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/message.h"
+
 enum { PATH_ROOM = 600, MADE_TRAIN = 2400, MADE_TEST = 600 };
 
 /* ---- a folder ---- */
@@ -34,7 +36,7 @@ static vkt_result read_folder(const vkt_host *host, const char *folder, topics_d
     char path[PATH_ROOM], classes[PATH_ROOM];
     const bool named = find(folder, "classes.txt", classes);
     if (!is_corpus(folder)) {
-        fprintf(stderr, "want a folder with train.tsv and test.tsv (or .tsv.gz), got '%s'\n", folder);
+        complain("want a folder with train.tsv and test.tsv (or .tsv.gz), got '%s'", folder);
         return VKT_E_NOT_FOUND;
     }
     snprintf(d->source, sizeof d->source, "%s", folder);
@@ -96,7 +98,7 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
 /* Said on stderr, also under --quiet: the numbers of this run are no numbers of Reuters. */
 static vkt_result make_up(const vkt_host *host, topics_data *d)
 {
-    fputs("the Reuters corpus is not here: training on made-up news\n", stderr);
+    remark("the Reuters corpus is not here: training on made-up news");
     d->made_up = true;
     snprintf(d->source, sizeof d->source, "made-up news");
     const vkt_result r = make_texts(host, 0, MADE_TRAIN, NULL, &d->train_texts);

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "common/message.h"
 #include "common/outputs.h"
 
-enum { FAILED = 1, USAGE = 2, MOST = 8, FOLDER_ROOM = 4096 };
+enum { FAILED = 1, USAGE = 2, MOST = 8, FOLDER_ROOM = 4096, LINE_ROOM = 1024 };
 
 typedef struct output {
     const char *option, **path;
@@ -53,14 +55,55 @@ static bool is_picture(const char *path)
 static void tell(void *option, vkt_log_level level, const char *line)
 {
     (void)level;
-    fprintf(stderr, "--%s: %s\n", (const char *)option, line);
+    complain("--%s: %s", (const char *)option, line);
+}
+
+/* Keeps the last line. */
+static void keep(void *room, vkt_log_level level, const char *line)
+{
+    (void)level;
+    snprintf(room, LINE_ROOM, "%s", line);
+}
+
+/* How every checkpoint begins, behind the 8 bytes of its length. */
+static bool begins_as_checkpoint(const char *path)
+{
+    static const char want[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
+    char begin[8 + sizeof want - 1] = "";
+    FILE *f = fopen(path, "rb");
+    const bool read = f && fread(begin, 1, sizeof begin, f) == sizeof begin;
+    if (f) fclose(f);
+    return read && memcmp(begin + 8, want, sizeof want - 1) == 0;
+}
+
+static bool is_weights_file(const char *option, const char *path)
+{
+    char line[LINE_ROOM] = "", *text = NULL;
+    const vkt_host host = { .log = keep, .log_user = line, .log_level = VKT_LOG_ERROR };
+    const vkt_result r = vkt_read_attachment(&host, path, "data", &text);
+    vkt_text_release(&text);
+    /* A file without such a text is one of weights, too. */
+    if (r == VKT_OK || (r == VKT_E_NOT_FOUND && access(path, F_OK) == 0)) return true;
+    complain("--%s: %s", option, line);
+    return false;
+}
+
+int train_inputs_try(const train_options *o)
+{
+    if (o->predict) return 0; /* card_read tells more */
+    if (o->load && !is_weights_file("load", o->load)) return FAILED;
+    if (!o->resume) return 0;
+    if (!is_weights_file("resume", o->resume)) return FAILED;
+    if (begins_as_checkpoint(o->resume)) return 0;
+    complain("--resume: \"%s\" is a safetensors file, but not a vktrain checkpoint: --load takes weights", o->resume);
+    return FAILED;
 }
 
 static int try_one(const output *f)
 {
     const vkt_host host = { .log = tell, .log_user = (void *)(size_t)f->option, .log_level = VKT_LOG_ERROR };
     if (strcmp(*f->path, "-") == 0 && !f->is_text) {
-        fprintf(stderr, "--%s: want the name of a file, got '-'\n", f->option);
+        complain_of_usage("--%s: want the name of a file, got '-'", f->option);
         return USAGE;
     }
     *f->path = output_path(*f->path);
@@ -77,15 +120,15 @@ int train_files_try(train_options *o)
     for (size_t i = 0; i < MOST; i++)
         for (size_t k = 0; k < i; k++)
             if (*all[i].path && *all[k].path && same_file(*all[i].path, *all[k].path)) {
-                fprintf(stderr, "--%s and --%s: want two files, got '%s' and '%s', which are the same\n", all[k].option,
-                        all[i].option, *all[k].path, *all[i].path);
+                complain_of_usage("--%s and --%s: want two files, got '%s' and '%s', which are the same", all[k].option,
+                                  all[i].option, *all[k].path, *all[i].path);
                 return USAGE;
             }
     const output *const pictures[] = { &all[4], &all[7] };
     for (size_t i = 0; i < 2; i++)
         if (*pictures[i]->path && !is_picture(*pictures[i]->path)) {
-            fprintf(stderr, "--%s: want a name that ends in .svg or .png, got '%s'\n", pictures[i]->option,
-                    *pictures[i]->path);
+            complain_of_usage("--%s: want a name that ends in .svg or .png, got '%s'", pictures[i]->option,
+                              *pictures[i]->path);
             return USAGE;
         }
     int status = 0;

@@ -3,6 +3,7 @@
 
 #include <argp.h>
 
+#include "common/message.h"
 #include "common/outputs.h"
 #include "common/version.h"
 
@@ -48,6 +49,5 @@ void info_options_parse(info_options *o, int argc, char **argv)
 {
     const struct argp parser = { .options = table, .parser = on_option, .args_doc = "[NETWORK|CASE...]", .doc = doc };
     *o = (info_options){ 0 };
-    argp_err_exit_status = 2;
-    argp_parse(&parser, argc, argv, 0, NULL, o);
+    parse_arguments(&parser, argc, argv, o);
 }

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/terminal.h"
 #include "gpu/gpu.h"
 
 /* ---- tables: cells as wide as the widest of their column, the last column as it comes ---- */
 
-enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 100 };
+enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 
 typedef struct table {
     char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory for it, and nothing is printed */
@@ -29,11 +30,15 @@ static void table_print(FILE *out, table *t)
     for (size_t r = 0; t->cells && r < t->rows; r++)
         for (int c = 0; c < t->columns; c++) width[c] = VKT_MAX(width[c], (int)strlen(t->cells[r][c]));
     for (size_t r = 0; t->cells && r < t->rows; r++) {
+        char row[MOST_COLUMNS * (CELL_BYTES + 2) + 2];
+        size_t n = 0;
         for (int c = 0; c < t->columns; c++) {
             const bool right = t->right >> c & 1, last = c == t->columns - 1;
-            fprintf(out, "  %*s", right ? width[c] : last ? 0 : -width[c], t->cells[r][c]);
+            n += (size_t)sprintf(row + n, "  %*s", right ? width[c] : last ? 0 : -width[c], t->cells[r][c]);
         }
-        fputc('\n', out);
+        while (n && row[n - 1] == ' ') n--;
+        strcpy(row + n, "\n");
+        terminal_print(out, row);
     }
     free(t->cells);
     t->cells = NULL;
@@ -113,9 +118,9 @@ static void print_features(FILE *out, const info_facts *f)
     const struct {
         const char *name, *what;
         bool there;
-    } rows[] = { { "texel loads", "tensors are read through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
+    } rows[] = { { "texel loads", "tensors through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
                  { "transfer queue", "uploads run beside computation", l->transfer_queue },
-                 { "timestamps", "steps are measured, and cut so that no submission is long", l->timestamp_ns > 0 },
+                 { "timestamps", "steps are measured, and long ones cut", l->timestamp_ns > 0 },
                  { "memory budget", "the memory limit follows what other programs hold", l->memory_budget },
                  { "cooperative matrices", "faster matrix products in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
@@ -196,7 +201,7 @@ static void others_text(const info_choice *c, char *text, size_t bytes)
 static void print_work(FILE *out, const info_work *w)
 {
     char others[160];
-    fprintf(out, "\n%s%s%s\n", w->name, *w->what ? ": " : "", w->what);
+    terminal_printf(out, "\n%s%s%s\n", w->name, *w->what ? ": " : "", w->what);
     if (!w->n) fputs("  no op has a choice\n", out);
     table t = table_make(w->n, 5, 1u << 0);
     for (size_t i = 0; i < w->n; i++) {
@@ -216,8 +221,8 @@ void info_print(FILE *out, const info_facts *f)
     const vkt_device_info *d = vkt_ctx_device(f->ctx);
     char version[24];
     info_print_devices(out, f);
-    fprintf(out, "\ndevice %u: %s, %s, Vulkan %s\n", d->index, d->name, d->driver,
-            info_version_text(d->api_version, version));
+    terminal_printf(out, "\ndevice %u: %s, %s, Vulkan %s\n", d->index, d->name, d->driver,
+                    info_version_text(d->api_version, version));
     print_features(out, f);
     print_limits(out, f);
     print_memory(out, f);

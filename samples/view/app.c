@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/message.h"
 #include "common/report.h"
 #include "view/draw.h"
 #include "view/learn.h"
@@ -195,7 +196,7 @@ static void end_frame_time(app *a)
 static vkt_result begin_screenshot(const app *a, VkExtent2D e, buffer *copy)
 {
     if (a->has_screen && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
-        fprintf(stderr, "%s: pictures of this window cannot be copied\n", a->o->screenshot);
+        complain("%s: pictures of this window cannot be copied", a->o->screenshot);
         return VKT_E_UNSUPPORTED;
     }
     return buffer_create(&a->d, 4 * (VkDeviceSize)e.width * e.height, VK_BUFFER_USAGE_TRANSFER_DST_BIT, copy);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
+
 enum { MOST_DEVICES = 32, MOST_FAMILIES = 32, MOST_INSTANCE_EXTENSIONS = 16 };
 
 /* ---- the instance ---- */
@@ -18,7 +20,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 {
     (void)severity, (void)types, (void)user;
     if (!data->pMessageIdName || strcmp(data->pMessageIdName, "Loader Message") != 0)
-        fprintf(stderr, "validation: %s\n", data->pMessage);
+        complain("validation: %s", data->pMessage);
     return VK_FALSE;
 }
 
@@ -128,8 +130,8 @@ static vkt_result choose(const vkt_host *host, const device_params *p, device *d
         d->info.index = i;
     }
     if (d->physical) return VKT_OK;
-    fprintf(stderr, "no Vulkan device%s%s that the library can use and that draws%s\n", p->name ? " " : "",
-            p->name ? p->name : "", p->can_present ? " into a window" : "");
+    complain("no Vulkan device%s%s that the library can use and that draws%s", p->name ? " " : "",
+             p->name ? p->name : "", p->can_present ? " into a window" : "");
     return VKT_E_NO_DEVICE;
 }
 
@@ -197,7 +199,7 @@ vkt_result device_open(const vkt_host *host, const device_params *p, device *d)
     PFN_vkGetInstanceProcAddr get = NULL;
     if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* POSIX's own way of writing it */
     if (!get) {
-        fprintf(stderr, "no Vulkan loader: %s\n", dlerror());
+        complain("no Vulkan loader: %s", dlerror());
         return VKT_E_NO_LOADER;
     }
     if (!vk_load_global(&d->vk, get)) return VKT_E_NO_LOADER;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/message.h"
+
 #include "view/picture.h"
 
 enum { POINTS = 4, LETTERS = 7, LETTER_WIDTH = 5, LETTER_HEIGHT = 7 };
@@ -90,7 +92,7 @@ vkt_result picture_draw(uint32_t side, picture *out)
 {
     *out = (picture){ side, side, malloc(4 * (size_t)side * side) };
     if (!out->rgba) {
-        fprintf(stderr, "no memory for a picture of %u x %u\n", side, side);
+        complain("no memory for a picture of %u x %u", side, side);
         return VKT_E_NOMEM;
     }
     for (uint32_t y = 0; y < side; y++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "vktrain/train.h"
 
 enum {
@@ -205,7 +206,7 @@ static vkt_result find(const learner *l, const char *name, vkt_vk_buffer *out)
             *out = vkt_store_buffer(l->store, i, VKT_PART_PUBLISHED);
             return VKT_OK;
         }
-    fprintf(stderr, "the network has no parameter '%s'\n", name);
+    complain("the network has no parameter '%s'", name);
     return VKT_E_NOT_FOUND;
 }
 

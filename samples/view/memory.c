@@ -1,6 +1,8 @@
 /* view/memory.c - buffers and pictures: see device.h. Each has memory of its own, as there is but a handful of them. */
 #include <stdio.h>
 
+#include "common/message.h"
+
 #include "view/device.h"
 
 static vkt_result allocate(const device *d, const VkMemoryRequirements *want, VkMemoryPropertyFlags flags,
@@ -15,7 +17,7 @@ static vkt_result allocate(const device *d, const VkMemoryRequirements *want, Vk
         TRY_VK(&d->vk, AllocateMemory, d->handle, &info, NULL, out);
         return VKT_OK;
     }
-    fprintf(stderr, "no memory type with the properties 0x%x\n", (unsigned)flags);
+    complain("no memory type with the properties 0x%x", (unsigned)flags);
     return VKT_E_DEVICE_MEMORY;
 }
 

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/message.h"
+
 enum { MARGIN = 10, TITLE = 18, BARS = 96 };
 
 typedef struct box {
@@ -155,6 +157,6 @@ vkt_result panel_draw(const panel_state *s, uint32_t width, void *bgra)
     cairo_destroy(c);
     cairo_surface_destroy(surface);
     if (status == CAIRO_STATUS_SUCCESS) return VKT_OK;
-    fprintf(stderr, "panel: %s\n", cairo_status_to_string(status));
+    complain("panel: %s", cairo_status_to_string(status));
     return VKT_E_NOMEM;
 }

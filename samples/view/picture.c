@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/message.h"
 #include "vktrain/data.h"
+
+static const vkt_host host = { .log = message_log };
 
 static vkt_result fail(const char *path, const char *why)
 {
-    fprintf(stderr, "%s: %s\n", path, why);
+    complain("%s: %s", path, why);
     return VKT_E_IO;
 }
 
@@ -18,13 +21,13 @@ vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, pi
 {
     vkt_dataset *file;
     uint32_t chw[3];
-    const vkt_result r = vkt_image_read(NULL, path, most, max_pixels, &file);
+    const vkt_result r = vkt_image_read(&host, path, most, max_pixels, &file);
     if (r != VKT_OK) return r;
     vkt_dataset_sample_shape(file, chw);
     const size_t plane = (size_t)chw[1] * chw[2];
     const uint8_t *planes = vkt_dataset_features(file);
     *out = (picture){ chw[2], chw[1], malloc(4 * plane) };
-    if (!out->rgba) fprintf(stderr, "no memory for a picture of %u x %u\n", out->width, out->height);
+    if (!out->rgba) complain("no memory for a picture of %u x %u", out->width, out->height);
     for (size_t i = 0; out->rgba && i < plane; i++) {
         for (size_t c = 0; c < 3; c++) out->rgba[4 * i + c] = planes[c * plane + i];
         out->rgba[4 * i + 3] = 255;
@@ -68,7 +71,7 @@ vkt_result picture_write(const picture *p, const char *path)
     bytes png = { 0 };
     const cairo_status_t status = cairo_surface_write_to_png_stream(s, append, &png);
     cairo_surface_destroy(s);
-    const vkt_result r = status == CAIRO_STATUS_SUCCESS ? vkt_write_file(NULL, path, png.p, png.n)
+    const vkt_result r = status == CAIRO_STATUS_SUCCESS ? vkt_write_file(&host, path, png.p, png.n)
                                                         : fail(path, cairo_status_to_string(status));
     free(png.p);
     return r;

@@ -3,9 +3,11 @@
 
 #include <stdio.h>
 
+#include "common/message.h"
+
 static bool found(PFN_vkVoidFunction f, const char *name)
 {
-    if (!f) fprintf(stderr, "the Vulkan driver has no %s\n", name);
+    if (!f) complain("the Vulkan driver has no %s", name);
     return f != NULL;
 }
 
@@ -48,6 +50,6 @@ bool vk_load_device(vk_table *vk, VkDevice device)
 vkt_result vk_check(VkResult r, const char *call)
 {
     if (r >= 0) return VKT_OK;
-    fprintf(stderr, "%s: error %d\n", call, (int)r);
+    complain("%s: error %d", call, (int)r);
     return r == VK_ERROR_DEVICE_LOST ? VKT_E_DEVICE_LOST : VKT_E_DRIVER;
 }

@@ -6,13 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/message.h"
+
 enum { MOST_FORMATS = 64 };
 
 /* GLFW declares what takes Vulkan's types only where Vulkan's header came first, as it did. */
 
 static void on_error(int code, const char *text)
 {
-    fprintf(stderr, "GLFW: %s (0x%x)\n", text, (unsigned)code);
+    complain("GLFW: %s (0x%x)", text, (unsigned)code);
 }
 
 bool window_system_begin(const char *const **extensions, uint32_t *n)
@@ -20,7 +22,7 @@ bool window_system_begin(const char *const **extensions, uint32_t *n)
     glfwSetErrorCallback(on_error);
     if (!glfwInit()) return false;
     *extensions = (const char *const *)glfwGetRequiredInstanceExtensions(n);
-    if (!*extensions) fprintf(stderr, "Vulkan cannot draw into windows here\n");
+    if (!*extensions) complain("Vulkan cannot draw into windows here");
     return *extensions != NULL;
 }
 

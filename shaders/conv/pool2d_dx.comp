@@ -1,7 +1,7 @@
 // pool2d_dx.comp - gradient of pool2d, gathered: dx[c][h][w][n] = sum over the windows (p, q) that hold (h, w), in ascending
 // order, of  max: dy where index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
 //   p holds h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
-//   with dilation (max): R is what a window reaches over, as the host gives it; elements between those of a window did not win
+//   with dilation (max): p holds h if  h = p stride - pad + r dilation  for an r < R: a lane walks the taps r, last to first
 // CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
 // cells without a window, at the far edges, become 0.
 // Batch lanes past N stay 0 as they are 0 in dy.
@@ -17,6 +17,9 @@ layout(constant_id = POOL_SPEC_R) const uint R = 2;
 layout(constant_id = POOL_SPEC_S) const uint S = 2;
 layout(constant_id = POOL_SPEC_N4) const uint N4 = 32;
 layout(constant_id = POOL_SPEC_INSIDE) const uint INSIDE = 0;
+layout(constant_id = POOL_SPEC_DILATION_H) const uint DILATION_H = 1;
+layout(constant_id = POOL_SPEC_DILATION_W) const uint DILATION_W = 1;
+const bool DILATED = DILATION_H != 1 || DILATION_W != 1;
 VKT_IN4(POOL_DY, dy);
 VKT_OUT4(POOL_DX, dx);
 #ifndef AVERAGE
@@ -58,19 +61,51 @@ ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
     return ivec2(first, min(shifted / stride, P - 1u));
 }
 
+#ifndef AVERAGE
+// What window (p, q) gives to (h, w).
+vec4 share(uint c, uint p, uint q, uint h, uint w, uint n)
+{
+    const uint i = pq_base + ((c * P + p) * Q + q) * N4 + n;
+    return where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, LOAD4(dy, i));
+}
+
+// The window along one axis whose element `tap` is `at`; -1: there is none.
+int window_of(uint at, uint tap, uint dilation, uint stride, uint pad, uint P)
+{
+    const int from = int(at + pad) - int(tap * dilation), p = from / int(stride);
+    return from < 0 || p * int(stride) != from || p >= int(P) ? -1 : p;
+}
+
+vec4 gather_taps(uint c, uint h, uint w, uint n)
+{
+    vec4 sum = vec4(0.0);
+    for (uint r = R; r-- > 0u;) {
+        const int p = window_of(h, r, DILATION_H, stride_h, pad_h, P);
+        if (p < 0) continue;
+        for (uint s = S; s-- > 0u;) {
+            const int q = window_of(w, s, DILATION_W, stride_w, pad_w, Q);
+            if (q >= 0) sum += share(c, uint(p), uint(q), h, w, n);
+        }
+    }
+    return sum;
+}
+#endif
+
 vec4 gather(uint c, uint h, uint w, uint n)
 {
+#ifndef AVERAGE
+    if (DILATED) return gather_taps(c, h, w, n);
+#endif
     const ivec2 ps = holders(h, stride_h, pad_h, R, H, P), qs = holders(w, stride_w, pad_w, S, W, Q);
     vec4 sum = vec4(0.0);
     for (int p = ps.x; p <= ps.y; p++)
         for (int q = qs.x; q <= qs.y; q++) {
-            const uint i = pq_base + ((c * P + uint(p)) * Q + uint(q)) * N4 + n;
-            const vec4 g = LOAD4(dy, i);
 #ifdef AVERAGE
-            sum += g / divisor(window(uint(p), stride_h, pad_h, R, H, P),
+            sum += LOAD4(dy, pq_base + ((c * P + uint(p)) * Q + uint(q)) * N4 + n) /
+                   divisor(window(uint(p), stride_h, pad_h, R, H, P),
                                window(uint(q), stride_w, pad_w, S, W, Q));
 #else
-            sum += where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, g);
+            sum += share(c, uint(p), uint(q), h, w, n);
 #endif
         }
     return sum;

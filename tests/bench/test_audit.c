@@ -365,6 +365,8 @@ static void random_cases_are_audited_by_the_program(void **state)
     char why[256];
     assert_int_equal(RUN("--all", "--seeds", "2", "--filter", "^(relu|matmul|argmax)$", "--json", "b.json"), 0);
     says("out", "6 nodes, 6 different: all right");
+    assert_int_equal(RUN("--all", "--seeds", "1", "--filter", "^relu$"), 0);
+    says("out", "\n1 node, 1 different: all right");
     if (!schema_fits("audit", vkt_temp_dir_file(&dir, "b.json"), why)) fail_msg("%s", why);
 }
 

@@ -6,11 +6,13 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 #include "bench/json.h"
 #include "bench/plot.h"
 #include "bench/schema.h"
+#include "bench/table.h"
 #include "support/host.h"
 #include "support/temp_dir.h"
 
@@ -223,6 +225,31 @@ static void a_roofline_is_drawn(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
+/* Whether a table, whose first op took 1 ms +- `spread`, has a line that ends so. */
+static bool table_has(double spread, const char *end_of_line)
+{
+    bench_results all = made_up();
+    char *text = NULL;
+    size_t n;
+    all.list[0].gpu = around(1e6, spread);
+    FILE *f = open_memstream(&text, &n);
+    assert_non_null(f);
+    bench_print(f, &all);
+    assert_int_equal(fclose(f), 0);
+    const bool found = strstr(text, end_of_line) != NULL;
+    free(text);
+    bench_results_free(&all);
+    return found;
+}
+
+static void a_wide_spread_is_called_noisy(void **state)
+{
+    (void)state;
+    assert_true(table_has(0.6, " checked, noisy\n"));
+    assert_true(table_has(0.2, " checked\n"));
+    assert_false(table_has(0.2, "noisy"));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, vkt_test_setup, vkt_test_teardown)
 
 int main(void)
@@ -236,6 +263,7 @@ int main(void)
         TEST(other_files_are_no_results),
         TEST(csv_has_a_line_per_result),
         TEST(a_roofline_is_drawn),
+        TEST(a_wide_spread_is_called_noisy),
     };
     return cmocka_run_group_tests_name("results of vkt-bench", tests, NULL, NULL);
 }

@@ -1,8 +1,13 @@
-/* Edges of the API: outputs that nothing computes, seeds, limits of a device, and messages that name what was wrong. */
+/* Edges of the API: outputs that nothing computes, forked children, seeds, limits of a device, and messages that name
+ * what was wrong. */
+#define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu/gpu.h"
 #include "support/host.h"
@@ -48,6 +53,56 @@ static void an_input_or_a_reshape_of_one_is_an_output(void **state)
         vkt_graph_destroy(&g);
     }
     vkt_ctx_destroy(&ctx);
+}
+
+/* ---- a forked child ---- */
+
+/* Everything that an application may hold, destroyed in the child: nothing hangs, and nothing is logged. */
+static int destroy_all(vkt_program **p, vkt_store **s, vkt_array *a[2], vkt_ctx **ctx)
+{
+    const unsigned before = vkt_test_errors();
+    alarm(60); /* instead of a test that hangs */
+    vkt_program_destroy(p);
+    vkt_store_destroy(s);
+    vkt_array_destroy(&a[0]);
+    vkt_array_destroy(&a[1]);
+    vkt_ctx_destroy(ctx);
+    return *p || *s || a[0] || a[1] || *ctx || vkt_test_errors() != before;
+}
+
+static void a_forked_child_may_destroy_what_it_inherits(void **state)
+{
+    (void)state;
+    static const float data[4] = { 1, 2, 3, 4 };
+    float got[4];
+    vkt_ctx *ctx = open_device();
+    vkt_graph *g = new_graph();
+    vkt_program *p;
+    vkt_store *s;
+    vkt_array *a[2];
+    const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(4));
+    const vkt_tensor y = vkt_mul(g, x, vkt_param(g, "w", vkt_shape1(4)));
+    vkt_keep(g, y);
+    assert_int_equal(vkt_store_create(ctx, g, &s), VKT_OK);
+    assert_int_equal(vkt_program_create(ctx, g, s, NULL, &p), VKT_OK);
+    for (int i = 0; i < 2; i++) {
+        const vkt_array_params params = { .shape = vkt_shape1(4), .dtype = VKT_F32, .data = data, .host_visible = i };
+        assert_int_equal(vkt_array_create(ctx, &params, &a[i]), VKT_OK);
+    }
+    assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, data), VKT_OK);
+    assert_int_equal(vkt_program_write(p, x, data, sizeof data), VKT_OK);
+    assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK); /* it may still be at work */
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(destroy_all(&p, &s, a, &ctx));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(vkt_program_read(p, y, got, sizeof got), VKT_OK); /* the parent's is as it was */
+    assert_true(got[0] == 1 && got[3] == 16);
+    assert_int_equal(destroy_all(&p, &s, a, &ctx), 0);
+    alarm(0);
+    vkt_graph_destroy(&g);
 }
 
 /* ---- seeds ---- */
@@ -143,6 +198,12 @@ static vkt_tensor empty_layer_name(vkt_graph *g, vkt_tensor x)
     return y;
 }
 
+static vkt_tensor nothing_packed(vkt_graph *g, vkt_tensor x)
+{
+    (void)x;
+    return vkt_attention_packed(g, (vkt_tensor){ 0 }, 2, NULL);
+}
+
 static void messages_name_what_was_wrong(void **state)
 {
     static const struct {
@@ -156,6 +217,7 @@ static void messages_name_what_was_wrong(void **state)
         { trained_statistics, "of vkt_state, got the parameter 'mean'" },
         { empty_name, "want a name" },
         { empty_layer_name, "want a name" },
+        { nothing_packed, "attention: want a tensor of this graph, got the null tensor" },
     };
     (void)state;
     vkt_test_expect_errors(true);
@@ -236,9 +298,13 @@ static void a_gpt_without_dropout_may_say_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_input_or_a_reshape_of_one_is_an_output), TEST(a_seed_is_like_its_output),
-        TEST(what_a_device_cannot_hold_is_named),        TEST(messages_name_what_was_wrong),
-        TEST(layers_want_a_name_and_an_input),           TEST(a_gpt_without_dropout_may_say_so),
+        TEST(an_input_or_a_reshape_of_one_is_an_output),
+        TEST(a_forked_child_may_destroy_what_it_inherits),
+        TEST(a_seed_is_like_its_output),
+        TEST(what_a_device_cannot_hold_is_named),
+        TEST(messages_name_what_was_wrong),
+        TEST(layers_want_a_name_and_an_input),
+        TEST(a_gpt_without_dropout_may_say_so),
     };
     return cmocka_run_group_tests_name("edges of the API", tests, NULL, NULL);
 }

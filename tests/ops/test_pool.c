@@ -218,6 +218,17 @@ static void dilated_windows_are_cut_by_rows(void **state)
     check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: all padding */
 }
 
+/* Of windows three elements wide, nine hold an element. 225 x 225 of them reach over it: more than a loop may walk. */
+static void far_apart_elements_cost_no_more(void **state)
+{
+    (void)state;
+    harness_needs(harness_ctx);
+    const vkt_pool2d_attr far = {
+        .kernel = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 150, 150 }, .out = { 225, 225 }
+    };
+    check_case(&far, vkt_shape4(1, 1, 525, 525), false);
+}
+
 /* 32,944 iterations for each of three vectors of 64 rows: one work group with two of them would not end in time. */
 static void loops_end_in_time(void **state)
 {
@@ -252,6 +263,7 @@ int main(void)
         cmocka_unit_test(long_windows_are_shared),
         cmocka_unit_test(loops_end_in_time),
         cmocka_unit_test(dilated_windows_are_cut_by_rows),
+        cmocka_unit_test(far_apart_elements_cost_no_more),
     };
     return cmocka_run_group_tests_name("pool", tests, harness_setup, harness_teardown);
 }

@@ -101,9 +101,9 @@ static void a_batch_that_does_not_fit_says_what_would(void **state)
         char says[512], unused[512];
         unsigned fits = 0, limit = 0;
         assert_int_equal(try_batch(r, rows, ROWS, caps[i], says), VKT_E_MEMORY_CAP);
-        const char *at = strstr(says, "a batch of 30000 takes up to "), *then = strstr(says, "M: a batch of ");
-        if (!at || sscanf(at, "a batch of 30000 takes up to %uM", &limit) != 1 || !then ||
-            sscanf(then, "M: a batch of %u would fit", &fits) != 1)
+        const char *at = strstr(says, "a batch of 30000 takes up to "), *then = strstr(says, "MiB: a batch of ");
+        if (!at || sscanf(at, "a batch of 30000 takes up to %u MiB", &limit) != 1 || !then ||
+            sscanf(then, "MiB: a batch of %u would fit", &fits) != 1)
             fail_msg("'%s'", says);
         if (limit <= caps[i] || !fits || fits >= ROWS) fail_msg("%s", says);
         assert_int_equal(try_batch(r, rows, fits, caps[i], unused), VKT_OK);

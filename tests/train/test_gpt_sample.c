@@ -112,7 +112,8 @@ static void another_network_or_alphabet_is_refused_by_name(void **state)
            "0.1");
     EXPECT(r, 0, "length of the schedule: checkpoint ", TINY, "--epochs", "2", "--resume", "c"); /* a longer cosine */
     write_text(r, "pof uxp uisff gpvs ", 30); /* each letter is the next one: the same numbers of letters */
-    EXPECT(r, 1, "c is of another run: alphabet: not the checkpoint's", TINY, "-q", "--epochs", "2", "--resume", "c");
+    EXPECT(r, 1, "c is of another run: alphabet: not the same as in the checkpoint", TINY, "-q", "--epochs", "2",
+           "--resume", "c");
 }
 
 static void it_says_what_is_wrong(void **state)

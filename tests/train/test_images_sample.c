@@ -151,11 +151,10 @@ static void a_run_that_stopped_early_says_that_it_does_not_go_on(void **state)
            "1", "--epochs", "9", "--resume", "c");
 }
 
-/* Fails the test unless a run with these arguments says so about its data; it ends at a checkpoint that is not there.
- */
+/* Fails the test unless a run with these arguments says so about its data; it ends at wrong class weights. */
 static void finds(const rig *r, const char *const *env, const char *data, const char *says)
 {
-    const char *const args[] = { "--resume", "none", data ? "--data" : NULL, data, NULL };
+    const char *const args[] = { "--class-weights", "1", data ? "--data" : NULL, data, NULL };
     run done = finished(r, env, args);
     const bool good = done.status == 1 && strstr(done.out, says);
     if (!good) print_error("status %d; stdout '%s', want '%s'\n", done.status, done.out, says);
@@ -197,11 +196,21 @@ static void wrong_options_end_with_2_and_say_why(void **state)
     EXPECT(r, 2, "'stray'", "stray");
 }
 
+/* Fails the test unless this is all that a run with this data set says. */
+static void one_error(const rig *r, const char *says, const char *data)
+{
+    run done = finished(r, NULL, (const char *const[]){ "--data", data, NULL });
+    assert_int_equal(done.status, 1);
+    if (strncmp(done.err, says, strlen(says)) != 0) fail_msg("'%s', want '%s'", done.err, says);
+    assert_string_equal(strchr(done.err, '\n'), "\n");
+    run_forget(r, &done);
+}
+
 static void what_cannot_work_ends_with_1_and_says_why(void **state)
 {
     rig *r = rig_of(state);
-    EXPECT(r, 1, "missing: want train.csv", "--data", "missing");
-    EXPECT(r, 1, "want a folder per class", "--data", ".");
+    one_error(r, "vkt-images: --data: missing does not exist: want train.csv", "missing");
+    one_error(r, "vkt-images: --data: . has no pictures: want train.csv", ".");
     write_text(r, "train.csv", "path,label\n" PICTURES "noise.png,noise\nnone.png,none\n");
     EXPECT(r, 1, "none.png", SMALL);
     EXPECT(r, 1, "leaves both parts a row", SMALL, "--skip-broken");

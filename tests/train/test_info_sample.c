@@ -202,6 +202,17 @@ static void help_and_version(void **state)
     says(text_of(r, NULL, (const char *const[]){ "--version", NULL }), "vktrain ", r);
 }
 
+static void a_wrong_case_has_one_message(void **state)
+{
+    rig *r = rig_of(state);
+    const char *const args[] = { "conv9d (1,2)", NULL };
+    use_own_cache(r);
+    run done = program_finish(r, program_start(r, VKT_INFO_PROGRAM, NULL, args));
+    assert_int_equal(done.status, 1);
+    assert_string_equal(done.err, "vkt-info: 'conv9d' is no op (vkt-bench --list prints them)\n");
+    run_forget(r, &done);
+}
+
 int main(void)
 {
     setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* vkt-info asks for wider vectors than the rig */
@@ -211,6 +222,7 @@ int main(void)
         rig_test(it_prints_devices_features_and_all_networks),
         rig_test(dash_is_standard_output),
         rig_test(it_says_what_is_wrong),
+        rig_test(a_wrong_case_has_one_message),
         rig_test(help_and_version),
     };
     return cmocka_run_group_tests_name("vkt-info", tests, NULL, NULL);

@@ -65,7 +65,8 @@ static void it_prints_times_and_sums(void **state)
     if (done.status != 0) print_error("%s", done.err);
     assert_int_equal(done.status, 0);
     assert_null(strstr(done.err, "vktrain")); /* tiles that were too large are no errors */
-    static const char *const parts[] = { "2999x50 @ 50x3001, 36.0 MB", " tiles of ", "GFLOP/s", "in double precision" };
+    static const char *const parts[] = { "2999x50 @ 50x3001, 34.3 MiB", " tiles of ", "GFLOP/s",
+                                         "in double precision" };
     for (size_t i = 0; i < VKT_COUNT(parts); i++)
         if (!strstr(done.out, parts[i])) fail_msg("'%s' is not in: %s", parts[i], done.out);
     run_forget(r, &done);

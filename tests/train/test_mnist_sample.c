@@ -185,7 +185,7 @@ static void a_resumed_run_reports_all_epochs_and_ends_in_the_same_bytes(void **s
     json_decref(report);
     assert_false(program_wrote(r, "out")); /* --quiet */
     EXPECT(r, 1, "batch: checkpoint 32, this run 16", SMALL, "--batch", "16", "--resume", "c");
-    EXPECT(r, 1, "none", SMALL, "--resume", "none");
+    EXPECT(r, 1, "vkt-mnist: --resume: cannot open \"none\"", SMALL, "--resume", "none");
 }
 
 static void activations_are_stored_as_asked_for(void **state)
@@ -285,7 +285,8 @@ static void a_resume_says_where_it_goes_on_and_of_what_run_it_is(void **state)
     images[n - 1] ^= 1;
     assert_int_equal(vkt_file_write(&r->h, path, images, n), VKT_OK);
     vkt_free(&r->h, images);
-    EXPECT(r, 1, "c is of another run: data: not the checkpoint's", SMALL, "--epochs", "4", "--resume", "c");
+    EXPECT(r, 1, "c is of another run: data: not the same as in the checkpoint", SMALL, "--epochs", "4", "--resume",
+           "c");
 }
 
 /* The rate of every epoch, in the last run's history. */
@@ -384,7 +385,11 @@ static void what_cannot_work_ends_with_1_and_says_why(void **state)
     rig *r = rig_of(state);
     write_data(r, SIDE);
     EXPECT(r, 1, "no such card", SMALL, "--device", "no such card");
-    EXPECT(r, 1, "missing", "--data", "missing");
+    EXPECT(r, 1,
+           "vkt-mnist: --data: want a folder with train-images-idx3-ubyte and the other three files of MNIST, but "
+           "missing does not exist\n",
+           "--data", "missing");
+    EXPECT(r, 1, "but out is no folder\n", "--data", "out");
     EXPECT(r, 1, "cap", SMALL, "--memory-limit", "1M");
     EXPECT(r, 1, "--json: cannot open the directory of \"none/report\"", SMALL, "-q", "--epochs", "1", "--json",
            "none/report");
@@ -422,7 +427,7 @@ static void devices_are_listed_and_help_names_every_option(void **state)
     run_forget(r, &done);
 }
 
-/* ---- where the data come from; every run ends at a checkpoint that is not there, before it trains ---- */
+/* ---- where the data come from; every run ends at a wrong --class-weights, before it trains ---- */
 
 /* With a mirror ("": none) it finds no data elsewhere. */
 static run look_for_data(const rig *r, const char *mirror)
@@ -430,8 +435,8 @@ static run look_for_data(const rig *r, const char *mirror)
     char assignment[640];
     snprintf(assignment, sizeof assignment, "VKT_MNIST_MIRROR=%s", mirror);
     const char *const env[] = { assignment, "VKT_DATA", NULL };
-    run done =
-        program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, (const char *const[]){ "--resume", "none", NULL }));
+    run done = program_finish(
+        r, program_start(r, VKT_MNIST_PROGRAM, env, (const char *const[]){ "--class-weights", "1", NULL }));
     assert_int_equal(done.status, 1);
     return done;
 }
@@ -444,7 +449,7 @@ static void without_data_digits_are_drawn(void **state)
     assert_non_null(strstr(done.out, "drawn digits: 20000 to train on"));
     run_forget(r, &done);
     const char *const env[] = { "VKT_MNIST_MIRROR=", "VKT_DATA", NULL };
-    const char *const quiet[] = { "-q", "--resume", "none", NULL };
+    const char *const quiet[] = { "-q", "--class-weights", "1", NULL };
     done = program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, quiet));
     assert_non_null(strstr(done.err, "training on drawn digits\n"));
     run_forget(r, &done);

@@ -58,7 +58,7 @@ static void weights_from_scratch_are_trained_on(void **state)
     write_data(r);
     run done = FINISHED(r, SMALL, "--epochs", "6", "--no-augment", "--save", "w", "--json", "report");
     assert_non_null(strstr(done.out, "16 to train on, 4 to validate on, 3x16x16, 4 classes"));
-    assert_non_null(strstr(done.out, "weights random"));
+    assert_non_null(strstr(done.out, "weights random numbers"));
     assert_non_null(strstr(done.out, "layer3.2.bn2 (BatchNorm)"));
     run_forget(r, &done);
     check_report(r, 6, false);

@@ -66,7 +66,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 3, 1e-5f, 0.1f, true, false, false }, "heads: checkpoint 1, this run 3" },
         { { 1, 1e-3f, 0.1f, true, false, false }, "norm eps: checkpoint 1e-05, this run 0.001" },
         { { 1, 1e-5f, 0.1f, false, false, false }, "causal: checkpoint 1, this run 0" },
-        { { 1, 1e-5f, 0.2f, true, false, false }, "threshold: checkpoint " },
+        { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
         { { 1, 1e-5f, 0.1f, true, false, true }, "of another run: linear: checkpoint has " },
@@ -202,12 +202,12 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
     vkt_trainer_destroy(&t);
     p.train = sets[1];
-    refused(r, &p, path, "another run: data: not the checkpoint's");
+    refused(r, &p, path, "another run: data: not the same as in the checkpoint");
     p.train = sets[2];
-    refused(r, &p, path, "another run: labels: not the checkpoint's");
+    refused(r, &p, path, "another run: labels: not the same as in the checkpoint");
     p.train = sets[0];
     p.validation = sets[3];
-    refused(r, &p, path, "another run: validation set: not the checkpoint's");
+    refused(r, &p, path, "another run: validation set: not the same as in the checkpoint");
     p.validation = r->check;
     const double mean = 0.31, std = 0.2;
     assert_int_equal(vkt_dataset_normalize(sets[0], &mean, &std), VKT_OK);
@@ -230,7 +230,7 @@ static void rows_that_are_made_are_compared_too(void **state)
     vkt_dataset *before = r->train, *other;
     r->train = changed(r, before, 3, 0); /* the first row is always looked at */
     p.train = other = rig_varying(r);
-    refused(r, &p, path, "another run: data: not the checkpoint's");
+    refused(r, &p, path, "another run: data: not the same as in the checkpoint");
     for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);
     vkt_dataset_destroy(&other);
     vkt_dataset_destroy(&varying);
@@ -257,7 +257,7 @@ static void texts_are_compared_name_by_name(void **state)
     compare("a=1\nb=2\n", "b=2\n", false, "a: checkpoint 1, this run none");
     compare("b=2\n", "b=2\nc=\n", false, "c: checkpoint none, this run ");
     compare("b=2\na=1\n", "a=1\nb=2\n", false, "the settings are in another order");
-    compare("d=#1\n", "d=#2\n", false, "d: not the checkpoint's");
+    compare("d=#1\n", "d=#2\n", false, "d: not the same as in the checkpoint");
     compare("d=#1\n", "d=none\n", false, "d: checkpoint #1, this run none");
     compare("d=\033[2J\n", "d=1\n", false, "d: checkpoint ?[2J, this run 1");
     compare("", "a=1\n", false, "a: checkpoint none, this run 1");

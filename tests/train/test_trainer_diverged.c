@@ -213,6 +213,49 @@ static void after_a_divergence_no_checkpoint_is_owed(void **state)
     assert_false(exists(path));
 }
 
+/* A trainer whose run diverged in its second epoch: the moments are not finite, the weights are those of the first. */
+static vkt_trainer *diverged(rig *r, const vkt_trainer_params *p)
+{
+    vkt_trainer *t = rig_trainer(r, p);
+    set_extra(t, 0);
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1 });
+    const float bad = NAN;
+    assert_int_equal(vkt_store_write(t->store, 0, VKT_PART_VALUE, (float[8 * 9]){ bad }), VKT_OK);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 2 }), VKT_E_DIVERGED);
+    vkt_test_expect_errors(false);
+    return t;
+}
+
+static void a_diverged_trainer_wants_finite_numbers(void **state)
+{
+    rig *r = rig_of(state);
+    const char *weights = vkt_temp_dir_file(&r->dir, "w"), *checkpoint = vkt_temp_dir_file(&r->dir, "c");
+    vkt_trainer_params p = rig_params(r);
+    p.model.loss = loss_with_extra;
+    vkt_trainer *good = rig_trainer(r, &p);
+    set_extra(good, 0);
+    rig_fit(good, &(vkt_fit_params){ .checkpoint = checkpoint });
+    assert_int_equal(vkt_trainer_save(good, weights), VKT_OK);
+    const vkt_fit_params two = { .epochs = 2 };
+    for (int resumed = 0; resumed < 2; resumed++) {
+        vkt_trainer *t = diverged(r, &p);
+        vkt_test_expect_errors(true);
+        assert_int_equal(vkt_trainer_fit(t, &two), VKT_E_STATE);
+        vkt_test_error_says("the run has diverged, and its first moments are not finite");
+        vkt_test_error_says("vkt_trainer_resume, vkt_trainer_load");
+        vkt_test_expect_errors(false);
+        rig_same(t, good, VKT_PART_VALUE); /* nothing was trained */
+        const vkt_result loaded = resumed ? vkt_trainer_resume(t, checkpoint) : vkt_trainer_load(t, weights);
+        assert_int_equal(loaded, VKT_OK);
+        rig_fit(t, &two);
+        uint32_t n;
+        const vkt_epoch_record *e = vkt_trainer_history(t, &n);
+        assert_true(n == 2 && isfinite(e[1].train_loss));
+        assert_int_equal(t->at.t, resumed ? 2 * RIG_STEPS : RIG_STEPS); /* a loaded trainer has a new optimizer */
+    }
+}
+
 /* Gradients that overflow in half precision are skipped, with a loss that is finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
@@ -270,6 +313,7 @@ int main(void)
         rig_test(an_accuracy_of_nan_is_never_the_best),
         rig_test(a_bad_epoch_is_passed_by_where_that_is_allowed),
         rig_test(after_a_divergence_no_checkpoint_is_owed),
+        rig_test(a_diverged_trainer_wants_finite_numbers),
         rig_test(a_skipped_step_is_no_divergence),
         rig_test(a_monitor_that_is_not_measured_is_refused),
         rig_test(another_monitor_after_a_resume_keeps_the_best_epoch),

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "plan/plan.h"
@@ -338,6 +339,41 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* What it costs to declare n parameters, and to plan a chain of n nodes. */
+static uint64_t cost_of(uint32_t n, uint64_t *names)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_graph *g;
+    vkt_emit e;
+    vkt_plan p;
+    char name[16];
+    assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "layer%u.w", i);
+        assert_int_not_equal(vkt_param(g, name, vkt_shape1(4)).id, 0);
+    }
+    *names = g->names_looked;
+    vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(4096));
+    for (uint32_t i = 0; i < n; i++) x = vkt_apply(g, &fake, &x, 1, NULL, NULL);
+    assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
+    assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
+    const uint64_t work = p.work;
+    vkt_plan_free(&p);
+    vkt_lower_free(&e);
+    vkt_graph_destroy(&g);
+    return work;
+}
+
+/* Counted, not timed. */
+static void a_chain_twice_as_long_costs_twice_as_much(void **state)
+{
+    (void)state;
+    uint64_t names[2];
+    const uint64_t once = cost_of(1500, &names[0]), twice = cost_of(3000, &names[1]);
+    assert_true(once > 1500 && (double)twice < 2.2 * (double)once);
+    assert_true(names[0] >= 1500 && (double)names[1] < 2.2 * (double)names[0]);
+}
+
 static void parts_end_in_time(void **state)
 {
     (void)state;
@@ -440,6 +476,7 @@ int main(void)
         TEST(values_alive_together_never_share_bytes),
         TEST(independent_branches_stand_between_the_same_barriers),
         TEST(a_chain_is_packed_into_its_lower_bound),
+        TEST(a_chain_twice_as_long_costs_twice_as_much),
         TEST(parts_end_in_time),
         TEST(a_value_larger_than_a_block_is_refused),
         TEST(every_allocation_may_fail),

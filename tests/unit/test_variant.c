@@ -11,14 +11,26 @@
 #include "ir/ir.h"
 #include "support/host.h"
 
-#define BOTH (VKT_V(DIRECT) | VKT_V(TILE))
+/* Of all, the one that is named first is the cheapest. */
+static const vkt_way tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
+static const vkt_way direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
+static const vkt_way only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
+static const vkt_way packings[] = {
+    { VKT_V_PACKED, 1 }, { VKT_V_PLACED, 4 }, { VKT_V_PACKED_A, 2 }, { VKT_V_PACKED_B, 3 }
+};
 
-static void an_op_takes_what_it_prefers(void **state)
+static void the_cheapest_is_taken_and_of_equals_the_first(void **state)
 {
     (void)state;
     const vkt_choices none = { 0 };
-    assert_int_equal(vkt_variant_choose(&none, 1, BOTH, VKT_V_TILE), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&none, 1, BOTH, VKT_V_DIRECT), VKT_V_DIRECT);
+    const vkt_way equal[] = { { VKT_V_WIDE, 3 }, { VKT_V_SPAN, 3 }, { VKT_V_LINE, 4 } };
+    const vkt_way never[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, VKT_COST_NEVER } };
+    const vkt_way late[] = { { VKT_V_WIDE, VKT_COST_NEVER }, { VKT_V_SPAN, 1e300 } };
+    assert_int_equal(vkt_variant_choose(&none, 1, tile_direct, 2), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&none, 1, direct_tile, 2), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&none, 1, equal, 3), VKT_V_WIDE);
+    assert_int_equal(vkt_variant_choose(&none, 1, never, 2), VKT_V_WIDE);
+    assert_int_equal(vkt_variant_choose(&none, 1, late, 2), VKT_V_SPAN);
 }
 
 static void what_is_off_is_not_taken_while_another_is_left(void **state)
@@ -26,32 +38,29 @@ static void what_is_off_is_not_taken_while_another_is_left(void **state)
     (void)state;
     const vkt_tuned tuned[] = { { 1, VKT_V(TILE) } };
     const vkt_choices no_tile = { .off = VKT_V(TILE), .force = VKT_V(TILE), .tuned = tuned, .n_tuned = 1 };
-    assert_int_equal(vkt_variant_choose(&no_tile, 1, BOTH, VKT_V_TILE), VKT_V_DIRECT);
-    assert_int_equal(vkt_variant_choose(&no_tile, 1, VKT_V(TILE), VKT_V_TILE), VKT_V_TILE);
-    const vkt_choices none_left = { .off = BOTH };
-    assert_int_equal(vkt_variant_choose(&none_left, 1, BOTH, VKT_V_TILE), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&no_tile, 1, tile_direct, 2), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&no_tile, 1, only_tile, 1), VKT_V_TILE);
+    const vkt_choices none_left = { .off = VKT_V(TILE) | VKT_V(DIRECT) };
+    assert_int_equal(vkt_variant_choose(&none_left, 1, tile_direct, 2), VKT_V_TILE);
     const vkt_choices no_packing = { .off = VKT_V(PACKED) | VKT_V(PACKED_A) };
-    assert_int_equal(
-        vkt_variant_choose(&no_packing, 1, VKT_V(PACKED) | VKT_V(PACKED_A) | VKT_V(PACKED_B), VKT_V_PACKED),
-        VKT_V_PACKED_B);
+    assert_int_equal(vkt_variant_choose(&no_packing, 1, packings, VKT_COUNT(packings)), VKT_V_PACKED_B);
 }
 
-static void forced_goes_before_tuned_and_tuned_before_preferred(void **state)
+static void forced_goes_before_tuned_and_tuned_before_cheap(void **state)
 {
     (void)state;
-    const vkt_tuned tuned[] = { { 3, VKT_V(DIRECT) }, { 5, VKT_V(TILE) | VKT_V(PACKED) }, { 9, VKT_V(DIRECT) } };
+    const vkt_tuned tuned[] = { { 3, VKT_V(DIRECT) }, { 5, VKT_V(TILE) | VKT_V(PACKED_A) }, { 9, VKT_V(DIRECT) } };
     vkt_choices c = { .tuned = tuned, .n_tuned = VKT_COUNT(tuned) };
-    assert_int_equal(vkt_variant_choose(&c, 3, BOTH, VKT_V_TILE), VKT_V_DIRECT);
-    assert_int_equal(vkt_variant_choose(&c, 5, BOTH, VKT_V_DIRECT), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&c, 5, VKT_V(PACKED) | VKT_V(PLACED), VKT_V_PLACED), VKT_V_PACKED);
-    assert_int_equal(vkt_variant_choose(&c, 9, BOTH, VKT_V_TILE), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&c, 3, tile_direct, 2), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&c, 5, direct_tile, 2), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 5, packings, VKT_COUNT(packings)), VKT_V_PACKED_A);
+    assert_int_equal(vkt_variant_choose(&c, 9, tile_direct, 2), VKT_V_DIRECT);
     for (uint64_t key = 0; key < 12; key++)
-        if (key != 3 && key != 5 && key != 9)
-            assert_int_equal(vkt_variant_choose(&c, key, BOTH, VKT_V_TILE), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&c, 3, VKT_V(TILE), VKT_V_TILE), VKT_V_TILE); /* tuned, but not usable here */
+        if (key != 3 && key != 5 && key != 9) assert_int_equal(vkt_variant_choose(&c, key, tile_direct, 2), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 3, only_tile, 1), VKT_V_TILE); /* tuned, but not usable here */
     c.force = VKT_V(TILE);
-    assert_int_equal(vkt_variant_choose(&c, 3, BOTH, VKT_V_DIRECT), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&c, 3, VKT_V(DIRECT), VKT_V_DIRECT), VKT_V_DIRECT);
+    assert_int_equal(vkt_variant_choose(&c, 3, direct_tile, 2), VKT_V_TILE);
+    assert_int_equal(vkt_variant_choose(&c, 3, only_direct, 1), VKT_V_DIRECT);
 }
 
 static void names_are_unique_and_found(void **state)
@@ -90,7 +99,7 @@ static void copy_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->out[0] } };
     const uint32_t spec = 8;
-    vkt_dispatch_add(e, (uint16_t)(1 + vkt_pick(e, BOTH, VKT_V_TILE)), bind, 2, NULL, 0, &spec, 1, 1, 1, 1);
+    vkt_dispatch_add(e, (uint16_t)(1 + vkt_pick(e, tile_direct, 2)), bind, 2, NULL, 0, &spec, 1, 1, 1, 1);
 }
 
 static const vkt_op copy = {
@@ -151,7 +160,7 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     assert_int_equal(e.picked[0].variant, VKT_V_TILE);
     assert_int_equal(e.picked[1].node, b->index);
     assert_int_equal(e.picked[1].variant, VKT_V_DIRECT);
-    assert_true(e.picked[1].usable == BOTH);
+    assert_true(e.picked[1].usable == (VKT_V(DIRECT) | VKT_V(TILE)));
     assert_int_equal(e.list[0].kernel, 1 + VKT_V_TILE);
     assert_int_equal(e.list[1].kernel, 1 + VKT_V_DIRECT);
     vkt_lower_free(&e);
@@ -199,9 +208,9 @@ static void a_choice_without_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_op_takes_what_it_prefers),
+        TEST(the_cheapest_is_taken_and_of_equals_the_first),
         TEST(what_is_off_is_not_taken_while_another_is_left),
-        TEST(forced_goes_before_tuned_and_tuned_before_preferred),
+        TEST(forced_goes_before_tuned_and_tuned_before_cheap),
         TEST(names_are_unique_and_found),
         TEST(the_environment_switches_off_by_name),
         TEST(a_key_tells_one_nodes_work_from_anothers),

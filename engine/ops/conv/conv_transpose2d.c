@@ -1,8 +1,14 @@
 /* ops/conv/conv_transpose2d.c - transposed 2-D convolution: what the gradient of a convolution does to its data.
- * Kernels and variants are those of conv2d, which is then the gradient of this. y[n,o,p,q] = bias[o] + sum of
- * x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike dx[n,c,h,w] = sum_{o,r,s} dy[n,o,
- * h stride - pad + r dil, ..] w[c,o,r,s] dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, ..]     db[o] = sum_{n,p,q}
- * dy[n,o,p,q] In vkt_conv2d_size y is the input picture and x the output. */
+ * Kernels and variants are those of conv2d, which is then the gradient of this.
+ *
+ * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
+ *
+ * dx[n,c,h,w] = sum_{o,r,s} dy[n,o, h stride - pad + r dil, ..] w[c,o,r,s]
+ *
+ * dw[c,o,r,s] = sum_{n,h,w} x[n,c,h,w] dy[n,o, ..]     db[o] = sum_{n,p,q} dy[n,o,p,q]
+ *
+ * In vkt_conv2d_size y is the input image and x the output. */
+#include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
 /* What a convolution is to its sizes; the output's padding is in them already. */

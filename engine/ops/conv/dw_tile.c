@@ -1,31 +1,12 @@
-/* ops/conv/dw_tile.c - which way the gradients of weights and bias are computed, and how they are cut into tiles of
- * output channels x weights, summed over the plane: see shaders/conv/dw_tile.comp and conv/dw_direct.comp. */
-#include "ops/conv/parts.h"
-#include "ops/conv/shared.h"
-#include "ops/conv/pool.h"
+/* ops/conv/dw_tile.c - the gradients of weights and bias by tiles of output channels x weights, summed over the plane:
+ * see shaders/conv/dw_tile.comp and conv/dw_direct.comp. */
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
 #include "abi/abi.h"
 #include "abi/conv2d_dw.abi.h"
 #include "abi/conv2d_dw_direct.abi.h"
-#include "abi/conv2d_dw_sum.abi.h"
-
-typedef struct dw_job {
-    const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* of a group, of dy and x */
-    uint64_t dy_plane, x_plane; /* vec4s of a channel */
-    vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy is what it is, else it lies pooled over cells */
-    uint32_t cell[2];
-    uint32_t slice; /* vec4s of a plane of dy that one work group sums */
-    vkt_conv2d_slices slices;
-} dw_job;
-
-/* What one dispatch makes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
-typedef struct dw_part {
-    uint32_t group, groups, row, rows, channel, channels;
-} dw_part;
 
 typedef struct dw_tiles {
     uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
@@ -33,7 +14,7 @@ typedef struct dw_tiles {
 } dw_tiles;
 
 /* Tiles of even size, of whole vec4s where rows are. */
-static dw_tiles dw_tiles_of(const vkt_emit *e, const dw_job *j, const dw_part *p)
+static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
     const uint32_t most_rows = VKT_MAX(VKT_MIN(4 * lanes, 64u), lanes);
@@ -43,8 +24,7 @@ static dw_tiles dw_tiles_of(const vkt_emit *e, const dw_job *j, const dw_part *p
     return t;
 }
 
-/* The largest part; false where not even one channel fits. */
-static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
+bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
@@ -52,19 +32,19 @@ static bool cut_dw(const vkt_emit *e, const dw_job *j, dw_part *out)
     const uint64_t rows =
         VKT_MIN(vkt_steps_in(read, 16 * j->dy_plane, z->out_channels), vkt_steps_in(range, w_bytes, z->out_channels));
     const uint64_t channels = vkt_steps_in(read, 16 * j->x_plane, z->channels);
-    dw_part p = { .groups = 1,
-                  .rows = vkt_conv2d_share(j->rows, rows, 1),
-                  .channels = vkt_conv2d_share(j->channels, channels, 1) };
+    vkt_conv_dw_part p = { .groups = 1,
+                           .rows = vkt_conv2d_share(j->rows, rows, 1),
+                           .channels = vkt_conv2d_share(j->channels, channels, 1) };
     if (p.rows == 0 || p.channels == 0) return false;
     if (p.rows == j->rows && p.channels == j->channels)
         p.groups = (uint32_t)VKT_MIN(VKT_MIN(rows / p.rows, channels / p.channels), z->a.groups);
-    *out = p;
+    j->most = p;
     return true;
 }
 
 /* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
  * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
-static void cut_slices(vkt_emit *e, dw_job *j, uint64_t tiles, uint32_t unit)
+static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit, longest = VKT_MAX_ROUNDS / 8 * unit;
     const uint64_t wanted = e->lim->cpu ? 32 : 1024;
@@ -77,25 +57,9 @@ static void cut_slices(vkt_emit *e, dw_job *j, uint64_t tiles, uint32_t unit)
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db)
-{
-    const vkt_conv2d_dw_sum_push push = { .weights = (uint32_t)(vkt_lowered_value(e, dw)->bytes / 4),
-                                          .biases = db.id ? (uint32_t)(vkt_lowered_value(e, db)->bytes / 4) : 0,
-                                          .bias_start = (uint32_t)s->bias_start,
-                                          .part = (uint32_t)s->floats,
-                                          .slices = s->n };
-    const vkt_bind bind[] = {
-        [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
-    };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
-    const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
-}
-
 /* The planes of x and dy, which lies in `dy` pixels. Where both lie alike, sample by sample, one pixel is as good as
  * all of them. */
-static void set_planes(const dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
+static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;
     bool alike = !j->index.id;
@@ -108,7 +72,7 @@ static void set_planes(const dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push
     push->dy_width = alike ? 1 : dy[1];
 }
 
-static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
+static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const vkt_conv2d_size *z = j->z;
     const dw_tiles t = dw_tiles_of(e, j, p);
@@ -176,21 +140,22 @@ static void emit_dw(vkt_emit *e, const dw_job *j, const dw_part *p)
 
 /* ---- few products an element, and few output channels a group ---- */
 
-/* Of a group: conv/direct.comp's depth, and sums that a lane holds beside the elements that it multiplies. */
+/* The most products an element of a group's dw, and the sums that a lane holds beside the elements that it multiplies.
+ */
 #define DIRECT_DEPTH 32u
 #define DIRECT_SUMS 64u
 
-static uint32_t depth_of(const dw_job *j)
+static uint32_t depth_of(const vkt_conv_dw_job *j)
 {
     return j->channels * j->z->kernel[0] * j->z->kernel[1];
 }
 
-static uint32_t direct_rows(const dw_job *j)
+static uint32_t direct_rows(const vkt_conv_dw_job *j)
 {
     return VKT_MIN(j->rows, VKT_MAX(DIRECT_SUMS / depth_of(j), 1u));
 }
 
-static void emit_direct(vkt_emit *e, const dw_job *j, const dw_part *p)
+static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const vkt_conv2d_size *z = j->z;
     const uint32_t lanes = e->lim->subgroup_size, rows = direct_rows(j), o = p->group * j->rows;
@@ -237,27 +202,17 @@ static void emit_direct(vkt_emit *e, const dw_job *j, const dw_part *p)
                      j->slices.n, vkt_div_up(j->rows, rows), p->groups);
 }
 
-/* ---- which ---- */
-
-static dw_job job_of(const vkt_conv2d_dw_product *c)
+bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j)
 {
-    const vkt_conv2d_size *z = c->z;
-    return (dw_job){ .z = z,
-                     .rows = z->out_channels / z->a.groups,
-                     .channels = z->channels / z->a.groups,
-                     .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
-                     .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
-                     .x = c->x,
-                     .dy = c->dy,
-                     .dw = c->dw,
-                     .db = c->db,
-                     .index = c->index,
-                     .cell = { c->cell[0], c->cell[1] } };
+    return depth_of(j) <= DIRECT_DEPTH && j->most.rows == j->rows && j->most.channels == j->channels;
 }
 
-static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
+/* ---- all parts ---- */
+
+void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct)
 {
-    dw_part p;
+    const vkt_conv_dw_part *most = &j->most;
+    vkt_conv_dw_part p;
     const dw_tiles t = dw_tiles_of(e, j, most);
     if (direct)
         cut_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
@@ -275,43 +230,4 @@ static void emit_parts(vkt_emit *e, dw_job *j, const dw_part *most, bool direct)
                     emit_dw(e, j, &p);
             }
     if (j->slices.t.id) vkt_conv2d_sum_slices(e, &j->slices, j->dw, j->db);
-}
-
-/* With dy as other kernels than those of cells read it. */
-static vkt_conv2d_dw_product unpooled(vkt_emit *e, const vkt_conv2d_dw_product *c)
-{
-    const vkt_conv2d_size *z = c->z;
-    const uint32_t n = vkt_lowered_value(e, c->dy)->shape.dim[0];
-    const vkt_tensor dy = vkt_scratch_like(e, "dy", c->dy, vkt_shape4(n, z->out_channels, z->out[0], z->out[1]));
-    if (dy.id) vkt_emit_unpool(e, c->dy, c->index, c->cell, dy);
-    return (vkt_conv2d_dw_product){ .z = z, .x = c->x, .dy = dy, .dw = c->dw, .db = c->db };
-}
-
-void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *whole)
-{
-    vkt_conv2d_dw_product c = *whole;
-    dw_job j = job_of(&c);
-    dw_part most;
-    if (!cut_dw(e, &j, &most)) {
-        vkt_conv2d_too_large(e, c.z);
-        return;
-    }
-    const vkt_conv2d_cuts cuts = vkt_conv2d_dw_shared_cut(e, &c);
-    const bool direct = depth_of(&j) <= DIRECT_DEPTH && most.rows == j.rows && most.channels == j.channels;
-    const bool narrow = direct && 2 * j.rows <= e->lim->subgroup_size; /* output channels: lanes of the tiles */
-    vkt_variant v = cuts.pays ? cuts.preferred : narrow ? VKT_V_DIRECT : VKT_V_TILE;
-    uint64_t usable = VKT_V(TILE) | cuts.usable | (direct ? VKT_V(DIRECT) : 0);
-    usable |= vkt_conv2d_fft_variants(e, c.z, VKT_CONV2D_DW, &v);
-    v = vkt_pick(e, usable, v);
-    if (c.index.id && v != VKT_V_TILE) {
-        c = unpooled(e, &c);
-        j = job_of(&c);
-        if (e->status != VKT_OK) return;
-    }
-    if (vkt_conv2d_is_fft(v))
-        vkt_emit_conv2d_fft_dw(e, c.z, v, c.x, c.dy, c.dw, c.db);
-    else if (v == VKT_V_SHARED || v == VKT_V_COOP)
-        vkt_conv2d_dw_shared_emit(e, &c, v == VKT_V_COOP ? &cuts.coop : &cuts.shared);
-    else
-        emit_parts(e, &j, &most, v == VKT_V_DIRECT);
 }

@@ -6,7 +6,7 @@
  * ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3). y = IFFT(X conj(W)), dx =
  * IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a product with the conjugate.
  * A 5x5 kernel over 13x13 pixels takes 340 products per pair of channels in place of 2,025. */
-#include "ops/conv/parts.h"
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
@@ -51,11 +51,6 @@ static uint32_t points_of(vkt_variant v)
     for (uint32_t i = 0; i < VKT_COUNT(transforms); i++)
         if (transforms[i].v == v) points = transforms[i].points;
     return points;
-}
-
-bool vkt_conv2d_is_fft(vkt_variant v)
-{
-    return points_of(v) != 0;
 }
 
 static uint32_t reach_of(const vkt_conv2d_size *z, int i)
@@ -330,9 +325,6 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
 /* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
 #define WORTH_IT 0.8
 
-/* What one tile takes beside Winograd's way, measured with 3x3 kernels. */
-#define ONE_TILE 1.2
-
 static bool has_tiles(const fft_job *j)
 {
     return j->cut[0].tiles * j->cut[1].tiles > 1;
@@ -349,29 +341,16 @@ static double cost(const fft_job *j, vkt_conv2d_which product)
                        ((has_tiles(j) ? TRANSFORM_COST_OF_TILES : TRANSFORM_COST) * pictures + WEIGHTS_COST * pairs));
 }
 
-double vkt_conv2d_fft_cost(const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
+bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
-    const fft_job j = plan_job(z, product, points_of(v));
-    return cost(&j, product) * (has_tiles(&j) ? 1 : ONE_TILE);
+    const uint32_t t = points_of(v);
+    if (!is_possible(z) || t < reach_of(z, 0) || t < reach_of(z, 1)) return false;
+    const fft_job j = plan_job(z, product, t);
+    return fits(e, &j);
 }
 
-uint64_t vkt_conv2d_fft_variants(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product,
-                                 vkt_variant *preferred)
+double vkt_conv_fft_cost(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
-    const double direct = (double)z->channels * z->out_channels * z->out[0] * z->out[1] * z->kernel[0] * z->kernel[1];
-    double least = WORTH_IT * direct * 4 * z->n4;
-    uint64_t usable = 0;
-    if (!is_possible(z)) return 0;
-    for (uint32_t i = 0; i < VKT_COUNT(transforms); i++) {
-        const vkt_variant v = transforms[i].v;
-        const uint32_t t = transforms[i].points;
-        if (t < reach_of(z, 0) || t < reach_of(z, 1)) continue;
-        const fft_job j = plan_job(z, product, t);
-        if (!fits(e, &j)) continue;
-        usable |= (uint64_t)1 << v;
-        if (!e->lim->cpu || e->lim->choices.off >> v & 1 || cost(&j, product) >= least) continue;
-        least = cost(&j, product);
-        *preferred = v;
-    }
-    return usable;
+    const fft_job j = plan_job(z, product, points_of(v));
+    return e->lim->cpu ? cost(&j, product) / WORTH_IT : VKT_COST_NEVER;
 }

@@ -1,7 +1,11 @@
 /* ops/conv/fused_max_pool.c - a direct convolution, relu and max pooling in one node, which vkt_backward makes of
- * three: z = x * w + bias, as conv2d has it      y[n,o,p,q] = max of z, or of max(z, 0), over the cell of (p,q) Only
- * the gradient of y's winners flows back, so nobody wants z. */
-#include "ops/conv/parts.h"
+ * three:
+ *
+ * z = x * w + bias, as conv2d has it      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
+ *
+ * Only the gradient of y's winners flows back, so nobody reads z. */
+#include "ops/conv/conv2d.h"
+#include "ops/conv/variants.h"
 #include "ops/conv/pool.h"
 
 #include "kernel/ids.h"
@@ -210,7 +214,7 @@ static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t ce
     return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;
 }
 
-bool vkt_conv2d_take_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu)
+bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, bool relu)
 {
     if (conv->op != &vkt_op_conv2d) return false;
     const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);

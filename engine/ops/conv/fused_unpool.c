@@ -2,7 +2,8 @@
  * zero but for one element of each window, so it is not made; the pooled gradient and the index are read instead.
  *
  * Only of windows that are disjoint, so that an element of dy is one window's. Kernels that cannot read so get dy as
- * scratch (conv/dw_tile.c): the graph does not know which one a device takes. */
+ * scratch (choose.c): the graph does not know which one a device takes. */
+#include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 

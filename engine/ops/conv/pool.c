@@ -2,19 +2,13 @@
  *
  * Vectors run over the batch, so every window, stride and padding costs the same. Adaptive windows that divide the
  * picture evenly are ordinary ones; windows that neither overlap nor leave gaps have a faster gradient (CELL in
- * pool2d_dx.comp). */
+ * conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
 
 #define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
-
-uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
-{
-    const uint64_t hops = VKT_MAX(a->kernel[axis], 1u) - 1u;
-    return a->kernel[axis] ? hops * VKT_MAX(a->dilation[axis], 1u) + 1 : 0;
-}
 
 /* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
 static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
@@ -88,13 +82,6 @@ static void pool_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_pool2d(e, n->attr, n->in[0], n->out[0], n->out[1]);
 }
 
-vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x)
-{
-    const vkt_pool2d_dx_attr attr = { .pool = *a, .x = x };
-    const vkt_tensor in[] = { dy, index };
-    return vkt_apply(g, &vkt_op_pool2d_dx, in, a->average ? 1 : 2, &attr, NULL);
-}
-
 static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
@@ -122,7 +109,7 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     a.relu = before->op->stage == VKT_STAGE_RELU;
     const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
     const vkt_node *conv = a.relu ? vkt_sole_maker(g, before->in[0]) : before;
-    if (conv && vkt_conv2d_take_max_pool(g, n, conv, a.relu)) return;
+    if (conv && vkt_conv2d_fuse_max_pool(g, n, conv, a.relu)) return;
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }
 
@@ -211,51 +198,6 @@ const vkt_op vkt_op_pool2d = {
     .flops = pool_flops,
     .fields = pool_fields,
     .formula = "y[n,c,p,q] = max or mean of x, or max of relu(x), over the window of (p,q)",
-};
-
-/* ---- pool2d_dx: dy (N,C,P,Q), index (max only) -> dx (N,C,H,W) ---- */
-
-static vkt_result dx_infer(vkt_infer *f)
-{
-    const vkt_pool2d_dx_attr *a = f->n->attr;
-    const vkt_shape want = vkt_shape4(a->x.dim[0], a->x.dim[1], a->pool.out[0], a->pool.out[1]);
-    for (uint32_t i = 0; i < (a->pool.average ? 1u : 2u); i++) {
-        const vkt_value *v = vkt_in(f, i);
-        char text[80], got[80];
-        VKT_REQUIRE(f,
-                    vkt_has(f, i) && v->layout == VKT_BATCH_LAST && vkt_shape_equal(v->shape, want) &&
-                        v->dtype == (i ? VKT_U32 : VKT_F32),
-                    VKT_E_SHAPE, "pool2d_dx: want input %u %s with the batch last, got %s", i,
-                    vkt_shape_text(want, text), vkt_shape_text(v->shape, got));
-    }
-    vkt_out(f, VKT_F32, VKT_BATCH_LAST, a->x);
-    return VKT_OK;
-}
-
-static void dx_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_pool2d_dx(e, n->attr, n->in[0], n->in[1], n->out[0]);
-}
-
-static double dx_flops(const vkt_node *n)
-{
-    const vkt_pool2d_dx_attr *a = n->attr;
-    if (!a->pool.average) return vkt_elements_in(n, 0);
-    if (a->pool.adaptive) return vkt_elements_out(n, 0);
-    return vkt_elements_in(n, 0) * a->pool.kernel[0] * a->pool.kernel[1];
-}
-
-const vkt_op vkt_op_pool2d_dx = {
-    .name = "pool2d_dx",
-    .min_in = 1,
-    .max_in = 2,
-    .attr_bytes = sizeof(vkt_pool2d_dx_attr),
-    .infer = dx_infer,
-    .emit = dx_emit,
-    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
-    .tested_by = "pool2d",
-    .flops = dx_flops,
-    .formula = "dx[n,c,h,w] = sum over windows with (h,w): max: dy if (h,w) won; mean: dy / size",
 };
 
 /* ---- builders ---- */

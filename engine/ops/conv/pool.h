@@ -10,7 +10,7 @@ typedef struct vkt_pool2d_dx_attr {
     vkt_shape x; /* what to make a gradient of */
 } vkt_pool2d_dx_attr;
 
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535). */
+/* The most loop iterations of one invocation: Mesa 22.3 stops at 65,535 (docs/lavapipe.md). */
 #define VKT_POOL_MAX_TURNS 50000u
 /* Whether one invocation may take a window of R x S elements alone. */
 static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
@@ -20,6 +20,9 @@ static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
 
 /* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
+
+/* Whether windows are disjoint cells of R x S elements without gaps, but at the far edges. Sets cell to {R, S}. */
+bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2]);
 
 /* y and, unless it is an average, index of x (N,C,H,W). */
 void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);

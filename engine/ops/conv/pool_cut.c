@@ -23,6 +23,12 @@ typedef struct geometry {
     bool covered; /* cells cover the picture exactly */
 } geometry;
 
+uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
+{
+    const uint64_t hops = VKT_MAX(a->kernel[axis], 1u) - 1u;
+    return a->kernel[axis] ? hops * VKT_MAX(a->dilation[axis], 1u) + 1 : 0;
+}
+
 static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
 {
     const uint32_t H = x.dim[2], W = x.dim[3], P = a->out[0], Q = a->out[1];
@@ -225,10 +231,12 @@ static void too_large(const job *j)
     largest_window(j->o, size);
     vkt_emit_error(j->e,
                    vkt_fail(&j->e->host, VKT_E_UNSUPPORTED,
-                            "%s: windows of %llu x %llu in rows of %llu bytes (all samples) are too much for "
-                            "this device, which binds %llu bytes: use smaller batches",
+                            "%s: windows of %llu x %llu elements in rows of %llu bytes (all samples) are too much for "
+                            "this device, which binds %llu bytes and has %u work groups for loops of %u turns: use "
+                            "smaller batches, pictures or kernels",
                             j->e->node->op->name, (unsigned long long)size[0], (unsigned long long)size[1],
-                            16ull * j->o->push.W * j->o->n4, (unsigned long long)j->e->lim->max_storage_range_bytes));
+                            16ull * j->o->push.W * j->o->n4, (unsigned long long)j->e->lim->max_storage_range_bytes,
+                            j->e->lim->max_groups, VKT_POOL_MAX_TURNS));
 }
 
 /* Some parts of the windows of one block. */
@@ -351,9 +359,7 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
 {
     static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
                                             { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
-    geometry o = geometry_of(&a->pool, a->x);
-    o.R = o.reach[0]; /* windows that reach over an element are candidates: the index says which of them it won */
-    o.S = o.reach[1];
+    const geometry o = geometry_of(&a->pool, a->x);
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
     const bool cells =
@@ -367,7 +373,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .taps = (uint64_t)o.R * (o.S + 1ull),
                .cells = cells,
                .inside = cells ? o.covered : o.inside };
-    if (!cells) { /* windows over one element: as many strides as fit into a kernel, at most P and Q */
+    if (!cells && o.dilation[0] == 1 && o.dilation[1] == 1) {
+        /* windows over one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);
@@ -375,13 +382,11 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
     emit_channels(e, &o, &w, whole, t);
 }
 
-bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2])
+bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2])
 {
-    if (n->op != &vkt_op_pool2d_dx) return false;
-    const vkt_pool2d_dx_attr *a = n->attr;
-    const geometry o = geometry_of(&a->pool, a->x);
+    const geometry o = geometry_of(a, x);
     cell[0] = o.R, cell[1] = o.S;
-    return o.cells && !a->pool.average;
+    return o.cells;
 }
 
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)

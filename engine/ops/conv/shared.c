@@ -1,5 +1,6 @@
-/* ops/conv/shared.c - see conv/shared.h. */
-#include "ops/conv/shared.h"
+/* ops/conv/shared.c - convolutions for GPUs, by tiles in shared memory: see shaders/conv/shared.comp and
+ * conv/dw_shared.comp. */
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
@@ -14,13 +15,9 @@ static bool in_one_binding(const vkt_emit *e, vkt_tensor t)
 
 static vkt_conv2d_cuts cuts_of(const vkt_emit *e, const vkt_blocks_job *job, uint64_t most_slices)
 {
-    vkt_conv2d_cuts c = { .preferred = VKT_V_SHARED };
-    if (vkt_blocks_cut(e->lim, job, most_slices, &c.shared)) c.usable |= VKT_V(SHARED);
-    if (vkt_blocks_cut_coop(e, *job, most_slices, &c.coop)) {
-        c.usable |= VKT_V(COOP);
-        c.preferred = VKT_V_COOP;
-    }
-    c.pays = c.usable && vkt_blocks_pay(e->lim, job->m, job->n);
+    vkt_conv2d_cuts c = { .pays = vkt_blocks_pay(e->lim, job->m, job->n) };
+    c.can_shared = vkt_blocks_cut(e->lim, job, most_slices, &c.shared);
+    c.can_coop = vkt_blocks_cut_coop(e, *job, most_slices, &c.coop);
     return c;
 }
 
@@ -32,31 +29,31 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
 /* ---- y and dx ---- */
 
 /* The product of one group: M destination channels, N samples of all pixels, K source channels and taps. */
-static vkt_blocks_job job_of(const vkt_conv2d_product *c)
+static vkt_blocks_job job_of(const vkt_conv_job *j)
 {
-    const vkt_conv2d_size *z = c->z;
+    const vkt_conv2d_size *z = j->z;
     const uint32_t out = z->out_channels / z->a.groups, in = z->channels / z->a.groups;
-    const uint32_t *dst = c->transposed ? z->in : z->out;
-    return (vkt_blocks_job){ .m = c->transposed ? in : out,
+    const uint32_t *dst = j->transposed ? z->in : z->out;
+    return (vkt_blocks_job){ .m = j->transposed ? in : out,
                              .n = (uint64_t)dst[0] * dst[1] * z->n4 * 4,
-                             .k = (uint64_t)(c->transposed ? out : in) * taps_of(z),
+                             .k = (uint64_t)(j->transposed ? out : in) * taps_of(z),
                              .count = z->a.groups };
 }
 
-vkt_conv2d_cuts vkt_conv2d_shared_cut(const vkt_emit *e, const vkt_conv2d_product *c)
+vkt_conv2d_cuts vkt_conv_shared_cut(const vkt_emit *e, const vkt_conv_job *j)
 {
-    const vkt_blocks_job job = job_of(c);
-    if (!in_one_binding(e, c->src) || !in_one_binding(e, c->w) || !in_one_binding(e, c->dst) || job.n > UINT32_MAX)
-        return (vkt_conv2d_cuts){ .usable = 0 };
+    const vkt_blocks_job job = job_of(j);
+    if (!in_one_binding(e, j->from) || !in_one_binding(e, j->w) || !in_one_binding(e, j->to) || job.n > UINT32_MAX)
+        return (vkt_conv2d_cuts){ .can_shared = false };
     return cuts_of(e, &job, 1);
 }
 
-void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_blocks *cut)
+void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *cut)
 {
-    const vkt_conv2d_size *z = c->z;
-    const vkt_blocks_job job = job_of(c);
+    const vkt_conv2d_size *z = j->z;
+    const vkt_blocks_job job = job_of(j);
     const uint32_t taps = taps_of(z), in = z->channels / z->a.groups, rows = (uint32_t)job.m;
-    const uint32_t *src = c->transposed ? z->out : z->in;
+    const uint32_t *src = j->transposed ? z->out : z->in;
     const vkt_conv2d_shared_push push = { .rows = rows,
                                           .columns = (uint32_t)job.n,
                                           .K = (uint32_t)job.k,
@@ -68,62 +65,62 @@ void vkt_conv2d_shared_emit(vkt_emit *e, const vkt_conv2d_product *c, const vkt_
                                           .dilation_h = z->a.dilation[0],
                                           .dilation_w = z->a.dilation[1],
                                           .w_group = rows * (uint32_t)job.k,
-                                          .w_row = c->transposed ? taps : in * taps,
-                                          .w_depth = c->transposed ? in * taps : taps,
-                                          .bias = c->bias.id != 0 };
-    const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(c->w),
-                              [CONV2D_SHARED_SRC] = VKT_WHOLE(c->src),
-                              [CONV2D_SHARED_BIAS] = VKT_WHOLE(c->bias.id ? c->bias : c->w),
-                              [CONV2D_SHARED_DST] = VKT_WHOLE(c->dst) };
+                                          .w_row = j->transposed ? taps : in * taps,
+                                          .w_depth = j->transposed ? in * taps : taps,
+                                          .bias = j->bias.id != 0 };
+    const vkt_bind bind[] = { [CONV2D_SHARED_W] = VKT_WHOLE(j->w),
+                              [CONV2D_SHARED_SRC] = VKT_WHOLE(j->from),
+                              [CONV2D_SHARED_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w),
+                              [CONV2D_SHARED_DST] = VKT_WHOLE(j->to) };
     uint32_t spec[CONV2D_SHARED_SPECS];
     memcpy(spec, cut->spec, sizeof cut->spec);
     spec[CONV2D_SHARED_SPEC_TAPS] = taps;
     spec[CONV2D_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_SHARED_SPEC_N4] = z->n4;
-    spec[CONV2D_SHARED_SPEC_WIDTH] = c->transposed ? z->in[1] : z->out[1];
+    spec[CONV2D_SHARED_SPEC_WIDTH] = j->transposed ? z->in[1] : z->out[1];
     spec[CONV2D_SHARED_SPEC_STRIDE_H] = z->a.stride[0];
     spec[CONV2D_SHARED_SPEC_STRIDE_W] = z->a.stride[1];
-    spec[CONV2D_SHARED_SPEC_VECTORS] = c->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
+    spec[CONV2D_SHARED_SPEC_VECTORS] = j->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
     static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
-    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][c->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
+    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][j->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
                      VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
 }
 
 /* ---- dw and db ---- */
 
 /* The product of one group: M output channels, N their weights and, for db, one column of ones, K all samples. */
-static vkt_blocks_job dw_job_of(const vkt_conv2d_dw_product *c)
+static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 {
-    const vkt_conv2d_size *z = c->z;
+    const vkt_conv2d_size *z = j->z;
     return (vkt_blocks_job){ .m = z->out_channels / z->a.groups,
-                             .n = (uint64_t)z->channels / z->a.groups * taps_of(z) + (c->db.id != 0),
+                             .n = (uint64_t)z->channels / z->a.groups * taps_of(z) + (j->db.id != 0),
                              .k = (uint64_t)z->out[0] * z->out[1] * z->n4 * 4,
                              .count = z->a.groups };
 }
 
-vkt_conv2d_cuts vkt_conv2d_dw_shared_cut(const vkt_emit *e, const vkt_conv2d_dw_product *c)
+vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job *j)
 {
-    const vkt_blocks_job job = dw_job_of(c);
-    const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, c->dw, c->db).floats;
-    /* Of dy as these kernels read it, be it given pooled or not. */
-    const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, c->dy));
-    if (!in_one_binding(e, c->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, c->dw) ||
+    const vkt_blocks_job job = dw_job_of(j);
+    const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
+    /* The bytes of dy as these kernels read it: not pooled. */
+    const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
+    if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)
-        return (vkt_conv2d_cuts){ .usable = 0 };
+        return (vkt_conv2d_cuts){ .can_shared = false };
     return cuts_of(e, &job, most);
 }
 
-void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, const vkt_blocks *cut)
+void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_blocks *cut)
 {
-    const vkt_conv2d_size *z = c->z;
-    const vkt_blocks_job job = dw_job_of(c);
-    vkt_conv2d_slices slices = vkt_conv2d_slices_of(e, c->dw, c->db);
+    const vkt_conv2d_size *z = j->z;
+    const vkt_blocks_job job = dw_job_of(j);
+    vkt_conv2d_slices slices = vkt_conv2d_slices_of(e, j->dw, j->db);
     slices.n = cut->slices;
     if (slices.n > 1) slices.t = vkt_scratch(e, "slices", 4 * slices.floats * slices.n);
     const vkt_conv2d_dw_shared_push push = { .rows = (uint32_t)job.m,
-                                             .columns = (uint32_t)job.n - (c->db.id != 0),
-                                             .bias = c->db.id != 0,
+                                             .columns = (uint32_t)job.n - (j->db.id != 0),
+                                             .bias = j->db.id != 0,
                                              .plane = (uint32_t)job.k,
                                              .slice = cut->slice,
                                              .depth = z->channels / z->a.groups,
@@ -136,12 +133,12 @@ void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, cons
                                              .dilation_h = z->a.dilation[0],
                                              .dilation_w = z->a.dilation[1],
                                              .part = (uint32_t)slices.floats };
-    const vkt_tensor dw = slices.t.id ? slices.t : c->dw, db = slices.t.id || !c->db.id ? dw : c->db;
-    vkt_bind bind[] = { [CONV2D_DW_SHARED_DY] = VKT_WHOLE(c->dy),
-                        [CONV2D_DW_SHARED_X] = VKT_WHOLE(c->x),
+    const vkt_tensor dw = slices.t.id ? slices.t : j->dw, db = slices.t.id || !j->db.id ? dw : j->db;
+    vkt_bind bind[] = { [CONV2D_DW_SHARED_DY] = VKT_WHOLE(j->dy),
+                        [CONV2D_DW_SHARED_X] = VKT_WHOLE(j->x),
                         [CONV2D_DW_SHARED_DW] = VKT_WHOLE(dw),
                         [CONV2D_DW_SHARED_DB] = VKT_WHOLE(db) };
-    if (slices.t.id && c->db.id) bind[CONV2D_DW_SHARED_DB].offset_bytes = 4 * slices.bias_start;
+    if (slices.t.id && j->db.id) bind[CONV2D_DW_SHARED_DB].offset_bytes = 4 * slices.bias_start;
     uint32_t spec[CONV2D_DW_SHARED_SPECS];
     memcpy(spec, cut->spec, sizeof cut->spec);
     spec[CONV2D_DW_SHARED_SPEC_TAPS] = taps_of(z);
@@ -150,5 +147,5 @@ void vkt_conv2d_dw_shared_emit(vkt_emit *e, const vkt_conv2d_dw_product *c, cons
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
     vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
                      sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
-    if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, c->dw, c->db);
+    if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, j->dw, j->db);
 }

@@ -8,7 +8,8 @@
 
 /* The shaders' points are numerators of a fraction over 2 P, H times that at most: signed 32-bit integers. */
 #define MAX_SIZE 32767u
-/* Loop turns of one invocation (see DESIGN: Mesa 22.3 stops at 65,535), and groups that keep every core busy. */
+/* Loop turns of one invocation (lavapipe of Mesa 22.3 ends a loop after 65,535), and groups that keep every core busy.
+ */
 #define MAX_TURNS 50000u
 #define MIN_GROUPS 64u
 

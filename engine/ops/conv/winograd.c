@@ -6,7 +6,7 @@
  * products for four pixels in place of 36. So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and
  * samples), of gemm_tile.comp, whose operands the transforms write as it reads them. Source: Lavin & Gray, Fast
  * Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
-#include "ops/conv/parts.h"
+#include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
 
@@ -71,7 +71,7 @@ static bool is_possible(const vkt_conv2d_size *z)
     return possible;
 }
 
-bool vkt_conv2d_can_winograd(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
+bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
     if (!is_possible(z)) return false;
     const job j = job_of(e, z, transposed);
@@ -197,11 +197,8 @@ static double cost(const job *j)
            KERNEL_COST * pairs;
 }
 
-bool vkt_conv2d_winograd_pays(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_variant other)
+double vkt_conv_winograd_cost(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
     const job j = job_of(e, z, transposed);
-    const double direct = 36.0 * z->n4 * z->channels * z->out_channels * z->out[0] * z->out[1], own = cost(&j);
-    return e->lim->cpu && own < WORTH_IT * direct &&
-           (!vkt_conv2d_is_fft(other) ||
-            own < vkt_conv2d_fft_cost(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, other));
+    return e->lim->cpu ? cost(&j) / WORTH_IT : VKT_COST_NEVER;
 }

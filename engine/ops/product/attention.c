@@ -470,7 +470,7 @@ vkt_tensor vkt_attention_packed(vkt_graph *g, vkt_tensor qkv, uint32_t heads, co
     if (!g) return (vkt_tensor){ 0 };
     static const uint32_t heads_second[] = { 0, 2, 1, 3 };
     if (!p) p = &defaults;
-    if (g->status != VKT_OK || !qkv.id) return (vkt_tensor){ 0 };
+    if (!vkt_is_usable(g, "attention", qkv)) return (vkt_tensor){ 0 };
     vkt_shape s = vkt_tensor_shape(g, qkv);
     char text[80];
     if (s.rank != 3 || heads == 0 || s.dim[2] % (3 * (uint64_t)heads) != 0) {

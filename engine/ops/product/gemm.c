@@ -254,28 +254,21 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const bl
 /* How the largest blocks are made in shared memory, by those variants that can. */
 typedef struct shared_cuts {
     vkt_blocks shared, split_k, coop;
-    uint64_t usable;       /* of the three */
-    vkt_variant preferred; /* of a GPU, if any is usable */
+    bool can_shared, can_split_k, can_coop;
 } shared_cuts;
 
 static shared_cuts cut_shared(const vkt_emit *e, const vkt_gemm *g, const blocks *o)
 {
-    shared_cuts c = { .preferred = VKT_V_SHARED };
+    shared_cuts c = { .can_shared = false };
     const bool placed = in_one_binding(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k }) &&
                         in_one_binding(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
     const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
     const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
     const uint64_t most = dense ? room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
     if (!placed) return c;
-    if (vkt_blocks_cut(e->lim, &job, 1, &c.shared)) c.usable |= VKT_V(SHARED);
-    if (vkt_blocks_cut(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1) {
-        c.usable |= VKT_V(SPLIT_K);
-        c.preferred = VKT_V_SPLIT_K;
-    }
-    if (vkt_blocks_cut_coop(e, job, most, &c.coop)) {
-        c.usable |= VKT_V(COOP);
-        c.preferred = VKT_V_COOP;
-    }
+    c.can_shared = vkt_blocks_cut(e->lim, &job, 1, &c.shared);
+    c.can_split_k = vkt_blocks_cut(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
+    c.can_coop = vkt_blocks_cut_coop(e, job, most, &c.coop);
     return c;
 }
 
@@ -301,21 +294,48 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
 
 /* ---- which way ---- */
 
-/* On GPUs by tiles in shared memory; else which operands are packed. Later blocks lie as the first does, or are packed
- * all the same. */
+/* GPUs take tiles in shared memory wherever they can, in this order: not measured. Multiply-adds beside those of
+ * PACKED. */
+#define SHARED_COST 0.5
+#define SPLIT_K_COST 0.4375
+#define COOP_COST 0.375
+
+/* Multiply-adds, and the time to read A and B as copies of elements: an operand is copied to panels once, or read where
+ * it lies, which costs as much for PACK_READS rows or columns of the other. */
+static double panels_cost(const vkt_gemm *g, bool a_packed, bool b_packed)
+{
+    const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = PACK_READS;
+    return a * g->n + a * (a_packed ? 1 : g->n / reads) + b * (b_packed ? 1 : g->m / reads);
+}
+
+static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
+{
+    return e->lim->cpu ? VKT_COST_NEVER : each * g->m * g->n * g->k;
+}
+
+/* The least cost wins; of equals the first. Later blocks lie as the first does, or are packed all the same. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const blocks *o, const shared_cuts *shared)
 {
     const bool a_lies = lies_well(e, &g->a, &(block){ 0, o->batches, 0, o->rows, 0, o->k });
     const bool b_lies = lies_well(e, &g->b, &(block){ 0, o->batches, 0, g->n, 0, o->k });
-    const uint64_t usable = VKT_V(PACKED) | (a_lies ? VKT_V(PACKED_B) : 0) | (b_lies ? VKT_V(PACKED_A) : 0) |
-                            (a_lies && b_lies ? VKT_V(PLACED) : 0) | shared->usable;
-    if (!e->lim->cpu && shared->usable) return vkt_pick(e, usable, shared->preferred);
-    const bool a_stays = a_lies && g->n < PACK_READS, b_stays = b_lies && g->m < PACK_READS;
-    return vkt_pick(e, usable,
-                    a_stays && b_stays ? VKT_V_PLACED
-                    : a_stays          ? VKT_V_PACKED_B
-                    : b_stays          ? VKT_V_PACKED_A
-                                       : VKT_V_PACKED);
+    const struct {
+        vkt_variant variant;
+        bool can;
+        double cost;
+    } ways[] = {
+        { VKT_V_PACKED, true, panels_cost(g, true, true) },
+        { VKT_V_PACKED_A, b_lies, panels_cost(g, true, false) },
+        { VKT_V_PACKED_B, a_lies, panels_cost(g, false, true) },
+        { VKT_V_PLACED, a_lies && b_lies, panels_cost(g, false, false) },
+        { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, SHARED_COST) },
+        { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, SPLIT_K_COST) },
+        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, COOP_COST) },
+    };
+    vkt_way candidates[VKT_COUNT(ways)];
+    uint32_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(ways); i++)
+        if (ways[i].can) candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost };
+    return vkt_pick(e, candidates, n);
 }
 
 /* ---- sums of parts ---- */

@@ -204,9 +204,11 @@ static void add_parts(job *j)
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 {
     job j = job_of(n, e, pass);
-    uint64_t usable = VKT_V(WIDE) | VKT_V(NARROW);
-    if (is_line(&j)) usable |= VKT_V(LINE);
-    const vkt_variant v = vkt_pick(e, usable, is_line(&j) ? VKT_V_LINE : e->lim->cpu ? VKT_V_WIDE : VKT_V_NARROW);
+    /* Costs give the order alone. */
+    const vkt_way candidates[] = { { VKT_V_WIDE, e->lim->cpu ? 1 : 2 },
+                                   { VKT_V_NARROW, e->lim->cpu ? 2 : 1 },
+                                   { VKT_V_LINE, 0.5 } };
+    const vkt_variant v = vkt_pick(e, candidates, is_line(&j) ? 3 : 2);
     j.narrow = v == VKT_V_NARROW;
     if (v == VKT_V_LINE)
         emit_line(&j);

@@ -1,0 +1,348 @@
+/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can, what it costs on
+ * this device, and its dispatches. A new variant is one row here, beside its name in base/variant.h. */
+#include "ops/conv/choose.h"
+
+#include "ops/conv/pool.h"
+#include "ops/conv/variants.h"
+
+/* Costs beside TILE's. GPUs: the order in which they were taken so far, not measured. */
+#define SHARED_COST 0.5
+#define COOP_COST 0.375
+#define GPU_DIRECT_COST 0.25
+#define A_LITTLE_MORE 1.01
+
+#define MOST_WAYS 16
+
+/* ---- y and dx ---- */
+
+static bool always(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)e, (void)j, (void)v;
+    return true;
+}
+
+static double tile_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)e, (void)v;
+    const uint32_t *kernel = j->z->kernel;
+    const double pixels = (double)j->z->out[0] * j->z->out[1] * j->z->n4 * 4;
+    return pixels * j->z->channels * j->z->out_channels / j->z->a.groups * kernel[0] * kernel[1];
+}
+
+static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)e, (void)v;
+    return vkt_conv2d_is_shallow(j->depth, j->z->kernel) && j->most.depth == j->depth;
+}
+
+/* As TILE's on a CPU, which leaves it to the order of the table. */
+static double direct_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    return tile_cost(e, j, v) * (e->lim->cpu ? 1 : GPU_DIRECT_COST);
+}
+
+static bool span_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    return vkt_conv_span_can(e, j);
+}
+
+static double span_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    if (!e->lim->cpu) return VKT_COST_NEVER;
+    return tile_cost(e, j, v) * (vkt_conv_span_pays(j) ? 1 : A_LITTLE_MORE);
+}
+
+static vkt_conv2d_which which(const vkt_conv_job *j)
+{
+    return j->transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y;
+}
+
+static bool fft_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    return vkt_conv_fft_can(e, j->z, which(j), v);
+}
+
+static double fft_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    return vkt_conv_fft_cost(e, j->z, which(j), v);
+}
+
+static bool winograd_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    return vkt_conv_winograd_can(e, j->z, j->transposed);
+}
+
+static double winograd_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    return vkt_conv_winograd_cost(e, j->z, j->transposed);
+}
+
+static bool shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    (void)e;
+    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+}
+
+static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
+{
+    if (!j->cuts.pays) return VKT_COST_NEVER;
+    return tile_cost(e, j, v) * (v == VKT_V_COOP ? COOP_COST : SHARED_COST);
+}
+
+/* All parts of the product. Where the source channels of an element are in several parts, its relu waits for the last.
+ */
+static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
+{
+    const vkt_conv_part *most = &j->most;
+    const vkt_tensor relu = e->relu;
+    vkt_conv_part p;
+    for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
+        for (p.row = 0; p.row < j->rows; p.row += most->rows)
+            for (p.k = 0; p.k < j->depth; p.k += most->depth) {
+                p.groups = VKT_MIN(most->groups, j->z->a.groups - p.group);
+                p.rows = VKT_MIN(most->rows, j->rows - p.row);
+                p.depth = VKT_MIN(most->depth, j->depth - p.k);
+                e->relu.id = p.k + p.depth == j->depth ? relu.id : 0;
+                emit(e, j, &p);
+            }
+}
+
+static void direct_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    emit_parts(e, j, vkt_conv_direct_emit);
+}
+
+static void span_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    emit_parts(e, j, vkt_conv_span_emit);
+}
+
+static void tile_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    emit_parts(e, j, vkt_conv_tile_emit);
+}
+
+static void fft_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    vkt_emit_conv2d_fft(e, j->z, v, j->transposed, j->from, j->w, j->bias, j->to);
+}
+
+static void winograd_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    (void)v;
+    vkt_emit_conv2d_winograd(e, j->z, j->transposed, j->from, j->w, j->bias, j->to);
+}
+
+static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
+{
+    vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+}
+
+/* The least cost wins; of equals the first row. */
+static const struct {
+    vkt_variant variant;
+    bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
+    double (*cost)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
+    void (*emit)(vkt_emit *e, vkt_conv_job *j, vkt_variant v);
+} ways[] = {
+    { VKT_V_WINOGRAD, winograd_can, winograd_cost, winograd_emit },
+    { VKT_V_FFT8, fft_can, fft_cost, fft_emit },
+    { VKT_V_FFT13, fft_can, fft_cost, fft_emit },
+    { VKT_V_FFT14, fft_can, fft_cost, fft_emit },
+    { VKT_V_FFT15, fft_can, fft_cost, fft_emit },
+    { VKT_V_FFT16, fft_can, fft_cost, fft_emit },
+    { VKT_V_DIRECT, direct_can, direct_cost, direct_emit },
+    { VKT_V_SPAN, span_can, span_cost, span_emit },
+    { VKT_V_TILE, always, tile_cost, tile_emit },
+    { VKT_V_SHARED, shared_can, shared_cost, shared_emit },
+    { VKT_V_COOP, shared_can, shared_cost, shared_emit },
+};
+_Static_assert(VKT_COUNT(ways) <= MOST_WAYS, "candidates are an array of that size");
+
+static void emit_product(vkt_emit *e, vkt_conv_job *j)
+{
+    vkt_way candidates[MOST_WAYS];
+    uint32_t n = 0;
+    j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
+    j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
+    if (!vkt_conv_tile_cut(e, j)) {
+        vkt_conv2d_too_large(e, j->z);
+        return;
+    }
+    j->cuts = vkt_conv_shared_cut(e, j);
+    for (size_t i = 0; i < VKT_COUNT(ways); i++)
+        if (ways[i].can(e, j, ways[i].variant))
+            candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost(e, j, ways[i].variant) };
+    const vkt_variant v = vkt_pick(e, candidates, n);
+    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = j->to;
+    for (size_t i = 0; i < VKT_COUNT(ways); i++)
+        if (ways[i].variant == v) ways[i].emit(e, j, v);
+}
+
+void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y)
+{
+    vkt_conv_job j = { .z = z,
+                       .dst = { z->out[0], z->out[1] },
+                       .src = { z->in[0], z->in[1] },
+                       .rows = z->out_channels / z->a.groups,
+                       .depth = z->channels / z->a.groups,
+                       .from = x,
+                       .w = w,
+                       .bias = bias,
+                       .to = y };
+    emit_product(e, &j);
+}
+
+void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
+                        vkt_tensor dx)
+{
+    vkt_conv_job j = { .z = z,
+                       .transposed = true,
+                       .dst = { z->in[0], z->in[1] },
+                       .src = { z->out[0], z->out[1] },
+                       .rows = z->channels / z->a.groups,
+                       .depth = z->out_channels / z->a.groups,
+                       .from = dy,
+                       .w = w,
+                       .bias = bias,
+                       .to = dx };
+    emit_product(e, &j);
+}
+
+/* ---- dw and db ---- */
+
+static bool dw_always(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    (void)e, (void)j, (void)v;
+    return true;
+}
+
+static double dw_tile_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    (void)e, (void)v;
+    return 4.0 * (double)j->dy_plane * j->rows * j->z->channels * j->z->kernel[0] * j->z->kernel[1];
+}
+
+static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    (void)e, (void)v;
+    return vkt_conv_dw_direct_can(j);
+}
+
+/* Output channels are the lanes of a tile: where they are few, most lanes of TILE would be idle. */
+static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
+}
+
+static bool dw_fft_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    return vkt_conv_fft_can(e, j->z, VKT_CONV2D_DW, v);
+}
+
+static double dw_fft_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    return vkt_conv_fft_cost(e, j->z, VKT_CONV2D_DW, v);
+}
+
+static bool dw_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    (void)e;
+    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+}
+
+static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
+{
+    if (!j->cuts.pays) return VKT_COST_NEVER;
+    return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? COOP_COST : SHARED_COST);
+}
+
+static void dw_parts_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
+{
+    vkt_conv_dw_emit(e, j, v == VKT_V_DIRECT);
+}
+
+static void dw_fft_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
+{
+    vkt_emit_conv2d_fft_dw(e, j->z, v, j->x, j->dy, j->dw, j->db);
+}
+
+static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
+{
+    vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+}
+
+/* The least cost wins; of equals the first row. */
+static const struct {
+    vkt_variant variant;
+    bool reads_pooled; /* it reads dy where that is pooled; for the others dy is made first */
+    bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
+    double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
+    void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
+} dw_ways[] = {
+    { VKT_V_FFT8, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
+    { VKT_V_FFT13, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
+    { VKT_V_FFT14, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
+    { VKT_V_FFT15, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
+    { VKT_V_FFT16, false, dw_fft_can, dw_fft_cost, dw_fft_emit },
+    { VKT_V_DIRECT, false, dw_direct_can, dw_direct_cost, dw_parts_emit },
+    { VKT_V_TILE, true, dw_always, dw_tile_cost, dw_parts_emit },
+    { VKT_V_SHARED, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
+    { VKT_V_COOP, false, dw_shared_can, dw_shared_cost, dw_shared_emit },
+};
+_Static_assert(VKT_COUNT(dw_ways) <= MOST_WAYS, "candidates are an array of that size");
+
+static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
+{
+    const vkt_conv2d_size *z = c->z;
+    return (vkt_conv_dw_job){ .z = z,
+                              .rows = z->out_channels / z->a.groups,
+                              .channels = z->channels / z->a.groups,
+                              .dy_plane = (uint64_t)z->out[0] * z->out[1] * z->n4,
+                              .x_plane = (uint64_t)z->in[0] * z->in[1] * z->n4,
+                              .x = c->x,
+                              .dy = c->dy,
+                              .dw = c->dw,
+                              .db = c->db,
+                              .index = c->index,
+                              .cell = { c->cell[0], c->cell[1] } };
+}
+
+/* Makes dy of its pooled gradient. */
+static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
+{
+    const vkt_conv2d_size *z = j->z;
+    const uint32_t n = vkt_lowered_value(e, j->dy)->shape.dim[0];
+    const vkt_tensor dy = vkt_scratch_like(e, "dy", j->dy, vkt_shape4(n, z->out_channels, z->out[0], z->out[1]));
+    if (dy.id) vkt_emit_unpool(e, j->dy, j->index, j->cell, dy);
+    j->dy = dy;
+    j->index = (vkt_tensor){ 0 };
+    j->cell[0] = j->cell[1] = 0;
+}
+
+void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
+{
+    vkt_way candidates[MOST_WAYS];
+    uint32_t n = 0;
+    vkt_conv_dw_job j = dw_job_of(product);
+    if (!vkt_conv_dw_cut(e, &j)) {
+        vkt_conv2d_too_large(e, j.z);
+        return;
+    }
+    j.cuts = vkt_conv_dw_shared_cut(e, &j);
+    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++)
+        if (dw_ways[i].can(e, &j, dw_ways[i].variant))
+            candidates[n++] = (vkt_way){ dw_ways[i].variant, dw_ways[i].cost(e, &j, dw_ways[i].variant) };
+    const vkt_variant v = vkt_pick(e, candidates, n);
+    for (size_t i = 0; i < VKT_COUNT(dw_ways); i++) {
+        if (dw_ways[i].variant != v) continue;
+        if (j.index.id && !dw_ways[i].reads_pooled) unpool(e, &j);
+        if (e->status == VKT_OK) dw_ways[i].emit(e, &j, v);
+    }
+}

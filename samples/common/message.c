@@ -1,0 +1,83 @@
+/* common/message.c - see message.h. */
+#define _GNU_SOURCE /* program_invocation_name */
+#include "common/message.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/terminal.h"
+
+static bool told; /* an error */
+
+const char *program_name(void)
+{
+    const char *slash = strrchr(program_invocation_name, '/');
+    return slash ? slash + 1 : program_invocation_name;
+}
+
+static void print(const char *format, va_list args)
+{
+    char text[2048];
+    const int n = snprintf(text, sizeof text, "%.40s: ", program_name());
+    vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
+    strcat(text, "\n");
+    terminal_print(stderr, text);
+}
+
+void complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print(format, args);
+    va_end(args);
+    told = true;
+}
+
+void remark(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print(format, args);
+    va_end(args);
+}
+
+void complain_of_result(vkt_result r)
+{
+    if (!told) complain("%s", vkt_result_text(r));
+}
+
+void complain_of_usage(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print(format, args);
+    va_end(args);
+    fprintf(stderr, "Try `%s --help' or `%s --usage' for more information.\n", program_name(), program_name());
+}
+
+void message_log(void *user, vkt_log_level level, const char *line)
+{
+    static const char *const names[] = {
+        [VKT_LOG_WARN] = "warning: ", [VKT_LOG_INFO] = "info: ", [VKT_LOG_DEBUG] = "debug: "
+    };
+    const size_t i = (size_t)level;
+    (void)user;
+    const char *name = i < sizeof names / sizeof *names && names[i] ? names[i] : NULL;
+    if (name)
+        remark("%s%s", name, line);
+    else
+        complain("%s", line);
+}
+
+void parse_arguments(const struct argp *parser, int argc, char **argv, void *input)
+{
+    char *const path = argc > 0 ? argv[0] : NULL;
+    char *slash = path ? strrchr(path, '/') : NULL;
+    argp_err_exit_status = 2;
+    if (slash) argv[0] = slash + 1; /* messages of getopt begin with it */
+    argp_parse(parser, argc, argv, 0, NULL, input);
+    if (path) argv[0] = path;
+}
