@@ -42,6 +42,8 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     }
     # shellcheck disable=SC2086
     step "$name: pkg-config" "${CC:-cc}" -std=c11 "$app/app.c" -o "$work/app-$name" $flags
+    # shellcheck disable=SC2086
+    step "$name: the program of README.md" "${CC:-cc}" -std=c11 "$source/samples/train_minimal.c" -o "$work/readme-$name" $flags
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
 }
 
