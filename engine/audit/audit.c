@@ -10,14 +10,14 @@
 
 _Static_assert(VKT_AUDIT_INPUTS == VKT_MAX_IN, "an entry has room for every input");
 
-enum { RANDOM_CASES = 3, ELEMENTS = 4 /* of each input that differences are taken of */ };
+enum { RANDOM_CASES = 3, ELEMENTS = 4 /* elements of each input whose differences are compared */ };
 #define MAX_COST 3e8
 #define DIFFERENCES_COST 1.2e7 /* the forward runs 3 ELEMENTS times for each input */
 
 typedef struct audit {
     vkt_ctx *ctx;
     vkt_host host, quiet; /* the context's; the same without messages */
-    vkt_audit_params p;   /* no zero that stands for a default */
+    vkt_audit_params p;   /* with all defaults filled in */
     vkt_audit_totals *out;
 } audit;
 
@@ -36,7 +36,7 @@ static bool ends_it(vkt_result r)
     return r == VKT_E_NOMEM || r == VKT_E_DEVICE_LOST;
 }
 
-/* Cuts the case until the reference is done with it in time. False where that cannot be. */
+/* Makes the case smaller until the reference's cost is at most `most`. Returns false if that is not possible. */
 static bool cut(const audit *a, const vkt_op *op, vkt_case *c, double most, bool *was_cut)
 {
     double cost, less_cost;
@@ -72,7 +72,8 @@ static vkt_result beside_the_reference(const audit *a, vkt_subject *s, finding *
     return VKT_OK;
 }
 
-/* On the case, or a smaller one; on a random one where it cannot be cut or its gradient is no derivative. */
+/* Compares the reference's gradients with differences, on the case or a smaller one. Uses a random case if the case
+ * cannot be made smaller or the gradient is deliberately not the derivative. */
 static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed, finding *f)
 {
     vkt_differences d = { .tried = 0 };
@@ -101,7 +102,7 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
     return r;
 }
 
-/* Audits the case and hands the entry out; `proto` says where it comes from. */
+/* Audits the case and passes the entry to on_entry. `proto` holds the entry's origin. */
 static vkt_result audit_case(const audit *a, const vkt_op *op, const vkt_case *c, uint64_t seed,
                              const vkt_audit_entry *proto)
 {
@@ -155,7 +156,7 @@ static vkt_result audit_node(const audit *a, const vkt_node *n, uint32_t times)
     return VKT_OK;
 }
 
-/* How many nodes from `first` on are its work; 0 where one before it is, too. */
+/* Returns the number of nodes with the same work as node `first`; 0 if a node before it has the same work. */
 static uint32_t times_of(const uint64_t *keys, size_t n, size_t first)
 {
     uint32_t times = 0;

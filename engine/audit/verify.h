@@ -1,31 +1,32 @@
-/* audit/verify.h - a subject on a device, beside its double reference. */
+/* audit/verify.h - runs a subject on a device and compares it with its double reference. */
 #ifndef VKT_VERIFY_H
 #define VKT_VERIFY_H
 
 #include "check/subject.h"
 #include "record/record.h"
 
-/* What of a subject is computed: its outputs, gradients, or both. */
+/* The parts of a subject that are computed: outputs, gradients, or both. */
 typedef struct vkt_phase {
     bool forward;
-    uint32_t grads; /* bit i: of input i; those that the subject has not are passed over */
+    uint32_t grads; /* bit i: the gradient of input i; bits of missing gradients are ignored */
 } vkt_phase;
 
-/* Keeps what the phase computes, and nothing else. Programs that are made afterwards compute that. */
+/* Keeps the values that the phase computes, and no others. Programs that are made afterwards compute exactly these. */
 void vkt_phase_apply(vkt_subject *s, vkt_phase p);
-/* Inputs and seeds. */
+/* Writes inputs and seeds. */
 vkt_result vkt_phase_write(vkt_program *p, const vkt_subject *s);
 
 typedef struct vkt_verdict {
-    double forward;          /* error / allowed of the worst element: above 1, or NaN, is wrong */
-    double grad[VKT_MAX_IN]; /* the same of gradients */
-    uint32_t grads;          /* bit i: that of input i was compared */
+    double forward;          /* error / tolerance of the worst element: above 1, or NaN, is wrong */
+    double grad[VKT_MAX_IN]; /* the same for gradients */
+    uint32_t grads;          /* bit i: the gradient of input i was compared */
     bool wrong;
-    char fault[240]; /* the first thing that is wrong; "" */
+    char fault[240]; /* the first fault; "": none */
 } vkt_verdict;
 
-/* Runs the phase on a program and a store of its own, so that clocks and values in place start where the reference
- * does, with the variants in `force`. Whatever is wrong is logged; the status tells of what could not be run. */
+/* Runs the phase with a program and a store of its own, so that clocks and values in place start as in the reference,
+ * with the variants in `force`. Wrong results are logged and set v->wrong; the status is an error only if something
+ * could not be run. */
 vkt_result vkt_verify(vkt_ctx *ctx, vkt_subject *s, vkt_phase p, uint64_t force, vkt_verdict *v);
 
 #endif

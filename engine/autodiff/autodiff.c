@@ -1,16 +1,16 @@
 /* autodiff/autodiff.c - the reverse walk: appends the nodes that compute gradients.
  *
- * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3): nodes are visited last to
- * first; the gradient of a value is complete when its producer is visited, since every reader comes later in the list.
- */
+ * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are visited from
+ * last to first. Every reader of a value comes after its producer in the list, so a value's gradient is complete when
+ * its producer is visited. */
 #include "ops/ops.h"
 
 #include <stdio.h>
 
 typedef struct walk {
     vkt_graph *g;
-    size_t n_values, n_nodes; /* of the graph before the walk */
-    bool *wanted;             /* by value: depends on something in wrt */
+    size_t n_values, n_nodes; /* sizes of the graph before the walk */
+    bool *wanted;             /* by value: depends on a value of wrt */
     vkt_tensor *grad;         /* by value: its gradient so far */
 } walk;
 
@@ -61,7 +61,7 @@ static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *se
     return VKT_OK;
 }
 
-/* For the graph as it is now. The caller frees, in any case. */
+/* Prepares a walk over the graph as it is now. The caller frees it in any case. */
 static vkt_result open_walk(walk *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     *w = (walk){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };
@@ -81,8 +81,8 @@ static void close_walk(walk *w)
     vkt_free(&w->g->host, w->grad);
 }
 
-/* Lets nodes become one with those before them: all gradients that are wanted are known, and none is of an activation.
- */
+/* Lets ops fuse nodes with those before them. At this point all needed gradients are known; none of them is of an
+ * activation. */
 static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     walk w;
@@ -96,7 +96,7 @@ static vkt_result fuse(vkt_graph *g, vkt_tensor loss, vkt_tensor seed, const vkt
     return r;
 }
 
-/* A seed is like its output. */
+/* Checks that a seed is f32 and has its output's shape and layout. */
 static vkt_result check_seed(const vkt_graph *g, vkt_tensor out, vkt_tensor seed)
 {
     const vkt_value *y = &g->values[out.id], *s = &g->values[seed.id];
@@ -133,8 +133,8 @@ vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor 
     return r;
 }
 
-/* Makes the gradient of parameter `p` live in its range of the gradient arena. A gradient that is somebody else's
- * memory (one dy that serves two parameters, an alias of an input) is copied there. */
+/* Places the gradient of parameter `p` in its range of the gradient arena. A gradient in memory of another value (one
+ * dy for two parameters, an alias of an input) is copied there. */
 static void move_to_arena(vkt_graph *g, uint32_t p, vkt_tensor d)
 {
     const vkt_value *root = &g->values[vkt_root(g, d)];
@@ -156,7 +156,7 @@ vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss)
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "backward: want a scalar loss"));
         return g->status;
     }
-    if (g->arena[VKT_ROLE_GRAD - VKT_ROLE_PARAM].id) { /* the second gradient would replace the first in the arena */
+    if (g->arena[VKT_ROLE_GRAD - VKT_ROLE_PARAM].id) { /* a second gradient would overwrite the first in the arena */
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_STATE,
                                     "backward: this graph has its gradients already; add the losses and go back once"));
         return g->status;

@@ -114,7 +114,8 @@ void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list a
     if (level > h->log_level) return;
     char line[1024], shown[2 * sizeof line];
     vsnprintf(line, sizeof line, fmt, args);
-    h->log(h->log_user, level, vkt_printable(line, shown, sizeof shown)); /* names in it may come from anywhere */
+    h->log(h->log_user, level, vkt_printable(line, shown, sizeof shown)); /* the line may contain names from any
+                                                                           * source */
 }
 
 void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
@@ -179,7 +180,7 @@ void vkt_text_free(vkt_text *t)
     t->len = t->cap = 0;
 }
 
-/* Stands in front of a text that was given away: who frees it. */
+/* Precedes a text that was returned to the caller: the allocator that frees it. */
 typedef union text_owner {
     vkt_allocator alloc;
     max_align_t align;
@@ -281,7 +282,7 @@ bool vkt_env_disabled(const char *name)
 
 bool vkt_name_matches(const char *pattern, const char *name)
 {
-    const char *star = NULL, *again = NULL; /* the last '*', and the text that it has not taken yet */
+    const char *star = NULL, *again = NULL; /* the last '*', and the text that it has not matched yet */
     while (*name) {
         if (*pattern == '*') {
             star = pattern++;

@@ -1,4 +1,4 @@
-/* base/base.h - what every floor stands on: host memory, messages, strings. Knows nothing above it.
+/* base/base.h - the base of all floors: host memory, messages, strings. Knows nothing above it.
  *
  * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL.
  */
@@ -14,15 +14,15 @@
 #define VKT_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VKT_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Passes a status on: returns it from the calling function unless it is VKT_OK. */
+/* Returns a status from the calling function unless it is VKT_OK. */
 #define VKT_TRY(call)                                \
     do {                                             \
         const vkt_result vkt_try_r_ = (call);        \
         if (vkt_try_r_ != VKT_OK) return vkt_try_r_; \
     } while (0)
 
-/* A copy of `host` (NULL: all defaults) with every pointer filled in. A debug level of 1 raises the log level to
- * VKT_LOG_DEBUG. */
+/* Returns a copy of `host` (NULL: all defaults) with every pointer filled in. A debug level of at least 1 raises the
+ * log level to VKT_LOG_DEBUG. */
 vkt_host vkt_host_resolve(const vkt_host *host);
 
 /* ---- memory: every allocation of the engine goes through these, so that a test can fail the n-th one ---- */
@@ -32,25 +32,25 @@ void *vkt_realloc(const vkt_host *h, void *p, size_t bytes);     /* new bytes ar
 void vkt_free(const vkt_host *h, void *p);                       /* p may be NULL */
 char *vkt_strdup(const vkt_host *h, const char *s);
 
-/* Makes room for one more element: `*items` has *cap elements of `size` bytes of which n are used. */
+/* Makes room for one more element: `*items` has room for *cap elements of `size` bytes, and n are used. */
 vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, size_t size);
 
-/* ---- messages: a line is made printable (vkt_printable), so names of files may be in it as they are ---- */
+/* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
 void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
 void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* vkt_fail for a failed allocation of `bytes` for `what`. */
 vkt_result vkt_fail_nomem(const vkt_host *h, const char *what, size_t bytes);
-/* VKT_E_ARG for an argument of a public function that is NULL. `h`: NULL, or not resolved, is fine. */
+/* Logs VKT_E_ARG for a NULL argument of a public function. `h` may be NULL or not resolved. */
 vkt_result vkt_fail_null(const vkt_host *h, const char *function, const char *argument);
-/* For the first lines of a public function, before anything is taken that would have to be given back. */
+/* Checks an argument in the first lines of a public function, before anything is allocated. */
 #define VKT_WANT(h, pointer)                                         \
     do {                                                             \
         if (!(pointer)) return vkt_fail_null(h, __func__, #pointer); \
     } while (0)
 
-/* ---- text that grows; a failed allocation is remembered in `failed` and later appends do nothing ---- */
+/* ---- growing text; a failed allocation sets `failed`, and later appends do nothing ---- */
 typedef struct vkt_text {
     const vkt_host *h;
     char *s; /* NUL-terminated once anything was appended; NULL before */
@@ -59,15 +59,15 @@ typedef struct vkt_text {
 } vkt_text;
 void vkt_text_add(vkt_text *t, const char *fmt, ...) VKT_PRINTF(2, 3);
 void vkt_text_free(vkt_text *t);
-/* Ends t; *out is what it says, for vkt_text_release. VKT_E_NOMEM and *out = NULL also if an append failed. */
+/* Ends t; *out is its text, for vkt_text_release. VKT_E_NOMEM and *out = NULL also if an append failed. */
 vkt_result vkt_text_give(vkt_text *t, char **out);
-/* "1.21 MiB", "312 B": IEC units, three significant digits. Returns buf. */
+/* Writes "1.21 MiB" or "312 B": IEC units, three significant digits. Returns buf. */
 const char *vkt_bytes_text(uint64_t bytes, char buf[24]);
 
-/* Whether `name` is what `pattern` says: '*' is any text, everything else itself. */
+/* Returns whether `name` matches `pattern`: '*' matches any text, every other character itself. */
 bool vkt_name_matches(const char *pattern, const char *name);
 
-/* ---- numbers of params structs: 0 is `usual`, VKT_ZERO is 0 ---- */
+/* ---- numbers of params structs: 0 means `usual`, VKT_ZERO means 0 ---- */
 static inline double vkt_or(double x, double usual)
 {
     return x == 0 ? usual : x == (double)VKT_ZERO ? 0 : x;
@@ -91,27 +91,27 @@ static inline bool vkt_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): keys of caches, identities of data sets; no
- * guard against damage or forgery. */
+/* Computes FNV-1a, 64 bit (Fowler, Noll, Vo; draft-eastlake-fnv): for keys of caches and identities of data sets; not a
+ * protection against damage or forgery. */
 #define VKT_HASH_START 0xcbf29ce484222325ull
 uint64_t vkt_hash(uint64_t seed, const void *bytes, size_t n);
 
-/* Monotonic clock. */
+/* Returns the monotonic clock. */
 uint64_t vkt_now_ns(void);
-/* CPU time of the calling thread. */
+/* Returns the CPU time of the calling thread. */
 uint64_t vkt_thread_cpu_ns(void);
 
-/* An integer from the environment: `fallback` when unset or not a number. */
+/* Returns an integer from the environment; `fallback` when unset or not a number. */
 int64_t vkt_env_int(const char *name, int64_t fallback);
-/* VKT_DEBUG (vktrain/core.h). */
+/* Returns VKT_DEBUG (vktrain/core.h). */
 static inline int64_t vkt_debug_level(void)
 {
     return vkt_env_int("VKT_DEBUG", 0);
 }
-/* Whose CPU this is, where it has the AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
+/* The vendor of this CPU, if it has the AVX-512 that LLVM uses for vectors of 512 bits (F, BW, DQ, VL). */
 typedef enum vkt_avx512 { VKT_AVX512_NONE, VKT_AVX512_AMD, VKT_AVX512_INTEL } vkt_avx512;
 vkt_avx512 vkt_cpu_avx512(void);
-/* True when VKT_NO_<NAME>=1 (name given in lower case, as in vkt_ctx_disable). */
+/* Returns true when VKT_NO_<NAME>=1 (name in lower case, as in vkt_ctx_disable). */
 bool vkt_env_disabled(const char *name);
 
 #endif

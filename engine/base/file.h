@@ -1,73 +1,73 @@
 /* base/file.h - whole-file and positioned reading, and writing that never leaves half a file behind.
  *
- * Writing is atomic: bytes go to a temporary file in the same directory, of a random name that nothing had before
- * ("<name>.<16 hexadecimal digits>.vkttmp"), which is flushed to the disk (fsync) and renamed over `path` by commit;
- * then the directory is flushed too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old
- * file or the whole new one. A temporary that a killed process left behind is removed by the same user's next writer of
- * that path: a writer holds a lock on its own, where the file system has locks.
+ * Writing is atomic. Bytes go to a temporary file in the same directory, with a new random name ("<name>.<16
+ * hexadecimal digits>.vkttmp"). Commit flushes it to the disk (fsync) and renames it over `path`; then it flushes the
+ * directory too. A reader, also after a crash, a kill -9 or a full disk, finds either the whole old file or the whole
+ * new one. If a killed process leaves a temporary behind, the same user's next writer of that path removes it: a writer
+ * holds a lock on its own temporary, if the file system has locks.
  *
- * A symbolic link as `path` stays, and what it leads to is written. What exists and is no regular file (a device, a
- * FIFO, /dev/stdout whatever it is) is written to where it is, and never replaced; that is not atomic.
+ * A symbolic link as `path` stays, and its target is written. If `path` is not a regular file (a device, a FIFO,
+ * /dev/stdout whatever it is), it is written in place and never replaced; that is not atomic.
  *
- * Every message names the path and the system's error text. Calls that a signal interrupts are repeated. Threads:
- * different objects, any thread; one object, one call at a time. Several threads and processes may write the same path:
- * the last commit wins, whole. */
+ * Every message names the path and the system's error text. Calls that a signal interrupts are repeated. Threads: any;
+ * one call at a time per object. Several threads and processes may write the same path: the last commit wins, whole. */
 #ifndef VKT_FILE_H
 #define VKT_FILE_H
 
 #include "base/base.h"
 
-/* One read or write call moves at most this much: Linux itself stops at 2 GiB - 4 KiB. */
+/* Most bytes of one read or write call: Linux itself stops at 2 GiB - 4 KiB. */
 #define VKT_FILE_STEP ((size_t)1 << 30)
 
-/* "cannot <verb> "<path>": <the system's text>", logged; VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */
+/* Logs "cannot <verb> "<path>": <the system's text>". Returns VKT_E_NOT_FOUND for ENOENT, else VKT_E_IO. */
 vkt_result vkt_file_fail(const vkt_host *h, const char *verb, const char *path, int error);
 
 /* ---- reading ---- */
 
 typedef struct vkt_file {
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     char *path;        /* owned; for messages */
     int fd;
     uint64_t size; /* when it was opened */
 } vkt_file;
 
-/* Opens a regular file for reading. VKT_E_NOT_FOUND where there is none, VKT_E_IO, VKT_E_NOMEM; *f is then closed. */
+/* Opens a regular file for reading. VKT_E_NOT_FOUND if there is none, VKT_E_IO, VKT_E_NOMEM; *f is then closed. */
 vkt_result vkt_file_open(const vkt_host *h, const char *path, vkt_file *f);
-/* Exactly n bytes from `offset` on; VKT_E_IO also where the file ends before. */
+/* Reads exactly n bytes from `offset` on; VKT_E_IO also if the file ends before. */
 vkt_result vkt_file_read_at(const vkt_file *f, uint64_t offset, void *dst, size_t n);
-/* Safe on a zeroed and on a closed one. */
+/* Closes a file. It may be zeroed, or closed already. */
 void vkt_file_close(vkt_file *f);
 
-/* The whole file. *bytes is the caller's (vkt_free) and has a NUL behind its n bytes, so text can be used as a string.
- * VKT_E_FORMAT when the file is larger than max_bytes; else as vkt_file_open. On failure *bytes = NULL, *n = 0. */
+/* Reads a whole file. The caller owns *bytes (vkt_free); it has a NUL after its n bytes, so text can be used as a
+ * string. VKT_E_FORMAT when the file is larger than max_bytes; else as vkt_file_open. On failure *bytes = NULL, *n = 0.
+ */
 vkt_result vkt_file_read(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 /* ---- writing ---- */
 
 typedef struct vkt_file_writer {
-    const vkt_host *h; /* lent; must outlive the writer */
+    const vkt_host *h; /* not owned; must outlive the writer */
     char *path;        /* owned; for messages; NULL when the writer is closed */
-    char *target;      /* owned; what path leads to behind all links */
-    char *temp;        /* owned; name of the temporary, inside the target's directory; NULL: written in place */
+    char *target;      /* owned; the target of path after all links */
+    char *temp;        /* owned; name of the temporary in the target's directory; NULL: written in place */
     int fd, dir_fd;
 } vkt_file_writer;
 
-/* Starts a new version of `path`. Permissions of an existing file are kept, and its owner where this process may.
- * VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed. A FIFO is waited for until
- * it has a reader. */
+/* Starts a new version of `path`. Permissions of an existing file are kept, and its owner if this process may set it.
+ * VKT_E_IO (a directory, no permission, ...) or VKT_E_NOMEM on failure; *w is then closed. Opening a FIFO waits for a
+ * reader. */
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w);
-/* Appends. A failure (VKT_E_IO: disk full, quota, ...) has already aborted the writer. */
+/* Appends bytes. After a failure (VKT_E_IO: disk full, quota, ...) the writer is aborted already. */
 vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n);
-/* Makes the new version visible under `path` and closes the writer, whatever it returns. On failure the old file
- * stands, with one exception: when only the last step, flushing the directory, fails, the new one stands. VKT_E_STATE
- * when an earlier write failed. */
+/* Makes the new version visible at `path` and closes the writer, whatever it returns. On failure the old file stays.
+ * Exception: if only the last step fails, flushing the directory, the new file is in place. VKT_E_STATE when an earlier
+ * write failed. */
 vkt_result vkt_file_writer_commit(vkt_file_writer *w);
-/* Drops what was written; the old file is untouched (what was written in place stays). Safe on a zeroed and on a closed
- * writer. */
+/* Drops the written bytes. The old file is untouched (bytes written in place stay). The writer may be zeroed or closed.
+ */
 void vkt_file_writer_abort(vkt_file_writer *w);
 
-/* begin + write + commit. */
+/* Writes a whole file: begin, write and commit. */
 vkt_result vkt_file_write(const vkt_host *h, const char *path, const void *bytes, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* base/file_write.c - writing by temporary file and rename; what is no regular file is written where it is. */
+/* base/file_write.c - writing by temporary file and rename; a path that is not a regular file is written in place. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A temporary is "<name>.<16 hexadecimal digits>.vkttmp"; of a long name the first bytes, for names end at 255. */
+/* A temporary is "<name>.<16 hexadecimal digits>.vkttmp". A long name is cut, because names may have 255 bytes only. */
 #define TEMP_END ".vkttmp"
 enum {
     NAME_KEPT = 200,
@@ -23,14 +23,14 @@ enum {
     LOOKS = 64
 };
 
-/* A missing directory is no "file not found" to somebody who writes. */
+/* Reports a failed write as VKT_E_IO: for a writer a missing directory is not VKT_E_NOT_FOUND. */
 static vkt_result fail_write(const vkt_host *h, const char *verb, const char *path, int error)
 {
     vkt_file_fail(h, verb, path, error);
     return VKT_E_IO;
 }
 
-/* The part of a path behind its last '/'. */
+/* Returns the part of a path after its last '/'. */
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -47,9 +47,9 @@ static void close_writer(vkt_file_writer *w)
     *w = (vkt_file_writer){ .fd = -1, .dir_fd = -1 };
 }
 
-/* ---- where a path leads to ---- */
+/* ---- the target of a path ---- */
 
-/* The descriptor that a path stands for: 1 for /dev/stdout, N for /dev/fd/N. -1: none. */
+/* Returns the descriptor that a path stands for: 1 for /dev/stdout, N for /dev/fd/N. -1: none. */
 static int descriptor_of(const char *path)
 {
     static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -65,7 +65,7 @@ static int descriptor_of(const char *path)
     return -1;
 }
 
-/* Replaces w->target, which is a link, by what the link says. */
+/* Replaces w->target, which is a link, by the link's text. */
 static vkt_result follow_one(vkt_file_writer *w, const char *link)
 {
     const size_t dir = *link == '/' ? 0 : (size_t)(base_name(w->target) - w->target), n = dir + strlen(link) + 1;
@@ -78,8 +78,8 @@ static vkt_result follow_one(vkt_file_writer *w, const char *link)
     return VKT_OK;
 }
 
-/* Moves w->target along all symbolic links at its end, up to a descriptor's name or to what is no link. The last one
- * may lead to nothing: then the file is made there. */
+/* Follows all symbolic links at the end of w->target, up to a descriptor's name or a path that is no link. The last
+ * link may lead to nothing: then the file is made there. */
 static vkt_result follow_links(vkt_file_writer *w)
 {
     for (int i = 0; i < LINKS && descriptor_of(w->target) < 0; i++) {
@@ -94,13 +94,13 @@ static vkt_result follow_links(vkt_file_writer *w)
 }
 
 typedef struct place {
-    struct stat old; /* of what is there */
+    struct stat old; /* state of the existing file */
     bool exists;
-    bool in_place;  /* it is no regular file: written to, never replaced */
-    int descriptor; /* that it is a name of; -1: none */
+    bool in_place;  /* it is no regular file: it is written to and never replaced */
+    int descriptor; /* the descriptor that the path names; -1: none */
 } place;
 
-/* Finds out what `path` is. The system itself follows it first, for it may forbid a link (protected_symlinks). */
+/* Finds the target of `path`. The system resolves the path first, because it may forbid a link (protected_symlinks). */
 static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path, place *p)
 {
     *w = (vkt_file_writer){ .h = h, .fd = -1, .dir_fd = -1 };
@@ -117,7 +117,7 @@ static vkt_result locate(vkt_file_writer *w, const vkt_host *h, const char *path
     p->descriptor = descriptor_of(w->target);
     p->in_place = p->descriptor >= 0 || (p->exists && !S_ISREG(p->old.st_mode));
     if (p->in_place || !p->exists || strcmp(w->target, path) == 0) return VKT_OK;
-    for (int i = 0; i < LOOKS; i++) { /* another writer may replace the file between the two looks */
+    for (int i = 0; i < LOOKS; i++) { /* another writer may replace the file between the two calls of stat */
         struct stat now;
         if (stat(path, &p->old) != 0 || stat(w->target, &now) != 0) break;
         if (now.st_ino == p->old.st_ino && now.st_dev == p->old.st_dev) return VKT_OK;
@@ -138,7 +138,7 @@ static vkt_result open_in_place(vkt_file_writer *w, const place *p)
 
 static vkt_result open_directory(vkt_file_writer *w)
 {
-    const size_t n = (size_t)(base_name(w->target) - w->target); /* with its last slash: "" is the current directory */
+    const size_t n = (size_t)(base_name(w->target) - w->target); /* with the last slash; empty: the current directory */
     char *dir = vkt_alloc(w->h, n + 2);
     if (!dir) return vkt_fail_nomem(w->h, "a file name", n + 2);
     memcpy(dir, n ? w->target : ".", n ? n : 1);
@@ -149,7 +149,7 @@ static vkt_result open_directory(vkt_file_writer *w)
     return w->dir_fd < 0 ? fail_write(w->h, "open the directory of", w->path, error) : VKT_OK;
 }
 
-/* Is `fd` still what `name` leads to? 0, ESTALE when not, or another errno. */
+/* Checks whether `name` still refers to `fd`. Returns 0, ESTALE if not, or another errno. */
 static int check_name(int dir_fd, const char *name, int fd)
 {
     struct stat by_fd, by_name;
@@ -158,7 +158,7 @@ static int check_name(int dir_fd, const char *name, int fd)
     return by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev ? 0 : ESTALE;
 }
 
-/* 0, EWOULDBLOCK where somebody else holds the lock, or another errno. */
+/* Locks a file. Returns 0, EWOULDBLOCK if another process holds the lock, or another errno. */
 static int lock(int fd)
 {
     int r;
@@ -167,7 +167,8 @@ static int lock(int fd)
     return r == 0 ? 0 : errno;
 }
 
-/* Some network file systems have no flock. It only tells which temporaries are nobody's: files are written without. */
+/* Returns whether the file system has no flock, as some network file systems. The lock only shows that a temporary is
+ * in use, so files are then written without it. */
 static bool is_unsupported(int error)
 {
     return error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP;
@@ -188,7 +189,7 @@ static bool is_temp_of(const char *name, const char *target)
            strcmp(name + n + 1 + DIGITS, TEMP_END) == 0;
 }
 
-/* Removes a temporary that its process did not live to remove: its owner is this user, and nobody holds its lock. */
+/* Removes a temporary whose process ended before it could. Its owner must be this user, and its lock must be free. */
 static void drop_if_left(int dir_fd, const char *name)
 {
     struct stat s;
@@ -199,7 +200,7 @@ static void drop_if_left(int dir_fd, const char *name)
     close(fd);
 }
 
-/* Those of this target; what fails here is no fault of the file that is to be written. */
+/* Removes left temporaries of this target. Failures are ignored: they do not concern the file that is to be written. */
 static void drop_left_temporaries(const vkt_file_writer *w)
 {
     const int fd = openat(w->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -210,7 +211,7 @@ static void drop_left_temporaries(const vkt_file_writer *w)
     if (dir) closedir(dir);
 }
 
-/* Makes and locks a file that was not there before. Between both, another writer may take it for a left one and remove
+/* Makes a new file and locks it. Between these two steps another writer may mistake it for a left temporary and remove
  * it: then a new name is tried. Returns 0 or an errno. */
 static int make_temp(vkt_file_writer *w, mode_t mode)
 {
@@ -245,7 +246,7 @@ static vkt_result fail_temp(const vkt_file_writer *w, int error)
     return vkt_fail(w->h, VKT_E_IO, "cannot write \"%s\": a temporary \"%s\" is there already", w->path, w->temp);
 }
 
-/* The owner too, where this process may: root does not take a file away from its user. */
+/* Copies the old file's permissions, and its owner if allowed: so a file that root replaces keeps its owner. */
 static vkt_result keep_permissions(const vkt_file_writer *w, const struct stat *old)
 {
     struct stat now;
@@ -268,7 +269,7 @@ static vkt_result open_temp(vkt_file_writer *w, const place *p)
     return p->exists ? keep_permissions(w, &p->old) : VKT_OK;
 }
 
-/* ---- a file from its beginning to its end ---- */
+/* ---- writing a file ---- */
 
 vkt_result vkt_file_writer_begin(const vkt_host *h, const char *path, vkt_file_writer *w)
 {
@@ -297,7 +298,8 @@ vkt_result vkt_file_writer_write(vkt_file_writer *w, const void *bytes, size_t n
     return VKT_OK;
 }
 
-/* 0 or an errno. EINVAL, EROFS, ENOTSUP: pipes, terminals and some directories cannot be flushed and need not. */
+/* Flushes a file. Returns 0 or an errno. EINVAL, EROFS, ENOTSUP: pipes, terminals and some directories cannot be
+ * flushed and need not. */
 static int flush(int fd, bool must)
 {
     int r;
@@ -330,7 +332,7 @@ vkt_result vkt_file_writer_commit(vkt_file_writer *w)
 void vkt_file_writer_abort(vkt_file_writer *w)
 {
     if (!w->h) return;
-    if (w->fd >= 0 && w->temp) unlinkat(w->dir_fd, w->temp, 0); /* ours: we made it */
+    if (w->fd >= 0 && w->temp) unlinkat(w->dir_fd, w->temp, 0); /* this writer made it */
     close_writer(w);
 }
 
@@ -352,7 +354,8 @@ vkt_result vkt_write_file(const vkt_host *host, const char *path, const void *by
     return vkt_file_write(&h, path, bytes, n_bytes);
 }
 
-/* Opening it would wait for a FIFO's reader, and end what a reader hears. */
+/* Checks a path that is written in place without opening it: opening would wait for a FIFO's reader, and closing would
+ * end the reader's input. */
 static vkt_result try_in_place(const vkt_host *h, const char *path, const place *p)
 {
     const int flags = p->descriptor >= 0 ? fcntl(p->descriptor, F_GETFL) : O_WRONLY;

@@ -1,7 +1,7 @@
-/* base/fixed.h - numbers in [0,1) as 64 binary places, bit-equal to shaders/lib/fixed.glsl.
+/* base/fixed.h - numbers in [0,1) with 64 binary digits, bit-equal to shaders/lib/fixed.glsl.
  *
  * Adam divides by 1 - beta^t. In f32 that loses most of its digits for small t and large beta, and two devices would
- * differ; here beta^t is an integer product on host and device alike. The pattern 2^64 - 1 stands for 1: no product of
+ * differ. Here beta^t is an integer product on host and device alike. The pattern 2^64 - 1 stands for 1: no product of
  * betas below 1 - 2^-53 (the largest double below 1) can reach it. */
 #ifndef VKT_FIXED_H
 #define VKT_FIXED_H
@@ -10,19 +10,19 @@
 
 #define VKT_FIXED_ONE UINT64_MAX
 
-/* x in [0,1), exact for x >= 2^-11, else the places below 2^-64 are cut off. What is not in [0,1) gives 0 or
+/* Converts x in [0,1). Exact for x >= 2^-11; otherwise digits below 2^-64 are cut off. An x outside gives 0 or
  * VKT_FIXED_ONE, the nearer one (NaN: 0). */
 uint64_t vkt_fixed_from_double(double x);
-/* The product, cut off: at most 2^-64 too small. */
+/* Multiplies; the result is cut off: at most 2^-64 too small. */
 uint64_t vkt_fixed_mul(uint64_t a, uint64_t b);
-/* b^t as t products from the left, the order in which a device forms it step by step: at most 2^-64 / (1 - b) too
- * small. Stops at 0, so the time is bounded by 64 ln 2 / (1 - b) products (44,000 for b = 0.999). */
+/* Computes b^t as t products from the left, the order in which a device computes it step by step: at most 2^-64 / (1 -
+ * b) too small. Stops at 0, so the time is bounded by 64 ln 2 / (1 - b) products (44,000 for b = 0.999). */
 uint64_t vkt_fixed_pow(uint64_t b, uint64_t t);
-/* NAdam's momentum b (1 - p / 2). */
+/* Computes NAdam's momentum b (1 - p / 2). */
 uint64_t vkt_fixed_momentum(uint64_t b, uint64_t p);
-/* The product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, formed step by step as the device does; stops at 0. */
+/* Computes the product of vkt_fixed_momentum(b, r^i) over i = 1 .. t, step by step as the device does; stops at 0. */
 uint64_t vkt_fixed_momentum_product(uint64_t b, uint64_t r, uint64_t t);
-/* 1 - q, rounded once to the nearest f32, ties to even. */
+/* Computes 1 - q, rounded once to the nearest f32, ties to even. */
 float vkt_fixed_complement_f32(uint64_t q);
 
 #endif

@@ -20,7 +20,7 @@ static float float_of(uint32_t u)
     return f;
 }
 
-/* x / 2^shift, to nearest, ties to even; 1 <= shift <= 31. */
+/* Computes x / 2^shift, to nearest, ties to even; 1 <= shift <= 31. */
 static uint32_t shift_round(uint32_t x, uint32_t shift)
 {
     const uint32_t half = 1u << (shift - 1), rest = x & ((half << 1) - 1), q = x >> shift;
@@ -48,14 +48,14 @@ uint16_t vkt_half_from_f32(float f)
 {
     const uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
     uint32_t h;
-    if (magnitude > 0x7f800000) { /* NaN: never let the narrowed payload become zero, which would be infinity */
+    if (magnitude > 0x7f800000) { /* NaN: the narrowed payload must not become zero, which would be infinity */
         h = 0x7c00 | (magnitude >> 13 & 0x3ff);
         if (h == 0x7c00) h = 0x7e00;
     } else if (magnitude >= 0x47800000) { /* 2^16 and above */
         h = 0x7c00;
-    } else if (magnitude >= 0x38800000) { /* 2^-14: normal; a carry out of the fraction is right, up to infinity */
+    } else if (magnitude >= 0x38800000) { /* 2^-14: normal; a carry out of the fraction is correct, up to infinity */
         h = shift_round(magnitude - ((127u - 15u) << 23), 13);
-    } else if (magnitude >= 0x33000000) { /* 2^-25, half of the smallest subnormal; below it all rounds to zero */
+    } else if (magnitude >= 0x33000000) { /* 2^-25, half of the smallest subnormal; smaller numbers round to zero */
         const uint32_t exponent = magnitude >> 23; /* 102..112: value = significand * 2^(exponent - 150) */
         h = shift_round((magnitude & 0x7fffff) | 0x800000, 126 - exponent);
     } else {

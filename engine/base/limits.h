@@ -1,22 +1,22 @@
-/* base/limits.h - what the planner and the ops need to know of a device, as plain numbers. Filled in by gpu/, used by
- * floors that know no Vulkan, and made up by tests. */
+/* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; floors that
+ * know no Vulkan use them; tests make them up. */
 #ifndef VKT_LIMITS_H
 #define VKT_LIMITS_H
 
 #include "base/variant.h"
 #include "vktrain/core.h"
 
-/* Every tensor, and every window bound into one, starts at a multiple of this many bytes: the largest value that Vulkan
+/* Every tensor, and every window that is bound, starts at a multiple of this many bytes: the largest value that Vulkan
  * allows for minStorageBufferOffsetAlignment and minTexelBufferOffsetAlignment. */
 #define VKT_ALIGN_BYTES 256u
 
-/* Most bindings and specialisation constants of a kernel. A device binds as many storage buffers in a compute shader,
- * or it is not used: Vulkan promises 4, all known devices of version 1.3 have 16 or more. */
+/* Most bindings and specialisation constants of a kernel. A device is used only if it can bind this many storage
+ * buffers in a compute shader: Vulkan guarantees 4, all known devices of version 1.3 have 16 or more. */
 #define VKT_MAX_BINDINGS 12u
 #define VKT_MAX_SPECS 12u
 
-/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n).
- * Powers of two, 16 at most. */
+/* The cooperative matrices that products use: a subgroup multiplies f16 (m,k) by f16 (k,n) and adds to f32 (m,n). The
+ * sizes are powers of two, at most 16. */
 typedef struct vkt_coop {
     uint32_t m, n, k;
 } vkt_coop;
@@ -33,7 +33,7 @@ typedef struct vkt_limits {
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
     bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */
-    vkt_choices choices;              /* what selection among variants hears from outside the op */
+    vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;
 
 #endif

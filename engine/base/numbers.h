@@ -1,20 +1,20 @@
-/* base/numbers.h - numbers as text, with a decimal point whatever the locale. */
+/* base/numbers.h - numbers as text, with a decimal point in every locale. */
 #ifndef VKT_NUMBERS_H
 #define VKT_NUMBERS_H
 
 #include <locale.h>
 #include <stdbool.h>
 
-/* Between the two, printf, scanf and strtod of this thread write and read numbers as in C. Where the system has no
- * memory for that, its locale stays. */
+/* Between begin and end, printf, scanf and strtod of this thread write and read numbers as in locale C. If the system
+ * has no memory for that, the thread's locale stays. */
 typedef struct vkt_numbers {
     locale_t ours, before;
 } vkt_numbers;
 vkt_numbers vkt_numbers_begin(void);
 void vkt_numbers_end(vkt_numbers n);
 
-/* The shortest text that reads back as x, "0.001" for 0.001f, or with `single` as the float that x is. Returns buf.
- * Call it between the two. */
+/* Writes the shortest text that reads back as x ("0.001" for 0.001f), or with `single` as the float (float)x. Returns
+ * buf. Call it between begin and end. */
 const char *vkt_number_text(double x, bool single, char buf[32]);
 
 #endif

@@ -1,8 +1,8 @@
 /* base/philox.h - counter-based random numbers, bit-equal to shaders/lib/philox.glsl.
  *
  * Philox4x32-10 of Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): a keyed
- * bijection of a 128-bit counter. There is no hidden state: (key, counter) names a number for good, so a resumed run
- * and any number of threads draw the same numbers. */
+ * bijection of a 128-bit counter. There is no hidden state: a (key, counter) always gives the same number, so a resumed
+ * run and any number of threads draw the same numbers. */
 #ifndef VKT_PHILOX_H
 #define VKT_PHILOX_H
 
@@ -12,11 +12,11 @@ typedef struct vkt_philox {
     uint32_t w[4];
 } vkt_philox;
 
-/* The four words of `counter` under `key`. */
+/* Returns the four words of `counter` under `key`. */
 vkt_philox vkt_philox4x32(vkt_philox counter, uint64_t key);
 
-/* Who draws: one stream per purpose, so that no two purposes share numbers under one seed. The stream is the fourth
- * counter word on host and device. */
+/* The streams: one per purpose, so that no two purposes share numbers under one seed. The stream is the fourth counter
+ * word on host and device. */
 enum {
     VKT_STREAM_INIT = 1,    /* initialisers: counter = (i, parameter number, 0, stream) */
     VKT_STREAM_SHUFFLE = 2, /* epoch shuffles: counter = (i, epoch, 0, stream) */
@@ -24,25 +24,26 @@ enum {
     VKT_STREAM_DIGITS = 4,  /* drawn digits */
     VKT_STREAM_TEST = 5,    /* random cases of tests */
     VKT_STREAM_PLAN = 6,    /* packing */
-    VKT_STREAM_AUGMENT = 7  /* augmented pictures: counter = (i, epoch, row, stream) */
+    VKT_STREAM_AUGMENT = 7  /* augmented images: counter = (i, epoch, row, stream) */
 };
 
-/* A stream of numbers read one after the other. */
+/* A stream of random numbers. */
 typedef struct vkt_rng {
     uint64_t key;
-    vkt_philox counter; /* w[0] advances; set w[1..3] to the stream's name */
+    vkt_philox counter; /* w[0] advances; w[1..3] identify the stream */
     vkt_philox block;
-    uint32_t used; /* words of `block` already handed out; 0 before the first draw */
+    uint32_t used; /* words of `block` that are used already; 0 before the first draw */
 } vkt_rng;
 
 vkt_rng vkt_rng_make(uint64_t seed, uint32_t stream, uint32_t a, uint32_t b); /* counter = (0, a, b, stream) */
 uint32_t vkt_rng_u32(vkt_rng *r);
-/* Uniform in [lo, hi], both included; unbiased (Lemire's multiply and reject). */
+/* Draws uniformly from [lo, hi], both inclusive; unbiased (Lemire's multiply and reject). */
 uint32_t vkt_rng_range(vkt_rng *r, uint32_t lo, uint32_t hi);
-/* Uniform in [0, 1): the top 24 bits, so that every value is exact in fp32. */
+/* Draws uniformly from [0, 1): the top 24 bits, so that every value is exact in fp32. */
 float vkt_rng_unit(vkt_rng *r);
 float vkt_rng_uniform(vkt_rng *r, float lo, float hi);
-/* Normal, mean 0, standard deviation 1 (Box & Muller 1958; both numbers of a pair are not kept: one draw, one pair). */
+/* Draws from a normal distribution with mean 0 and standard deviation 1 (Box & Muller 1958). Each draw makes a pair and
+ * uses one number of it. */
 double vkt_rng_normal(vkt_rng *r);
 
 #endif

@@ -1,7 +1,7 @@
-/* base/printable.c - texts of foreign files on their way to a terminal (vktrain/core.h). */
+/* base/printable.c - makes texts from any file safe to print on a terminal (vktrain/core.h). */
 #include "base/base.h"
 
-/* The bytes of the UTF-8 character (RFC 3629) at `s`; 0 where there is none that may reach a terminal as it is: control
+/* Returns the bytes of the UTF-8 character (RFC 3629) at `s`. 0: it is not UTF-8, or must not reach a terminal: control
  * characters (C0, C1, DEL), line separators, and marks that change the direction of writing. */
 static size_t plain_bytes(const unsigned char *s)
 {

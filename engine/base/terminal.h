@@ -1,4 +1,4 @@
-/* base/terminal.h - what the terminal behind a stream can show. Reads the environment and changes nothing.
+/* base/terminal.h - the abilities of the terminal behind a stream. Reads the environment and changes nothing.
  *
  * The locale is the environment's (LC_ALL, else LC_CTYPE, else LANG), not the process': a library does not call
  * setlocale, and most programs never do. */
@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Columns of the terminal behind `stream`, asked anew by every call, so that a resized window counts at once. Where the
+/* Returns the columns of the terminal behind `stream`. Each call asks the terminal, so it sees a resized window. If the
  * terminal does not know its size: COLUMNS of the environment, else 80. 0: `stream` is no terminal. */
 uint32_t vkt_terminal_columns(FILE *stream);
-/* Whether `stream` is a terminal on which a line can be erased and written again: TERM is set, and not "dumb". */
+/* Returns whether `stream` is a terminal that can erase and rewrite a line: TERM is set and not "dumb". */
 bool vkt_terminal_rewrites(FILE *stream);
-/* Whether text may have letters beyond ASCII: the environment's locale is one of UTF-8. */
+/* Returns whether text may contain letters beyond ASCII: the environment's locale uses UTF-8. */
 bool vkt_terminal_unicode(void);
 
 #endif

@@ -1,7 +1,7 @@
-/* base/variant.h - the ways to compute that ops choose among, and what a choice hears from outside the op. Chosen in
- * one place: vkt_pick (ir/ir.h).
+/* base/variant.h - the variants: the ways to compute an op, and the settings that influence the choice from outside the
+ * op. All ops choose in vkt_pick (ir/ir.h).
  *
- * A new variant is one line here, and a row of its op's table of ways. */
+ * To add a variant, add a line here, and a row to its op's table of ways. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(ID, "name", "what it is"): VKT_V_<ID> in C; the name serves VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant
- * and tuning files. */
+/* X(ID, "name", "description"). C code uses VKT_V_<ID>; VKT_NO_<NAME>=1, vkt_ctx_disable, vkt-bench --variant and
+ * tuning files use the name. */
 #define VKT_VARIANTS(X)                                                                             \
     X(WINOGRAD, "winograd", "convolution by 3 x 3 as 16 products for tiles of 2 x 2 pixels")        \
     X(FFT8, "fft8", "convolution as a product of spectra: Fourier transforms of 8 x 8 points")      \
@@ -41,40 +41,39 @@ typedef enum vkt_variant {
 } vkt_variant;
 
 _Static_assert(VKT_V_COUNT <= 64, "a set of variants is a mask of 64 bits");
-/* A set of one: sets are made with |. */
+/* Makes a set of one variant; combine sets with |. */
 #define VKT_V(id) ((uint64_t)1 << VKT_V_##id)
 
-/* What was measured to be best for a node (vkt_node_key): the variants to take, one per choice that its op makes. */
+/* The variants that were measured to be best for a node (vkt_node_key): one for each choice that its op makes. */
 typedef struct vkt_tuned {
     uint64_t key;
     uint64_t variants;
 } vkt_tuned;
 
-/* Part of vkt_limits. All zero: every op takes what it prefers. */
+/* The settings for all choices, a part of vkt_limits. All zero: every op uses its preferred variant. */
 typedef struct vkt_choices {
     uint64_t off;           /* variants that are switched off */
-    uint64_t force;         /* variants to take wherever they can be taken */
-    const vkt_tuned *tuned; /* by rising key; lent */
+    uint64_t force;         /* variants to use wherever they are usable */
+    const vkt_tuned *tuned; /* by rising key; not owned */
     size_t n_tuned;
 } vkt_choices;
 
 const char *vkt_variant_name(vkt_variant v);
 const char *vkt_variant_what(vkt_variant v);
-/* False where there is none of that name. */
+/* Finds a variant by name. Returns false if there is none. */
 bool vkt_variant_find(const char *name, vkt_variant *out);
-/* Those that the environment switches off with VKT_NO_<NAME>=1. */
+/* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that is right for a node on this device, and what it costs: time, in one unit for all ways of a node.
- */
+/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all ways of a node. */
 typedef struct vkt_way {
     vkt_variant variant;
     double cost;
 } vkt_way;
-/* The cost of a variant that is taken only where the user asks for it. */
+/* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* The cheapest of n >= 1 ways, of equals the first: among the forced ones, else among the tuned ones of `key`,
- * else among all. None that is off, as long as another is left. */
+/* Returns the cheapest of n >= 1 ways, the first among equals: among the forced ones; else among those that are tuned
+ * for `key`; else among all. A variant that is off is returned only if all of them are off. */
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n);
 
 #endif

@@ -28,7 +28,7 @@ void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char 
     vkt_text_free(&t);
 }
 
-/* ---- smaller ---- */
+/* ---- smaller cases ---- */
 
 static uint32_t half(uint32_t n)
 {
@@ -70,7 +70,7 @@ static double elements_of(const vkt_node *n)
     return sum;
 }
 
-/* The case as the only node of a graph, which the caller destroys in any case. */
+/* Makes a graph with the case as its only node. The caller destroys it in any case. */
 static vkt_result graph_of(const vkt_host *h, const vkt_op *op, const vkt_case *c, vkt_graph **g)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -95,11 +95,11 @@ vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c,
     return r;
 }
 
-/* ---- of a node ---- */
+/* ---- cases of nodes ---- */
 
-enum { SAMPLES = 64, SLACK = 2 }; /* a bound may be so far above its dimension: ids that are none */
+enum { SAMPLES = 64, SLACK = 2 }; /* a bound may exceed its dimension by this much: invalid ids */
 
-/* The random case of the row that `seed` draws. */
+/* Draws the op's random case for `seed`. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -107,7 +107,7 @@ static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
     op->sample(&r, c);
 }
 
-/* Whether the same inputs are there, of the same types. */
+/* Returns whether both cases have the same inputs, of the same types. */
 static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
 {
     for (uint32_t i = 0; i < VKT_MAX_IN; i++) {
@@ -117,7 +117,7 @@ static bool has_such_inputs(const vkt_case *a, const vkt_case *b)
     return true;
 }
 
-/* How much of the attributes is the same; ranges may depend on them. */
+/* Returns the number of equal bytes of the attributes. Ranges of values may depend on attributes. */
 static size_t likeness(const vkt_case *a, const vkt_case *b)
 {
     size_t same = 0;
@@ -127,8 +127,9 @@ static size_t likeness(const vkt_case *a, const vkt_case *b)
 
 /* The bound of integers in an op's random cases. */
 typedef struct bound {
-    bool same;                              /* one number in all of them: `least` */
-    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* the size of this dimension of this input, and `slack` at most above it */
+    bool same;                              /* the same number in all cases: `least` */
+    bool follows[VKT_MAX_IN][VKT_MAX_RANK]; /* the bound is the size of this dimension of this input, or at most `slack`
+                                             * above it */
     uint32_t least, slack[VKT_MAX_IN][VKT_MAX_RANK];
 } bound;
 
@@ -157,7 +158,7 @@ static bound find_bound(const vkt_op *op, const vkt_case *c, uint32_t i)
     return b;
 }
 
-/* The dimension of the case that the bound follows; false where there is none. */
+/* Finds the dimension of the case that the bound follows. Returns false if there is none. */
 static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint32_t *dim)
 {
     for (uint32_t k = 0; k < c->n_in && !b->same; k++)
@@ -166,8 +167,8 @@ static bool find_dimension(const bound *b, const vkt_case *c, uint32_t *in, uint
     return false;
 }
 
-/* The bound of the integers in input i: that of all samples, or the node's size of the dimension that it follows in all
- * of them, or the smallest of all. */
+/* Returns the bound of the integers in input i. If all samples have the same bound, that one; else the case's size of
+ * the dimension that the bound follows in all samples; else the smallest bound. */
 static uint32_t bound_of(const vkt_op *op, const vkt_case *c, uint32_t i)
 {
     const bound b = find_bound(op, c, i);

@@ -1,33 +1,33 @@
-/* check/case.h - cases of ops: as text, cut down, priced, and taken from a node of somebody's graph. */
+/* check/case.h - cases of ops: as text, made smaller, with their cost, and made from a node of a graph. */
 #ifndef VKT_CHECK_CASE_H
 #define VKT_CHECK_CASE_H
 
 #include "ops/ops.h"
 
-/* Inputs and attributes as a line of a --shapes file has them (samples/bench/case.h), the op's name left out. Cut at
+/* Writes inputs and attributes as in a line of a --shapes file (samples/bench/case.h), without the op's name. Cut at
  * 159 bytes. */
 void vkt_case_text(const vkt_host *h, const vkt_op *op, const vkt_case *c, char out[160]);
 
-/* Halves the largest dimension above 16 wherever it stands, in bounds of integers too, and works out the attributes
- * that follow. False when there is none. */
+/* Halves the largest dimension above 16 wherever its size occurs, also in bounds of integers, and recomputes the
+ * attributes that follow from it. Returns false if there is none. */
 bool vkt_case_halve(const vkt_op *op, vkt_case *c);
-/* Halves dimension 0 of input 0, if it is above 4, wherever it is dimension 0 of an input; beside a batch that lies
- * last, floats in rows have none. */
+/* Halves dimension 0 of input 0, if it is above 4, in all inputs with this dimension 0. If input 0 has the batch last,
+ * floats by rows are weights without a batch and do not change. Returns false if it is 4 or less. */
 bool vkt_case_halve_batch(vkt_case *c);
 
-/* How long the double reference takes for it, in operations, forward and backward: three times the forward's, and 16
- * for each element that is drawn, copied and compared. The op's own status where the case is not legal, logged. */
+/* Estimates the cost of the double reference in operations, forward and backward: three times the forward's, plus 16
+ * for each element that is drawn, copied and compared. Returns the op's own status if the case is not legal, logged. */
 vkt_result vkt_case_cost(const vkt_host *h, const vkt_op *op, const vkt_case *c, double *cost);
 
-/* Whether the case may be drawn and computed: its inputs and attributes pass the op's infer, as a builder's do, and
- * integers that index something (labels, ids, rows) are below what they index, as in all random cases of the op. Else
- * infer's status, or VKT_E_ARG with the bound that would do; logged. */
+/* Checks whether the case may be drawn and computed. Its inputs and attributes must pass the op's infer, as those of a
+ * builder do. Integers that index something (labels, ids, rows) must be below its size, as in all random cases of the
+ * op. Else returns infer's status, or VKT_E_ARG with the allowed bound; logged. */
 vkt_result vkt_case_check(const vkt_host *h, const vkt_op *op, const vkt_case *c);
 
-/* A case with the node's inputs and attributes. Numbers are from the ranges that the row draws its random cases from,
- * and of these the one most like the node; below a bound that such cases take from a dimension (labels from the number
- * of classes), integers are below the node's. False, and an empty case, where no random case of the row has such
- * inputs, so that nobody says what numbers are legal. */
+/* Makes a case with the node's inputs and attributes. Ranges of numbers are those of the op's random case that is most
+ * like the node. If in random cases the bound of integers follows a dimension (labels and the number of classes), the
+ * node's dimension is the bound. Returns false, and an empty case, if no random case of the op has such inputs: legal
+ * numbers are not known then. */
 bool vkt_case_of_node(const vkt_node *n, vkt_case *c);
 
 #endif

@@ -3,12 +3,12 @@
 
 #include <math.h>
 
-/* Central differences err by h^2 f''' / 6 and by rounding of 1e-16 f / h: at this h both are some 1e-10. */
+/* The error of central differences is h^2 f''' / 6, plus rounding of 1e-16 f / h. With this h both are some 1e-10. */
 #define STEP 1e-5
-#define ALLOWED 1e-6 /* of the largest gradient */
-#define BEND 1e-2    /* of it: where the two one-sided quotients differ by more, a kink lies between */
+#define ALLOWED 1e-6 /* tolerance, relative to the largest gradient */
+#define BEND 1e-2    /* also relative to it: if the two one-sided quotients differ by more, there is a kink between */
 
-/* out of the subject with element `at` of input i moved by `by`, as one vector weighted with dout. */
+/* Computes the subject's outputs, with element `at` of input i moved by `by`, as one vector weighted with dout. */
 static void moved(vkt_subject *s, uint32_t i, size_t at, double by, double *weighted)
 {
     double *x = &s->in[i].ref.f[at];
@@ -29,7 +29,7 @@ static size_t weighted_count(const vkt_subject *s)
     return n;
 }
 
-/* One element beside (f(x+h) - f(x-h)) / 2h; room for 3 n numbers. */
+/* Compares the gradient of one element with (f(x+h) - f(x-h)) / 2h. `room` holds 3 n numbers. */
 static void check_element(vkt_subject *s, uint32_t i, size_t at, double scale, size_t n, double *room,
                           vkt_differences *d)
 {

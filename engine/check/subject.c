@@ -27,7 +27,7 @@ static vkt_result side_make(vkt_subject *s, vkt_side *v, vkt_dtype dtype, vkt_la
     return v->ref.u || v->ref.f ? VKT_OK : vkt_fail_nomem(&s->host, "a reference", n * sizeof(double));
 }
 
-/* The side of a value that the graph has already. */
+/* Makes the side of a value that the graph has already. */
 static vkt_result side_of(vkt_subject *s, vkt_side *v, vkt_tensor t)
 {
     const vkt_value *value = vkt_value_of(s->g, t);
@@ -37,7 +37,8 @@ static vkt_result side_of(vkt_subject *s, vkt_side *v, vkt_tensor t)
 
 /* ---- data ---- */
 
-/* A random order of 0 .. n-1 (Fisher & Yates; Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P). */
+/* Fills p with a random permutation of 0 .. n-1 (Fisher & Yates; Knuth, The Art of Computer Programming 2, 3.4.2,
+ * algorithm P). */
 static void permute(vkt_rng *r, uint32_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -92,7 +93,8 @@ static vkt_result draw(vkt_subject *s, vkt_rng *r, const vkt_case_input *c, vkt_
     return VKT_OK;
 }
 
-/* Draws from a stream of its own, so that one input's size does not move the others' numbers. */
+/* Makes an input or a seed. It draws from a stream of its own, so that the size of one input does not change the
+ * numbers of the others. */
 static vkt_result make_input(vkt_subject *s, vkt_side *v, const char *name, uint32_t stream, const vkt_case_input *c)
 {
     vkt_rng r = vkt_rng_make(s->seed, VKT_STREAM_TEST, 1, stream);
@@ -120,7 +122,7 @@ vkt_result vkt_subject_begin(const vkt_host *h, vkt_subject *s, uint64_t seed)
     return vkt_graph_create(h, &s->g);
 }
 
-/* Input i of the case, which is described already. */
+/* Adds input i of the case, which is described already. */
 static vkt_result add_input(vkt_subject *s, uint32_t i)
 {
     char name[16];
@@ -153,20 +155,20 @@ static void describe(vkt_subject *s)
         snprintf(s->c.text + n, sizeof s->c.text - n, "; rows %u, first %u", s->run.rows, s->run.first);
 }
 
-/* What the step state says. The clock needs a store, and a store a parameter. */
+/* Draws the step state. The clock needs a store, and a store needs a parameter. */
 static void draw_step(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_param(s->g, "clock's", vkt_shape1(1));
     s->run.lr = vkt_rng_uniform(r, 1e-3f, 1);
     s->t = vkt_rng_range(r, 0, 1) ? vkt_rng_range(r, 1, 5000) : 0;
     s->key = vkt_rng_u32(r) | (uint64_t)vkt_rng_u32(r) << 32;
-    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock advances by its betas */
+    if (op->side_effect && op->attr_bytes == sizeof(vkt_optimizer)) { /* the clock advances by the optimizer's betas */
         memcpy(&s->g->optimizer, s->c.attr, sizeof s->g->optimizer);
         s->g->has_optimizer = true;
     }
 }
 
-/* The outputs of the node that makes `out`. */
+/* Adds the outputs of the node that makes `out`. */
 static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
 {
     const vkt_node *n = s->g->nodes[vkt_value_of(s->g, out)->producer - 1];
@@ -183,7 +185,7 @@ static vkt_result take_outputs(vkt_subject *s, vkt_tensor out)
     return VKT_OK;
 }
 
-/* Seeds for the outputs that have a meaning, and the gradients of all inputs that have one: of floats. */
+/* Adds seeds for the outputs that the reference computes, and the gradients of all f32 inputs that have one. */
 static vkt_result differentiate(vkt_subject *s)
 {
     vkt_tensor outs[VKT_MAX_OUT], seeds[VKT_MAX_OUT], wrt[VKT_MAX_IN], grads[VKT_MAX_IN];
@@ -215,7 +217,7 @@ static vkt_result differentiate(vkt_subject *s)
     return VKT_OK;
 }
 
-/* A row that is free (its result is its input's memory) leaves nothing to run: this reads the result. */
+/* Adds a node that reads the result if it is an alias of an input: such an op has no dispatch of its own. */
 static void read_alias(vkt_subject *s)
 {
     const vkt_tensor y = s->out[0].t;
@@ -235,7 +237,7 @@ vkt_result vkt_subject_take(vkt_subject *s, vkt_tensor out)
     return vkt_graph_status(s->g);
 }
 
-/* The case is there; `r` goes on where it was drawn. */
+/* Builds the graph. The case is drawn already; `r` continues after it. */
 static vkt_result build(vkt_subject *s, const vkt_op *op, vkt_rng *r)
 {
     vkt_tensor in[VKT_MAX_IN] = { { 0 } };
@@ -335,7 +337,7 @@ void vkt_subject_backward(vkt_subject *s)
 {
     if (!s->ref->backward) return;
     call c;
-    bool any = false; /* none where all is integers */
+    bool any = false; /* false if all inputs are integers */
     prepare(s, &c);
     for (uint32_t i = 0; i < s->c.n_in; i++) {
         if (c.din[i]) memset(c.din[i], 0, vkt_side_count(&s->din[i]) * sizeof *c.din[i]);
@@ -359,7 +361,7 @@ vkt_worst vkt_worst_of(const float *got, const double *ref, size_t n, double rel
     vkt_worst w = { .at = 0 };
     for (size_t i = 0; i < n; i++) {
         const double allowed = abs_tol * scale + rel_tol * fabs(ref[i]), error = fabs((double)got[i] - ref[i]);
-        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* also of infinities */
+        const double excess = (double)got[i] == ref[i] ? 0 : error / allowed; /* also if both are infinite */
         if (!(excess <= w.excess)) w = (vkt_worst){ i, excess, allowed };
         if (isnan(excess)) break;
     }

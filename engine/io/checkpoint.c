@@ -1,4 +1,4 @@
-/* io/checkpoint.c - checksum, kind and version around a safetensors file. */
+/* io/checkpoint.c - adds checksum, kind and version to a safetensors file. */
 #include "io/checkpoint.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #define KIND "training-state"
 
-/* How every checkpoint begins behind the length word; the digits follow. */
+/* The start of every checkpoint after the length word; the digits follow. */
 static const char opening[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
 
 enum {

@@ -1,4 +1,4 @@
-/* io/members.c - see members.h. The walk only matches quotes and brackets; what lies between is jansson's to check. */
+/* io/members.c - see members.h. The walk only matches quotes and brackets; jansson checks the text between them. */
 #include "io/members.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void skip_blanks(vkt_members *w)
     while (w->at < w->n && memchr(" \t\r\n", w->text[w->at], 4)) w->at++;
 }
 
-/* Steps over `c`, with white space around it. */
+/* Skips `c` and the white space around it. */
 static bool skip_mark(vkt_members *w, char c)
 {
     skip_blanks(w);
@@ -29,7 +29,7 @@ static bool skip_mark(vkt_members *w, char c)
     return true;
 }
 
-/* w->at is at an opening quote; it moves behind the closing one. */
+/* Skips a text. w->at is at its opening quote, and then after its closing quote. */
 static bool skip_text(vkt_members *w)
 {
     for (w->at++; w->at < w->n && w->text[w->at] != '"'; w->at++) w->at += w->text[w->at] == '\\';
@@ -41,7 +41,7 @@ static bool skip_text(vkt_members *w)
     return true;
 }
 
-/* Up to the mark behind a value. */
+/* Skips a value, up to the mark after it. */
 static bool skip_value(vkt_members *w)
 {
     size_t depth = 0;

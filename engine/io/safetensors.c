@@ -1,6 +1,6 @@
-/* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which lives
- * as long as the reader: each takes the place of its own JSON (io/members.h). So a reader holds the header's bytes and
- * some 130 bytes a tensor, whatever the header says. */
+/* io/safetensors.c - dtypes and the checking reader. Names, dtypes and metadata stay in the header's text, which exists
+ * as long as the reader: each overwrites its own JSON (io/members.h). So a reader holds the header's bytes and some 130
+ * bytes per tensor, whatever the header contains. */
 #include "io/safetensors.h"
 
 #include <stdio.h>
@@ -9,13 +9,13 @@
 #include "base/half.h"
 #include "io/members.h"
 
-/* A tensor's description takes about 60 bytes; a larger one would only cost memory. */
+/* A tensor's description takes about 60 bytes; a much larger one would only cost memory. */
 #define MAX_DESCRIPTION 65536u
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are little-endian and their bytes are used as they are");
 
-/* Which of a list has this name; sorted by it. */
+/* A name and its index in a list; for a list that is sorted by name. */
 typedef struct named {
     const char *name;
     size_t i;
@@ -26,7 +26,7 @@ struct vkt_safetensors {
     vkt_file file;
     char *header;
     size_t header_bytes;
-    uint64_t data_start; /* in the file */
+    uint64_t data_start; /* offset in the file */
     vkt_st_entry *entries;
     vkt_meta *meta;            /* in the order of the file */
     named *entry_at, *meta_at; /* n and n_meta of them */
@@ -93,7 +93,7 @@ static vkt_result load_header(vkt_safetensors *st)
     return n > 0 && st->header[0] == '{' ? VKT_OK : malformed(st, "the header does not begin with '{'");
 }
 
-/* Tells the error that a walk over the header, or over an object in it, ended with. */
+/* Logs the error that ended a walk over the header, or over an object in it. */
 static vkt_result fail_walk(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
     if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);
@@ -120,7 +120,7 @@ static vkt_result parse_meta(vkt_safetensors *st, const vkt_member *all)
     }
 }
 
-/* A JSON integer that is not negative. */
+/* Reads a JSON integer that is not negative. */
 static bool get_u64(const json_t *value, uint64_t *out)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
@@ -200,7 +200,7 @@ static int by_name(const void *pa, const void *pb)
     return strcmp(((const named *)pa)->name, ((const named *)pb)->name);
 }
 
-/* Sorts a list; a name that is there twice is an error. */
+/* Sorts a list by name. Two equal names are an error. */
 static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
 {
     if (n) qsort(list, n, sizeof *list, by_name);
@@ -210,7 +210,7 @@ static vkt_result sort_names(const vkt_safetensors *st, named *list, size_t n)
     return VKT_OK;
 }
 
-/* NULL: none. */
+/* Finds a name; NULL: there is none. */
 static const named *find_name(const named *list, size_t n, const char *name)
 {
     return n ? bsearch(&(named){ .name = name }, list, n, sizeof *list, by_name) : NULL;
@@ -284,7 +284,7 @@ void vkt_safetensors_close(vkt_safetensors **st)
     if (!*st) return;
     const vkt_host h = (*st)->host;
     vkt_file_close(&(*st)->file);
-    vkt_free(&h, (*st)->entry_at); /* and meta_at */
+    vkt_free(&h, (*st)->entry_at); /* also meta_at */
     vkt_free(&h, (*st)->entries);
     vkt_free(&h, (*st)->meta);
     vkt_free(&h, (*st)->header);
@@ -292,7 +292,7 @@ void vkt_safetensors_close(vkt_safetensors **st)
     *st = NULL;
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 size_t vkt_safetensors_count(const vkt_safetensors *st)
 {

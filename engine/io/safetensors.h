@@ -1,16 +1,16 @@
-/* io/safetensors.h - reading and writing of the safetensors format, the one PyTorch users exchange weights in.
+/* io/safetensors.h - reads and writes the safetensors format, in which PyTorch users exchange weights.
  *
  *   u64 little-endian n | n bytes of JSON | data
  *   JSON: { "__metadata__": {"key": "text", ...},
  *           "name": {"dtype": "F32", "shape": [64,32], "data_offsets": [b, e]}, ... }
  *
- * b and e are bytes from the start of the data; together the tensors cover the data without hole or overlap.
- * Source: https://github.com/huggingface/safetensors, section "Format" of its README.
+ * b and e are bytes from the start of the data; together the tensors cover the data without hole or overlap. Source:
+ * https://github.com/huggingface/safetensors, section "Format" of its README.
  *
- * The reader trusts nothing: whatever the bytes of a file are, it is opened with every entry inside the file and of the
- * size that shape and dtype imply, or refused with VKT_E_FORMAT and the reason. Data are read on demand (pread), never
- * as a whole. An open reader holds a few times the bytes of the header, from the host's allocator. jansson parses the
- * JSON member by member: only the one at hand is in memory of its own, and a tensor's has 64 KiB at most. */
+ * The reader checks everything. After a successful open, every entry is inside the file and has the size that shape and
+ * dtype imply; any other file is refused with VKT_E_FORMAT and the reason. Data are read on demand (pread), never as a
+ * whole. An open reader holds a few times the bytes of the header, from the host's allocator. jansson parses the JSON
+ * member by member: only the current member is in memory of its own, and that of a tensor has at most 64 KiB. */
 #ifndef VKT_SAFETENSORS_H
 #define VKT_SAFETENSORS_H
 
@@ -18,9 +18,9 @@
 #include "base/file.h"
 
 #define VKT_ST_MAX_RANK 8
-#define VKT_ST_MAX_HEADER_BYTES 100000000u /* as the reference implementation */
+#define VKT_ST_MAX_HEADER_BYTES 100000000u /* the limit of the reference implementation */
 
-/* Element types and their sizes in bytes. A file may use others: they are listed as UNKNOWN and can be read raw. */
+/* Element types and their sizes in bytes. Other types of a file are listed as UNKNOWN and can be read raw. */
 /* clang-format off */
 #define VKT_ST_DTYPES(X)                                                                                               \
     X(F32, 4) X(F16, 2) X(BF16, 2) X(F64, 8)                                                                           \
@@ -35,9 +35,9 @@ typedef enum vkt_st_dtype {
 #undef VKT_ST_ENUM
 } vkt_st_dtype;
 
-/* "F32"; "?" for UNKNOWN. Static strings. */
+/* Returns the name, "F32"; "?" for UNKNOWN. Static strings. */
 const char *vkt_st_dtype_name(vkt_st_dtype dtype);
-/* Bytes of one element; 0 for UNKNOWN. */
+/* Returns the bytes of one element; 0 for UNKNOWN. */
 uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
 
 /* ---- reading ---- */
@@ -45,42 +45,43 @@ uint32_t vkt_st_dtype_bytes(vkt_st_dtype dtype);
 typedef struct vkt_safetensors vkt_safetensors;
 
 typedef struct vkt_st_entry {
-    const char *name;       /* owned by the reader, like dtype_name */
+    const char *name;       /* the reader's, like dtype_name */
     const char *dtype_name; /* as the file has it */
     vkt_st_dtype dtype;
     uint32_t rank; /* 0: a scalar, one element */
     uint64_t dims[VKT_ST_MAX_RANK];
     uint64_t elements; /* product of dims; 0 when a dim is 0 */
     uint64_t bytes;
-    uint64_t offset; /* of its first byte in the file */
+    uint64_t offset; /* first byte in the file */
 } vkt_st_entry;
 
-/* Opens and checks a file. VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED (rank above
- * VKT_ST_MAX_RANK) or VKT_E_NOMEM and *out = NULL. `h` is copied. Owner: the caller. Reading is thread-safe. */
+/* Opens and checks a file. Returns VKT_OK and *out, else VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT, VKT_E_UNSUPPORTED
+ * (rank above VKT_ST_MAX_RANK) or VKT_E_NOMEM and *out = NULL. `h` is copied. Owner: the caller. Reading is
+ * thread-safe. */
 vkt_result vkt_safetensors_open(const vkt_host *h, const char *path, vkt_safetensors **out);
 void vkt_safetensors_close(vkt_safetensors **st);
 
 size_t vkt_safetensors_count(const vkt_safetensors *st);
-/* Entries in the order of their data; i < count. Valid until close. */
+/* Returns entry i < count, in the order of the data. Valid until close. */
 const vkt_st_entry *vkt_safetensors_entry(const vkt_safetensors *st, size_t i);
-/* NULL when there is none of this name; nothing is logged. */
+/* Finds a tensor by name. NULL when there is none; nothing is logged. */
 const vkt_st_entry *vkt_safetensors_find(const vkt_safetensors *st, const char *name);
-/* Text of a metadata key, NULL when absent. Valid until close. */
+/* Returns the text of a metadata key, NULL when absent. Valid until close. */
 const char *vkt_safetensors_meta(const vkt_safetensors *st, const char *key);
-/* The metadata key behind `key` in the file, the first one for NULL; NULL behind the last. Likewise. */
+/* Returns the metadata key after `key` in the file, the first one for NULL; NULL after the last. Valid until close. */
 const char *vkt_safetensors_next_meta(const vkt_safetensors *st, const char *key);
-/* The file under it, for formats built on this one. */
+/* Returns the file of the reader, for formats built on this one. */
 const vkt_file *vkt_safetensors_file(const vkt_safetensors *st);
 
-/* All elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be entry->elements
- * (VKT_E_SHAPE); other dtypes are VKT_E_DTYPE. On VKT_E_IO dst is partly written. */
+/* Reads all elements as float: F32 as they are, F16 and BF16 exactly, F64 rounded to nearest. `count` must be
+ * entry->elements (VKT_E_SHAPE); other dtypes are VKT_E_DTYPE. On VKT_E_IO dst is partly written. */
 vkt_result vkt_safetensors_read_f32(const vkt_safetensors *st, const vkt_st_entry *entry, float *dst, uint64_t count);
-/* The bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). */
+/* Reads the bytes as stored. `bytes` must be entry->bytes (VKT_E_SHAPE). */
 vkt_result vkt_safetensors_read_raw(const vkt_safetensors *st, const vkt_st_entry *entry, void *dst, uint64_t bytes);
 
 /* ---- writing ---- */
 
-/* A tensor to write: lent for the call. */
+/* A tensor to write. It is read during the call only. */
 typedef struct vkt_blob {
     const char *name; /* UTF-8, unique, not "__metadata__" */
     vkt_st_dtype dtype;
@@ -93,21 +94,21 @@ typedef struct vkt_meta {
     const char *key, *value; /* UTF-8; keys are unique */
 } vkt_meta;
 
-/* Whether a file can have this: VKT_E_ARG for what is not UTF-8. */
+/* Checks whether a file can hold this metadata: VKT_E_ARG if it is not UTF-8. */
 vkt_result vkt_meta_check(const vkt_host *h, const vkt_meta *m);
-/* Writes a file atomically (base/file.h): the same arguments give the same bytes. Tensors and metadata keep their
- * order, and data begin at a multiple of 8; give the widest dtypes first and every tensor is aligned for its elements.
+/* Writes a file atomically (base/file.h). The same arguments give the same bytes. Tensors and metadata keep their
+ * order, and data begin at a multiple of 8; if the widest dtypes come first, every tensor is aligned for its elements.
  * VKT_E_ARG for a bad name, key, dtype, rank or size; VKT_E_IO and VKT_E_NOMEM leave an old file as it was. */
 vkt_result vkt_safetensors_write(const vkt_host *h, const char *path, const vkt_blob *blobs, size_t n_blobs,
                                  const vkt_meta *meta, size_t n_meta);
 
-/* The two halves of it, for formats that must see the header before it is written. The header is everything before the
- * data, the length word included; *header is the caller's (vkt_free). */
+/* The two halves of vkt_safetensors_write, for formats that must see the header before it is written. The header is
+ * everything before the data, with the length word. The caller owns *header (vkt_free). */
 vkt_result vkt_safetensors_make_header(const vkt_host *h, const vkt_blob *blobs, size_t n_blobs, const vkt_meta *meta,
                                        size_t n_meta, char **header, size_t *header_bytes);
 vkt_result vkt_safetensors_write_file(const vkt_host *h, const char *path, const char *header, size_t header_bytes,
                                       const vkt_blob *blobs, size_t n_blobs);
-/* Bytes of the blob's data. Only for blobs that make_header accepted. */
+/* Returns the bytes of the blob's data. Only for blobs that make_header accepted. */
 uint64_t vkt_blob_bytes(const vkt_blob *blob);
 
 #endif

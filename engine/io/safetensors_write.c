@@ -1,4 +1,4 @@
-/* io/safetensors_write.c - the writer: header by jansson, data as they are. */
+/* io/safetensors_write.c - the writer: jansson makes the header; data are written as they are. */
 #include "io/safetensors.h"
 
 #include <jansson.h>
@@ -10,7 +10,7 @@ uint64_t vkt_blob_bytes(const vkt_blob *blob)
     return bytes;
 }
 
-/* Checks a blob as far as it does not depend on the others; *bytes: of its data. */
+/* Checks the parts of a blob that do not depend on the others. *bytes: size of its data. */
 static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *bytes)
 {
     if (!b->name || strcmp(b->name, "__metadata__") == 0) {
@@ -31,7 +31,7 @@ static vkt_result check_blob(const vkt_host *h, const vkt_blob *b, uint64_t *byt
     return VKT_OK;
 }
 
-/* The usual reason for jansson to refuse a text is its encoding; its own lack of memory looks the same. */
+/* Reports a text that jansson refused. The usual reason is its encoding; lack of memory looks the same. */
 static vkt_result refused(const vkt_host *h, const char *what, const char *name)
 {
     return vkt_fail(h, VKT_E_ARG, "safetensors: %s \"%.80s\" is not UTF-8, or out of memory", what, name);
@@ -88,7 +88,7 @@ static vkt_result add_blobs(const vkt_host *h, json_t *root, const vkt_blob *blo
     return VKT_OK;
 }
 
-/* The JSON as text behind its length, padded with spaces so that the data begin at a multiple of 8. */
+/* Prints the JSON after its length, padded with spaces so that the data begin at a multiple of 8. */
 static vkt_result dump(const vkt_host *h, const json_t *root, char **header, size_t *header_bytes)
 {
     const size_t text_bytes = json_dumpb(root, NULL, 0, JSON_COMPACT);

@@ -1,5 +1,5 @@
-/* ir/attrs.h - the attributes that nodes carry, resolved (no zero-means-default left). Shared, as data, by ops/ and by
- * reference/, which share nothing else. */
+/* ir/attrs.h - the attributes of nodes, with all defaults filled in. ops/ and reference/ share them as data; they share
+ * nothing else. */
 #ifndef VKT_ATTRS_H
 #define VKT_ATTRS_H
 
@@ -21,30 +21,31 @@ typedef struct vkt_conv_transpose2d_attr {
 typedef struct vkt_pool2d_attr {
     bool average, adaptive;
     uint32_t kernel[2], stride[2], pad[2]; /* not adaptive */
-    uint32_t dilation[2];                  /* maximum: between the elements of a window; 0: 1 */
+    uint32_t dilation[2];                  /* maximum: distance between the elements of a window; 0: 1 */
     bool ceil_mode, exclude_pad;
-    bool relu;       /* maximum: of max(x, 0) */
-    uint32_t out[2]; /* P, Q: given if adaptive, else worked out by infer's caller */
+    bool relu;       /* maximum: of max(x, 0) instead of x */
+    uint32_t out[2]; /* P, Q: given if adaptive, else computed by infer's caller */
 } vkt_pool2d_attr;
 
-/* A convolution and the maxima of its cells, windows that neither overlap nor reach out; see vkt_node_key for `relu`.
- */
+/* A convolution with a max pooling of its output. The pooling windows (`cell`) neither overlap nor reach into padding.
+ * `relu` is a uint32_t so that the struct has no padding bytes: see vkt_node_key. */
 typedef struct vkt_conv2d_max_pool_attr {
     vkt_conv2d_attr conv;
     uint32_t cell[2];
-    uint32_t relu; /* 1: of max(z, 0) */
+    uint32_t relu; /* 1: the maximum of max(z, 0) */
 } vkt_conv2d_max_pool_attr;
 
-/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed): kept when the
- * word is at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch + n. */
+/* The mask of physical element e is word e % 4 of philox((e / 4, t, salt, VKT_STREAM_DROPOUT), seed). The element is
+ * kept if the word is at least `threshold`. With `planes`, e counts (n,c) planes as BATCH_LAST (N,C) does: e = c pitch
+ * + n. */
 typedef struct vkt_dropout_attr {
-    uint32_t threshold; /* round(p 2^32), 0xffffffff at most */
+    uint32_t threshold; /* round(p 2^32), at most 0xffffffff */
     float scale;        /* 1 / (1-p); 0 for p = 1 */
-    uint32_t salt;      /* tells one dropout of a graph from another */
+    uint32_t salt;      /* distinguishes the dropouts of a graph */
     bool planes;
 } vkt_dropout_attr;
 
-/* One or two floats each: ops/elementwise/unary.c reads them as such. */
+/* Each struct is one or two floats: ops/elementwise/unary.c reads it as an array. */
 typedef struct vkt_leaky_relu_attr {
     float slope;
 } vkt_leaky_relu_attr;
@@ -67,45 +68,45 @@ typedef struct vkt_scale_attr {
 
 typedef struct vkt_batch_norm_attr {
     float eps;
-    uint32_t given; /* of a gradient: mean and variance were given, and are constants */
+    uint32_t given; /* gradient only: mean and variance were given and are constants */
 } vkt_batch_norm_attr;
 
-/* x in rows is (samples, groups, channels, inner), and a row one group of a sample. */
+/* x by rows has the shape (samples, groups, channels, inner). A row is one group of a sample. */
 typedef struct vkt_row_norm_attr {
     uint32_t groups, channels, inner;
-    uint32_t rms; /* no mean is taken out */
+    uint32_t rms; /* 1: the mean is not subtracted */
     float eps;
 } vkt_row_norm_attr;
 
 typedef struct vkt_running_stats_attr {
-    uint32_t batch, positions; /* of the batch that the new statistics are of: numbers of a channel, padding included */
+    uint32_t batch, positions; /* batch that the new statistics are computed from: numbers per channel, with padding */
     uint32_t unbiased;
-    float momentum; /* of the new ones */
+    float momentum; /* weight of the new ones */
 } vkt_running_stats_attr;
 
 typedef struct vkt_publish_attr {
-    double decay; /* weight of what was published before; 0: a copy */
+    double decay; /* weight of the value published before; 0: a copy */
 } vkt_publish_attr;
 
-/* Inputs `params` .. params + 2 layers - 1 are w and bias of each layer, a bias that is absent {0}. */
+/* Inputs `params` .. params + 2 layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;
-    uint32_t grads; /* bit i: the gradient of input i is an output, in the order of the inputs; 0 in `mlp` */
+    uint32_t grads; /* bit i: the gradient of input i is an output, in the order of the inputs; 0 in op `mlp` */
 } vkt_mlp_attr;
 
 typedef struct vkt_pair_loss_attr {
     uint32_t reduction;  /* vkt_loss_reduction */
     uint32_t log_target; /* kl_div: the targets are log-probabilities */
-    float beta;          /* smooth_l1, huber: where the square ends; relative_l2: epsilon; 1 elsewhere */
-    uint32_t kind;       /* pair_loss_dx: whose gradient, as abi/loss.abi.h counts them; else 0 */
+    float beta;          /* smooth_l1, huber: limit of the quadratic part; relative_l2: epsilon; others: 1 */
+    uint32_t kind;       /* pair_loss_dx: the loss whose gradient it is, numbered as in abi/loss.abi.h; else 0 */
 } vkt_pair_loss_attr;
 
 typedef struct vkt_cross_entropy_attr {
-    uint32_t ignore; /* the label that does not count */
-    uint32_t sum;    /* 1: not divided */
-    uint32_t group;  /* rows of z that one row of the batch makes: the tokens of a text */
+    uint32_t ignore; /* rows with this label do not count */
+    uint32_t sum;    /* 1: the loss is not divided */
+    uint32_t group;  /* number of rows of z for one row of the batch: the tokens of a text */
     float smoothing;
-    uint32_t each; /* 1: a loss for each row of z, not added up and not divided */
+    uint32_t each; /* 1: one loss for each row of z, neither added nor divided */
 } vkt_cross_entropy_attr;
 
 typedef struct vkt_shape_attr {
@@ -121,19 +122,19 @@ typedef struct vkt_layout_attr {
     vkt_layout layout;
 } vkt_layout_attr;
 
-/* Dimension i of the result is dimension perm[i] of the input; 0 beyond its rank. */
+/* Dimension i of the result is dimension perm[i] of the input. Entries beyond the rank are 0. */
 typedef struct vkt_permute_attr {
     uint32_t perm[VKT_MAX_RANK];
 } vkt_permute_attr;
 
-/* By dimension; beyond the rank as for one that is left alone. y[i] = x[start + step i], or with flip
- * x[start + step (size - 1 - i)]. */
+/* By dimension: y[i] = x[start + step i], or with flip x[start + step (size - 1 - i)]. Entries beyond the rank select a
+ * whole dimension. */
 typedef struct vkt_slice_attr {
     uint32_t start[VKT_MAX_RANK], step[VKT_MAX_RANK], size[VKT_MAX_RANK]; /* step >= 1 */
     bool flip[VKT_MAX_RANK];
 } vkt_slice_attr;
 
-/* By dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements behind the last. gap >= 1. */
+/* By dimension: y[before + gap i] = x[i], and `value` elsewhere; `after` elements follow the last. gap >= 1. */
 typedef struct vkt_pad_attr {
     uint32_t before[VKT_MAX_RANK], after[VKT_MAX_RANK], gap[VKT_MAX_RANK];
     float value; /* a whole number for u32 */
@@ -156,18 +157,18 @@ typedef struct vkt_softmax_attr {
 } vkt_softmax_attr;
 
 typedef struct vkt_attention_attr {
-    uint32_t heads;  /* of q, k and v in one (B,T,3 D); else 1 */
+    uint32_t heads;  /* number of heads, if q, k and v are in one (B,T,3 D); else 1 */
     uint32_t causal; /* 1: query t sees keys 0 .. t */
     float scale;
 } vkt_attention_attr;
 
 typedef struct vkt_embedding_attr {
-    uint32_t padding;  /* the id whose row gets no gradient; VKT_NO_PADDING: none */
-    uint32_t channels; /* 1: (B,D,..) batch last in place of (..,D) by rows */
-    vkt_shape table;   /* of embedding_dw's result; in `embedding` rank 0 */
+    uint32_t padding;  /* the row of this id gets no gradient; VKT_NO_PADDING: none */
+    uint32_t channels; /* 1: the result is (B,D,..) batch last instead of (..,D) by rows */
+    vkt_shape table;   /* shape of embedding_dw's result; rank 0 in `embedding` */
 } vkt_embedding_attr;
 
-/* vkt_hash_grid_params without zeros. No padding. */
+/* vkt_hash_grid_params with all defaults filled in. The struct has no padding bytes. */
 typedef struct vkt_hash_grid_attr {
     uint32_t levels, features, log2_table_size, base_resolution;
     double per_level_scale;

@@ -1,4 +1,4 @@
-/* ir/case.c - filling in a random case: see struct vkt_case. */
+/* ir/case.c - fills in a random case: see struct vkt_case. */
 #include "ir/ir.h"
 
 static vkt_case_input *next(vkt_case *c)

@@ -33,13 +33,13 @@ static double get(const vkt_field *f, const void *attr, uint32_t i)
     return 0;
 }
 
-/* What `usual` is in a member. */
+/* Returns f->usual as the member stores it. */
 static double usual_of(const vkt_field *f)
 {
     return f->kind == VKT_FIELD_F32 ? (double)(float)f->usual : f->usual;
 }
 
-/* False when x is none of the kind's numbers. */
+/* Returns false if the member cannot store x. */
 static bool set(const vkt_field *f, void *attr, uint32_t i, double x)
 {
     char *at = (char *)attr + f->offset + i * kind_bytes(f->kind);

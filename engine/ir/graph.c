@@ -1,4 +1,4 @@
-/* ir/graph.c - building a graph: values, nodes, and the generic application of an op's row. */
+/* ir/graph.c - building a graph: values, nodes, and the generic application of an op descriptor. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -101,7 +101,7 @@ vkt_tensor vkt_value_add(vkt_graph *g, const vkt_value *proto)
         return (vkt_tensor){ 0 };
     }
     vkt_value v = *proto;
-    if (v.shape.rank == 0) v.layout = VKT_ROWS; /* a scalar has no batch to put last */
+    if (v.shape.rank == 0) v.layout = VKT_ROWS; /* a scalar has no batch dimension */
     if (!vkt_physical_bytes(v.shape, v.layout, v.dtype, &v.bytes)) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_SHAPE, "%s: a tensor of shape %s is larger than 2^63 bytes", v.name,
                                     vkt_shape_text(v.shape, text)));
@@ -121,7 +121,7 @@ void vkt_keep(vkt_graph *g, vkt_tensor t)
     if (!g) return;
     if (!t.id || t.id >= g->n_values || g->values[t.id].keep) return;
     if (g->finished)
-        vkt_graph_error(g, fail_finished(g)); /* its memory is planned to be used again */
+        vkt_graph_error(g, fail_finished(g)); /* its memory may be reused already */
     else
         g->values[t.id].keep = true;
 }
@@ -166,7 +166,7 @@ vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_sha
     return named_value(g, name, dtype, VKT_ROWS, shape, VKT_ROLE_EXTERNAL);
 }
 
-/* Where a parameter's name is in the table, or would be. */
+/* Returns the position of a parameter's name in the table, or the free position for it. */
 static uint32_t *place_of_name(vkt_graph *g, const char *name)
 {
     for (uint64_t i = vkt_hash(VKT_HASH_START, name, strlen(name));; i++) {
@@ -176,7 +176,7 @@ static uint32_t *place_of_name(vkt_graph *g, const char *name)
     }
 }
 
-/* Makes the table large enough for one name more. */
+/* Makes the table large enough for one more name. */
 static vkt_result make_room_for_name(vkt_graph *g)
 {
     if (2 * (g->n_params + 1) <= g->cap_names) return VKT_OK;
@@ -190,7 +190,7 @@ static vkt_result make_room_for_name(vkt_graph *g)
     return VKT_OK;
 }
 
-/* A range of the arena under its own name. */
+/* Makes a named range of the parameter arena. */
 static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
     if (!name) return vkt_null_argument(g, "param", "name");
@@ -336,7 +336,7 @@ static bool inputs_are_legal(vkt_graph *g, const vkt_op *op, const vkt_tensor *i
     return r == VKT_OK;
 }
 
-/* Adds the values that infer stated, behind those that the node has already. */
+/* Adds the outputs that infer described, after those that the node already has. */
 static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
 {
     for (uint32_t i = n->n_out; i < f->n_out; i++) {
@@ -360,7 +360,7 @@ static vkt_result add_outputs(vkt_graph *g, vkt_infer *f, vkt_node *n)
     return VKT_OK;
 }
 
-/* Counts n among the readers of its inputs, by 1, or takes it out again, by -1. */
+/* Adds `by` (1 or -1) to the reader counts of n's inputs. */
 static void count_reader(vkt_graph *g, const vkt_node *n, int by)
 {
     for (uint32_t k = 0; k < n->n_in; k++) g->values[n->in[k].id].readers += (uint32_t)by;

@@ -1,4 +1,4 @@
-/* ir/lower.c - from nodes to dispatches as data. */
+/* ir/lower.c - converts nodes to dispatches as data. */
 #include "ir/ir.h"
 
 #include <stdio.h>
@@ -149,7 +149,8 @@ uint64_t vkt_node_key(const vkt_node *n)
     return h;
 }
 
-/* The node's key, told apart by the program's precision, and by how values are stored where that is not in 32 bits. */
+/* Returns the node's key, combined with the program's precision and with the storage of values that are not in 32 bits.
+ */
 static uint64_t key_as_stored(const vkt_emit *e)
 {
     const vkt_node *n = e->node;
@@ -210,7 +211,8 @@ const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
     return n;
 }
 
-/* Refuses a value that no allocation of the device can hold, before it is cut into dispatches. */
+/* Refuses a value that no allocation of the device can hold. Without this check, emit would first split it into
+ * dispatches. */
 static void check_sizes(vkt_emit *e, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_out && e->lim->max_allocation_bytes; i++) {
@@ -224,7 +226,7 @@ static void check_sizes(vkt_emit *e, const vkt_node *n)
     }
 }
 
-/* Which node it was that the device cannot run. */
+/* Logs the node that the device cannot run. */
 static void say_where(const vkt_emit *e)
 {
     char text[2][80] = { "", "" };
@@ -234,7 +236,8 @@ static void say_where(const vkt_emit *e)
             e->node->n_out ? vkt_node_out(e->node, 0)->name : "", e->node->op->name, text[0], text[1]);
 }
 
-/* With what is within it. Its dispatches count as the node's, so that whoever moves or repeats them takes all. */
+/* Lowers a node with its epilogues. All dispatches get the node's number, so a pass that moves or repeats them handles
+ * all of them together. */
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     e->node = n;

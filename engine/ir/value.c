@@ -1,4 +1,4 @@
-/* ir/value.c - shapes, element types, and where a logical element lies physically. */
+/* ir/value.c - shapes, element types, and the physical position of logical elements. */
 #include "base/half.h"
 #include "ir/ir.h"
 

@@ -1,4 +1,5 @@
-/* kernel/ids.h - one number per row of shaders/kernels.def. Knows no Vulkan, so that ops can name kernels as data. */
+/* kernel/ids.h - one number per entry of shaders/kernels.def. It knows no Vulkan, so that ops can name kernels as data.
+ */
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
@@ -10,13 +11,14 @@ typedef enum vkt_kernel_id {
     VKT_K_COUNT
 } vkt_kernel_id;
 
-/* Flags of a row. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size. */
+/* Flags of an entry. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size.
+ */
 #define VKT_KF_SUBGROUP 1u
-/* Full subgroups: spec id 0 is a multiple of that size, and the kernel is told how many there are. */
+/* Full subgroups: spec id 0 is a multiple of the subgroup size, and a constant tells the kernel how many there are. */
 #define VKT_KF_SUBGROUPS 2u
-/* Cooperative matrices: for devices of which vkt_limits.coop says that they have some. */
+/* Cooperative matrices: only for devices that have some (vkt_limits.coop). */
 #define VKT_KF_COOP 16u
-/* Binding 0 is no storage buffer but a sampled image, a storage image, or a uniform texel buffer. */
+/* Binding 0 is not a storage buffer, but a sampled image, a storage image, or a uniform texel buffer. */
 #define VKT_KF_SAMPLED 4u
 #define VKT_KF_IMAGE 8u
 #define VKT_KF_FETCHED 32u

@@ -1,4 +1,4 @@
-/* kernel/kernel.c - the rows of shaders/kernels.def as a table, and the pipelines made from them. */
+/* kernel/kernel.c - the entries of shaders/kernels.def as a table, and the pipelines made from them. */
 #include "kernel/kernel.h"
 
 #include <pthread.h>
@@ -45,15 +45,15 @@ typedef struct entry {
     vkt_pipeline pipeline;
 } entry;
 
-/* Layouts are shared by all pipelines of a row's variant. */
+/* The layouts that all pipelines of an entry's variant share. */
 typedef struct variant {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
 } variant;
 
-/* What hangs on ctx->kernels: an open hash table of pointers, so that entries never move. */
+/* The object behind ctx->kernels: an open hash table of pointers, so that entries never move. */
 typedef struct cache {
-    entry **slots; /* a power of two; NULL: free */
+    entry **slots; /* cap is a power of two; NULL: free */
     size_t n, cap;
     variant variants[VKT_K_COUNT][2];
 } cache;
@@ -65,7 +65,7 @@ static entry **find(const cache *c, const key *k)
     return &c->slots[i];
 }
 
-/* Room for one more at a load of at most one half. */
+/* Makes room for one more entry, with a load of at most one half. */
 static vkt_result make_room(vkt_ctx *ctx, cache *c)
 {
     if (c->cap && (c->n + 1) * 2 <= c->cap) return VKT_OK;
@@ -101,7 +101,7 @@ static void cache_destroy(vkt_ctx *ctx)
     ctx->kernels = NULL;
 }
 
-/* NULL, logged, when out of memory. */
+/* Returns the cache, made on first use. NULL, logged, when out of memory. */
 static cache *cache_open(vkt_ctx *ctx)
 {
     if (ctx->kernels) return ctx->kernels;
@@ -111,7 +111,7 @@ static cache *cache_open(vkt_ctx *ctx)
     return ctx->kernels;
 }
 
-/* ---- making one ---- */
+/* ---- making one pipeline ---- */
 
 static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t binding)
 {
@@ -122,7 +122,7 @@ static VkDescriptorType type_of(const vkt_kernel_row *row, bool texel, uint32_t 
                                                : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
 }
 
-/* A handle is undefined after a failed call: it is set back, for cache_destroy. */
+/* Makes a set layout. After a failed call a handle is undefined: it is reset, for cache_destroy. */
 static vkt_result make_set_layout(vkt_ctx *ctx, const vkt_kernel_row *row, bool texel, variant *v)
 {
     VkDescriptorSetLayoutBinding bindings[VKT_MAX_BINDINGS];
@@ -163,7 +163,7 @@ static vkt_result make_layouts(vkt_ctx *ctx, const vkt_kernel_row *row, bool tex
     return vkt_vk_check(ctx, r, "vkCreatePipelineLayout");
 }
 
-/* A pipeline on its way. The Vulkan calls are any thread's; what they answer is looked at by the caller's thread. */
+/* A pipeline to make. Any thread makes the Vulkan calls; the caller's thread checks their results. */
 typedef struct job {
     const vkt_kernel_row *row;
     entry *e;
@@ -220,7 +220,7 @@ static void run_job(vkt_ctx *ctx, job *j)
     ctx->vk.DestroyShaderModule(ctx->device, module, ctx->allocation);
 }
 
-/* Names the pipeline, or says what failed. */
+/* Names the pipeline, or logs the failure. */
 static vkt_result finish_job(vkt_ctx *ctx, const job *j)
 {
     const key *k = &j->e->key;
@@ -238,7 +238,7 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
     return VKT_OK;
 }
 
-/* ---- making many: drivers compile here, and a thread each lets them do it at once ---- */
+/* ---- making many pipelines: drivers compile in these calls, so several threads make them in parallel ---- */
 
 enum { MOST_THREADS = 16 };
 
@@ -256,8 +256,8 @@ static void *work(void *user)
     return NULL;
 }
 
-/* All of them run, whatever fails: the first failure in their order is told, whichever thread was first. Where the
- * validation layer may speak, on this thread alone: the host's log is promised one call at a time. */
+/* Runs all jobs, even if some fail. The first failure in job order is reported, whichever thread was first. If the
+ * validation layer may log, all jobs run on this thread, because the host's log is promised one call at a time. */
 static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 {
     crew c = { .ctx = ctx, .jobs = jobs, .n = n };
@@ -272,7 +272,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
     return VKT_OK;
 }
 
-/* What a driver need not check. */
+/* Checks the arguments that a driver need not check. */
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *row, const uint32_t *spec,
                         uint32_t n_spec)
 {
@@ -339,7 +339,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     return VKT_OK;
 }
 
-/* Takes what was made into the cache. */
+/* Moves the pipelines that were made to the cache. */
 static vkt_result keep(vkt_ctx *ctx, cache *c, job_list *jobs)
 {
     for (size_t i = 0; i < jobs->n; i++) {
@@ -361,7 +361,7 @@ vkt_result vkt_pipelines_get(vkt_ctx *ctx, const vkt_pipeline_want *wants, uint3
     if (r == VKT_OK) r = run_jobs(ctx, jobs.list, (uint32_t)jobs.n);
     if (r == VKT_OK) r = keep(ctx, c, &jobs);
     for (size_t i = 0; i < jobs.n; i++) {
-        entry *e = jobs.list[i].e; /* NULL: kept */
+        entry *e = jobs.list[i].e; /* NULL: in the cache */
         if (e && e->pipeline.handle) ctx->vk.DestroyPipeline(ctx->device, e->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, e);
     }

@@ -1,18 +1,18 @@
-/* kernel/kernel.h - from a kernel's number to its pipeline. The rows of shaders/kernels.def, and which variant of a row
- * a device gets, live here and nowhere else. */
+/* kernel/kernel.h - from a kernel's number to its pipeline. The entries of shaders/kernels.def, and the choice of their
+ * variant for a device, are handled only here. */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
 #include "gpu/gpu.h"
 #include "kernel/ids.h"
 
-/* One row of kernels.def. Masks have bit i for binding i. */
+/* One entry of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_row {
     const char *name;       /* "CONV2D_FWD" */
-    uint32_t reads, writes; /* bindings the shader reads, and those it writes (a binding may be in both) */
-    uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no such variant */
+    uint32_t reads, writes; /* bindings that the shader reads, and those that it writes (a binding may be in both) */
+    uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
     uint32_t flags;         /* VKT_KF_* */
-    const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL where texels is 0 */
+    const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL if texels is 0 */
     size_t spv_bytes, spv_texel_bytes;
 } vkt_kernel_row;
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id);
@@ -24,14 +24,15 @@ typedef struct vkt_pipeline {
     uint32_t texels;                  /* mask of texel bindings in this variant (0: all storage buffers) */
 } vkt_pipeline;
 
-/* The pipeline for a row, variant and specialisation constants: spec[i] is constant_id i, and constant_id 0 is the
- * work-group size in x. Made on first use, kept by the context; the pointer stays valid as long as the context. `texel`
- * asks for the texel variant (ignored where the row has none); `storage` is what abi/storage.abi.h says. VKT_E_ARG,
- * VKT_E_DRIVER, VKT_E_NOMEM. */
+/* Returns the pipeline for an entry, variant and specialisation constants. spec[i] is constant_id i, and constant_id 0
+ * is the work-group size in x. The pipeline is made on first use and owned by the context; the pointer stays valid as
+ * long as the context. `texel` asks for the texel variant (ignored if there is none); `storage` is described in
+ * abi/storage.abi.h. VKT_E_ARG, VKT_E_DRIVER, VKT_E_NOMEM. */
 vkt_result vkt_pipeline_get(vkt_ctx *ctx, vkt_kernel_id id, bool texel, uint32_t storage, const uint32_t *spec,
                             uint32_t n_spec, const vkt_pipeline **out);
-/* The same for n of them; those that are not there yet are made by as many threads as the machine has cores. Of several
- * failures the first in the order of `wants` is told. */
+/* The arguments of one pipeline for vkt_pipelines_get, which returns n of them. Missing pipelines are made in parallel,
+ * by up to 17 threads and no more than the machine has cores. Of several failures the first in the order of `wants` is
+ * reported. */
 typedef struct vkt_pipeline_want {
     vkt_kernel_id id;
     bool texel;

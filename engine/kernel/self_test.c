@@ -1,4 +1,4 @@
-/* kernel/self_test.c - shaders/kernel/self_test.comp on the device, and the same on the host. */
+/* kernel/self_test.c - runs shaders/kernel/self_test.comp on the device, and compares with the same on the host. */
 #include "base/philox.h"
 #include "kernel/kernel.h"
 #include "kernel/wide.h"
@@ -6,17 +6,17 @@
 #include "abi/abi.h"
 #include "abi/self_test.abi.h"
 
-/* x is 0 to 31, so the largest sum is 64 31^2: far below 2^24, from where on f32 leaves integers out. */
+/* x is 0 to 31, so the largest sum is 64 31^2. This is far below 2^24, so all sums are exact in f32. */
 enum { N = 1024, TURNS = 64, GROUPS = 8, MOST_LANES = 128 };
 static const float untouched = -1;
 
-/* ---- what should come out ---- */
+/* ---- expected results ---- */
 
 typedef struct vec4 {
     float v[4];
 } vec4;
 
-/* What a lane computes before it hears of others. */
+/* The values of a lane before it exchanges data with others. */
 typedef struct lane_state {
     vec4 sum[4], fetched, apart;
 } lane_state;
@@ -52,7 +52,7 @@ static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
     return s;
 }
 
-/* How many numbers of a group are others than they should be. */
+/* Returns how many numbers of a group are wrong. */
 static uint32_t count_wrong(const vec4 *x, uint32_t group, uint32_t lanes, const vec4 *y)
 {
     lane_state s[MOST_LANES];
@@ -71,12 +71,12 @@ static uint32_t count_wrong(const vec4 *x, uint32_t group, uint32_t lanes, const
     return wrong;
 }
 
-/* ---- what does ---- */
+/* ---- the run on the device ---- */
 
 typedef struct run {
     const vkt_pipeline *p;
     vkt_buffer *x, *y;
-    VkBufferView fetched, texels; /* of x; the latter for the texel variant */
+    VkBufferView fetched, texels; /* views of x; `texels` is for the texel variant */
     VkDescriptorPool pool;
     VkDescriptorSet set;
     vkt_commands commands;
@@ -133,7 +133,7 @@ static vkt_result make_set(vkt_ctx *ctx, run *r)
     return VKT_OK;
 }
 
-/* Buffers that the host sees: nothing is copied. */
+/* Makes buffers in memory that the host maps, so that nothing is copied. */
 static vkt_result make_buffers(vkt_ctx *ctx, run *r)
 {
     const uint64_t n = (uint64_t)GROUPS * ctx->limits.subgroup_size * SELF_TEST_PARTS;

@@ -30,7 +30,7 @@ void vkt_tuning_encode(const vkt_tuning_id *id, const vkt_tuned *list, size_t n,
         vkt_text_add(out, "check %016llx\n", (unsigned long long)vkt_hash(VKT_HASH_START, out->s, out->len));
 }
 
-/* 16 hexadecimal digits, lower case. */
+/* Reads 16 hexadecimal digits, lower case. */
 static bool parse_hex(const char *at, uint64_t *out)
 {
     *out = 0;
@@ -42,7 +42,7 @@ static bool parse_hex(const char *at, uint64_t *out)
     return true;
 }
 
-/* "tile,packed_a" up to the end of the line. */
+/* Reads variants such as "tile,packed_a", up to the end of the line. */
 static bool parse_variants(const char *at, const char *end, uint64_t *out)
 {
     *out = 0;
@@ -67,7 +67,7 @@ static bool check_is_right(const char *text, size_t n)
            want == vkt_hash(VKT_HASH_START, text, n - CHECK_LINE_BYTES);
 }
 
-/* The line behind `name` is `want`; *at moves behind it. */
+/* Checks that the line is `name` followed by `want`; *at moves to the next line. */
 static bool line_is(const char **at, const char *name, const char *want)
 {
     const size_t a = strlen(name), b = strlen(want);
@@ -147,10 +147,10 @@ vkt_result vkt_tuning_path(vkt_ctx *ctx, char **path)
     return ctx->keeps_cache ? vkt_cache_path(ctx, ".tune", path) : VKT_OK;
 }
 
-/* What the file holds; nothing, and a warning, where it cannot be used. */
+/* Reads the file's entries. If the file cannot be used, there are none, and a warning is logged. */
 static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, size_t *n)
 {
-    vkt_host quiet = ctx->host; /* that there is no file is no error */
+    vkt_host quiet = ctx->host; /* a missing file is not an error */
     quiet.log_level = VKT_LOG_NONE;
     void *text = NULL;
     size_t n_bytes;
@@ -212,7 +212,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* *list of *n gets room for `more`, and takes them in: by rising key. */
+/* Adds `more` to the list of *n entries; a new entry replaces an old one with its key. Sorted by rising key. */
 static vkt_result merge(const vkt_host *h, vkt_tuned **list, size_t *n, const vkt_tuned *more, size_t n_more)
 {
     vkt_tuned *all = vkt_alloc_array(h, *n + n_more + 1, sizeof *all);

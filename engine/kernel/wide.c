@@ -1,8 +1,8 @@
 /* kernel/wide.c - see wide.h.
  *
  * llvmpipe runs a subgroup as one vector: of 256 bits, or as LP_NATIVE_VECTOR_WIDTH said when the driver was loaded.
- * The loader does that for the first instance of a process that finds it, and unloads it with the last one. So what the
- * device is must be known by an instance that is gone before the variable is set. */
+ * The loader loads the driver for the first instance of a process that finds it, and unloads it with the last one.
+ * Therefore the device must be identified with an instance that is destroyed before the variable is set. */
 #include "kernel/wide.h"
 
 #include <stdio.h>
@@ -11,16 +11,15 @@
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 enum { USUAL_LANES = 8, WIDE_LANES = 16 };
 
-/* Names and versions of drivers, as vkt_device_info has them, that gain by 512 bits: 22.3.6 was measured, and passed
- * the tests of ops and training with them. Nothing else is tried: a product of 1024 x 1024 took 150 ms for 12 on
- * Mesa 25.0.7, and Mesa 26 ended the process. The version is in the text alone: llvmpipe's driverVersion is 1, whatever
- * Mesa's. */
+/* The drivers, as vkt_device_info names them, that are faster with 512 bits: 22.3.6 was measured, and passed the tests
+ * of ops and training with them. No other driver is tried: on Mesa 25.0.7 a product of 1024 x 1024 took 150 ms instead
+ * of 12, and Mesa 26 ended the process. Only the text has the version: llvmpipe's driverVersion is 1 for every Mesa. */
 static const char *const gaining[] = { "llvmpipe Mesa 22.3." };
 
-/* A CPU of AMD with AVX-512. Those of Intel have it too, but are slower with it: llvmpipe stores a vector to its stack
- * once for each word that it takes out, and Intel's do not forward the upper half of a store of 512 bits to a load,
- * which waits 16 cycles for the cache instead (Emerald Rapids: 5.6 ns a word, and 0.6 from vectors of 256 bits; a step
- * of the MNIST network 64 ms for 55). */
+/* Returns whether the CPU is one of AMD's with AVX-512. Intel's have it too, but are slower with it. llvmpipe stores a
+ * vector to its stack once for each word that it extracts. Intel's CPUs do not forward the upper half of a 512-bit
+ * store to a load; the load waits 16 cycles for the cache instead. (Emerald Rapids: 5.6 ns per word, and 0.6 with
+ * vectors of 256 bits; a step of the MNIST network took 64 ms instead of 55.) */
 static bool this_cpu_gains(void)
 {
     return vkt_cpu_avx512() == VKT_AVX512_AMD;
@@ -34,7 +33,7 @@ static bool gains(const vkt_device_info *info, VkDriverId driver)
     return false;
 }
 
-/* vkt_ctx_open_unless with vectors that are right, whoever made them wide. `why` is told what failed. */
+/* Opens a context as vkt_ctx_open_unless, and checks wide vectors, whatever made them wide. `why` gets the failure. */
 static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader,
                               vkt_unless_fn unless, vkt_ctx **out, char why[80])
 {
@@ -53,7 +52,7 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
     return r;
 }
 
-/* At the driver's default again. */
+/* Opens a context with the driver's default width again. */
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {

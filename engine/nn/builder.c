@@ -76,7 +76,7 @@ void vkt_nn_pop(vkt_builder *b)
     b->scope[n] = 0;
 }
 
-/* Remembers how `t`, just declared, begins. */
+/* Stores the initial distribution of `t`, which was just declared. */
 static vkt_tensor note_init(vkt_builder *b, vkt_tensor t, vkt_init init, uint32_t fan_in, uint32_t fan_out)
 {
     if (!t.id) return t;
@@ -117,7 +117,7 @@ uint64_t vkt_nn_parameters(const vkt_builder *b)
     return n;
 }
 
-/* Elements of the parameters that vkt_freeze has named. */
+/* Returns the number of elements of frozen parameters (vkt_freeze). */
 static uint64_t frozen_parameters(const vkt_builder *b)
 {
     uint64_t n = 0;
@@ -169,7 +169,7 @@ vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text)
     vkt_text t = { .h = &b->g->host };
     char shape[80], n[32], mem[24], line[2 * VKT_NAME_MAX + 80];
     uint64_t activations = 0;
-    int names = 32; /* columns for the longest one */
+    int names = 32; /* columns for the longest name */
     for (size_t i = 0; i < b->n_layers; i++) names = VKT_MAX(names, (int)strlen(b->layers[i].name));
     memset(line, '-', sizeof line);
     snprintf(line + names + 44, 2, "\n");

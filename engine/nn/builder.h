@@ -1,4 +1,4 @@
-/* nn/builder.h - inside of a builder: what layers leave for the summary and the initialisers. */
+/* nn/builder.h - the inside of a builder: the data of layers for the summary and the initialisers. */
 #ifndef VKT_BUILDER_H
 #define VKT_BUILDER_H
 
@@ -15,7 +15,8 @@ typedef struct vkt_init_row {
     vkt_tensor param;
     vkt_init init;
     uint32_t fan_in, fan_out;
-    uint32_t zero_row; /* along dimension 0: drawn with the others, then set to zeros; VKT_NO_PADDING: none */
+    uint32_t zero_row; /* index along dimension 0: these elements are drawn with the others, then set to zero;
+                        * VKT_NO_PADDING: none */
 } vkt_init_row;
 
 struct vkt_builder {
@@ -27,17 +28,18 @@ struct vkt_builder {
     size_t n_layers, cap_layers;
     vkt_init_row *inits;
     size_t n_inits, cap_inits;
-    uint64_t counted; /* parameters of the layers so far */
+    uint64_t counted; /* parameters of all layers so far */
 };
 
 /* Adds a row to the summary for everything made since the last row; returns `out`. */
 vkt_tensor vkt_builder_note(vkt_builder *b, const char *name, const char *kind, vkt_tensor out);
-/* `given`, or what Keras has in place of VKT_INIT_DEFAULT where its preset is set. */
+/* Returns `given`, or with a preset of Keras `keras` if given is VKT_INIT_DEFAULT. */
 vkt_init vkt_builder_init(const vkt_builder *b, vkt_init given, vkt_init keras);
-/* Initial values of the builder's parameter number i (b->inits), row-major; `out` has room for all of its elements. */
+/* Computes the initial values of the builder's parameter number i (b->inits), row-major. `out` has room for all
+ * elements. */
 void vkt_builder_draw(const vkt_builder *b, size_t i, uint64_t seed, float *out);
 
-/* Whether a layer or scope has a name, and the graph no error; sets the status where it has none. */
+/* Returns whether a layer or scope has a name and the graph no error. A missing name sets the graph's status. */
 bool vkt_builder_is_named(vkt_builder *b, const char *name);
 
 #endif

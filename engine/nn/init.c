@@ -1,13 +1,13 @@
-/* nn/init.c - initial values of parameters; train/init.c brings them into a store. */
+/* nn/init.c - initial values of parameters; train/init.c writes them to a store. */
 #include "nn/builder.h"
 
 #include <math.h>
 
-/* The standard deviation of a normal variable of deviation 1 that is kept within +-2:
- * sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)), phi and Phi the normal density and distribution. Keras divides by it too. */
+/* The standard deviation of a standard normal variable that is truncated at +-2: sqrt(1 - 4 phi(2) / (2 Phi(2) - 1)),
+ * where phi and Phi are the normal density and distribution function. Keras divides by it too. */
 static const double truncated_std = 0.87962566103423978;
 
-/* Where a kind draws from: uniform in [a, b), or normal with mean a and deviation b, `truncated` at a -+ 2 b. */
+/* The distribution of a kind: uniform in [a, b), or normal with mean a and deviation b, `truncated` at a -+ 2 b. */
 typedef struct spread {
     bool normal, truncated;
     double a, b;
@@ -44,7 +44,7 @@ static double draw(const spread *s, vkt_rng *rng)
     return s->a + s->b * z;
 }
 
-/* `count` vectors of `length` numbers, the first ones of each `next` apart, neighbours `stride` apart. */
+/* `count` vectors of `length` numbers. The vectors start `next` apart; the numbers of a vector are `stride` apart. */
 typedef struct vectors {
     float *x;
     uint64_t count, length, next, stride;
@@ -64,8 +64,9 @@ static void scale(const vectors *v, uint64_t i, double by)
         v->x[i * v->next + k * v->stride] = (float)((double)v->x[i * v->next + k * v->stride] * by);
 }
 
-/* Gram and Schmidt's, of normal vectors: so the diagonal of R is positive, and all Q are equally likely (Mezzadri
- * 2007). Each is freed from its predecessors twice; once leaves what rounding adds (Giraud et al. 2005). */
+/* Orthonormalizes normal vectors by Gram and Schmidt's method. The diagonal of R is then positive, and all Q are
+ * equally likely (Mezzadri 2007). The projection on the earlier vectors is subtracted twice, because once leaves
+ * rounding errors (Giraud et al. 2005). */
 static void orthonormalize(const vectors *v)
 {
     for (uint64_t i = 0; i < v->count; i++) {

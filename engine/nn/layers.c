@@ -1,4 +1,4 @@
-/* nn/layers.c - layers: parameters with their fans, and the ops over them. */
+/* nn/layers.c - layers: their parameters with fan-in and fan-out, and their ops. */
 #include "nn/builder.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static vkt_tensor layer_bias(vkt_builder *b, const char *layer, bool none, uint3
                        vkt_builder_init(b, init, (vkt_init){ VKT_INIT_CONSTANT, 0, 0 }), fan_in, n);
 }
 
-/* Checked before a parameter is made of a shape that would make no sense. */
+/* Checks x's rank before parameters are made whose shapes depend on it. */
 static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t rank)
 {
     if (!vkt_builder_is_named(b, layer) || !vkt_is_usable(b->g, layer, x)) return false;
@@ -42,7 +42,7 @@ static bool want_rank(vkt_builder *b, const char *layer, vkt_tensor x, uint32_t 
     return s.rank == rank;
 }
 
-/* Likewise. */
+/* Checks channels, kernel and groups, for the same reason. */
 static bool want_conv(vkt_builder *b, const char *layer, uint32_t channels, uint32_t out, uint32_t kernel,
                       uint32_t groups)
 {
@@ -101,7 +101,7 @@ vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor 
     const uint32_t groups = or_else(p->groups, 1), channels = vkt_tensor_shape(b->g, x).dim[1];
     const uint32_t r = p->kernel[0], s = or_else(p->kernel[1], r), o = p->out_channels;
     if (!want_conv(b, name, channels, o, r, groups)) return (vkt_tensor){ 0 };
-    /* torch takes the second dimension of a weight for what comes in, here too. */
+    /* torch uses the second dimension of a weight as the input, here too. */
     const uint32_t fan_in = o / groups * r * s, fan_out = channels * r * s;
     const vkt_tensor w = layer_weight(b, name, vkt_shape4(channels, o / groups, r, s), p->weight_init, fan_in, fan_out);
     const vkt_tensor bias = layer_bias(b, name, p->no_bias, o, p->bias_init, fan_in);

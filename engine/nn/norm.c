@@ -5,7 +5,7 @@
 
 static const vkt_init zeros = { VKT_INIT_CONSTANT, 0, 0 }, ones = { VKT_INIT_CONSTANT, 1, 0 };
 
-/* "<layer>.<part>", a parameter or a state of n numbers. */
+/* Makes "<layer>.<part>", a parameter or a state of n numbers. */
 static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, uint32_t n, vkt_init init, bool state)
 {
     char name[2 * VKT_NAME_MAX];
@@ -13,7 +13,8 @@ static vkt_tensor vector(vkt_builder *b, const char *layer, const char *part, ui
     return state ? vkt_nn_state(b, name, vkt_shape1(n), init) : vkt_nn_param(b, name, vkt_shape1(n), init, n, n);
 }
 
-/* The size of x's dimension 1, or of its last one; 0 with an error where x has no two dimensions. */
+/* Returns the size of x's dimension 1, or of its last one. Sets an error and returns 0 if x has less than two
+ * dimensions. */
 static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool last)
 {
     if (!vkt_builder_is_named(b, name) || !vkt_is_usable(b->g, name, x)) return 0;
@@ -25,13 +26,14 @@ static uint32_t features_of(vkt_builder *b, const char *name, vkt_tensor x, bool
     return 0;
 }
 
-/* What the params leave open: 0, the op's own, for torch. */
+/* Returns `keras` for a param that is 0 with a preset of Keras. For torch it stays 0, the op's own default. */
 static float or_keras(const vkt_builder *b, float given, float keras)
 {
     return given == 0 && b->preset != VKT_PRESET_TORCH ? keras : given;
 }
 
-/* tf.keras normalises pictures by tf.nn.fused_batch_norm, which corrects the variance that it hands out. */
+/* Returns whether Keras' preset tracks the biased variance. tf.keras normalises images with tf.nn.fused_batch_norm,
+ * which returns the unbiased variance. */
 static bool keras_biased(const vkt_builder *b, vkt_tensor x)
 {
     const bool fused = b->preset == VKT_PRESET_TF_KERAS && vkt_tensor_shape(b->g, x).rank == 4;
@@ -59,7 +61,7 @@ vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, con
 
 static const vkt_nn_norm_params usual_norm = { .eps = 0 };
 
-/* The vectors of a layer that is affine; null where it is not. */
+/* Make the vectors of an affine layer; null for other layers. */
 static vkt_tensor weight_of(vkt_builder *b, const char *name, uint32_t n, const vkt_nn_norm_params *p)
 {
     return p->no_affine ? (vkt_tensor){ 0 } : vector(b, name, "weight", n, ones, false);

@@ -6,7 +6,7 @@
 
 #include "nn/builder.h"
 
-/* What differs between the depths: blocks of each stage (0: there is no such stage), channels of the first one. */
+/* The differences between the depths: blocks of each stage (0: there is no such stage), channels of the first stage. */
 typedef struct form {
     uint32_t blocks[4];
     bool bottleneck;
@@ -36,7 +36,7 @@ static bool form_of(const vkt_resnet_params *p, form *out)
     return false;
 }
 
-/* A convolution without bias and the norm behind it. Padding keeps the size, but for the stride. */
+/* Adds a convolution without bias, then a norm. The padding keeps the size, except for the stride. */
 static vkt_tensor conv_norm(vkt_builder *b, const char *conv, const char *norm, vkt_tensor x, uint32_t out,
                             uint32_t kernel, uint32_t stride, const vkt_resnet_params *p)
 {
@@ -51,18 +51,19 @@ static vkt_tensor conv_norm(vkt_builder *b, const char *conv, const char *norm, 
     return vkt_nn_batch_norm(b, norm, x, &(vkt_nn_batch_norm_params){ .use_running = p->use_running });
 }
 
-/* x in the shape of a block's output: x itself where that is x's. */
+/* Converts x to the shape of a block's output; returns x itself if it has that shape. */
 static vkt_tensor shortcut(vkt_builder *b, vkt_tensor x, uint32_t out, uint32_t stride, const vkt_resnet_params *p)
 {
     const uint32_t channels = vkt_tensor_shape(b->g, x).dim[1];
     if (channels == out && stride == 1) return x;
     if (!p->cifar) return conv_norm(b, "downsample.0", "downsample.1", x, out, 1, stride, p);
     const uint32_t more = out - channels, before[] = { 0, more / 2, 0, 0 }, after[] = { 0, more - more / 2, 0, 0 };
-    const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } }; /* the mean of one pixel */
+    const vkt_pool2d_params every = { .kernel = { 1, 1 }, .stride = { stride, stride } }; /* the mean of one pixel:
+                                                                                           * copies it */
     return vkt_builder_note(b, NULL, "Shortcut", vkt_pad(b->g, vkt_avg_pool2d(b->g, x, &every), before, after, 0));
 }
 
-/* relu(shortcut(x) + f(x)), f of two convolutions or, a bottleneck, of three. */
+/* Adds a block: relu(shortcut(x) + f(x)), where f has two convolutions, or three in a bottleneck. */
 static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bottleneck, uint32_t stride,
                         const vkt_resnet_params *p)
 {
@@ -74,7 +75,7 @@ static vkt_tensor block(vkt_builder *b, vkt_tensor x, uint32_t channels, bool bo
     return vkt_nn_relu(b, vkt_nn_add(b, y, x));
 }
 
-/* Stage number i, from 0: the first block of all but the first stage halves the picture. */
+/* Adds stage number i, from 0. In all stages but the first, the first block halves the image. */
 static vkt_tensor stage(vkt_builder *b, vkt_tensor x, const form *f, uint32_t i, const vkt_resnet_params *p)
 {
     char name[16];

@@ -1,10 +1,10 @@
-/* passes/epilogue.c - a relu, a dropout, or a sum or an activation's gradient with what is there already, is done by
- * the node before it as it stores.
+/* passes/epilogue.c - fuses epilogues: the node before them applies a relu, a dropout, a sum with an existing tensor,
+ * or an activation's gradient with an existing tensor, as it stores its output.
  *
- * The graph keeps both nodes: gradients and audits know nothing of it, and a printed program says what is within what.
- * The later one's output becomes an alias of the earlier one's, like that of a reshape, and the lowering passes over
- * it: the dispatches of the earlier one do its work (vkt_take), or others in place. So one store of the tensor is left
- * of two, and one load less. */
+ * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
+ * output of the later node becomes an alias of the earlier one's output, as for a reshape, and the lowering skips the
+ * later node. The dispatches of the earlier node do its work (vkt_take), or additional dispatches do it in place. This
+ * saves one store and one load of the tensor. */
 #include "passes/passes.h"
 
 static bool lie_alike(const vkt_value *a, const vkt_value *b)
@@ -12,14 +12,15 @@ static bool lie_alike(const vkt_value *a, const vkt_value *b)
     return a->dtype == b->dtype && a->layout == b->layout && vkt_shape_equal(a->shape, b->shape);
 }
 
-/* The node whose dispatches make what t's memory holds; NULL: none of this graph's. */
+/* Returns the node whose dispatches write t's memory. NULL: no node of this graph. */
 static vkt_node *maker_of(const vkt_graph *g, vkt_tensor t)
 {
     const uint32_t producer = g->values[vkt_root(g, t)].producer;
     return producer ? g->nodes[producer - 1] : NULL;
 }
 
-/* Whether n may be the next one within the node that makes its input i, for which nobody else waits. */
+/* Returns whether n may be fused as the next epilogue of the node that makes its input i. No other node may read that
+ * input. */
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
 {
     const vkt_node *last = vkt_sole_maker(g, n->in[i]), *head = maker_of(g, n->in[i]);
@@ -29,7 +30,8 @@ static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
            (head->op->takes >> n->op->stage & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
-/* Whether head may put its output where t lies (plan/plan.c), which a dispatch behind its first would then not find. */
+/* Returns whether head may write its output into t's memory (plan/plan.c). Then a dispatch after its first would not
+ * find t any more. */
 static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t)
 {
     bool may = false;
@@ -38,7 +40,7 @@ static bool may_overwrite(const vkt_graph *g, const vkt_node *head, vkt_tensor t
     return may;
 }
 
-/* Whether t is there before `head` is run, and the same as when it was made. */
+/* Returns whether t is computed before `head` runs, and does not change afterwards. */
 static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head)
 {
     const vkt_role role = g->values[vkt_root(g, t)].role;

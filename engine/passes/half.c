@@ -1,8 +1,8 @@
-/* passes/half.c - mixed precision: which values are stored in 16 bits. What one op cannot handle stays f32 for all, so
- * ops can learn it one by one. */
+/* passes/half.c - mixed precision: chooses the values that are stored in 16 bits. A value that one of its ops cannot
+ * handle in 16 bits stays f32 for all, so ops can support 16 bits one by one. */
 #include "passes/passes.h"
 
-/* Whether its memory is whole vec4s, however it is cut. */
+/* Returns whether the value's memory consists of whole vec4s, in every window of it. */
 static bool is_whole(const vkt_value *v)
 {
     return v->layout == VKT_BATCH_LAST || (v->shape.rank > 0 && v->shape.dim[v->shape.rank - 1] % 4 == 0);
@@ -13,7 +13,7 @@ static bool is_candidate(const vkt_value *v)
     return v->dtype == VKT_F32 && is_whole(v) && (v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_INPUT);
 }
 
-/* Whether n's kernels take t, its input or output of this bit, in 16 bits. */
+/* Returns whether n's kernels can read or write t in 16 bits; `bit` is t's input or output bit. */
 static bool takes(const vkt_node *n, vkt_tensor t, uint32_t bit)
 {
     const vkt_value *v = vkt_value_of(n->g, t);
@@ -26,7 +26,7 @@ void vkt_find_half(const vkt_graph *g, const bool *live, bool *half)
     for (size_t i = 0; i < g->n_values; i++) half[i] = !g->values[i].alias && is_candidate(&g->values[i]);
     for (size_t i = 0; i < g->n_nodes; i++) {
         const vkt_node *n = g->nodes[i];
-        if (!live[i] || !n->op->emit) continue; /* an alias touches nothing */
+        if (!live[i] || !n->op->emit) continue; /* an alias does not touch the value */
         for (uint32_t k = 0; k < n->n_in; k++)
             if (!takes(n, n->in[k], VKT_HALF_IN(k))) half[vkt_root(g, n->in[k])] = false;
         for (uint32_t k = 0; k < n->n_out; k++)

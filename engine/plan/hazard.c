@@ -1,8 +1,8 @@
 /* plan/hazard.c - barriers as data.
  *
- * Memory ranges decide, not values: two values packed into the same bytes are ordered like one. A barrier orders
- * everything before it against everything after it, so accesses older than the last barrier can be forgotten; a
- * dispatch gets one only if it meets an access that came since. */
+ * Hazards are between memory ranges, not values: two values packed into the same bytes are ordered like one. A barrier
+ * orders everything before it against everything after it, so accesses before the last barrier can be forgotten. A
+ * dispatch gets a barrier only if it conflicts with an access after the last one. */
 #include "plan/plan.h"
 
 typedef struct access {
@@ -28,7 +28,7 @@ vkt_place vkt_place_of(const vkt_plan *p, const vkt_bind *b)
     return at;
 }
 
-/* The first hazard between dispatch d and the accesses since the last barrier. */
+/* Finds the first hazard between dispatch x and the accesses since the last barrier. */
 static bool find_hazard(vkt_plan *p, const vkt_dispatch *x, vkt_access a, const access *since, size_t n,
                         vkt_barrier *out)
 {

@@ -1,13 +1,15 @@
-/* plan/pack.c - offsets for values whose lives are known.
+/* plan/pack.c - offsets for values whose live ranges are known.
  *
- * A list of values is placed one after the other, each at the lowest offset where it fits between those placed already
- * whose lives meet its own (greedy by size, then by size times life: Pisarchyk & Lee, "Efficient Memory Management for
- * Deep Neural Net Inference", 2020, section 5.1). Then what stuck out above the lower bound moves to a random place
- * further in front, and the list is placed again: squeaky wheel optimization (Joslin & Clements, JAIR 10, 1999; a fixed
- * distance runs in circles). The best of all rounds is taken. The numbers are Philox's: the same plan every time.
+ * The values of a list are placed one after the other, each at the lowest offset that is free among the placed values
+ * with overlapping live ranges. The order is greedy: by size, then by size times live range (Pisarchyk & Lee,
+ * "Efficient Memory Management for Deep Neural Net Inference", 2020, section 5.1). Then each value that ends above the
+ * lower bound moves to a random earlier position in the list, and the list is placed again: squeaky wheel optimization
+ * (Joslin & Clements, JAIR 10, 1999; with a fixed distance the search would cycle). The best of all rounds is used. The
+ * random numbers are Philox's, so the plan is always the same.
  *
- * Most lives are a few stages long. So that a value need not look at all others, stages are cut into buckets, and each
- * lists the values that live in it. Values that live in many buckets are in one list for all. */
+ * Most live ranges are a few stages long. The stages are divided into buckets, and each bucket lists the values that
+ * are live in it, so a value need not be compared with all others. Values that are live in many buckets are in one list
+ * for all. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -25,20 +27,21 @@ typedef struct packer {
     size_t n;
     const vkt_plan_options *o;
     uint64_t bound;
-    vkt_packed **order;  /* in which the values are placed */
-    vkt_packed **placed; /* by block and offset */
+    vkt_packed **order;  /* the order in which values are placed */
+    vkt_packed **placed; /* sorted by block and offset */
     size_t n_placed;
-    vkt_packed **longs; /* those of them that live in many buckets, likewise */
+    vkt_packed **longs; /* those that are live in many buckets, in the same order */
     size_t n_longs;
-    mark *marks; /* of the others */
+    mark *marks; /* entries of the others in the lists of buckets */
     uint32_t n_marks;
     uint32_t *bucket; /* by bucket: the newest mark's number + 1; 0: none */
     size_t n_buckets;
-    vkt_packed **near; /* those of them that live as long as the value that is being placed, likewise */
+    vkt_packed **near; /* those of the others whose live ranges overlap that of the value being placed, in the same
+                        * order */
     size_t n_near;
-    uint64_t work;   /* values looked at */
-    uint64_t *ends;  /* of the blocks of this round */
-    size_t n_blocks; /* likewise */
+    uint64_t work;   /* number of values looked at */
+    uint64_t *ends;  /* end of each block in this round */
+    size_t n_blocks; /* number of blocks in this round */
     vkt_packed *best;
     uint64_t best_bytes;
 } packer;
@@ -48,7 +51,7 @@ static uint64_t area(const vkt_packed *v)
     return v->bytes / VKT_ALIGN_BYTES * (1 + (uint64_t)v->life.last - v->life.first);
 }
 
-/* No two are equal, whatever qsort does. */
+/* Compares by id. No two ids are equal, so the result does not depend on qsort. */
 static int by_id(const vkt_packed *x, const vkt_packed *y)
 {
     return x->id < y->id ? -1 : x->id > y->id;
@@ -81,7 +84,7 @@ static bool lies_before(const vkt_packed *a, const vkt_packed *b)
     return a->block != b->block ? a->block < b->block : a->offset < b->offset;
 }
 
-/* Enters v into a list by block and offset. */
+/* Inserts v into a list that is sorted by block and offset. */
 static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
 {
     size_t low = 0, high = *n;
@@ -96,7 +99,7 @@ static void enter(vkt_packed **list, size_t *n, vkt_packed *v)
     list[low] = v;
 }
 
-/* Finds the values of few buckets whose lives meet that of v, which is of few buckets, too. */
+/* Finds the values in few buckets whose live ranges overlap that of v, which is in few buckets, too. */
 static void find_near(packer *s, const vkt_packed *v)
 {
     for (uint32_t b = bucket_of(v->life.first); b <= bucket_of(v->life.last); b++)
@@ -104,7 +107,7 @@ static void find_near(packer *s, const vkt_packed *v)
             vkt_packed *w = s->marks[m - 1].value;
             s->work++;
             if (!vkt_lives_meet(w->life, v->life)) continue;
-            /* in the first bucket that both are in, and in no other one */
+            /* only in the first bucket that holds both */
             if (b == VKT_MAX(bucket_of(v->life.first), bucket_of(w->life.first))) enter(s->near, &s->n_near, w);
         }
 }
@@ -122,7 +125,7 @@ static void note_place(packer *s, vkt_packed *v)
     }
 }
 
-/* Finds the lowest place of v beside what is placed, and enters it there. */
+/* Finds the lowest free offset for v among the placed values, and inserts it. */
 static void place_one(packer *s, vkt_packed *v)
 {
     const bool all = is_long(s, v);
@@ -150,7 +153,7 @@ static void place_one(packer *s, vkt_packed *v)
     note_place(s, v);
 }
 
-/* Places all values in their order; returns the sum of the blocks. */
+/* Places all values in order. Returns the sum of the block sizes. */
 static uint64_t place_all(packer *s)
 {
     s->n_placed = s->n_blocks = s->n_longs = s->n_marks = 0;
@@ -185,7 +188,8 @@ static void blame(packer *s, vkt_rng *r)
 
 static void search(packer *s)
 {
-    /* 64 rounds are plenty for a few hundred values; a round costs n^2, and thousands of values get 2^28 in all. */
+    /* 64 rounds are enough for a few hundred values. A round costs n^2; thousands of values get 2^28 operations in all.
+     */
     const uint64_t rounds = s->o->guard_bytes ? 1 : VKT_MAX(1, VKT_MIN(64, (1u << 28) / ((uint64_t)s->n * s->n)));
     vkt_rng r = vkt_rng_make(0, VKT_STREAM_PLAN, 0, 0);
     s->best_bytes = UINT64_MAX;
@@ -200,12 +204,13 @@ static void search(packer *s)
     memcpy(s->list, s->best, s->n * sizeof *s->list);
 }
 
-/* The most bytes alive in any one stage. */
+/* Computes the most bytes that are live in any one stage. */
 static vkt_result lower_bound(const vkt_packed *list, size_t n, vkt_plan *p)
 {
-    uint32_t stages = 0; /* up to the last in which a life starts */
+    uint32_t stages = 0; /* number of the last stage in which a live range starts, plus 1 */
     for (size_t i = 0; i < n; i++) stages = VKT_MAX(stages, list[i].life.first + 1);
-    uint64_t *born = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *born); /* by stage; then those gone */
+    uint64_t *born = vkt_alloc_array(&p->host, 2 * ((size_t)stages + 1), sizeof *born); /* bytes that become live, by
+                                                                                         * stage; then bytes that die */
     if (!born) return vkt_fail_nomem(&p->host, "the memory plan", stages * sizeof *born);
     uint64_t *gone = born + stages + 1, alive = 0;
     for (size_t i = 0; i < n; i++) {
@@ -263,7 +268,8 @@ vkt_result vkt_pack(vkt_packed *list, size_t n, const vkt_plan_options *o, vkt_p
     s.order = vkt_alloc_array(&p->host, n, sizeof(vkt_packed *));
     s.ends = vkt_alloc_array(&p->host, n, sizeof *s.ends);
     s.best = vkt_alloc_array(&p->host, n, sizeof *s.best);
-    p->block_bytes = vkt_alloc_array(&p->host, n, sizeof *p->block_bytes); /* a block has a value of its own */
+    p->block_bytes = vkt_alloc_array(&p->host, n, sizeof *p->block_bytes); /* each block holds at least one value, so n
+                                                                            * is enough */
     const bool ok = make_lists(&s, &p->host) && s.order && s.ends && s.best && p->block_bytes;
     if (ok) {
         search(&s);

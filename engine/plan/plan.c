@@ -1,27 +1,27 @@
-/* plan/plan.c - whose memory a value is, how long it lives, and the plan as a whole. */
+/* plan/plan.c - assigns memory to values, finds their live ranges, and makes the plan as a whole. */
 #include "plan/plan.h"
 
-#define KEPT (UINT32_MAX - 1) /* the last stage of what is kept */
+#define KEPT (UINT32_MAX - 1) /* the last stage of kept values */
 
 static const vkt_value *value_at(const vkt_emit *e, size_t id)
 {
     return vkt_lowered_value(e, (vkt_tensor){ (uint32_t)id });
 }
 
-/* ---- homes ---- */
+/* ---- homes: the value whose memory a value uses ---- */
 
-/* Who touches a root value. */
+/* The nodes that touch a root value. */
 typedef struct touch {
-    uint32_t nodes; /* how many runs of nodes do */
+    uint32_t nodes; /* number of node runs that touch it */
     uint32_t last;  /* number + 1 of the last node */
-    size_t run;     /* which, in the order of the runs */
+    size_t run;     /* number of that run */
     bool kept;
 } touch;
 
 static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
 {
     for (size_t i = 1; i < e->g->n_values; i++) t[p->home[i]].kept |= e->g->values[i].keep;
-    size_t run = 0; /* a node that is recomputed runs twice, and counts twice */
+    size_t run = 0; /* a node that is recomputed runs twice and counts twice */
     for (size_t d = 0; d < e->n; d++) {
         if (d > 0 && e->list[d].node != e->list[d - 1].node) run++;
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) {
@@ -34,15 +34,15 @@ static void find_touches(const vkt_emit *e, const vkt_plan *p, touch *t)
     }
 }
 
-/* Whether the node may compute its first output in the memory of input i: only its producer and this node touch that,
- * so no order is lost. t counts by root, before any output has moved. */
+/* Returns whether the node may compute its first output in the memory of input i: only the input's producer and this
+ * node touch that memory, so no order is violated. t is indexed by root, as it was before any output moved. */
 static bool is_free_to_take(const vkt_emit *e, const vkt_node *n, uint32_t i, const touch *t)
 {
     const uint32_t root = vkt_root(e->g, n->in[i]);
     return vkt_is_packed(&e->g->values[root]) && t[root].nodes == 2 && t[root].last == n->index + 1 && !t[root].kept;
 }
 
-/* Moves the node's first output into an input's memory, where its row allows it. */
+/* Moves the node's first output to the memory of an input, if its op descriptor allows it. */
 static void take_place(const vkt_emit *e, const vkt_node *n, const touch *t, vkt_plan *p)
 {
     const vkt_value *y = vkt_lowered_value(e, n->out[0]);
@@ -69,13 +69,13 @@ static vkt_result find_homes(const vkt_emit *e, bool in_place, vkt_plan *p)
     find_touches(e, p, t);
     for (size_t d = 0; d < e->n; d++)
         if (d == 0 || e->list[d].node != e->list[d - 1].node) take_place(e, e->g->nodes[e->list[d].node], t, p);
-    for (uint32_t i = 1; i < e->g->n_values; i++) /* aliases go where their roots went */
+    for (uint32_t i = 1; i < e->g->n_values; i++) /* aliases follow their roots */
         p->home[i] = p->home[vkt_root(e->g, (vkt_tensor){ i })];
     vkt_free(&p->host, t);
     return VKT_OK;
 }
 
-/* ---- lives ---- */
+/* ---- live ranges ---- */
 
 static void find_lives(const vkt_emit *e, vkt_plan *p)
 {
@@ -91,7 +91,7 @@ static void find_lives(const vkt_emit *e, vkt_plan *p)
         if (e->g->values[i].keep) p->life[p->home[i]] = (vkt_life){ 0, KEPT };
 }
 
-/* A value that packing has to place. */
+/* Returns whether packing has to place the value. */
 static bool is_home(const vkt_emit *e, const vkt_plan *p, size_t i)
 {
     return p->home[i] == i && vkt_is_packed(value_at(e, i)) && p->life[i].first <= p->life[i].last;
@@ -120,7 +120,7 @@ static vkt_result pack(const vkt_emit *e, const vkt_plan_options *o, vkt_plan *p
     return r;
 }
 
-/* Places of values that are not packed, then of all that lie in another's. */
+/* Sets the memory of values that are not packed, then of values that use another's memory. */
 static void place_rest(const vkt_emit *e, vkt_plan *p)
 {
     for (size_t i = 1; i < p->n; i++) {
@@ -142,7 +142,7 @@ static void place_rest(const vkt_emit *e, vkt_plan *p)
 
 /* ---- the plan ---- */
 
-/* The plan of e->list in the order that it has; stage NULL: a stage for every dispatch. */
+/* Plans e->list in its present order. stage NULL: one stage per dispatch. */
 static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt_plan_options *o, vkt_plan *p)
 {
     *p = (vkt_plan){ .host = e->host, .n = e->g->n_values + e->n_extra };
@@ -166,7 +166,7 @@ static vkt_result plan_order(const vkt_emit *e, const uint32_t *stage, const vkt
     return r;
 }
 
-/* Tries another order of the dispatches: taken if it needs fewer barriers and no more memory than *p. */
+/* Tries another order of the dispatches. It is used if it needs no more barriers and no more memory than *p. */
 static vkt_result improve(vkt_emit *e, const vkt_plan_options *o, vkt_plan *p)
 {
     vkt_dispatch *emitted = e->list, *list = vkt_alloc_array(&e->host, e->n + 1, sizeof *list);

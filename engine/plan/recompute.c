@@ -1,38 +1,38 @@
-/* plan/recompute.c - less memory for more work: cheap values are made again before their late readers instead of being
- * kept through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
+/* plan/recompute.c - less memory for more work: cheap values are computed again before their late readers instead of
+ * being kept through the peak (rematerialization; Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016).
  *
- * Where most bytes are alive, the node is taken whose outputs wait there for a later reader and are largest, as long as
- * its row is `cheap`, what it reads is alive at that reader anyway, and nobody has changed that meanwhile. Its
- * dispatches are put before the reader once more, with outputs of their own, until nothing helps: every time a first
- * run loses a reader, so there is an end. Kernels are deterministic and the step state is the step's, so the bits are
- * the same. */
+ * At the dispatch with the most live bytes, the search looks for nodes whose outputs are only kept for a later reader.
+ * It chooses the node with the largest such outputs, if its op is `cheap`, and its inputs are still live and unchanged
+ * at that reader. The node's dispatches are inserted again before the reader, with outputs of their own. This repeats
+ * until nothing helps. Each time a first run loses a reader, so the search ends. Kernels are deterministic and the step
+ * state does not change within a step, so the bits are the same. */
 #include "plan/plan.h"
 
 #include <stdio.h>
 
 typedef struct span {
-    uint32_t first, last; /* dispatches */
+    uint32_t first, last; /* dispatch numbers */
 } span;
 
 typedef struct remaker {
     vkt_emit *e;
     vkt_access_fn access;
-    uint32_t first_new;  /* ids from here on are of second runs, which are not repeated */
-    span *lives;         /* by root value, as the list is */
-    size_t n_lives;      /* room in it */
-    uint64_t *alive;     /* by dispatch: bytes */
-    size_t cap_dispatch; /* room in it */
-    uint32_t peak;       /* the first dispatch with the most */
+    uint32_t first_new;  /* values from this id on belong to second runs, which are not repeated */
+    span *lives;         /* live ranges by root value, for the present list */
+    size_t n_lives;      /* its capacity */
+    uint64_t *alive;     /* live bytes, by dispatch */
+    size_t cap_dispatch; /* its capacity */
+    uint32_t peak;       /* the first dispatch with the most live bytes */
 } remaker;
 
-enum { MOST_ROOTS = 24 }; /* a cheap node binds few values */
+enum { MOST_ROOTS = 24 }; /* enough, because a cheap node binds few values */
 
-/* The dispatches first to end - 1 of one node, and what making them again would do. */
+/* The dispatches first to end - 1 of one node, and the effect of computing them again. */
 typedef struct candidate {
     uint32_t first, end;
-    uint32_t roots[MOST_ROOTS]; /* what they bind */
+    uint32_t roots[MOST_ROOTS]; /* the values that they bind */
     bool made[MOST_ROOTS];      /* written by them */
-    bool late[MOST_ROOTS];      /* made, not touched at the peak, and read behind it */
+    bool late[MOST_ROOTS];      /* written by them, not touched at the peak, and read after it */
     uint32_t n_roots;
     uint32_t reader; /* the first of those reads */
     uint64_t gain_bytes;
@@ -58,7 +58,7 @@ static uint64_t bytes_of(const vkt_emit *e, uint32_t root)
     return vkt_round_up(value_of(e, root)->bytes, VKT_ALIGN_BYTES);
 }
 
-/* ---- what is alive ---- */
+/* ---- live bytes ---- */
 
 static vkt_result make_room(remaker *m)
 {
@@ -101,7 +101,7 @@ static vkt_result look(remaker *m)
     return VKT_OK;
 }
 
-/* ---- who may be made again ---- */
+/* ---- nodes that may be computed again ---- */
 
 static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
 {
@@ -110,7 +110,7 @@ static bool touches(const vkt_emit *e, uint32_t d, uint32_t root)
     return false;
 }
 
-/* Whether a dispatch of [from, to) writes what `root` may share memory with: itself, or an arena of its role. */
+/* Returns whether a dispatch of [from, to) writes memory that `root` may share: its own, or any arena of its role. */
 static bool is_written(const remaker *m, uint32_t root, uint32_t from, uint32_t to)
 {
     const vkt_emit *e = m->e;
@@ -125,7 +125,7 @@ static bool is_written(const remaker *m, uint32_t root, uint32_t from, uint32_t 
     return false;
 }
 
-/* False where there are too many. */
+/* Finds the root values that c's dispatches bind. Returns false if there are too many. */
 static bool find_roots(const vkt_emit *e, candidate *c)
 {
     for (uint32_t d = c->first; d < c->end; d++)
@@ -140,7 +140,7 @@ static bool find_roots(const vkt_emit *e, candidate *c)
     return true;
 }
 
-/* The first reader of `root` behind the peak; 0: none, or the peak is one. */
+/* Returns the first reader of `root` after the peak. 0: there is none, or the dispatch at the peak touches it. */
 static uint32_t late_reader(const remaker *m, uint32_t root)
 {
     if (touches(m->e, m->peak, root)) return 0;
@@ -149,11 +149,11 @@ static uint32_t late_reader(const remaker *m, uint32_t root)
     return 0;
 }
 
-/* Whether making the run again helps, and may be done. */
+/* Returns whether computing the node again saves memory and is allowed. */
 static bool judge(const remaker *m, candidate *c)
 {
     if (!find_roots(m->e, c)) return false;
-    uint64_t idle_bytes = 0; /* what the second run makes and nobody reads */
+    uint64_t idle_bytes = 0; /* outputs of the second run that have no reader */
     c->reader = UINT32_MAX;
     for (uint32_t i = 0; i < c->n_roots; i++) {
         const uint32_t root = c->roots[i];
@@ -190,9 +190,9 @@ static bool find_best(const remaker *m, candidate *best)
     return best->gain_bytes > 0;
 }
 
-/* ---- making again ---- */
+/* ---- computing again ---- */
 
-/* A value like `root`, and the new id. */
+/* Adds a value like `root`; *id is its id. */
 static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
 {
     VKT_TRY(vkt_grow(&e->host, &e->extra, e->n_extra, &e->cap_extra, sizeof *e->extra));
@@ -205,7 +205,7 @@ static vkt_result add_value(vkt_emit *e, uint32_t root, uint32_t *id)
     return VKT_OK;
 }
 
-/* In dispatches from to end - 1, what is bound as roots[i] is bound as ids[i], where `which` says so. */
+/* Replaces roots[i] by ids[i] in the bindings of dispatches from to end - 1, if which[i]. */
 static void rebind(vkt_emit *e, uint32_t from, size_t end, const candidate *c, const bool *which, const uint32_t *ids)
 {
     for (size_t d = from; d < end; d++)

@@ -1,24 +1,24 @@
-/* plan/schedule.c - an order of few stages: list scheduling over hazards (Graham, "Bounds on Multiprocessing Timing
- * Anomalies", 1969; priorities by the longest path, Hu 1961), with a budget of memory in place of processors.
+/* plan/schedule.c - finds an order with few stages: list scheduling over hazards (Graham, "Bounds on Multiprocessing
+ * Timing Anomalies", 1969; priorities by the longest path, Hu 1961), limited by a memory budget instead of processors.
  *
- * A stage takes dispatches that wait for earlier stages only. First those with the longest path of followers, as long
- * as the budget has room; they decide how many stages there are. Then any other that frees at least as much as it
- * takes: what would only lie and wait is not made before the path needs it. If nothing fits, the dispatch that
- * the graph has first runs alone: its order kept to the budget. */
+ * A stage gets dispatches that depend on earlier stages only. First it gets those with the longest path of followers,
+ * as far as the budget allows; they determine the number of stages. Then it gets other dispatches that free at least as
+ * much memory as they need; the rest would only occupy memory until the path needs it. If nothing fits, the dispatch
+ * that comes first in the graph runs alone, because the graph's order keeps to the budget. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
 
 #define NO_ACCESS UINT32_MAX
 
-/* One binding of one dispatch, in the list of those that read, or those that write, the same memory. */
+/* One binding of one dispatch, in the list of the readers or the writers of the same memory. */
 typedef struct access {
     uint32_t dispatch, next;
     vkt_place place;
 } access;
 
 typedef struct edge {
-    uint32_t to, next; /* next: of the same start; 0: none */
+    uint32_t to, next; /* next: edge with the same start; 0: none */
 } edge;
 
 typedef struct scheduler {
@@ -26,39 +26,41 @@ typedef struct scheduler {
     const vkt_plan *p;
     access *accesses;
     size_t n_accesses, cap_accesses;
-    uint32_t *newest[2]; /* access by memory: home ids, then roles; [0] that reads, [1] that writes */
-    edge *edges;         /* [0] is none */
+    uint32_t *newest[2]; /* newest access by memory: home ids, then roles; [0] readers, [1] writers */
+    edge *edges;         /* [0] is unused */
     size_t n_edges, cap_edges;
     uint32_t *first_edge; /* by dispatch */
-    uint32_t *waits;      /* by dispatch: edges to it from dispatches of no stage yet */
-    uint32_t *height;     /* by dispatch: edges on the longest path that starts there */
-    uint32_t *uses;       /* by home: dispatches of no stage yet that touch it */
+    uint32_t *waits;      /* by dispatch: edges to it from dispatches that have no stage yet */
+    uint32_t *height;     /* by dispatch: edges on the longest path from it */
+    uint32_t *uses;       /* by home: dispatches without a stage that touch it */
     bool *alive;          /* by home: holds memory now */
     bool *taken;          /* by dispatch: has a stage */
-    uint32_t *ready;      /* dispatches of no stage yet that wait for none, rising */
+    uint32_t *ready;      /* dispatches without a stage that wait for none, rising */
     uint32_t n_ready;
     uint64_t alive_bytes, budget_bytes;
     uint64_t work; /* accesses, edges and ready dispatches looked at */
 } scheduler;
 
-/* ---- who waits for whom ---- */
+/* ---- dependences ---- */
 
 static bool is_arena(vkt_role role)
 {
     return role >= VKT_ROLE_PARAM && role <= VKT_ROLE_PUBLISHED;
 }
 
-/* The list of an access: of the value, of one parameter, gradient or moment of an arena, or else of the role. */
+/* Returns the list of an access: that of the value, of one parameter, gradient or moment of an arena, or else of the
+ * role. */
 static uint32_t memory_of(const scheduler *s, vkt_tensor t)
 {
     const uint32_t home = s->p->home[t.id];
     const vkt_role role = s->p->place[home].role;
     bool own = role == VKT_ROLE_ACTIVATION || role == VKT_ROLE_INPUT || is_arena(role);
-    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != home; /* the whole of one */
+    for (int i = 0; i < VKT_ARENAS; i++) own = own && s->e->g->arena[i].id != home; /* the value is a whole arena */
     return own ? home : (uint32_t)s->p->n + role;
 }
 
-/* A place in memory of its own for a value: the plan's are shared, and would be hazards that another order has not. */
+/* Returns the range of a binding as if each value had its own memory. The plan's ranges are shared; they would give
+ * hazards that do not exist in another order. */
 static vkt_place place_of(const scheduler *s, const vkt_bind *b)
 {
     vkt_place at = vkt_place_of(s->p, b);
@@ -76,24 +78,24 @@ static vkt_result add_edge(scheduler *s, uint32_t from, uint32_t to)
     return VKT_OK;
 }
 
-/* Whether all of b is in a. */
+/* Returns whether a contains all of b. */
 static bool contains(vkt_place a, vkt_place b)
 {
     return vkt_places_meet(a, b) && a.index == b.index && a.offset_bytes <= b.offset_bytes &&
            b.offset_bytes + b.bytes <= a.offset_bytes + a.bytes;
 }
 
-/* Has x wait for those in one list that it must wait for. */
+/* Adds the edges from the accesses of one list that x must wait for. */
 static vkt_result wait_for(scheduler *s, const access *x, bool writes, uint32_t memory)
 {
-    for (int of = writes ? 0 : 1; of < 2; of++) /* who reads waits for writers alone */
+    for (int of = writes ? 0 : 1; of < 2; of++) /* a reader waits for writers only */
         for (uint32_t *i = &s->newest[of][memory]; *i != NO_ACCESS;) {
             access *y = &s->accesses[*i];
             s->work++;
             if (y->dispatch != x->dispatch && vkt_places_meet(x->place, y->place))
                 VKT_TRY(add_edge(s, y->dispatch, x->dispatch));
             if (writes && contains(x->place, y->place))
-                *i = y->next; /* who would wait for y waits for x */
+                *i = y->next; /* later accesses that conflict with y also conflict with x, so y can be dropped */
             else
                 i = &y->next;
         }
@@ -135,7 +137,7 @@ static vkt_result find_edges(scheduler *s, vkt_access_fn masks)
 
 /* ---- memory ---- */
 
-/* The homes of packed values that a dispatch touches, each once; returns how many. */
+/* Finds the homes of packed values that a dispatch touches, each once. Returns their number. */
 static uint32_t homes_of(const scheduler *s, size_t d, uint32_t homes[VKT_MAX_BINDINGS])
 {
     const vkt_dispatch *x = &s->e->list[d];
@@ -155,7 +157,7 @@ static uint64_t bytes_of(const scheduler *s, uint32_t home)
     return vkt_round_up(vkt_lowered_value(s->e, (vkt_tensor){ home })->bytes, VKT_ALIGN_BYTES);
 }
 
-/* Bytes that come to life with d, and those that it is the last to touch. */
+/* Computes the bytes that become live with d, and the bytes that d is the last to touch. */
 static void weigh(const scheduler *s, size_t d, uint64_t *born, uint64_t *freed)
 {
     uint32_t homes[VKT_MAX_BINDINGS];
@@ -171,7 +173,7 @@ static void count_uses(scheduler *s)
     uint32_t homes[VKT_MAX_BINDINGS];
     for (size_t d = 0; d < s->e->n; d++)
         for (uint32_t i = homes_of(s, d, homes); i-- > 0;) s->uses[homes[i]]++;
-    for (size_t i = 1; i < s->e->g->n_values; i++) { /* a kept value is there from the start, and stays */
+    for (size_t i = 1; i < s->e->g->n_values; i++) { /* a kept value is live from the start to the end */
         const uint32_t home = s->p->home[i];
         if (!s->e->g->values[i].keep || s->p->place[home].role != VKT_ROLE_ACTIVATION) continue;
         s->uses[home]++;
@@ -193,7 +195,7 @@ static void take(scheduler *s, uint32_t d)
     s->taken[d] = true;
 }
 
-/* Takes what may run now into *order; returns how many. */
+/* Appends the dispatches that can run now to *order. Returns their number. */
 static uint32_t fill_stage(scheduler *s, uint32_t *order)
 {
     uint32_t n = 0, top = 0;
@@ -222,7 +224,7 @@ static int rising(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What was waited for is done, and memory that nobody touches any more is free. */
+/* Updates the ready list, and frees memory that no later dispatch touches. */
 static void end_stage(scheduler *s, const uint32_t *order, uint32_t n)
 {
     uint32_t homes[VKT_MAX_BINDINGS], left = 0;

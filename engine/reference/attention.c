@@ -3,13 +3,13 @@
 
 #include <math.h>
 
-/* Where element d of row t of one head's q, k or v is: first + t step + d. */
+/* The position of element d of row t in one head's q, k or v: first + t step + d. */
 typedef struct operand {
     size_t input, first, step;
 } operand;
 
 typedef struct head {
-    size_t queries, keys, width, y, y_step; /* element d of row t of the result: y + t y_step + d */
+    size_t queries, keys, width, y, y_step; /* element d of row t of the result is at y + t y_step + d */
     operand q, k, v;
 } head;
 
@@ -52,7 +52,7 @@ static double dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* y += x a */
+/* Computes y += x a. */
 static void add(double *y, double x, const double *a, size_t n)
 {
     for (size_t i = 0; y && i < n; i++) y[i] += x * a[i];
@@ -70,7 +70,7 @@ static double score(const vkt_ref_call *c, const head *h, size_t t, size_t s)
     return (double)a->scale * dot(row_of(c, &h->q, t), row_of(c, &h->k, s), h->width);
 }
 
-/* log sum exp of the scores that query t has. */
+/* Computes log sum exp of the scores of query t. */
 static double log_sum(const vkt_ref_call *c, const head *h, size_t t)
 {
     double m = -INFINITY, sum = 0;
@@ -93,8 +93,8 @@ static void forward(const vkt_ref_call *c)
     }
 }
 
-/* The gradient of a weight p is dy v; of a score p times what that is above its mean by the weights of the row, which
- * is dy y. */
+/* Adds the gradients of one query. The gradient of a weight p is dy v. The gradient of its score is p times the
+ * difference of this from its mean, weighted with the weights of the row; the mean is dy y. */
 static void backward_of_query(const vkt_ref_call *c, const head *h, size_t t)
 {
     const double *dy = c->dout[0] + h->y + t * h->y_step, all = log_sum(c, h, t);

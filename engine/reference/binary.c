@@ -1,12 +1,12 @@
-/* reference/binary.c - functions of two numbers with NumPy's broadcasting, each as its value and the two derivatives;
- * and where. */
+/* reference/binary.c - functions of two numbers with NumPy's broadcasting, each with its value and two derivatives; and
+ * where. */
 #include "reference/families.h"
 
 #include <math.h>
 
 typedef double (*map)(double a, double b);
 
-/* What input k has at element i of the output. */
+/* Returns the element of input k for element i of the output. */
 static double operand(const vkt_ref_call *c, uint32_t k, size_t i)
 {
     return c->in[k].f[vkt_ref_broadcast(c->out[0].shape, c->in[k].shape, i)];
@@ -28,7 +28,7 @@ static void backward(const vkt_ref_call *c, map da, map db)
                 c->dout[0][i] * slope[k](operand(c, 0, i), operand(c, 1, i));
 }
 
-/* The op `name`: expressions of a and b. */
+/* Defines the op `name` by expressions of a and b. */
 #define MAP(name, value, da, db)                       \
     static double name##_value(double a, double b)     \
     {                                                  \
@@ -52,7 +52,7 @@ static void backward(const vkt_ref_call *c, map da, map db)
     }                                                  \
     const vkt_ref_op vkt_ref_##name = { #name, 1, name##_forward, name##_backward };
 
-/* The part of dy that the first of two goes home with: all where it won, half at a tie. */
+/* Returns the part of dy that an operand gets: all if it was chosen, half at a tie, else none. */
 static double share(double won, double lost)
 {
     return won == lost ? 0.5 : won > lost;

@@ -1,12 +1,12 @@
-/* reference/conv2d.c - cross-correlation of pictures, and the maxima of its cells:
+/* reference/conv2d.c - cross-correlation of images, and the same with a max pooling of its output:
  *   y[n,o,p,q] = bias[o] + sum_{c,r,s} x[n, g C/G + c, p stride - pad + r dil, q stride - pad + s dil] w[o,c,r,s]
  * with g = the group of o: o / (O / groups). */
 #include "reference/families.h"
 
-/* One product of the sum: positions of its factors and of the element that it adds to. */
+/* Handles one product of the sum, by the positions of its factors and of the element that it is added to. */
 typedef void (*tap_fn)(const vkt_ref_call *c, size_t x, size_t w, size_t y);
 
-/* Row or column that tap k of output position `out` meets; false where that is padding. */
+/* Computes the row or column of x that tap k reads for output position `out`. Returns false if it is padding. */
 static bool meets(const vkt_conv2d_attr *a, int axis, uint32_t out, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)out * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];
@@ -65,14 +65,14 @@ static void backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_conv2d = { "conv2d", 1, forward, backward };
 
-/* ---- the maxima of its cells ---- */
+/* ---- convolution with max pooling ---- */
 
 /* One pixel of the convolution. */
 typedef struct pixel {
     uint32_t n, o, p, q;
 } pixel;
 
-/* All products of a pixel: its value, or, with dz, what they pass back. */
+/* Sums all products of a pixel: its value. With dz, it also adds their gradients. */
 static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
 {
     const vkt_conv2d_attr *a = &((const vkt_conv2d_max_pool_attr *)c->attr)->conv;
@@ -93,7 +93,7 @@ static double each_product(const vkt_ref_call *c, pixel at, const double *dz)
     return sum;
 }
 
-/* The first maximum of the cell of output element i, and where it is. */
+/* Finds the first maximum in the pooling window of output element i, and its pixel. */
 static double cell_maximum(const vkt_ref_call *c, size_t i, pixel *where)
 {
     const vkt_conv2d_max_pool_attr *a = c->attr;

@@ -1,8 +1,8 @@
-/* reference/conv_transpose2d.c - transposed convolution of pictures, as a scattering: each x[n,c,h,w] adds itself times
- * w[c,o,r,s] to y[n,o, h stride - pad + r dil, w stride - pad + s dil], for the channels o of its group. */
+/* reference/conv_transpose2d.c - transposed convolution of images, as a scatter: each x[n,c,h,w] times w[c,o,r,s] is
+ * added to y[n,o, h stride - pad + r dil, w stride - pad + s dil], for the channels o of its group. */
 #include "reference/families.h"
 
-/* Row or column that tap k of input position `in` adds to; false where that was cut off. */
+/* Computes the row or column of y that tap k of input position `in` adds to. Returns false if y does not have it. */
 static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t k, uint32_t size, size_t *at)
 {
     const int64_t i = (int64_t)in * a->stride[axis] + (int64_t)k * a->dilation[axis] - a->pad[axis];
@@ -10,7 +10,7 @@ static bool lands(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uin
     return i >= 0 && i < size;
 }
 
-/* The product of x and w: forward into y, backward from dy. */
+/* Handles the product of x and w: forward into y, backward from dy. */
 static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
 {
     if (!back) {
@@ -21,7 +21,7 @@ static void meet(const vkt_ref_call *c, bool back, size_t x, size_t w, size_t y)
     if (c->din[1]) c->din[1][w] += c->dout[0][y] * c->in[0].f[x];
 }
 
-/* All products of one pixel of one channel. */
+/* Handles all products of one pixel of one channel. */
 static void scatter(const vkt_ref_call *c, bool back, uint32_t n, uint32_t channel, uint32_t h, uint32_t v)
 {
     const vkt_conv_transpose2d_attr *a = c->attr;

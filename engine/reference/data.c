@@ -1,7 +1,7 @@
-/* reference/data.c - a batch out of a table: row order[first + b] for b < rows, else 0. */
+/* reference/data.c - gathers a batch from a table: row order[first + b] for b < rows, else 0. */
 #include "reference/families.h"
 
-/* The table's row for sample b; false for a sample past the real ones, or past the end of the order. */
+/* Finds the table's row for sample b. Returns false for a sample after the real ones, or after the end of the order. */
 static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
 {
     if (b >= c->rows || (uint64_t)c->first + b >= vkt_ref_count(c->in[1].shape)) return false;
@@ -9,7 +9,7 @@ static bool row_of(const vkt_ref_call *c, uint32_t b, size_t *row)
     return true;
 }
 
-/* out[b,i] = scale[channel] table[row,i] + shift[channel]; a row of u8 may be longer than a sample. */
+/* Computes out[b,i] = scale[channel] table[row,i] + shift[channel]. A row of u8 may be longer than a sample. */
 static void rows_forward(const vkt_ref_call *c)
 {
     const vkt_gather_attr *a = c->attr;

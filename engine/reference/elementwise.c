@@ -1,11 +1,11 @@
-/* reference/elementwise.c - what treats each element by itself, or moves it unchanged.
- *   dropout: x scale where the mask keeps it, else 0
+/* reference/elementwise.c - ops on single elements, and ops that copy elements in logical order.
+ *   dropout: x scale if the mask keeps it, else 0
  *   reshape, to_layout, write: the same logical elements in the same logical order */
 #include "reference/families.h"
 
 /* ---- dropout: see vkt_dropout_attr ---- */
 
-/* Where logical element i lies in memory: the batch fastest, its pitch rounded up to 4, or row-major. */
+/* Returns the physical index of logical element i: the batch fastest, its pitch rounded up to 4, or row-major. */
 static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
 {
     if (layout == VKT_ROWS || s.rank == 0) return i;
@@ -13,7 +13,7 @@ static size_t physical(vkt_shape s, vkt_layout layout, size_t i)
     return i % inner * pitch + i / inner;
 }
 
-/* What logical element i is multiplied with. */
+/* Returns the factor of logical element i. */
 static double factor(const vkt_ref_call *c, size_t i)
 {
     const vkt_dropout_attr *a = c->attr;
@@ -43,7 +43,7 @@ static void dropout_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_dropout = { "dropout", 1, dropout_forward, dropout_backward };
 
-/* ---- moved unchanged ---- */
+/* ---- copies ---- */
 
 static void copy_forward(const vkt_ref_call *c)
 {

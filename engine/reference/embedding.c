@@ -1,9 +1,8 @@
-/* reference/embedding.c - y[i] = table[ids[i]], a row; zeros where there is none. `channels`: y (B, D, ..) for ids (B,
- * ..).
- */
+/* reference/embedding.c - y[i] = table[ids[i]], a row of the table; zeros if there is no such row. `channels`: y (B, D,
+ * ..) for ids (B, ..). */
 #include "reference/families.h"
 
-/* Where number d of the row for id number i lies in y. */
+/* Returns the index in y of number d of the row for id number i. */
 static size_t place(const vkt_ref_call *c, size_t i, size_t d)
 {
     const vkt_embedding_attr *a = c->attr;

@@ -5,7 +5,8 @@
 
 /* ---- hash_grid ---- */
 
-/* The cell of a point in one grid, and how far into it the point is: along an axis it is outside of, as at the edge. */
+/* The grid cell of a point in one grid, and the point's position in it. Along an axis, a point outside is moved to the
+ * edge. */
 typedef struct cell {
     uint32_t corner[3], cells;
     double way[3];
@@ -19,7 +20,7 @@ static uint32_t dims_of(const vkt_ref_call *c)
     return c->in[0].shape.dim[1];
 }
 
-/* The cell of point n in grid l, by walking through the grids before it. */
+/* Finds the grid cell of point n in grid l. Walks over the grids before it to find the first entry. */
 static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
 {
     const vkt_hash_grid_attr *a = c->attr;
@@ -42,7 +43,7 @@ static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
     return at;
 }
 
-/* The entry of corner k; bit d of k: the far side along axis d. */
+/* Returns the entry of corner k; bit d of k: the far side along axis d. */
 static size_t entry(const cell *at, uint32_t dims, uint32_t k)
 {
     static const uint32_t prime[] = { 1, 2654435761u, 805459861u };
@@ -56,7 +57,7 @@ static size_t entry(const cell *at, uint32_t dims, uint32_t k)
     return at->first + (at->hashed ? hash % at->entries : index);
 }
 
-/* The weight of corner k, without the axis `but`. */
+/* Returns the weight of corner k, without the factor of axis `but`. */
 static double weight(const cell *at, uint32_t dims, uint32_t k, uint32_t but)
 {
     double w = 1;

@@ -1,4 +1,4 @@
-/* reference/families.h - the entries of reference.c's table, by family, and what the families share. */
+/* reference/families.h - the entries of reference.c's table, by family, and functions that the families share. */
 #ifndef VKT_REFERENCE_FAMILIES_H
 #define VKT_REFERENCE_FAMILIES_H
 
@@ -23,7 +23,7 @@ extern const vkt_ref_op vkt_ref_gather_rows, vkt_ref_gather_labels, vkt_ref_gath
 extern const vkt_ref_op vkt_ref_embedding, vkt_ref_softmax, vkt_ref_attention, vkt_ref_hash_grid, vkt_ref_frequency;
 extern const vkt_ref_op vkt_ref_op_sgd, vkt_ref_op_adam, vkt_ref_op_rmsprop, vkt_ref_op_adagrad, vkt_ref_op_publish;
 
-/* Elements, as the families count them. */
+/* Returns the number of elements, as size_t. */
 static inline size_t vkt_ref_count(vkt_shape s)
 {
     size_t n = 1;
@@ -31,14 +31,14 @@ static inline size_t vkt_ref_count(vkt_shape s)
     return n;
 }
 
-/* Row-major position of (a,b,c,d) in a tensor of rank 4. */
+/* Returns the row-major position of (a,b,c,d) in a tensor of rank 4. */
 static inline size_t vkt_ref_at4(vkt_shape s, size_t a, size_t b, size_t c, size_t d)
 {
     return ((a * s.dim[1] + b) * s.dim[2] + c) * s.dim[3] + d;
 }
 
-/* The element of a tensor of shape `small` that broadcasting repeats at element i of `large`: aligned at the right, a
- * dimension of 1 stays at 0. */
+/* Returns the element of a tensor of shape `small` that broadcasting repeats at element i of `large`. Shapes are
+ * aligned at the right; the index of a dimension of 1 is 0. */
 size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i);
 
 #endif

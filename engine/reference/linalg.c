@@ -1,6 +1,6 @@
 /* reference/linalg.c - matrix products.
  *   matmul:  c[z,m,n] = sum_k op(a)[z,m,k] op(b)[z,k,n],  op(x) = x or its transpose
- *            an operand of rank 2 serves every z
+ *            an operand of rank 2 is used for every z
  *   linear:  y[b,o] = sum_i x[b,i] w[o,i] + bias[o] */
 #include "reference/families.h"
 
@@ -51,7 +51,7 @@ static void matmul_forward(const vkt_ref_call *c)
             }
 }
 
-/* Every product of the sum gives its share to both factors. */
+/* Adds the gradients: every product of the sum contributes to both factors. */
 static void matmul_backward(const vkt_ref_call *c)
 {
     const product p = product_of(c);

@@ -1,11 +1,12 @@
-/* reference/loss.c - losses of labels over the real rows of a batch, and what is counted beside them.
+/* reference/loss.c - losses of labels over the real rows of a batch, and counts.
  *   softmax_xent: 1/rows sum_b -log softmax(z[b])[t[b]], in nats    cross_entropy, nll: see below
- *   argmax: the first largest of each row    count_correct: how many real rows have it at t[b] */
+ *   argmax: the first largest of each row    count_correct: number of real rows whose argmax is t[b] */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* log softmax(z)[k] = z[k] - max - log_sum: with the largest z taken out, nothing overflows and nothing cancels. */
+/* The terms of log softmax(z)[k] = z[k] - max - log_sum. The largest z is subtracted first, so nothing overflows or
+ * cancels. */
 typedef struct normal {
     double max, log_sum;
 } normal;
@@ -45,7 +46,7 @@ static void xent_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_softmax_xent = { "softmax_xent", 1, xent_forward, xent_backward };
 
-/* ---- cross_entropy and nll: the same with weights of classes, a label that does not count, smoothing ---- */
+/* ---- cross_entropy and nll: with class weights, a label that does not count, and smoothing ---- */
 
 static double weight(const vkt_ref_call *c, size_t k)
 {
@@ -68,7 +69,7 @@ static double divisor(const vkt_ref_call *c)
     return a->sum || a->each ? 1 : sum;
 }
 
-/* What -log p[k] counts in row b; p is a row's class. */
+/* Returns the factor of -log p[k] in the loss of row b. */
 static double share(const vkt_ref_call *c, size_t b, size_t k)
 {
     const vkt_cross_entropy_attr *a = c->attr;
@@ -77,7 +78,7 @@ static double share(const vkt_ref_call *c, size_t b, size_t k)
     return label == a->ignore ? 0 : weight(c, k) * (even + (k == label ? 1 - s : 0));
 }
 
-/* The losses of rows as they are, 0 past the real ones, or their sum over the divisor. */
+/* Writes the losses of rows (0 after the real ones), or their sum over the divisor. */
 static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, size_t b))
 {
     const vkt_cross_entropy_attr *a = c->attr;
@@ -90,7 +91,7 @@ static void reduce(const vkt_ref_call *c, double (*loss)(const vkt_ref_call *c, 
     if (!a->each) c->out[0].f[0] = sum / divisor(c);
 }
 
-/* The gradient of row b's loss, over what it is divided by. */
+/* Returns the gradient of row b's loss, divided by the divisor. */
 static double dloss(const vkt_ref_call *c, size_t b)
 {
     const vkt_cross_entropy_attr *a = c->attr;

@@ -6,7 +6,7 @@
 typedef struct network {
     const vkt_ref_call *c;
     uint32_t layers, params, width[VKT_MLP_MAX_LAYERS + 1];
-    double h[VKT_MLP_MAX_LAYERS + 1][VKT_MLP_MAX_WIDTH]; /* of one sample */
+    double h[VKT_MLP_MAX_LAYERS + 1][VKT_MLP_MAX_WIDTH]; /* values of one sample */
 } network;
 
 static network network_of(const vkt_ref_call *c)
@@ -17,7 +17,7 @@ static network network_of(const vkt_ref_call *c)
     return n;
 }
 
-/* The parameters of a layer, or their gradients; NULL: absent. */
+/* Return the parameters of a layer; NULL: absent. */
 static double *weight(const network *n, uint32_t l)
 {
     return n->c->in[n->params + 2 * l].f;
@@ -40,7 +40,7 @@ static const double *run(network *n, size_t sample)
     return n->h[n->layers];
 }
 
-/* Adds to din what dy of the sample that ran last brings. */
+/* Adds the gradients for dy of the sample that ran last to din. */
 static void run_back(const network *n, size_t sample, const double *dy)
 {
     double d[2][VKT_MLP_MAX_WIDTH];

@@ -1,13 +1,15 @@
 /* reference/norm.c - normalisations.
- *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta, 0
- * in the other rows (Ioffe & Szegedy 2015); batch_norm_given: mean and variance are inputs; running_stats: an
- * exponential average row_norm: the same of one group of channels of one sample (Ba et al. 2016; Wu & He 2018; RMS:
- * Zhang & Sennrich 2019) */
+ *   batch_norm: xhat = (x - mean) / sqrt(var + eps) over real rows and positions of a channel, y = gamma xhat + beta; 0
+ *   in the other rows (Ioffe & Szegedy 2015)
+ *   batch_norm_given: mean and variance are inputs
+ *   running_stats: an exponential average
+ *   row_norm: the same for one group of channels of a sample (Ba et al. 2016; Wu & He 2018; RMS: Zhang & Sennrich 2019)
+ */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* Statistics of channel k, and where its elements are: x is (N,C,positions). */
+/* The statistics of channel k, and the positions of its elements: x is (N,C,positions). */
 typedef struct channel {
     size_t rows, channels, positions, k;
     double mean, scale, gamma, beta; /* scale: 1 / sqrt(var + eps) */
@@ -125,7 +127,7 @@ const vkt_ref_op vkt_ref_running_stats = { "running_stats", 2, running_forward, 
 
 /* ---- row_norm ---- */
 
-/* Row r of x, its statistics, and the channel of its element k. */
+/* A row of x and its statistics. */
 typedef struct row {
     const vkt_row_norm_attr *a;
     size_t run, first, group; /* first: its first element */
@@ -171,7 +173,7 @@ static void row_backward(const vkt_ref_call *c)
 {
     for (size_t r = 0; r < rows_of(c); r++) {
         const row w = row_of(c, r);
-        double sum = 0, along = 0; /* of gamma dy, and of gamma dy xhat */
+        double sum = 0, along = 0; /* sum of gamma dy; sum of gamma dy xhat */
         for (size_t k = 0; k < w.run; k++) {
             const size_t i = w.first + k, at = row_channel(&w, k);
             const double dy = c->dout[0][i], xhat = (c->in[0].f[i] - w.mean) * w.scale;
@@ -180,7 +182,7 @@ static void row_backward(const vkt_ref_call *c)
             if (c->din[1]) c->din[1][at] += dy * xhat;
             if (c->din[2]) c->din[2][at] += dy;
         }
-        if (w.a->rms) sum = 0; /* no mean that depends on x */
+        if (w.a->rms) sum = 0; /* no mean is subtracted */
         for (size_t k = 0; c->din[0] && k < w.run; k++) {
             const size_t i = w.first + k;
             const double d = c->dout[0][i] * or_else(&c->in[1], row_channel(&w, k), 1);

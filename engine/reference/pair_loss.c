@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-/* What a term is made of. */
+/* The arguments of a term. */
 typedef struct pair {
     double y, t;
-    double weight; /* of positives */
-    double held;   /* y, where the gradient takes it for a constant */
+    double weight; /* weight of positives */
+    double held;   /* y as a constant, in the parts that the gradient treats as constant */
 } pair;
 
 /* One term and its derivative with respect to y. */
@@ -79,7 +79,7 @@ static bool is_each(const vkt_ref_call *c)
     return ((const vkt_pair_loss_attr *)c->attr)->reduction == VKT_LOSS_NONE;
 }
 
-/* What the sum is divided by. */
+/* Returns the divisor of the sum. */
 static double divisor(const vkt_ref_call *c)
 {
     const vkt_pair_loss_attr *a = c->attr;
@@ -115,7 +115,7 @@ static void backward(const vkt_ref_call *c, term_fn fn)
     for (size_t i = 0; i < n; i++) {
         const double d = c->dout[0][is_each(c) ? i : 0] * term_at(c, fn, i).slope / divisor(c);
         if (c->din[0]) c->din[0][i] += d;
-        if (c->din[1]) c->din[1][i] -= d; /* asked for only where a term depends on y - t */
+        if (c->din[1]) c->din[1][i] -= d; /* requested only if the term depends on y - t */
     }
 }
 

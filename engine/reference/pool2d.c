@@ -7,8 +7,8 @@
 
 typedef struct span {
     uint32_t begin, end; /* real rows (or columns) of the window; begin >= end: none */
-    uint32_t step;       /* from one to the next */
-    uint32_t padded;     /* how many it has with padding, which ceil mode may cut short */
+    uint32_t step;       /* distance between neighbouring ones */
+    uint32_t padded;     /* number with padding; ceil mode may reduce it */
 } span;
 
 static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size)
@@ -26,7 +26,8 @@ static span window(const vkt_pool2d_attr *a, int axis, uint32_t i, uint32_t size
 }
 
 #define NOBODY SIZE_MAX
-/* The first maximum of the window (torch: a NaN counts as larger than all before it); NOBODY of an empty one. */
+/* Returns the first maximum of the window (torch: a NaN counts as larger than all before it); NOBODY for an empty
+ * window. */
 static size_t find_max(const double *plane, uint32_t W, span h, span w)
 {
     size_t best = (size_t)h.begin * W + w.begin;

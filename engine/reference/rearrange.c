@@ -1,15 +1,15 @@
-/* reference/rearrange.c - elements at other places, told from the side of the result: where its element i comes from.
- *   permute: index k of the result is index perm[k] of x    slice: start + step i, i from the end where flipped
- *   pad: (i - before) / gap where that is an index of x, else the value    concat: the input whose share of the axis it
- * is
- */
+/* reference/rearrange.c - moves elements: for each element of the result, finds the element of x that it comes from.
+ *   permute: index k of the result is index perm[k] of x
+ *   slice: start + step i, i from the end if flipped
+ *   pad: (i - before) / gap if that is an index of x, else the value
+ *   concat: the input that contains this index of the axis */
 #include "reference/families.h"
 
 #define NOWHERE SIZE_MAX
 
 typedef size_t (*source_fn)(const vkt_ref_call *c, const uint32_t *at);
 
-/* Row-major position of an index in a tensor of shape s. */
+/* Returns the row-major position of an index in a tensor of shape s. */
 static size_t position(vkt_shape s, const uint32_t *at)
 {
     size_t p = 0;
@@ -115,7 +115,7 @@ static void pad_backward(const vkt_ref_call *c)
 
 const vkt_ref_op vkt_ref_pad = { "pad", 1, pad_forward, pad_backward };
 
-/* The input that holds an index of the result, and where. */
+/* Returns the input that holds an index of the result, and the position in it. */
 static uint32_t part_of(const vkt_ref_call *c, uint32_t *at, size_t *from)
 {
     const uint32_t axis = ((const vkt_concat_attr *)c->attr)->axis;

@@ -1,7 +1,7 @@
-/* reference/reduce.c - sums over elements, and the repetition that is their gradient.
+/* reference/reduce.c - reductions, and broadcasting, which is the gradient of a sum.
  *   sum, mean: over all elements -> scalar
  *   sum_to: over the dimensions that broadcasting the result's shape to x's would repeat    expand: broadcasting itself
- *   max_to, min_to: the largest and the least over those; the gradient goes to all that are equal, in equal parts
+ *   max_to, min_to: the largest and the smallest over those; the gradient is divided equally among all equal elements
  */
 #include "reference/families.h"
 

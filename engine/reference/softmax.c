@@ -1,5 +1,5 @@
 /* reference/softmax.c - softmax of scale x over one axis, its logarithm, and the causal mask over (.., T, S): query t
- * sees classes 0 .. t. */
+ * uses classes 0 .. t. */
 #include "reference/families.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ typedef struct line {
     size_t first, stride, classes, visible;
 } line;
 
-/* Line i of x. */
+/* Returns line i of x. */
 static line line_of(const vkt_ref_call *c, size_t i)
 {
     const vkt_softmax_attr *a = c->attr;
@@ -26,7 +26,7 @@ static size_t count_lines(const vkt_ref_call *c)
     return vkt_ref_count(c->in[0].shape) / c->in[0].shape.dim[((const vkt_softmax_attr *)c->attr)->axis];
 }
 
-/* log sum exp(scale x) of a line, the largest taken out. */
+/* Computes log sum exp(scale x) of a line; the largest is subtracted first. */
 static double log_sum(const vkt_ref_call *c, line l)
 {
     const double scale = (double)((const vkt_softmax_attr *)c->attr)->scale, *x = c->in[0].f + l.first;

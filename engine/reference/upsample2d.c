@@ -1,12 +1,12 @@
-/* reference/upsample2d.c - pictures at another size, by torch's formulas (torch.nn.functional.interpolate).
- *   nearest: index min(floor(p scale), H - 1), scale = H / P, in float32, as torch has it for float32
+/* reference/upsample2d.c - resizes images by torch's formulas (torch.nn.functional.interpolate).
+ *   nearest: index min(floor(p scale), H - 1), scale = H / P, in float32, as torch computes it for float32
  *   bilinear: at = p (H-1)/(P-1) with align_corners, else max((p + 1/2) H/P - 1/2, 0); between floor(at) and the next
  */
 #include "reference/families.h"
 
 #include <math.h>
 
-/* Pixel p takes a[0] of pixel i[0] and a[1] of pixel i[1]. */
+/* The sources of an output pixel: a[0] of pixel i[0] plus a[1] of pixel i[1]. */
 typedef struct taps {
     size_t i[2];
     double a[2];
@@ -29,7 +29,7 @@ static taps taps_of(const vkt_upsample2d_attr *u, size_t p, size_t in, size_t ou
     return (taps){ { i, next }, { 1 - way, way } };
 }
 
-/* Calls fn with every element of y, and every element of x that it takes with its weight. */
+/* Calls fn for every element of y with every element of x that it depends on, and the weight. */
 static void each(const vkt_ref_call *c, void (*fn)(const vkt_ref_call *c, size_t y, size_t x, double weight))
 {
     const vkt_upsample2d_attr *u = c->attr;

@@ -1,5 +1,6 @@
-/* vktrain/audit.h - is this device right? Every op of a graph, forward and backward, beside the same op in double
- * precision on the CPU, whose gradients are held against difference quotients. `vkt-audit` is this as a program. */
+/* vktrain/audit.h - checks whether a device computes correctly. The audit runs each op of a graph, forward and
+ * backward, and compares it with the same op in double precision on the CPU. It also compares the CPU's gradients with
+ * difference quotients. `vkt-audit` is this as a program. */
 #ifndef VKTRAIN_AUDIT_H
 #define VKTRAIN_AUDIT_H
 
@@ -9,62 +10,63 @@
 extern "C" {
 #endif
 
-#define VKT_AUDIT_INPUTS 12 /* the most that an op has */
+#define VKT_AUDIT_INPUTS 12 /* most inputs of an op */
 
-/* What was found of one op on one case: lives for the call that hands it out. */
+/* The result of one op on one case. It is valid only during the call that passes it. */
 typedef struct vkt_audit_entry {
     const char *op;     /* "conv2d" */
-    const char *name;   /* of the node's first output in the graph; of a random case "seed 3" */
-    const char *text;   /* shapes and attributes as they were audited: a line for vkt-bench --shapes */
+    const char *name;   /* the node's first output in the graph; for a random case: "seed 3" */
+    const char *text;   /* the audited shapes and attributes: a line for vkt-bench --shapes */
     uint32_t node;      /* number of the first such node */
-    uint32_t times;     /* how many nodes are the same work */
-    bool cut;           /* a smaller case of the node, in its batch at first: it would take the reference too long */
-    bool sampled;       /* a random case of the op in place of the node's: it cannot be cut, or nobody says what
-                         * numbers its inputs may have */
-    vkt_result status;  /* not VKT_OK: it could not be run, and nothing below but `fault` is known */
-    double forward;     /* error of the worst element of the outputs / what the op allows; above 1, or NaN, is wrong */
+    uint32_t times;     /* number of nodes that do the same work */
+    bool cut;           /* a smaller case replaces the node, with a smaller batch first: the reference would take too
+                         * long */
+    bool sampled;       /* a random case of the op replaces the node: it cannot be cut, or the values that its inputs
+                         * may have are not known */
+    vkt_result status;  /* not VKT_OK: it could not be run; then of the members below only `fault` is set */
+    double forward;     /* error of the worst output element / the op's tolerance; wrong if above 1 or NaN */
     uint32_t gradients; /* bit i: the gradient of input i was compared */
     double gradient[VKT_AUDIT_INPUTS]; /* as `forward` */
-    uint32_t differences; /* elements of the reference's gradients, of the case or of a smaller one, that difference
-                           * quotients were held against */
-    uint32_t kinks;       /* elements left out of that, for a kink lies too near to them */
-    double difference;    /* as `forward`; what is allowed is 1e-6 of the largest gradient */
+    uint32_t differences; /* number of elements of the reference's gradients, of this case or a smaller one, that were
+                           * compared with difference quotients */
+    uint32_t kinks;       /* number of elements that were left out because they are too near to a kink */
+    double difference;    /* as `forward`; the tolerance is 1e-6 of the largest gradient */
     bool right;           /* it could be run, and none of these errors is above 1 or NaN */
-    const char *fault;    /* the first thing that is wrong, in one line; "" */
+    const char *fault;    /* the first fault, in one line; "": none */
 } vkt_audit_entry;
 
-/* Zero is the default. */
+/* The options of an audit. Zero is the default. */
 typedef struct vkt_audit_params {
-    uint64_t seed;   /* of all random numbers; 0: 1 */
+    uint64_t seed;   /* seed of all random numbers; 0: 1 */
     double max_cost; /* floating-point operations of the reference per case; 0: 3e8, about a second */
     void (*on_entry)(void *user, const vkt_audit_entry *e); /* may be NULL */
-    void *user;                                             /* handed to it */
+    void *user;                                             /* passed to on_entry */
 } vkt_audit_params;
 
-/* Of one audit. */
+/* The totals of one audit. */
 typedef struct vkt_audit_totals {
-    uint32_t nodes; /* that were audited, the same work counted as often as it is there; random cases */
-    uint32_t cases; /* different ones of these */
-    uint32_t parts; /* nodes that are not audited by themselves: gradients (with the op whose they are) and the step */
-    uint32_t cut;   /* of the cases: vkt_audit_entry.cut */
-    uint32_t sampled; /* of the cases: vkt_audit_entry.sampled */
+    uint32_t nodes;   /* audited nodes, with repetitions of the same work; or random cases */
+    uint32_t cases;   /* different cases among these */
+    uint32_t parts;   /* nodes that are not audited alone: gradients (audited with their op) and the step */
+    uint32_t cut;     /* cases with vkt_audit_entry.cut */
+    uint32_t sampled; /* cases with vkt_audit_entry.sampled */
     uint32_t failed;  /* cases that are wrong or could not be run */
 } vkt_audit_totals;
 
-/* Audits each node of the graph by itself: at its shapes, with its attributes, on random numbers of the kind that the
- * op's own tests draw, by the kernels that this device would run. The graph is only read: before or after
- * vkt_program_create, with its gradients or without. Values of the graph's own are not looked at, and no store.
- * *totals is set in any case. Returns VKT_OK where all is right; VKT_E_WRONG where something is not, with each fault
- * logged; VKT_E_NOMEM, VKT_E_DEVICE_LOST and the status of a graph that is not VKT_OK end the audit. params may be
- * NULL. Threads: as any call on the context. */
+/* Audits each node of the graph alone: with its shapes and attributes, and with the kernels that this device would run.
+ * The inputs are random numbers of the kind that the op's own tests draw. The graph is only read; its own values and
+ * stores are not read. It may have gradients or not, and vkt_program_create may come before or after. *totals is set in
+ * any case. Returns VKT_OK if everything is right; VKT_E_WRONG if something is wrong, and each fault is logged.
+ * VKT_E_NOMEM, VKT_E_DEVICE_LOST and the status of a graph that is not VKT_OK end the audit. params may be NULL.
+ * Threads: as any call on the context. */
 VKT_API vkt_result vkt_audit_graph(vkt_ctx *ctx, const vkt_graph *g, const vkt_audit_params *params,
                                    vkt_audit_totals *totals);
 
-/* The same for an op of ops.h by its name, on the random cases of `count` seeds from params->seed on. VKT_E_NOT_FOUND
- * where there is none; totals are added to. */
+/* Audits one op of ops.h by its name, on the random cases of `count` seeds from params->seed on. The results are added
+ * to *totals. Returns as vkt_audit_graph; VKT_E_NOT_FOUND if there is no such op. */
 VKT_API vkt_result vkt_audit_op(vkt_ctx *ctx, const char *op, uint64_t count, const vkt_audit_params *params,
                                 vkt_audit_totals *totals);
-/* Names of the ops that vkt_audit_op knows, by number; NULL behind the last. Static strings; any thread. */
+/* Returns the name of op number i that vkt_audit_op knows; NULL after the last one. Static strings; any thread. */
 VKT_API const char *vkt_audit_op_name(uint32_t i);
 
 #ifdef __cplusplus

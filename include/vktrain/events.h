@@ -1,4 +1,4 @@
-/* vktrain/events.h - event files for TensorBoard: scalars, pictures and texts over steps.
+/* vktrain/events.h - event files for TensorBoard: scalars, images and texts over steps.
  *
  *   vkt_events *e;
  *   vkt_events_create(NULL, "runs/first", 0, &e);    a new file in that folder; `tensorboard --logdir runs` shows it
@@ -8,7 +8,7 @@
  *
  * A file is a sequence of records, each with checksums; each record is an Event message
  * (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto; the record format is that of
- * tensorflow/core/lib/io/record_writer.h). A program that is killed leaves a file whose whole records can be read.
+ * tensorflow/core/lib/io/record_writer.h). If a program is killed, the complete records of its file can be read.
  *
  * Texts are UTF-8. Threads: one at a time per object. */
 #ifndef VKTRAIN_EVENTS_H
@@ -23,10 +23,10 @@ extern "C" {
 /* An event file that grows. */
 typedef struct vkt_events vkt_events;
 
-/* Makes a new file in `folder`, which must exist: events.out.tfevents.<seconds>.<host>.<process>.<number>. A run that
- * goes on passes the step where it does: TensorBoard then drops the later steps that an earlier file of the folder has.
- * first_step is 0 for a new run. VKT_E_ARG, VKT_E_IO or VKT_E_NOMEM; *out = NULL then. Owner: the caller. `host` may be
- * NULL. */
+/* Makes a new file in `folder`, which must exist: events.out.tfevents.<seconds>.<host>.<process>.<number>. first_step
+ * is 0 for a new run. A run that is resumed passes the step at which it continues: TensorBoard then drops the later
+ * steps of an earlier file in the folder. VKT_E_ARG, VKT_E_IO or VKT_E_NOMEM; *out = NULL then. Owner: the caller.
+ * `host` may be NULL. */
 VKT_API vkt_result vkt_events_create(const vkt_host *host, const char *folder, uint64_t first_step, vkt_events **out);
 /* Flushes and closes the file. A failed flush is logged. */
 VKT_API void vkt_events_destroy(vkt_events **e);
@@ -36,11 +36,11 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
 /* Adds a text, which TensorBoard shows as Markdown. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);
-/* Adds a picture of height x width pixels, row-major, each of 1 (grey), 3 (RGB) or 4 (RGBA) bytes. */
+/* Adds an image of height x width pixels, row-major, each of 1 (grey), 3 (RGB) or 4 (RGBA) bytes. */
 VKT_API vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels,
                                     uint32_t height, uint32_t width, uint32_t channels);
-/* Brings what was added to the file. After a write that failed (VKT_E_IO, logged once) the file takes nothing more:
- * every call returns VKT_E_IO. */
+/* Writes everything that was added to the file. After a write that failed (VKT_E_IO, logged once) the file is closed
+ * for more: every call returns VKT_E_IO. */
 VKT_API vkt_result vkt_events_flush(vkt_events *e);
 
 #ifdef __cplusplus

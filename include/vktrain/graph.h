@@ -1,11 +1,11 @@
 /* vktrain/graph.h - tensors, automatic differentiation, and programs that run on a device. The ops are in ops.h.
  *
- * A graph is built once, on the host, from ops that each say their formula in ops.h. A program is a graph compiled for
- * a context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
+ * A graph is built once, on the host, from ops; ops.h has the formula of each op. A program is a graph compiled for a
+ * context: planned memory and one recorded command buffer. Running a program submits that buffer; nothing is recorded
  * or allocated again.
  *
- * Errors while building are sticky: an op that does not fit logs what it wanted and what it got, returns the null
- * tensor {0}, and everything built from a null tensor is null without a further message. vkt_graph_status() tells the
+ * Errors while building are sticky. An op that does not fit logs what it wanted and what it got, and returns the null
+ * tensor {0}. An op on a null tensor returns a null tensor without a further message. vkt_graph_status() returns the
  * first status; vkt_program_create() refuses a graph that is not VKT_OK. */
 #ifndef VKTRAIN_GRAPH_H
 #define VKTRAIN_GRAPH_H
@@ -18,50 +18,51 @@ extern "C" {
 
 #define VKT_MAX_RANK 6 /* most dimensions of a tensor */
 
-/* Of a tensor's elements. */
+/* The type of a tensor's elements. */
 typedef enum vkt_dtype {
-    VKT_F32 = 0,    /* what ops compute with */
+    VKT_F32 = 0,    /* the type that ops compute with */
     VKT_U32,        /* labels, ids, conditions */
     VKT_U8,         /* data tables that a gather converts */
-    VKT_DTYPE_COUNT /* how many there are */
+    VKT_DTYPE_COUNT /* number of types */
 } vkt_dtype;
 
-/* rank 0 is a scalar. Dimensions are at least 1. */
+/* A shape. rank 0 is a scalar. Dimensions are at least 1. */
 typedef struct vkt_shape {
     uint32_t rank;              /* number of dimensions */
     uint32_t dim[VKT_MAX_RANK]; /* the slowest first; entries from rank on are ignored */
 } vkt_shape;
 
-/* How a tensor lies in device memory. Reads and writes from the host always use logical row-major order; the layout is
- * visible only to shaders.
+/* The order of a tensor's elements in device memory. Reads and writes from the host always use logical row-major order;
+ * only shaders see the layout.
  *   ROWS        row-major, no padding
- *   BATCH_LAST  dimension 0 (the batch) is the fastest, its pitch rounded up to 4; the others keep their order.
- *               So (N,C,H,W) lies as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the
+ *   BATCH_LAST  dimension 0 (the batch) is the fastest; its pitch is rounded up to 4. The others keep their order.
+ *               So (N,C,H,W) is stored as [C][H][W][N']: neighbouring lanes are neighbouring samples, whatever the
  *               kernel size or stride. Lanes past N hold finite numbers in a value and zeros in a gradient. */
 typedef enum vkt_layout {
     VKT_ROWS = 0,  /* row-major */
     VKT_BATCH_LAST /* dimension 0 is the fastest */
 } vkt_layout;
 
-/* Whose defaults and formulas: of layers (vkt_builder_set_preset) and of optimizers (vkt_optimizer_preset). */
+/* The library whose defaults and formulas are used: for layers (vkt_builder_set_preset) and for optimizers
+ * (vkt_optimizer_preset). */
 typedef enum vkt_preset {
     VKT_PRESET_TORCH = 0, /* PyTorch: the documentation of torch.nn and torch.optim */
     VKT_PRESET_KERAS3,    /* Keras 3: keras.layers and keras.optimizers */
-    VKT_PRESET_TF_KERAS   /* as keras3, but for Nadam's momentum_decay of 0.004 (tf.keras before 2.11), and the running
-                           * variance of pictures, which its fused batch norm takes unbiased */
+    VKT_PRESET_TF_KERAS   /* as keras3, except for Nadam's momentum_decay, 0.004 (tf.keras before 2.11), and for the
+                           * running variance of images, which is unbiased in its fused batch norm */
 } vkt_preset;
 
-typedef struct vkt_graph vkt_graph;     /* values, and the ops that make them; knows no device */
+typedef struct vkt_graph vkt_graph;     /* values, and the ops that make them; independent of a device */
 typedef struct vkt_program vkt_program; /* a graph compiled for a context: memory and recorded commands */
 typedef struct vkt_store vkt_store;     /* parameters and the optimizer's state, on a device */
 typedef struct vkt_array vkt_array;     /* device memory that is bound to programs */
 
-/* A value in a graph: an index, cheap to copy; {0} is the null tensor. */
+/* A value in a graph. It is an index, so copies are cheap; {0} is the null tensor. */
 typedef struct vkt_tensor {
-    uint32_t id; /* of the graph that made it; 0: null */
+    uint32_t id; /* number in its graph; 0: null */
 } vkt_tensor;
 
-/* Shapes of as many dimensions, the slowest first. */
+/* Make a shape of 0 to 4 dimensions, the slowest first. */
 static inline vkt_shape vkt_shape0(void)
 {
     vkt_shape s = { 0, { 0 } };
@@ -90,216 +91,225 @@ static inline vkt_shape vkt_shape4(uint32_t a, uint32_t b, uint32_t c, uint32_t 
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-/* An empty graph. Owner: the caller. One thread at a time per graph. */
+/* Makes an empty graph. Owner: the caller. One thread at a time per graph. */
 VKT_API vkt_result vkt_graph_create(const vkt_host *host, vkt_graph **out);
-VKT_API void vkt_graph_destroy(vkt_graph **g); /* after programs and builders of it */
-/* The status of the first op that failed, or VKT_OK. */
+VKT_API void vkt_graph_destroy(vkt_graph **g); /* after its programs and builders */
+/* Returns the status of the first op that failed, or VKT_OK. */
 VKT_API vkt_result vkt_graph_status(const vkt_graph *g);
 VKT_API vkt_shape vkt_tensor_shape(const vkt_graph *g, vkt_tensor t);   /* rank 0 for the null tensor */
 VKT_API vkt_layout vkt_tensor_layout(const vkt_graph *g, vkt_tensor t); /* VKT_ROWS for the null tensor */
 VKT_API vkt_dtype vkt_tensor_dtype(const vkt_graph *g, vkt_tensor t);   /* VKT_F32 for the null tensor */
-VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* lives as long as the graph */
-/* Gives a value a name for prints and labels (copied, cut at 47 bytes). Parameters are named when they are made. */
+VKT_API const char *vkt_tensor_name(const vkt_graph *g, vkt_tensor t);  /* valid as long as the graph */
+/* Gives a value a name for prints and labels. The name is copied and cut at 47 bytes. Parameters get their names when
+ * they are made. */
 VKT_API void vkt_tensor_set_name(vkt_graph *g, vkt_tensor t, const char *name);
 
-/* A value that the host writes with vkt_program_write. */
+/* Makes a value that the host writes with vkt_program_write. */
 VKT_API vkt_tensor vkt_input(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_layout layout, vkt_shape shape);
-/* A value that lives in a vkt_array, bound when the program is made (vkt_program_params.arrays). Layout ROWS. Ops read
- * it, or vkt_write writes it. */
+/* Makes a value that is stored in a vkt_array. The array is bound when the program is made (vkt_program_params.arrays).
+ * Layout ROWS. Ops read it, or vkt_write writes it. */
 VKT_API vkt_tensor vkt_external(vkt_graph *g, const char *name, vkt_dtype dtype, vkt_shape shape);
-/* A trainable f32 parameter, at home in the store's arena under its name ("conv1.weight"). Layout ROWS. The same name
- * twice is VKT_E_ARG. */
+/* Makes a trainable f32 parameter. The store holds it under its name ("conv1.weight"). Layout ROWS. The same name twice
+ * is VKT_E_ARG. */
 VKT_API vkt_tensor vkt_param(vkt_graph *g, const char *name, vkt_shape shape);
-/* The same for f32 numbers that ops write and no gradient reaches (running statistics): at home in the store under its
- * name, initialised, saved and restored with the parameters, never touched by vkt_update. */
+/* Makes a state: f32 numbers that ops write and that have no gradient (running statistics). The store holds it under
+ * its name; it is initialised, saved and restored with the parameters. vkt_update never changes it. */
 VKT_API vkt_tensor vkt_state(vkt_graph *g, const char *name, vkt_shape shape);
-/* Marks a value to be kept until the program ends, so that vkt_program_read may read it. */
+/* Keeps a value until the program is destroyed, so that vkt_program_read can read it. */
 VKT_API void vkt_keep(vkt_graph *g, vkt_tensor t);
 
 /* ---- differentiation --------------------------------------------------------------------------------------------- */
 
-/* Appends the gradients of `loss` (a scalar) with respect to every parameter that is not frozen (vkt_freeze); once in a
- * graph (else VKT_E_STATE): add losses up before. VKT_E_ARG if a parameter does not influence the loss: its name is
- * logged. */
+/* Appends the gradients of `loss` (a scalar) with respect to every parameter that is not frozen (vkt_freeze). Only once
+ * in a graph (else VKT_E_STATE): add several losses first. VKT_E_ARG if a parameter does not influence the loss; the
+ * message names it. */
 VKT_API vkt_result vkt_backward(vkt_graph *g, vkt_tensor loss);
-/* The gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j] (null in grads[j]: no influence). A seed
- * is f32 of its output's shape and layout (vkt_tensor_layout; vkt_to_layout); a gradient has those of its value. A
- * value within a chain that vkt_backward made one node (vkt_mse, vkt_max_pool2d) has none any more: ask before. */
+/* Appends the gradient of sum_i <outs[i], seeds[i]> with respect to the values wrt[j]; grads[j] is null if wrt[j] has
+ * no influence. A seed is f32 and has its output's shape and layout (vkt_tensor_layout; vkt_to_layout). A gradient has
+ * the shape and layout of its value. vkt_backward fuses some chains of ops to one node (vkt_mse, vkt_max_pool2d). A
+ * value within such a chain has no gradient afterwards: call vkt_gradients before vkt_backward. */
 VKT_API vkt_result vkt_gradients(vkt_graph *g, const vkt_tensor *outs, const vkt_tensor *seeds, uint32_t n_outs,
                                  const vkt_tensor *wrt, uint32_t n_wrt, vkt_tensor *grads);
 
 /* ---- arrays: device memory that outlives programs (data sets, row orders, a host's buffers) ---------------------- */
 
-/* What an array is like. */
+/* The description of an array. */
 typedef struct vkt_array_params {
-    vkt_dtype dtype;   /* what a vkt_external that is bound to it must have */
+    vkt_dtype dtype;   /* a vkt_external that is bound to it must have the same */
     vkt_shape shape;   /* a vkt_external may be smaller */
     const void *data;  /* NULL: zeros. Row-major, read before the call returns */
     bool host_visible; /* mapped for the host (vkt_array_map): for slots that worker threads fill */
     const char *name;  /* for labels and messages; NULL: "array" */
 } vkt_array_params;
-/* Makes device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY, VKT_E_NOMEM;
- * *out = NULL then. Owner: the caller. */
+/* Makes an array in device memory of the class VKT_MEM_DATA. VKT_E_ARG, VKT_E_MEMORY_CAP, VKT_E_DEVICE_MEMORY,
+ * VKT_E_NOMEM; *out = NULL then. Owner: the caller. */
 VKT_API vkt_result vkt_array_create(vkt_ctx *ctx, const vkt_array_params *params, vkt_array **out);
 VKT_API void vkt_array_destroy(vkt_array **a); /* after the programs that use it */
-/* Replaces `bytes` at `offset` (multiples of 4), ordered between the submissions before and after it. */
+/* Replaces `bytes` bytes at `offset` (both multiples of 4). The write is ordered between the submissions before and
+ * after it. */
 VKT_API vkt_result vkt_array_write(vkt_array *a, uint64_t offset, const void *data, uint64_t bytes);
-/* The largest array that ops can read on this device: what one binding may span, or one allocation. */
+/* Returns the size of the largest array that ops can read on this device: limited by one binding or one allocation. */
 VKT_API uint64_t vkt_array_max_bytes(const vkt_ctx *ctx);
-/* The memory of a host_visible array, else NULL. The caller must not write what a submitted run still reads. */
+/* Returns the mapped memory of a host_visible array, else NULL. The caller must not write a part that a submitted run
+ * still reads. */
 VKT_API void *vkt_array_map(vkt_array *a);
 
 /* ---- stores: parameters, moments and the optimizer's state, shared by programs ----------------------------------- */
 
-/* Lays out the parameters and states of `g` (a graph that was given to vkt_update gets gradients and moments too, one
- * that was given to vkt_publish a published part); all zero. */
+/* Makes a store for the parameters and states of `g`, all zero. If `g` has an update (vkt_update), the store has
+ * gradients and moments too; if `g` has a vkt_publish, a published part. */
 VKT_API vkt_result vkt_store_create(vkt_ctx *ctx, const vkt_graph *g, vkt_store **out);
 VKT_API void vkt_store_destroy(vkt_store **s); /* after the programs that use it */
-/* Its parameters and states, in the order in which the graph declared them: how many, and the i-th one's name, which
- * lives as long as the store, and shape. */
+/* Return the number of parameters and states, in the order in which the graph declared them; and name (valid as long as
+ * the store) and shape of number i. */
 VKT_API uint32_t vkt_store_count(const vkt_store *s);
 VKT_API const char *vkt_store_name(const vkt_store *s, uint32_t i);
 VKT_API vkt_shape vkt_store_shape(const vkt_store *s, uint32_t i);
 VKT_API uint64_t vkt_store_elements(const vkt_store *s); /* all of them together, without padding */
 
-/* What a store holds of each parameter. */
+/* The parts that a store holds of each parameter. */
 typedef enum vkt_store_part {
     VKT_PART_VALUE = 0, /* the parameter or state itself */
-    VKT_PART_GRADIENT,  /* of the last run, before it was scaled back or clipped */
-    VKT_PART_MOMENT1,   /* in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s of others */
+    VKT_PART_GRADIENT,  /* gradient of the last run, before the loss scale is divided out and before clipping */
+    VKT_PART_MOMENT1,   /* moments are in the order in which optim.h's formulas name them: SGD's buf, Adam's m, v and s
+                         * of others */
     VKT_PART_MOMENT2,   /* Adam's v, RMSprop's buf */
     VKT_PART_MOMENT3,   /* RMSprop's a */
-    VKT_PART_GRADIENT_SUM, /* over the micro-batches of a step so far, each times its rows */
-    VKT_PART_PUBLISHED     /* what vkt_publish made of the values */
+    VKT_PART_GRADIENT_SUM, /* the sum over the micro-batches of a step so far, each times its number of rows */
+    VKT_PART_PUBLISHED     /* the values that vkt_publish wrote */
 } vkt_store_part;
-/* Whole tensors in row-major order, f32. Reading waits for submitted work. Writing VKT_PART_VALUE publishes it, too.
- * VKT_E_STATE if the store has no such part. */
+/* Read and write whole tensors in row-major order, f32. Reading waits for submitted work. Writing VKT_PART_VALUE also
+ * publishes it. VKT_E_STATE if the store has no such part. */
 VKT_API bool vkt_store_has(const vkt_store *s, vkt_store_part part);
 VKT_API vkt_result vkt_store_read(vkt_store *s, uint32_t i, vkt_store_part part, float *out);
 VKT_API vkt_result vkt_store_write(vkt_store *s, uint32_t i, vkt_store_part part, const float *data);
-/* The optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias corrections exactly.
- */
+/* Set and get the optimizer's clock: t = completed steps, and the seed of dropout. Setting t restores the bias
+ * corrections exactly. */
 VKT_API vkt_result vkt_store_set_clock(vkt_store *s, uint64_t t, uint64_t seed);
 VKT_API vkt_result vkt_store_get_clock(vkt_store *s, uint64_t *t, uint64_t *seed);
 
-/* How the loss is scaled in VKT_PRECISION_F16, so that small gradients are not lost in 16 bits: vkt_backward starts
- * from `scale` instead of 1, and vkt_update divides by it (VKT_PART_GRADIENT holds scaled gradients). A step whose
- * gradients are not all finite is skipped, without the host: parameters, moments and t stay as they are, the scale is
- * halved. It is doubled after every 2000 steps in a row without that. (torch.amp.GradScaler with its defaults.) */
+/* The scale of the loss in VKT_PRECISION_F16. It keeps small gradients from being lost in 16 bits: vkt_backward starts
+ * from `scale` instead of 1, and vkt_update divides by it (VKT_PART_GRADIENT holds scaled gradients). If some gradient
+ * is not finite, the device skips the step, without the host: parameters, moments and t stay as they are, and the scale
+ * is halved. After 2000 steps in a row without a skip it is doubled. (torch.amp.GradScaler with its defaults.) */
 typedef struct vkt_loss_scale {
     float scale;         /* a power of two from 2^-126 to 2^126; 0: 65536 */
-    uint32_t good_steps; /* since the scale changed; below 2000 */
-    uint32_t skipped;    /* steps, in all */
+    uint32_t good_steps; /* steps since the scale changed; below 2000 */
+    uint32_t skipped;    /* all steps that were skipped */
 } vkt_loss_scale;
-/* Part of the training state, as the clock is; programs of other precisions leave it alone. */
+/* Set and get the loss scale. It is part of the training state, as the clock is; programs of other precisions do not
+ * change it. */
 VKT_API vkt_result vkt_store_set_loss_scale(vkt_store *s, const vkt_loss_scale *l);
 VKT_API vkt_result vkt_store_get_loss_scale(vkt_store *s, vkt_loss_scale *l);
 
-/* How far the next step is where it takes several micro-batches (vkt_optimizer.micro_batches). Part of the training
- * state too, with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. Other than zero it is VKT_E_STATE in a
- * store without that part. */
+/* The progress within a step that consists of several micro-batches (vkt_optimizer.micro_batches). It is part of the
+ * training state, together with VKT_PART_GRADIENT_SUM; vkt_store_set_clock sets it to zero. In a store without that
+ * part, a value other than zero is VKT_E_STATE. */
 typedef struct vkt_accumulation {
-    uint32_t batches; /* that the sum of gradients has already */
-    uint32_t rows;    /* of those */
+    uint32_t batches; /* micro-batches that the sum of gradients contains */
+    uint32_t rows;    /* rows of these */
 } vkt_accumulation;
 VKT_API vkt_result vkt_store_set_accumulation(vkt_store *s, const vkt_accumulation *a);
 VKT_API vkt_result vkt_store_get_accumulation(vkt_store *s, vkt_accumulation *a);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* Where an external value lies in one program. */
+/* The array of one external value in one program. */
 typedef struct vkt_binding {
     vkt_tensor tensor; /* made by vkt_external */
-    vkt_array *array;  /* of its type, and no smaller; of the program's context */
+    vkt_array *array;  /* same type, not smaller; of the program's context */
 } vkt_binding;
 
-/* How a program stores activations and their gradients. All arithmetic is f32; parameters, their gradients, moments and
- * losses are stored as f32 whatever is asked for, and so is every value that some op cannot read or write in 16 bits:
- * vkt_program_print tells. One exception, in VKT_PRECISION_F16 and on devices with cooperative matrices: both operands
- * of a convolution, linear layer, vkt_matmul or gradient of one that vkt_program_print calls "by coop" are rounded to
- * f16 before they are multiplied (to nearest; from 65520 on to infinity, up to 2^-25 to zero), however they are stored,
- * and only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches that off. */
+/* The storage of activations and their gradients in a program. All arithmetic is f32. Parameters, their gradients,
+ * moments and losses are always stored as f32. So is every value that some op cannot read or write in 16 bits;
+ * vkt_program_print shows which.
+ *
+ * There is one exception, in VKT_PRECISION_F16 on devices with cooperative matrices. It concerns convolutions, linear
+ * layers, vkt_matmul and their gradients that vkt_program_print calls "by coop". Both operands are rounded to f16
+ * before they are multiplied, however they are stored (to nearest; from 65520 on to infinity, up to 2^-25 to zero).
+ * Only the sums are f32, as under torch.autocast. VKT_NO_COOP=1 switches this off. */
 typedef enum vkt_precision {
     VKT_PRECISION_F32 = 0, /* 4 bytes an element */
     VKT_PRECISION_F16,     /* IEEE 754 binary16, with loss scaling where the graph has an update: see vkt_loss_scale */
     VKT_PRECISION_BF16     /* the upper half of a f32: its range, 8 significant bits */
 } vkt_precision;
 
-/* Zero is the default. */
+/* The options of a program. Zero is the default. */
 typedef struct vkt_program_params {
     const char *name;          /* for labels and prints; NULL: "program" */
     const vkt_binding *arrays; /* one for every vkt_external of the graph */
-    uint32_t n_arrays;         /* how many these are */
+    uint32_t n_arrays;         /* number of arrays */
     uint64_t max_bytes;        /* refuse a plan above this; 0: only the context's cap counts */
-    bool recompute; /* make cheap activations again where that lowers the peak of memory: the same bits, more time */
-    bool profile;   /* for vkt_program_profile; VKT_E_UNSUPPORTED where the device has no timestamps */
-    vkt_precision precision; /* of activations */
-    bool published; /* parameters are those of VKT_PART_PUBLISHED: a program that evaluates or infers, for VKT_E_STATE
-                     * is what a graph gets that writes them (updates, running statistics) */
+    bool recompute; /* compute cheap activations again if this lowers the peak of memory: the same bits, more time */
+    bool profile;   /* allow vkt_program_profile; VKT_E_UNSUPPORTED if the device has no timestamps */
+    vkt_precision precision; /* storage of activations */
+    bool published; /* read parameters from VKT_PART_PUBLISHED, for a program that evaluates or infers; VKT_E_STATE for
+                     * a graph that writes parameters or states (updates, running statistics) */
 } vkt_program_params;
 
-/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. The graph is
- * finished by this call (a later op or vkt_keep is VKT_E_STATE) and must outlive the program, as must the store and the
- * arrays; one graph can serve several programs.
- * VKT_E_MEMORY_CAP with the plan in the message when it does not fit. */
+/* Plans memory and records the command buffer. `store` may be NULL for a graph without parameters. This call finishes
+ * the graph: a later op or vkt_keep is VKT_E_STATE. Graph, store and arrays must outlive the program; one graph can
+ * serve several programs. If the plan does not fit: VKT_E_MEMORY_CAP with the plan in the message. */
 VKT_API vkt_result vkt_program_create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt_program_params *params,
                                       vkt_program **out);
 VKT_API void vkt_program_destroy(vkt_program **p); /* waits for its runs */
 
-/* What changes from run to run. */
+/* The values that change from run to run. */
 typedef struct vkt_run {
     float lr;       /* learning rate of the update, if the graph has one */
     uint32_t rows;  /* real rows of this batch, not more than the graph's batch; 0: all */
-    uint32_t first; /* where the batch starts in the row order; rows past its end read as zeros of class 0 */
+    uint32_t first; /* index of the batch's first row in the row order; rows past the order's end are zeros of class
+                     * 0 */
 } vkt_run;
-/* Submits the recorded commands; does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
- * NULL) counts this program's runs from 0. Where the device has timestamps, the first two runs are submitted kernel by
- * kernel and measured; the third waits for the second and records the commands for good, cut so that no submission is
+/* Submits the recorded commands. Does not wait, unless `VKT_RUN_RING` runs are pending already. *run_index (may be
+ * NULL) counts this program's runs from 0. If the device has timestamps, the first two runs are submitted kernel by
+ * kernel and measured. The third waits for the second, and records the commands for good: cut so that no submission is
  * longer than the context's max_submission_ns. The bits do not depend on the cuts. */
 #define VKT_RUN_RING 8 /* most runs of a program that are pending, or whose metrics are kept */
 VKT_API vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_index);
-/* What vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING; waits for that run. */
+/* The numbers that vkt_report() copied in run `run_index`, one of the last VKT_RUN_RING. vkt_program_metrics waits for
+ * that run. */
 typedef struct vkt_metrics {
     float loss;       /* a mean or sum over the real rows, as the graph made it */
     float correct;    /* a count of rows; 0 where vkt_report had none */
-    uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which knows no batch */
+    uint32_t rows;    /* real rows; 0: all, in a graph without a gather, which has no row count */
     uint32_t t;       /* the optimizer's completed steps after the run */
-    float loss_scale; /* of the run; 1 where the loss is not scaled */
-    uint32_t skipped; /* steps that were skipped so far, this one included: see vkt_loss_scale */
-    float grad_norm;  /* of all gradients before they were clipped; 0 without vkt_optimizer.clip_norm or update */
+    float loss_scale; /* scale in this run; 1: the loss is not scaled */
+    uint32_t skipped; /* steps skipped so far, including this one: see vkt_loss_scale */
+    float grad_norm;  /* norm of all gradients before clipping; 0 without vkt_optimizer.clip_norm or without update */
 } vkt_metrics;
 VKT_API vkt_result vkt_program_metrics(vkt_program *p, uint64_t run_index, vkt_metrics *out);
 VKT_API bool vkt_program_done(vkt_program *p, uint64_t run_index);           /* never waits */
 VKT_API vkt_result vkt_program_wait_run(vkt_program *p, uint64_t run_index); /* one of the last VKT_RUN_RING */
-VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* all of them */
+VKT_API vkt_result vkt_program_wait(vkt_program *p);                         /* waits for all runs */
 
-/* Host data in logical row-major order, of exactly the tensor's size. Writing is ordered before the next run; reading
- * waits for the last one. VKT_E_ARG for a value that is no input (write) or is not kept (read). */
+/* Write and read host data in logical row-major order, of exactly the tensor's size. A write is ordered before the next
+ * run; a read waits for the last run. VKT_E_ARG for a value that is no input (write) or is not kept (read). */
 VKT_API vkt_result vkt_program_write(vkt_program *p, vkt_tensor t, const void *data, uint64_t bytes);
 VKT_API vkt_result vkt_program_read(vkt_program *p, vkt_tensor t, void *data, uint64_t bytes);
 
-/* What a program takes. */
+/* The resources that a program needs. */
 typedef struct vkt_plan_info {
-    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* what the program itself adds to the store's memory */
-    uint64_t total_bytes, lower_bound_bytes; /* activations: packed size, and the most that is alive at once */
-    uint64_t largest_buffer_bytes;           /* of the blocks that activations are packed into */
-    uint32_t dispatches, barriers;           /* of a run */
-    uint32_t recomputed;                     /* dispatches that are there for vkt_program_params.recompute */
-    uint32_t submissions;                    /* of a run; 0: not known before the third (see vkt_program_run) */
+    uint64_t bytes[VKT_MEM_CLASS_COUNT];     /* memory of the program itself, in addition to the store's */
+    uint64_t total_bytes, lower_bound_bytes; /* activations: size as packed, and the most bytes that are live at once */
+    uint64_t largest_buffer_bytes;           /* largest of the blocks that hold the activations */
+    uint32_t dispatches, barriers;           /* per run */
+    uint32_t recomputed;                     /* additional dispatches because of vkt_program_params.recompute */
+    uint32_t submissions;                    /* per run; 0: not known before the third run (see vkt_program_run) */
 } vkt_plan_info;
-/* Known from the making of the program on, but for submissions. */
+/* Fills *out. All members but submissions are known once the program is made. */
 VKT_API void vkt_program_plan(const vkt_program *p, vkt_plan_info *out);
-/* Graph, memory plan, dispatches and barriers as text: vkt_text_release. */
+/* Prints graph, memory plan, dispatches and barriers as text; vkt_text_release frees *text. */
 VKT_API vkt_result vkt_program_print(const vkt_program *p, char **text);
 
 /* One dispatch of a profiled run. */
 typedef struct vkt_kernel_time {
-    const char *kernel;        /* the shader; lives as long as the program, as `node` does */
-    const char *node;          /* the first output of the node that it is for */
+    const char *kernel;        /* the shader; valid as long as the program, as `node` is */
+    const char *node;          /* the first output of the dispatch's node */
     uint64_t start_ns, end_ns; /* from the run's first timestamp */
 } vkt_kernel_time;
-/* A run like any other, but with timestamps around each dispatch, and waited for: the first `capacity` of its *count
- * dispatches. VKT_E_STATE without vkt_program_params.profile. */
+/* Runs the program once, as vkt_program_run does, with timestamps around each dispatch, and waits for it. Fills the
+ * first `capacity` of its *count dispatches. VKT_E_STATE without vkt_program_params.profile. */
 VKT_API vkt_result vkt_program_profile(vkt_program *p, const vkt_run *run, vkt_kernel_time *times, uint32_t capacity,
                                        uint32_t *count);
 

@@ -1,7 +1,7 @@
 /* vktrain/nn.h - layers made of ops, initialisers, and the summary table.
  *
- * A model is a function that builds its layers over a builder. The library calls it once for the training graph and
- * once for each graph that evaluates: layers that differ (dropout) look at the builder themselves.
+ * A model is a function that builds its layers with a builder. The library calls it once for the training graph and
+ * once for each graph that evaluates. Layers that differ in training (dropout) ask the builder themselves.
  *
  *   static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
  *   {
@@ -22,12 +22,13 @@
 extern "C" {
 #endif
 
-/* A graph with layers and their names, and how each parameter begins. */
+/* A graph with its layers, their names, and the initial distribution of each parameter. */
 typedef struct vkt_builder vkt_builder;
 
-/* Distributions of initial values; fan_in and fan_out are a layer's, as torch counts them. */
+/* Distributions of initial values. fan_in and fan_out are those of the layer, counted as in torch. */
 typedef enum vkt_init_kind {
-    VKT_INIT_DEFAULT = 0,      /* torch's Linear and Conv: uniform in +-1/sqrt(fan_in); or the preset's */
+    VKT_INIT_DEFAULT = 0,      /* the preset's; with torch's preset that of Linear and Conv: uniform in
+                                * +-1/sqrt(fan_in) */
     VKT_INIT_CONSTANT,         /* a */
     VKT_INIT_UNIFORM,          /* in [a, b) */
     VKT_INIT_NORMAL,           /* mean a, standard deviation b */
@@ -35,78 +36,77 @@ typedef enum vkt_init_kind {
     VKT_INIT_XAVIER_NORMAL,    /* N(0, 2 / (fan_in + fan_out)), not truncated (torch) */
     VKT_INIT_KAIMING_UNIFORM,  /* +-sqrt(6 / fan_in), for ReLU; He et al. 2015 */
     VKT_INIT_KAIMING_NORMAL,   /* N(0, 2 / fan_in) */
-    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL, but what is more than 2 b from a is drawn again (Keras; torch's
-                                * trunc_normal_ with its bounds at a -+ 2 b) */
-    VKT_INIT_GLOROT_NORMAL,    /* truncated like that, with b so that the variance is 2 / (fan_in + fan_out) (Keras) */
-    VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a matrix (dimension 0, all others) of which rows, or columns where
-                                * they are fewer, are orthonormal, and which is no likelier than any other such; Saxe et
-                                * al. 2014 */
+    VKT_INIT_TRUNCATED_NORMAL, /* as NORMAL; values more than 2 b away from a are drawn again (Keras; torch's
+                                * trunc_normal_ with bounds a -+ 2 b) */
+    VKT_INIT_GLOROT_NORMAL,    /* truncated like that; b makes the variance 2 / (fan_in + fan_out) (Keras) */
+    VKT_INIT_ORTHOGONAL        /* gain a (0: 1) times a random matrix (dimension 0, all others) with orthonormal rows,
+                                * or orthonormal columns if there are fewer columns; all such matrices are equally
+                                * likely; Saxe et al. 2014 */
 } vkt_init_kind;
-/* How a parameter begins. Zero: as the layer's library has it. */
+/* The initial distribution of a parameter. Zero: the default of the layer's preset. */
 typedef struct vkt_init {
     vkt_init_kind kind; /* the distribution */
-    float a, b;         /* for the kinds that name them */
+    float a, b;         /* parameters of the kinds above that name them */
 } vkt_init;
 
-/* A model: the output that it makes of a batch x. `user` is that of the caller: vkt_model's, for a trainer. */
+/* A model: builds the layers for a batch x and returns the output. `user` is the caller's; a trainer passes
+ * vkt_model's. */
 typedef vkt_tensor (*vkt_forward_fn)(vkt_builder *b, vkt_tensor x, void *user);
 
-/* Begins layers over g, which must outlive it. Owner: the caller. `training`: dropout is active. */
+/* Makes a builder over g, which must outlive it. Owner: the caller. `training`: dropout is active. */
 VKT_API vkt_result vkt_builder_create(vkt_graph *g, bool training, vkt_builder **out);
 VKT_API void vkt_builder_destroy(vkt_builder **b);       /* the graph stays */
-VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* that it was made over */
-VKT_API bool vkt_builder_training(const vkt_builder *b); /* as it was made */
+VKT_API vkt_graph *vkt_builder_graph(vkt_builder *b);    /* the graph that was passed to vkt_builder_create */
+VKT_API bool vkt_builder_training(const vkt_builder *b); /* as passed to vkt_builder_create */
 
-/* Whose defaults layers have that are made from now on, where their params leave them open. At first torch's. Keras'
- * (keras.layers; both presets but for what VKT_PRESET_TF_KERAS says):
+/* Sets the library whose defaults are used for the layers that are made from now on, if their params are zero. At first
+ * torch's. Keras' defaults (keras.layers; the same for both presets, except as VKT_PRESET_TF_KERAS says):
  *   linear, convolutions   weight VKT_INIT_XAVIER_UNIFORM (glorot_uniform), bias 0
  *   embedding              uniform in [-0.05, 0.05)
- *   batch norm             eps 1e-3, momentum 0.01 (Keras' 0.99 weighs the old), biased running variance
+ *   batch norm             eps 1e-3, momentum 0.01 (0.99 in Keras: weight of the old value), biased running variance
  *   layer and group norm   eps 1e-3
  *   RMS norm               eps 1e-6
  *   PReLU                  slope 0 at first */
 VKT_API void vkt_builder_set_preset(vkt_builder *b, vkt_preset preset);
 
-/* Names of parameters get the prefixes that are pushed: push "layer1", push "0", conv "conv1" ->
- * "layer1.0.conv1.weight". */
+/* Push and pop prefixes of parameter names: push "layer1", push "0", conv "conv1" -> "layer1.0.conv1.weight". */
 VKT_API void vkt_nn_push(vkt_builder *b, const char *scope);
 VKT_API void vkt_nn_pop(vkt_builder *b);
 
-/* A bare parameter "<scopes>.<name>". fan_in and fan_out feed the initialiser. */
+/* Makes a parameter "<scopes>.<name>". fan_in and fan_out are used by the initialiser. */
 VKT_API vkt_tensor vkt_nn_param(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init, uint32_t fan_in,
                                 uint32_t fan_out);
 
-/* Likewise a vkt_state, which counts as no parameter. */
+/* Makes a vkt_state in the same way. It does not count as a parameter. */
 VKT_API vkt_tensor vkt_nn_state(vkt_builder *b, const char *name, vkt_shape shape, vkt_init init);
 
-/* ---- layers ----
- * Params that are NULL are all zero: the defaults. Where a layer has a size without a default (out_channels, kernel,
- * out_features, num_embeddings, heads) that is VKT_E_ARG. */
+/* ---- layers ---- Params that are NULL are all zero: the defaults. Some sizes have no default (out_channels, kernel,
+ * out_features, num_embeddings, heads): zero is VKT_E_ARG there. */
 
-/* Zero is torch's default, but for out_channels and kernel. */
+/* The options of a convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv2d_params {
     uint32_t out_channels;           /* O */
-    uint32_t kernel[2];              /* kernel[1] 0: square */
+    uint32_t kernel[2];              /* kernel[1] 0: as kernel[0] */
     uint32_t stride[2], dilation[2]; /* [1] 0: as [0]; [0] 0: 1 */
     uint32_t pad[2];                 /* pad[1] 0: as pad[0] if kernel[1] is 0 too, else no padding along W */
     uint32_t groups;                 /* 0: 1 */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv2d_params;
-/* Parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
+/* Adds parameters <name>.weight (O, C/groups, R, S) and <name>.bias (O). x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_conv2d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv2d_params *p);
 
-/* Zero is torch's default, but for out_channels and kernel. */
+/* The options of a 1d convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv1d_params {
     uint32_t out_channels, kernel;          /* O, K */
     uint32_t stride, pad, dilation, groups; /* stride, dilation, groups 0: 1 */
     bool no_bias;                           /* torch: bias=False */
     vkt_init weight_init, bias_init;        /* zero: the preset's */
 } vkt_nn_conv1d_params;
-/* Parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
+/* Adds parameters <name>.weight (O, C/groups, K) and <name>.bias (O). x (N,C,L). */
 VKT_API vkt_tensor vkt_nn_conv1d(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_conv1d_params *p);
 
-/* Zero is torch's default, but for out_channels and kernel. */
+/* The options of a transposed convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose2d_params {
     uint32_t out_channels;                                      /* O */
     uint32_t kernel[2], stride[2], dilation[2], pad[2], groups; /* as vkt_nn_conv2d_params' */
@@ -114,68 +114,71 @@ typedef struct vkt_nn_conv_transpose2d_params {
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_conv_transpose2d_params;
-/* Zero is torch's default, but for out_channels and kernel. */
+/* The options of a 1d transposed convolution. Zero is torch's default, except for out_channels and kernel. */
 typedef struct vkt_nn_conv_transpose1d_params {
     uint32_t out_channels, kernel;                      /* O, K */
     uint32_t stride, pad, dilation, groups, output_pad; /* stride, dilation, groups 0: 1 */
     bool no_bias;                                       /* torch: bias=False */
     vkt_init weight_init, bias_init;                    /* zero: the preset's */
 } vkt_nn_conv_transpose1d_params;
-/* Parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d: (N,C,L).
- * For initialisers fan_in is O/groups R S, as torch has it. */
+/* Add parameters <name>.weight (C, O/groups, R, S), 1d: (C, O/groups, K), and <name>.bias (O). x (N,C,H,W), 1d:
+ * (N,C,L). For initialisers fan_in is O/groups R S, as in torch. */
 VKT_API vkt_tensor vkt_nn_conv_transpose2d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose2d_params *p);
 VKT_API vkt_tensor vkt_nn_conv_transpose1d(vkt_builder *b, const char *name, vkt_tensor x,
                                            const vkt_nn_conv_transpose1d_params *p);
 
-/* Zero is torch's default, but for out_features. */
+/* The options of a linear layer. Zero is torch's default, except for out_features. */
 typedef struct vkt_nn_linear_params {
-    uint32_t out_features;           /* the weight has as many rows */
+    uint32_t out_features;           /* number of rows of the weight */
     bool no_bias;                    /* torch: bias=False */
     vkt_init weight_init, bias_init; /* zero: the preset's */
 } vkt_nn_linear_params;
-/* Parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), ROWS then: see vkt_linear. */
+/* Adds parameters <name>.weight (out, in) and <name>.bias (out). x (B, in), or (.., in), which is ROWS: see vkt_linear.
+ */
 VKT_API vkt_tensor vkt_nn_linear(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_linear_params *p);
 
-/* Zero is the preset's default. */
+/* The options of a batch norm. Zero is the preset's default. */
 typedef struct vkt_nn_batch_norm_params {
     float eps, momentum; /* 0: torch's 1e-5 and 0.1 (of the new statistics), or the preset's; VKT_ZERO */
-    bool no_affine;      /* neither weight nor bias */
+    bool no_affine;      /* no weight and no bias */
     bool biased;         /* the running variance is the biased one (ONNX); Keras' presets imply it */
-    bool use_running;    /* normalise with the running statistics in training too, and leave them as they are */
+    bool use_running;    /* normalise with the running statistics in training too, and do not change them */
 } vkt_nn_batch_norm_params;
-/* Parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0; state <name>.running_mean, 0, and
- * <name>.running_var, 1. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it evaluates. */
+/* Adds parameters <name>.weight (C), 1 at first, and <name>.bias (C), 0 at first; states <name>.running_mean, 0 at
+ * first, and <name>.running_var, 1 at first. x (N,C,...): torch's BatchNorm1d, 2d and 3d. Outside training it uses the
+ * running statistics. */
 VKT_API vkt_tensor vkt_nn_batch_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_batch_norm_params *p);
 
-/* Of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
+/* The options of vkt_nn_layer_norm, vkt_nn_rms_norm and vkt_nn_group_norm. */
 typedef struct vkt_nn_norm_params {
     float eps;      /* 0: the op's, or the preset's; VKT_ZERO: 0 */
-    bool no_affine; /* neither weight nor bias */
+    bool no_affine; /* no weight and no bias */
 } vkt_nn_norm_params;
-/* Over the last dimension of x: parameters <name>.weight, 1 at first, and <name>.bias, 0; RMSNorm has no bias. */
+/* Normalise over the last dimension of x. Parameters <name>.weight, 1 at first, and <name>.bias, 0 at first; RMSNorm
+ * has no bias. */
 VKT_API vkt_tensor vkt_nn_layer_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
 VKT_API vkt_tensor vkt_nn_rms_norm(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_norm_params *p);
-/* Over groups of channels of each sample, x (N,C,...): parameters likewise, (C). */
+/* Normalises groups of channels of each sample, x (N,C,...). The same parameters, of shape (C). */
 VKT_API vkt_tensor vkt_nn_group_norm(vkt_builder *b, const char *name, vkt_tensor x, uint32_t groups,
                                      const vkt_nn_norm_params *p);
 
-/* Square windows side by side: stride = kernel, no padding. x (N,C,H,W). */
+/* Pool square windows side by side: stride = kernel, no padding. x (N,C,H,W). */
 VKT_API vkt_tensor vkt_nn_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
 VKT_API vkt_tensor vkt_nn_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t kernel);
-/* Other windows: see vkt_max_pool2d. */
+/* The options of pooling with other windows: see vkt_max_pool2d. */
 typedef struct vkt_nn_pool2d_params {
-    uint32_t kernel[2];   /* kernel[1] 0: square */
+    uint32_t kernel[2];   /* kernel[1] 0: as kernel[0] */
     uint32_t stride[2];   /* stride[1] 0: as stride[0]; stride[0] 0: the kernel */
     uint32_t pad[2];      /* as vkt_nn_conv2d_params' */
     uint32_t dilation[2]; /* maximum: see vkt_pool2d_params; [1] 0: as [0]; [0] 0: 1 */
-    bool ceil_mode;       /* windows that begin within picture or padding count, also where they end beyond it */
+    bool ceil_mode;       /* a window that begins inside image or padding counts, even if it ends outside */
     bool exclude_pad;     /* average: divide by the real elements only (torch: count_include_pad = False) */
 } vkt_nn_pool2d_params;
 VKT_API vkt_tensor vkt_nn_max_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool2d_with(vkt_builder *b, vkt_tensor x, const vkt_nn_pool2d_params *p);
 
-/* The ops of the same names (ops.h), with a line each in the summary. */
+/* Add the ops of the same names (ops.h), with a line each in the summary. */
 VKT_API vkt_tensor vkt_nn_max_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_avg_pool1d(vkt_builder *b, vkt_tensor x, const vkt_pool1d_params *p);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool1d(vkt_builder *b, vkt_tensor x, uint32_t out);
@@ -184,7 +187,7 @@ VKT_API vkt_tensor vkt_nn_global_max_pool(vkt_builder *b, vkt_tensor x); /* (N,C
 VKT_API vkt_tensor vkt_nn_global_avg_pool(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_adaptive_max_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
 VKT_API vkt_tensor vkt_nn_adaptive_avg_pool2d(vkt_builder *b, vkt_tensor x, uint32_t out_h, uint32_t out_w);
-/* x + y, as around a block of a residual network: vkt_add, with a line in the summary. */
+/* Adds x and y, as around a block of a residual network: vkt_add, with a line in the summary. */
 VKT_API vkt_tensor vkt_nn_add(vkt_builder *b, vkt_tensor x, vkt_tensor y);
 VKT_API vkt_tensor vkt_nn_relu(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_leaky_relu(vkt_builder *b, vkt_tensor x, float slope);
@@ -196,63 +199,66 @@ VKT_API vkt_tensor vkt_nn_hardswish(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_sigmoid(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_tanh(vkt_builder *b, vkt_tensor x);
 VKT_API vkt_tensor vkt_nn_softplus(vkt_builder *b, vkt_tensor x, float beta, float threshold);
-/* Parameter <name>.weight (1), or (C) for x (N,C,..) where per_channel; 0.25 at first (He et al. 2015), or the
+/* Adds parameter <name>.weight (1), or (C) for x (N,C,..) with per_channel; at first 0.25 (He et al. 2015), or the
  * preset's. */
 VKT_API vkt_tensor vkt_nn_prelu(vkt_builder *b, const char *name, vkt_tensor x, bool per_channel);
 VKT_API vkt_tensor vkt_nn_dropout(vkt_builder *b, vkt_tensor x, float p);   /* identity outside training */
-VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* likewise */
-/* Again the ops of the same names. */
+VKT_API vkt_tensor vkt_nn_dropout2d(vkt_builder *b, vkt_tensor x, float p); /* identity outside training */
+/* Add the ops of the same names. */
 VKT_API vkt_tensor vkt_nn_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_log_softmax(vkt_builder *b, vkt_tensor x, int32_t axis);
 VKT_API vkt_tensor vkt_nn_flatten(vkt_builder *b, vkt_tensor x);
-/* (N,C,H,W) at another size: see vkt_upsample2d. */
+/* Resizes x (N,C,H,W): see vkt_upsample2d. */
 VKT_API vkt_tensor vkt_nn_upsample2d(vkt_builder *b, vkt_tensor x, const vkt_upsample2d_params *p);
-/* (N,C,H,W) -> (N, C, H + top + bottom, W + left + right), `value` around it; torch's order. */
+/* Pads x (N,C,H,W) with `value` -> (N, C, H + top + bottom, W + left + right). The sizes are in torch's order. */
 VKT_API vkt_tensor vkt_nn_constant_pad2d(vkt_builder *b, vkt_tensor x, uint32_t left, uint32_t right, uint32_t top,
                                          uint32_t bottom, float value);
 
-/* Zero is torch's default, but for the sizes. */
+/* The options of an embedding. Zero is torch's default, except for the sizes. */
 typedef struct vkt_nn_embedding_params {
     uint32_t num_embeddings, embedding_dim; /* V, D */
-    bool has_padding;                       /* row padding_id is drawn as zeros and gets no gradient */
-    uint32_t padding_id;                    /* below V; counts with has_padding alone */
-    bool channels;                          /* (B,D,..) BATCH_LAST, for a convolution, in place of (..,D) ROWS */
+    bool has_padding;                       /* row padding_id starts as zeros and gets no gradient */
+    uint32_t padding_id;                    /* below V; used with has_padding only */
+    bool channels;                          /* the result is (B,D,..) BATCH_LAST, for a convolution, instead of (..,D)
+                                             * ROWS */
     vkt_init weight_init;                   /* VKT_INIT_DEFAULT: N(0, 1), as torch, or the preset's */
 } vkt_nn_embedding_params;
-/* Parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
+/* Adds parameter <name>.weight (V, D). ids u32 of any rank; see vkt_embedding. */
 VKT_API vkt_tensor vkt_nn_embedding(vkt_builder *b, const char *name, vkt_tensor ids, const vkt_nn_embedding_params *p);
 
-/* Zero is the default. */
+/* The options of a hash grid layer. Zero is the default. */
 typedef struct vkt_nn_hash_grid_params {
-    vkt_hash_grid_params grid; /* levels, and what they hold */
+    vkt_hash_grid_params grid; /* levels and table */
     vkt_init table_init;       /* VKT_INIT_DEFAULT: uniform in [-1e-4, 1e-4), as Mueller et al. 2022 have it */
 } vkt_nn_hash_grid_params;
-/* Parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
+/* Adds parameter <name>.table (E, F). x (B,2) or (B,3) in [0,1] -> (B, L F); see vkt_hash_grid. */
 VKT_API vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, const vkt_nn_hash_grid_params *p);
 VKT_API vkt_tensor vkt_nn_frequency(vkt_builder *b, vkt_tensor x, uint32_t frequencies); /* see vkt_frequency */
 
-/* Zero is torch's default, but for heads. */
+/* The options of self-attention. Zero is torch's default, except for heads. */
 typedef struct vkt_nn_multi_head_attention_params {
     uint32_t heads;                  /* divides D */
-    bool causal;                     /* a token sees those up to itself alone */
-    bool no_bias;                    /* of both layers */
-    float dropout;                   /* of the weights, in training */
-    vkt_init weight_init, bias_init; /* of both layers */
-    vkt_init proj_init;              /* of c_proj.weight; VKT_INIT_DEFAULT: weight_init */
+    bool causal;                     /* a token sees itself and earlier tokens only */
+    bool no_bias;                    /* no bias in both layers */
+    float dropout;                   /* dropout of the attention weights, in training */
+    vkt_init weight_init, bias_init; /* for both layers */
+    vkt_init proj_init;              /* for c_proj.weight; VKT_INIT_DEFAULT: weight_init */
 } vkt_nn_multi_head_attention_params;
-/* Self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names: q, k and v by one layer <name>.c_attn, its weight
- * (3D, D) and bias (3D); vkt_attention by heads of D / heads numbers; <name>.c_proj, weight (D, D) and bias (D). */
+/* Adds self-attention of x (B,T,D) -> (B,T,D), ROWS, with GPT-2's names. One layer <name>.c_attn, weight (3D, D) and
+ * bias (3D), makes q, k and v. vkt_attention works on heads of D / heads numbers. <name>.c_proj has weight (D, D) and
+ * bias (D). */
 VKT_API vkt_tensor vkt_nn_multi_head_attention(vkt_builder *b, const char *name, vkt_tensor x,
                                                const vkt_nn_multi_head_attention_params *p);
 
-/* Draws every parameter made through the builder, from Philox(seed; number of the parameter, element): the same values
- * on every machine, whatever else draws. */
+/* Initialises every parameter that was made with the builder, from Philox(seed; number of the parameter, element). The
+ * values are the same on every machine and do not depend on other draws. */
 VKT_API vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed);
 
-/* The table of layers: name, output shape, parameters, bytes of parameters and of output; then how many parameters
- * there are, and how many of them are trained and frozen (vkt_freeze). vkt_text_release. */
+/* Prints the table of layers: name, output shape, parameters, bytes of parameters and of output; then the number of
+ * parameters, and how many of them are trained and frozen (vkt_freeze). vkt_text_release frees *text. */
 VKT_API vkt_result vkt_nn_summary(const vkt_builder *b, const char *title, char **text);
-VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* elements of all parameters, vkt_nn_state left out */
+VKT_API uint64_t vkt_nn_parameters(const vkt_builder *b); /* number of elements of all parameters, without
+                                                           * vkt_nn_state */
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* vktrain/schedule.h - learning rates over time: pure functions of a step number, and one that follows a measured
- * value. Nothing is recorded again when a rate changes: a step reads it from a word that the host writes.
+ * value. A change of the rate records nothing again: a step reads the rate from a word that the host writes.
  *
- * Formulas and defaults are PyTorch's (documentation of torch.optim.lr_scheduler), named as there; ReduceLROnPlateau
- * also in Keras' form. Threads: any. */
+ * Formulas, names and defaults are PyTorch's (documentation of torch.optim.lr_scheduler); ReduceLROnPlateau also has
+ * Keras' form. Threads: any. */
 #ifndef VKTRAIN_SCHEDULE_H
 #define VKTRAIN_SCHEDULE_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The rate at t: lr is the optimizer's, the other names are members of vkt_schedule. */
+/* The kind of a schedule: the rate at t. lr is the optimizer's; the other names are members of vkt_schedule. */
 typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_CONSTANT = 0, /* lr */
     VKT_SCHEDULE_STEP,         /* StepLR: lr gamma^floor(t / step_size) */
@@ -22,14 +22,14 @@ typedef enum vkt_schedule_kind {
     VKT_SCHEDULE_ONE_CYCLE,    /* OneCycleLR over `total` steps, lr is its max_lr; momentum is not cycled */
     VKT_SCHEDULE_FUNCTION,     /* LambdaLR: lr function(user, t) */
     VKT_SCHEDULE_PLATEAU,      /* ReduceLROnPlateau: see vkt_plateau */
-    /* Warm-up and cosine in `total` t: the first `warmup` rise linearly, lr (from + (1 - from) t / warmup), then
-     * min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on. (Transformers:
-     * get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
+    /* Warm-up and cosine over `total` t: in the first `warmup` the rate rises linearly, lr (from + (1 - from) t /
+     * warmup), then min_lr + (lr - min_lr) (1 + cos(pi (t - warmup) / (total - warmup))) / 2; min_lr from `total` on.
+     * (Transformers: get_cosine_schedule_with_warmup, whose min_lr and from are 0.) */
     VKT_SCHEDULE_WARMUP_COSINE,
     VKT_SCHEDULE_KIND_COUNT /* how many there are */
 } vkt_schedule_kind;
 
-/* Whose ReduceLROnPlateau. */
+/* The library whose ReduceLROnPlateau is used. */
 typedef enum vkt_plateau_form {
     VKT_PLATEAU_TORCH = 0, /* torch.optim.lr_scheduler */
     VKT_PLATEAU_KERAS      /* keras.callbacks */
@@ -42,55 +42,57 @@ typedef enum vkt_plateau_form {
  *
  * Above instead of below with `maximise`. Zero is the default of each field; VKT_ZERO is 0. */
 typedef struct vkt_plateau {
-    vkt_plateau_form form; /* of the rules above */
-    bool maximise;         /* the value is to grow, as an accuracy */
-    double factor;         /* of lr, each time; 0: 0.1 */
-    uint32_t patience;     /* 0: 10; VKT_PATIENCE_NONE: no epoch at all */
+    vkt_plateau_form form; /* selects the rules above */
+    bool maximise;         /* larger values are better, as for an accuracy */
+    double factor;         /* multiplies lr each time; 0: 0.1 */
+    uint32_t patience;     /* 0: 10; VKT_PATIENCE_NONE: 0 epochs */
     double threshold;      /* 0: 1e-4; VKT_ZERO: any improvement counts */
     bool absolute;         /* torch: threshold_mode "abs" (default: "rel"); Keras' is absolute anyway */
-    uint32_t cooldown;     /* epochs after a lowering in which none is bad */
-    double min_lr;         /* lr does not fall below it */
+    uint32_t cooldown;     /* epochs after a reduction that do not count as bad */
+    double min_lr;         /* lower bound of lr */
     double eps;            /* torch; 0: 1e-8; VKT_ZERO: lowers in any case */
 } vkt_plateau;
-#define VKT_PATIENCE_NONE UINT32_MAX /* vkt_plateau.patience, for which 0 is taken */
+#define VKT_PATIENCE_NONE UINT32_MAX /* a vkt_plateau.patience of 0 */
 
-/* Zero is a constant rate; VKT_ZERO is 0. Of the members below by_epoch a kind looks at those that name it. */
+/* A schedule. Zero is a constant rate; VKT_ZERO is 0. The members after by_epoch name the kinds that use them. */
 typedef struct vkt_schedule {
     vkt_schedule_kind kind; /* the formula */
     bool by_epoch;          /* t counts whole epochs, from 0; else steps, from 0 */
-    /* LinearLR before the rest, which then counts from its end: over so many t the rate rises linearly. Any kind;
-     * WARMUP_COSINE counts it as a part of `total`. */
+    /* LinearLR before the rest: the rate rises linearly over this many t, and the rest counts from the end of it. For
+     * any kind; WARMUP_COSINE counts it as a part of `total`. */
     uint32_t warmup;
-    double warmup_from;                         /* from this factor of lr; 0: 1/3, WARMUP_COSINE: 0; VKT_ZERO: 0 */
+    double warmup_from;                         /* the rise starts at this factor of lr; 0: 1/3, WARMUP_COSINE: 0;
+                                                 * VKT_ZERO: 0 */
     double gamma;                               /* STEP, MULTI_STEP: 0: 0.1; EXPONENTIAL: must be given */
     uint32_t step_size;                         /* STEP */
     uint32_t milestones[8];                     /* MULTI_STEP, rising */
     uint32_t n_milestones;                      /* MULTI_STEP: how many these are */
     uint64_t total;                             /* COSINE (its T_max), ONE_CYCLE, WARMUP_COSINE */
-    double min_lr;                              /* COSINE, WARMUP_COSINE */
+    double min_lr;                              /* COSINE, WARMUP_COSINE: the last rate */
     bool linear;                                /* ONE_CYCLE: anneal_strategy "linear" (default: "cos") */
-    double pct_start;                           /* ONE_CYCLE: the part of total in which lr rises; 0: 0.3 */
-    double div_factor;                          /* ONE_CYCLE begins with lr / div_factor; 0: 25 */
-    double final_div_factor;                    /* ONE_CYCLE ends with so small a part of that; 0: 1e4 */
+    double pct_start;                           /* ONE_CYCLE: fraction of total in which lr rises; 0: 0.3 */
+    double div_factor;                          /* ONE_CYCLE: the first rate is lr / div_factor; 0: 25 */
+    double final_div_factor;                    /* ONE_CYCLE: the last rate is the first one / final_div_factor; 0:
+                                                 * 1e4 */
     double (*function)(void *user, uint64_t t); /* FUNCTION */
-    void *user;                                 /* FUNCTION: handed to it */
+    void *user;                                 /* FUNCTION: passed to it */
     vkt_plateau plateau;                        /* PLATEAU */
 } vkt_schedule;
 
-/* What is wrong with it: VKT_E_ARG, the message names the field. `h` NULL: the default host. */
+/* Checks a schedule. Returns VKT_E_ARG if a field is wrong; the message names it. `h` NULL: the default host. */
 VKT_API vkt_result vkt_schedule_check(const vkt_host *h, const vkt_schedule *s);
-/* The rate at t, for a schedule without error. PLATEAU: lr after warm-up, for vkt_plateau_next to scale. */
+/* Returns the rate at t, for a schedule without error. PLATEAU: lr after warm-up, which vkt_plateau_next scales. */
 VKT_API double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t t);
 
-/* What a plateau remembers. Begin with { .scale = 1 }. */
+/* The state of a plateau. Start with { .scale = 1 }. */
 typedef struct vkt_plateau_state {
-    double scale;     /* of lr, so far */
+    double scale;     /* factor of lr so far */
     double best;      /* valid once `seen` */
-    bool seen;        /* there was a value */
+    bool seen;        /* there was a value already */
     uint32_t bad;     /* epochs in a row without improvement */
-    uint32_t cooling; /* epochs of the cooldown that are left */
+    uint32_t cooling; /* epochs that are left of the cooldown */
 } vkt_plateau_state;
-/* Takes one epoch's value in (NaN is no improvement); true if the rate went down. */
+/* Adds one epoch's value (NaN is no improvement). Returns true if the rate went down. */
 VKT_API bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *state, double value);
 
 #ifdef __cplusplus

@@ -1,18 +1,18 @@
-/* vktrain/table.h - tables of numbers: from CSV, and standardised.
+/* vktrain/table.h - tables of numbers: reading CSV files, and standardising.
  *
  *     vkt_dataset *all, *train, *test;                        features (N,F) f32, targets (N,K) f32
  *     const char *target = "price";
  *     vkt_dataset_from_csv(host, "houses.csv", &(vkt_csv_params){ .targets = &target, .n_targets = 1 }, &all);
  *     vkt_dataset_split(all, 0.2, seed, &train, &test);
- *     vkt_scaler *scaler;                                     of the training part alone
+ *     vkt_scaler *scaler;                                     fitted to the training part alone
  *     vkt_scaler_fit(train, &scaler);
  *     vkt_scaler_transform(scaler, train, &train_scaled);     and test; later vkt_scaler_rows
  *
- * Numbers of the caller's own: vkt_dataset_from_arrays, { .rows = N, .width = F, .type = VKT_ROW_F32, .targets = .. }.
+ * For numbers in memory: vkt_dataset_from_arrays, { .rows = N, .width = F, .type = VKT_ROW_F32, .targets = .. }.
  *
- * Threads: everything that takes a pointer to const may run on several threads at once. `host` may be NULL; it is
- * copied. Constructors return VKT_OK and set *out, which the caller owns; else a status and *out = NULL: VKT_E_ARG,
- * VKT_E_NOMEM, and what each names. */
+ * Threads: functions that take a pointer to const may run on several threads at once. `host` may be NULL; it is copied.
+ * Constructors return VKT_OK and set *out, which the caller owns; else they return a status and *out = NULL: VKT_E_ARG,
+ * VKT_E_NOMEM, and those that each function names. */
 #ifndef VKTRAIN_TABLE_H
 #define VKTRAIN_TABLE_H
 
@@ -22,59 +22,62 @@
 extern "C" {
 #endif
 
-/* A column is its name in the header, whatever the case of its letters, or its number from 0 on ("3"). */
+/* The columns of a CSV file. A column is given by its name in the header, in any case of letters, or by its number from
+ * 0 on ("3"). */
 typedef struct vkt_csv_params {
     const char *const *features;    /* n_features columns, in the order of the row */
-    uint32_t n_features;            /* 0: all columns that are nothing else */
+    uint32_t n_features;            /* 0: all columns that have no other use */
     const char *const *targets;     /* n_targets columns of numbers to predict */
-    uint32_t n_targets;             /* K; 0: the rows have none */
+    uint32_t n_targets;             /* K; 0: no targets */
     const char *label;              /* a column of class names; NULL: none */
     const char *const *class_names; /* in the order of their numbers; NULL: numbered as they first appear */
-    uint32_t classes;               /* how many class_names there are */
-    bool no_header;                 /* the first line is a row */
-    char separator;                 /* 0: ','; no quote, no line end */
+    uint32_t classes;               /* number of class_names */
+    bool no_header;                 /* the first line is data */
+    char separator;                 /* 0: ','; not a quote or a line end */
 } vkt_csv_params;
 
-/* Reads a file, plain or gzip. Numbers are decimal, with a point; a field that is empty or no finite f32 is an error
- * that names line and column. `params` may be NULL. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT: no row, a column that is
- * not there, no CSV (RFC 4180), no number, a label that is none of the class names. */
+/* Reads a file, plain or gzip. Numbers are decimal, with a point. An empty field, or one that is no finite f32, is an
+ * error that names line and column. `params` may be NULL. VKT_E_NOT_FOUND, VKT_E_IO, VKT_E_FORMAT: no row, a column
+ * that does not exist, no CSV (RFC 4180), no number, a label that is not a class name. */
 VKT_API vkt_result vkt_dataset_from_csv(const vkt_host *host, const char *path, const vkt_csv_params *params,
                                         vkt_dataset **out);
 
-/* A CSV file with a line of names, as texts: for programs that decide themselves what a column is. */
+/* A CSV file with a header, as texts: for programs that interpret the columns themselves. */
 typedef struct vkt_records vkt_records;
 
-/* Reads a file, plain or gzip, or a text, which messages call `name`. separator as above. VKT_E_NOT_FOUND, VKT_E_IO,
- * VKT_E_FORMAT: no CSV (RFC 4180), no line of names. */
+/* Read a file, plain or gzip, or a text, which messages call `name`. `separator` as above. VKT_E_NOT_FOUND, VKT_E_IO,
+ * VKT_E_FORMAT: no CSV (RFC 4180), no header. */
 VKT_API vkt_result vkt_records_read(const vkt_host *host, const char *path, char separator, vkt_records **out);
 VKT_API vkt_result vkt_records_from_text(const vkt_host *host, const char *name, const char *text, char separator,
                                          vkt_records **out);
 VKT_API void vkt_records_destroy(vkt_records **r);
-VKT_API uint32_t vkt_records_rows(const vkt_records *r); /* without the line of names; may be 0 */
+VKT_API uint32_t vkt_records_rows(const vkt_records *r); /* without the header; may be 0 */
 VKT_API uint32_t vkt_records_columns(const vkt_records *r);
-/* Texts of the file, unquoted; they live as long as the records. NULL for a row or column that is not there. */
+/* Return texts of the file, unquoted; they are valid as long as the records. NULL for a row or column that does not
+ * exist. */
 VKT_API const char *vkt_records_name(const vkt_records *r, uint32_t column);
 VKT_API const char *vkt_records_field(const vkt_records *r, uint32_t row, uint32_t column);
 
-/* x -> (x - mean) / std for each of the F numbers of a row (scikit-learn's StandardScaler): mean and biased standard
- * deviation of the rows that it was fitted to; std 1 where all are equal. In double precision, rounded once. */
+/* Standardises the F numbers of a row: x -> (x - mean) / std (scikit-learn's StandardScaler). Mean and biased standard
+ * deviation are those of the rows that it was fitted to; std is 1 if all values are equal. Computed in double
+ * precision, rounded once. */
 typedef struct vkt_scaler vkt_scaler;
 
-/* Rows of f32. VKT_E_ARG also for a number that is not finite; a source's error. */
+/* Fits a scaler to rows of f32. VKT_E_ARG also for a number that is not finite; returns also a source's error. */
 VKT_API vkt_result vkt_scaler_fit(const vkt_dataset *ds, vkt_scaler **out);
-VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* what it has transformed stays */
+VKT_API void vkt_scaler_destroy(vkt_scaler **s);            /* transformed data sets stay valid */
 VKT_API uint32_t vkt_scaler_columns(const vkt_scaler *s);   /* F */
-VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); lives as long as the scaler */
+VKT_API const double *vkt_scaler_mean(const vkt_scaler *s); /* (F); valid as long as the scaler */
 VKT_API const double *vkt_scaler_std(const vkt_scaler *s);  /* (F), above 0 */
-/* A data set of the same rows, standardised, with their labels and targets. VKT_E_SHAPE for another F. */
+/* Makes a data set of the same rows, standardised, with their labels and targets. VKT_E_SHAPE for another F. */
 VKT_API vkt_result vkt_scaler_transform(const vkt_scaler *s, const vkt_dataset *ds, vkt_dataset **out);
-/* The same for n rows of F numbers, in place. */
+/* Standardises n rows of F numbers in place. */
 VKT_API void vkt_scaler_rows(const vkt_scaler *s, float *rows, size_t n);
-/* As a text, and back to the bit; for vkt_trainer_attach. vkt_text_release frees *text.
+/* Write a scaler as a text, and read it back with the same bits; for vkt_trainer_attach. vkt_text_release frees *text.
  *     vktrain-scaler 1 columns=2
  *     0.5 1.25                                                mean and std of the first column
  *     -3 1
- * VKT_E_FORMAT for a text that is not like that; the message calls it `name` and tells the line. */
+ * VKT_E_FORMAT for a text of another form; the message calls it `name` and has the line. */
 VKT_API vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **text);
 VKT_API vkt_result vkt_scaler_from_text(const vkt_host *host, const char *name, const char *text, vkt_scaler **out);
 

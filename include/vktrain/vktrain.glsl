@@ -1,11 +1,11 @@
-// vktrain/vktrain.glsl - trained networks inside an application's shaders: layers and encodings of ops.h for one point, evaluated
-// inline by a fragment, compute or any other shader.
+// vktrain/vktrain.glsl - trained networks inside an application's shaders: layers and encodings of ops.h for one point. A
+// fragment, compute or any other shader evaluates them inline.
 //
-// GLSL 4.60, without extensions but the one for #include (GL_GOOGLE_include_directive). It declares functions alone; those that
-// depend on sizes are made by macros:
+// GLSL 4.60. The only extension is the one for #include (GL_GOOGLE_include_directive). The file declares only functions. Macros
+// make the functions that depend on sizes:
 //
-//   layout(std430, binding = 0) readonly buffer Store { float store[]; };   // of vkt_store_buffer: it has all parameters
-//   layout(std430, binding = 1) readonly buffer Grid { uvec4 grid[]; };     // levels as vkt_hash_grid_table tells
+//   layout(std430, binding = 0) readonly buffer Store { float store[]; };   // vkt_store_buffer: all parameters
+//   layout(std430, binding = 1) readonly buffer Grid { uvec4 grid[]; };     // levels, from vkt_hash_grid_table
 //   #define VKT_FLOAT(i) store[i]
 //   #define VKT_LEVEL(l) grid[l]
 //   #include "vktrain/vktrain.glsl"
@@ -18,12 +18,15 @@
 //   first(w1_at, b1_at, e, h);
 //   last(w2_at, b2_at, h, y);
 //
-// Where a parameter lies is counted in floats from the start of the binding: (vkt_store_buffer(..).offset_bytes - the binding's) / 4.
-// Results are those of the ops but for the order of additions.
+// The index of a parameter counts floats from the start of the binding:
+//   (vkt_store_buffer(..).offset_bytes - the binding's offset in bytes) / 4
+// Results equal those of the ops, except for the order of additions.
 //
-//   VKT_FLOAT(i)  how float i of the parameters is read; may be redefined between two uses of the macros below
-//   VKT_LEVEL(l)  likewise, level l of a hash grid: a uvec4 (resolution, mask, first, entries), in a buffer or a constant array
-//   VKT_LOOP      stands before each loop: nothing, unless defined before, e.g. as [[unroll]] (GL_EXT_control_flow_attributes)
+//   VKT_FLOAT(i)  reads float i of the parameters; you may redefine it between two uses of the macros below
+//   VKT_LEVEL(l)  reads level l of a hash grid: a uvec4 (resolution, mask, first, entries), from a buffer or a constant array;
+//                 you may redefine it in the same way
+//   VKT_LOOP      is placed before each loop. It is empty, unless you define it first, e.g. as [[unroll]]
+//                 (GL_EXT_control_flow_attributes)
 #ifndef VKTRAIN_GLSL
 #define VKTRAIN_GLSL
 #ifndef VKT_LOOP
@@ -32,8 +35,8 @@
 
 // ---- layers ----
 
-// void name(uint weight, uint bias, float x[I], out float y[O]): y = FUNCTION(weight x + bias), weight (O,I) by rows, as in vkt_mlp and
-// vkt_linear. VKT_NO_BIAS: there is none. FUNCTION is any macro or function of a float.
+// void name(uint weight, uint bias, float x[I], out float y[O]): y = FUNCTION(weight x + bias). weight is (O,I), row-major, as
+// in vkt_mlp and vkt_linear. bias VKT_NO_BIAS: no bias. FUNCTION is any macro or function of a float.
 #define VKT_NO_BIAS 0xffffffffu
 #define VKT_IDENTITY(s) (s)
 #define VKT_RELU(s) max(s, 0.0)
@@ -49,9 +52,9 @@
 
 // ---- hash grids: vkt_hash_grid ----
 
-// Of four coordinates, each in [0,1] or taken to its edge: the cell of a grid, and how far into it, from 0 to 1, the coordinate
-// lies. Products of resolution and x are fractions of 2^32: a product of floats would leave `way` without digits in fine grids.
-// NaN is handed on by `way`.
+// For four coordinates: the cell of a grid, and `way`, the coordinate's fraction inside the cell (0 to 1). Coordinates are
+// clamped to [0,1]. The product of resolution and x is computed in fractions of 2^32: in fine grids a product of floats would
+// leave no digits for `way`. If x is NaN, `way` is NaN.
 void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 way)
 {
     uvec4 rest;
@@ -60,15 +63,15 @@ void vkt_hash_grid_cell(vec4 x, uint resolution, out uvec4 cell, out vec4 way)
     way = mix(way, x, isnan(x));
 }
 
-// The entry, of those of its level, for a corner of cells; of two dimensions: c.z = 0. (Mueller et al. 2022, section 3 and
-// equation 4.)
+// The index of the entry for corner c, counted from the level's first entry. In two dimensions c.z = 0. (Mueller et al. 2022,
+// section 3 and equation 4.)
 uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 {
     const uint row = level.x + 1u;
     return level.y == 0u ? c.x + row * (c.y + row * c.z) : (c.x ^ c.y * 2654435761u ^ c.z * 805459861u) & level.y;
 }
 
-// void name(uint table, vecD x, out float y[LEVELS * F]), D 2 or 3: features of the table that begins at float `table`.
+// void name(uint table, vecD x, out float y[LEVELS * F]), D is 2 or 3: features from the table that starts at float `table`.
 #define VKT_HASH_GRID(name, D, LEVELS, F)                                                            \
     void name(uint table, vec##D x, out float y[LEVELS * F])                                         \
     {                                                                                                \
@@ -90,8 +93,9 @@ uint vkt_hash_grid_entry(uvec3 c, uvec4 level)
 
 // ---- frequencies: vkt_frequency ----
 
-// sin(pi x) and cos(pi x) by their series, of x within a quarter of a multiple of 1/2: to an ulp or two, and exact where x is a
-// multiple of 1/2. Whole periods are taken off without rounding.
+// sin(pi x) and cos(pi x). x is reduced to the distance from the nearest multiple of 1/2, which is at most 1/4, and then the
+// series is used. The error is one or two ulp. The result is exact if x is a multiple of 1/2. Whole periods are subtracted
+// without rounding.
 void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
 {
     const vec4 t = x - 2.0 * round(0.5 * x), quarter = round(2.0 * t), r = t - 0.5 * quarter, u = r * r;
@@ -107,7 +111,7 @@ void vkt_sin_cos_pi(vec4 x, out vec4 sin_pi, out vec4 cos_pi)
     cos_pi = mix(cos_pi, -cos_pi, sign);
 }
 
-// void name(vecD x, out float y[2 * D * K]), D from 2 to 4: K frequencies of each coordinate.
+// void name(vecD x, out float y[2 * D * K]), D is 2 to 4: sine and cosine of K frequencies of each coordinate.
 #define VKT_FREQUENCY(name, D, K)                                      \
     void name(vec##D x, out float y[2 * D * K])                        \
     {                                                                  \

@@ -1,8 +1,8 @@
-/* vktrain/vktrain.h - all of the library's public API. None of it includes Vulkan. */
+/* vktrain/vktrain.h - the library's public API, except vulkan.h. It includes no Vulkan header. */
 #ifndef VKTRAIN_VKTRAIN_H
 #define VKTRAIN_VKTRAIN_H
 
-#include "vktrain/audit.h"    /* is this device right? */
+#include "vktrain/audit.h"    /* checks of a device's results */
 #include "vktrain/core.h"     /* results, logger, devices, memory */
 #include "vktrain/data.h"     /* data sets */
 #include "vktrain/events.h"   /* files for TensorBoard */

@@ -256,9 +256,9 @@ static void print_failure(const session *s, const vkt_trainer *t)
     uint32_t n;
     vkt_trainer_history(t, &n);
     fflush(stdout);
-    fprintf(stderr, "ended by an error after %u of %u epochs: %s\n", n, s->o.epochs, vkt_result_text(s->failed));
+    complain("ended by an error after %u of %u epochs: %s", n, s->o.epochs, vkt_result_text(s->failed));
     if (s->o.save && s->failed == VKT_E_DEVICE_LOST)
-        fprintf(stderr, "%s is not written: the weights were lost with the device\n", s->o.save);
+        complain("%s is not written: the weights were lost with the device", s->o.save);
 }
 
 /* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged

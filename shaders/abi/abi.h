@@ -1,10 +1,10 @@
-/* abi.h - the words that the abi/<op>.abi.h are written in: one text, compiled by the C compiler and by glslang.
+/* abi.h - the macros of the abi/<op>.abi.h headers. The C compiler and glslang compile the same text.
  *
  *   VKT_PUSH(vkt_relu_push, VKT_U32(n) VKT_F32(slope))    the push-constant block; `pc` in GLSL, `struct vkt_relu_push` in C
  *   #define RELU_X 0                                       binding numbers and specialisation ids are plain macros
  *
- * Members are 32-bit scalars, so std430 and C agree on offsets. A test that wants the layout as data defines VKT_PUSH,
- * VKT_U32, VKT_I32 and VKT_F32 itself before it includes an abi header. */
+ * Members are 32-bit scalars, so std430 and C have the same offsets. A test that needs the layout as data defines VKT_PUSH,
+ * VKT_U32, VKT_I32 and VKT_F32 before it includes an abi header. */
 #ifndef VKT_ABI_H
 #define VKT_ABI_H
 #ifdef VKT_GLSL

@@ -1,8 +1,8 @@
-/* blocks.abi.h - the tile of a product made in shared memory (lib/blocks.glsl): specialisation ids that its kernels share. */
-#define BLOCKS_K 16u /* k of a tile: chunks of a sum over k begin at its multiples */
+/* blocks.abi.h - the tile of a matrix product in shared memory (lib/blocks.glsl): specialisation ids that its kernels share. */
+#define BLOCKS_K 16u /* k per tile: chunks of a sum over k start at multiples of it */
 #define BLOCKS_SPEC_LANES 0 /* (BM / TM) (BN / TN) */
 #define BLOCKS_SPEC_BM    1 /* rows and columns of a work group's tile: powers of two, 32 or more */
 #define BLOCKS_SPEC_BN    2
-#define BLOCKS_SPEC_TM    3 /* rows and columns that a lane makes: multiples of 4 */
+#define BLOCKS_SPEC_TM    3 /* rows and columns per lane: multiples of 4 */
 #define BLOCKS_SPEC_TN    4
-#define BLOCKS_SPECS      5 /* the kernel's own follow */
+#define BLOCKS_SPECS      5 /* the kernel's own ids start here */

@@ -1,22 +1,22 @@
-/* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch makes some channels of each
- * of its groups: all, or what bindings have room for. */
+/* conv2d_direct.abi.h - see conv/direct.comp. "vec4s" count four neighbouring samples. A dispatch computes all channels of each
+ * of its groups, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_direct_push,
-         VKT_U32(columns)                       /* vec4s of one plane of y that are made: P Q n4 */
+         VKT_U32(columns)                       /* vec4s of one plane of y that are computed: P Q n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
-         VKT_U32(width)                         /* Q: all pixels of a row of y, or every stride-th */
+         VKT_U32(width)                         /* Q: all pixels of an image row of y, or every stride-th */
          VKT_U32(dst_plane)                     /* vec4s of one plane of y */
-         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from one row, and from one pixel, that is made to the next */
-         VKT_U32(strip)                         /* columns that one work group makes; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
-         VKT_U32(rows)                          /* output channels of a group that are made */
+         VKT_U32(dst_row) VKT_U32(dst_col)      /* ... from one computed row, or pixel, to the next */
+         VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns further: (p,q,n) grow by these, then carry */
+         VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r meet at row p stride + offset + r reach */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r read row p stride + offset + r reach */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* where the first group starts in its binding, in floats */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(dst_base)    /* ... in vec4s */
          VKT_U32(zero))                         /* 0 */
 #define DIRECT_W    0
@@ -29,6 +29,6 @@ VKT_PUSH(vkt_conv2d_direct_push,
 #define DIRECT_SPEC_CHANNELS 2 /* C / groups */
 #define DIRECT_SPEC_KERNEL_H 3
 #define DIRECT_SPEC_KERNEL_W 4
-#define DIRECT_SPEC_PAD      5 /* taps may fall off the picture */
+#define DIRECT_SPEC_PAD      5 /* taps may be outside the image */
 #define DIRECT_SPEC_BIAS     6
 #define DIRECT_SPECS         7

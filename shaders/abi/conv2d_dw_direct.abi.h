@@ -1,28 +1,29 @@
-/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. "vec4s" count four neighbouring samples. A dispatch takes some groups. */
+/* conv2d_dw_direct.abi.h - see conv/dw_direct.comp. "vec4s" count four neighbouring samples. A dispatch processes some
+ * groups. */
 VKT_PUSH(vkt_conv2d_dw_direct_push,
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
          VKT_U32(plane)                         /* vec4s of one plane of dy: P Q n4 */
-         VKT_U32(strip)                         /* vec4s of a plane that one work group sums; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
+         VKT_U32(strip)                         /* vec4s of a plane per work group; a multiple of LANES */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns further: (p,q,n) grow by these, then carry */
          VKT_U32(rows)                          /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
-         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r meet at row p stride + offset + r reach */
+         VKT_U32(stride_h) VKT_U32(stride_w)    /* pixel p and tap r read row p stride + offset + r reach */
          VKT_I32(offset_h) VKT_I32(offset_w)
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(part)                          /* floats of the outputs from slice to slice */
-         VKT_U32(x_base) VKT_U32(dy_base)       /* where the first group starts in its binding, in vec4s */
+         VKT_U32(x_base) VKT_U32(dy_base)       /* start of the first group in its binding, in vec4s */
          VKT_U32(w_base) VKT_U32(b_base))       /* ... in floats */
 #define DW_DIRECT_DY 0
 #define DW_DIRECT_X  1
-#define DW_DIRECT_W  2 /* (O, C/G R S), of each slice */
-#define DW_DIRECT_B  3 /* (O), of each slice */
+#define DW_DIRECT_W  2 /* (O, C/G R S), per slice */
+#define DW_DIRECT_B  3 /* (O), per slice */
 
 #define DW_DIRECT_SPEC_LANES    0
-#define DW_DIRECT_SPEC_ROWS     1 /* output channels of a tile */
+#define DW_DIRECT_SPEC_ROWS     1 /* output channels per tile */
 #define DW_DIRECT_SPEC_CHANNELS 2 /* C / groups */
 #define DW_DIRECT_SPEC_KERNEL_H 3
 #define DW_DIRECT_SPEC_KERNEL_W 4
-#define DW_DIRECT_SPEC_PAD      5 /* taps may fall off the picture */
+#define DW_DIRECT_SPEC_PAD      5 /* taps may be outside the image */
 #define DW_DIRECT_SPEC_BIAS     6
 #define DW_DIRECT_SPECS         7

@@ -1,22 +1,22 @@
-/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the convolution, y its maxima; "vec4s" count four neighbouring
- * samples. A dispatch makes some channels of each of its groups: all, or what bindings have room for. */
+/* conv2d_max_pool.abi.h - see conv/fused_max_pool.comp. z is the convolution, y its maxima. "vec4s" count four neighbouring
+ * samples. A dispatch computes all channels of each of its groups, or as many as fit in the bindings. */
 VKT_PUSH(vkt_conv2d_max_pool_push,
          VKT_U32(columns)                       /* vec4s of one plane of y: P Q n4 */
          VKT_U32(n4)                            /* vec4s of one pixel: pitch / 4 */
          VKT_U32(width)                         /* Q */
-         VKT_U32(z_width)                       /* pixels of a row of z */
-         VKT_U32(strip)                         /* columns that one work group makes; a multiple of LANES */
-         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns on: (p,q,n) grow by these, then carry */
-         VKT_U32(rows)                          /* output channels of a group that are made */
+         VKT_U32(z_width)                       /* pixels of an image row of z */
+         VKT_U32(strip)                         /* columns per work group and iteration; a multiple of LANES */
+         VKT_U32(step_p) VKT_U32(step_q) VKT_U32(step_n) /* LANES columns further: (p,q,n) grow by these, then carry */
+         VKT_U32(rows)                          /* output channels of a group that are computed */
          VKT_U32(dst_group)                     /* O / groups */
          VKT_U32(src_height) VKT_U32(src_width) /* H W */
          VKT_U32(next_h) VKT_U32(next_w)        /* rows and columns of x from pixel to pixel of z */
          VKT_U32(stride_h) VKT_U32(stride_w)    /* ... and from window to window */
-         VKT_I32(offset_h) VKT_I32(offset_w)    /* window p's first pixel and tap r meet at row p stride + offset + r reach */
+         VKT_I32(offset_h) VKT_I32(offset_w)    /* window p's first pixel and tap r read row p stride + offset + r reach */
          VKT_I32(reach_h) VKT_I32(reach_w)
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, o to o, c to c */
          VKT_U32(w_tap_h) VKT_U32(w_tap_w)      /* ... and from tap to tap */
-         VKT_U32(w_base) VKT_U32(bias_base)     /* where the first group starts in its binding, in floats */
+         VKT_U32(w_base) VKT_U32(bias_base)     /* start of the first group in its binding, in floats */
          VKT_U32(src_base) VKT_U32(y_base) VKT_U32(index_base) /* ... in vec4s */
          VKT_U32(zero))                         /* 0 */
 #define CONV_POOL_W     0
@@ -26,14 +26,14 @@ VKT_PUSH(vkt_conv2d_max_pool_push,
 #define CONV_POOL_INDEX 4 /* uvec4: see pool_index.abi.h */
 
 #define CONV_POOL_SPEC_LANES    0
-#define CONV_POOL_SPEC_ROWS     1 /* output channels of a tile */
+#define CONV_POOL_SPEC_ROWS     1 /* output channels per tile */
 #define CONV_POOL_SPEC_CHANNELS 2 /* C / groups */
 #define CONV_POOL_SPEC_KERNEL_H 3
 #define CONV_POOL_SPEC_KERNEL_W 4
-#define CONV_POOL_SPEC_PAD      5 /* taps may fall off the picture */
+#define CONV_POOL_SPEC_PAD      5 /* taps may be outside the image */
 #define CONV_POOL_SPEC_BIAS     6
-#define CONV_POOL_SPEC_R        7 /* the window */
+#define CONV_POOL_SPEC_R        7 /* the window's size */
 #define CONV_POOL_SPEC_S        8
 #define CONV_POOL_SPEC_RELU     9
-#define CONV_POOL_SPEC_UNROLL   10 /* elements of a window that one turn of the loop takes; a divisor of R S */
+#define CONV_POOL_SPEC_UNROLL   10 /* elements of a window per iteration; a divisor of R S */
 #define CONV_POOL_SPECS         11

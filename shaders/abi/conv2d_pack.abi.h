@@ -1,14 +1,14 @@
 /* conv2d_pack.abi.h - see conv/pack.comp. */
 VKT_PUSH(vkt_conv2d_pack_push,
-         VKT_U32(vec4s)      /* of one panel: taps * depth * MB / 4 */
+         VKT_U32(vec4s)      /* vec4s of one panel: taps * depth * MB / 4 */
          VKT_U32(depth)      /* k: source channels of a group that are read */
-         VKT_U32(rows)       /* m: destination channels of a group that are made */
+         VKT_U32(rows)       /* m: destination channels of a group that are computed */
          VKT_U32(tiles)      /* panels of a group: rows / MB, rounded up */
          VKT_U32(mb4)        /* MB / 4 */
-         VKT_U32(inner)      /* taps that lie together, within k: 1 or those of a row of the kernel */
+         VKT_U32(inner)      /* consecutive taps within k: 1, or the taps of a row of the kernel */
          VKT_U32(w_group) VKT_U32(w_row) VKT_U32(w_depth) /* floats of w from group to group, m to m, k to k */
-         VKT_U32(w_outer) VKT_U32(w_inner)                /* ... from r to r, s to s; modulo 2^32, for these may go backwards */
-         VKT_U32(w_base))    /* where the first group starts in its binding, in floats */
+         VKT_U32(w_outer) VKT_U32(w_inner)                /* ... from r to r, s to s; modulo 2^32: may be negative */
+         VKT_U32(w_base))    /* start of the first group in its binding, in floats */
 #define PACK_W 0 /* (O,C/G,R,S) */
 #define PACK_A 1 /* [group][tile][r][k][s][MB], or [r][MB][k] */
-#define PACK_SPEC_M_MAJOR 1 /* the latter; depth is a multiple of 4 and inner 1 then */
+#define PACK_SPEC_M_MAJOR 1 /* 1: [r][MB][k]; then depth is a multiple of 4 and inner is 1 */

@@ -1,5 +1,5 @@
-/* coop.abi.h - the specialisation constants that tell a kernel of VKT_KF_COOP how large the device's cooperative matrices are
- * (vkt_limits.coop); every such pipeline gets them beside those of its kernel. */
+/* coop.abi.h - specialisation constants with the size of the device's cooperative matrices (vkt_limits.coop). Every pipeline of
+ * a VKT_KF_COOP kernel gets them in addition to the kernel's own constants. */
 #define COOP_SPEC_M 27 /* rows of A and C */
 #define COOP_SPEC_N 28 /* columns of B and C */
 #define COOP_SPEC_K 29

@@ -1,5 +1,5 @@
-/* fft.abi.h - see fft_rows.comp, fft_columns.comp, fft_inverse_columns.comp and fft_inverse_rows.comp, which go through the same
- * numbers there and back. "vec4s" count four neighbouring samples of a picture, or four channels of weights. */
+/* fft.abi.h - see fft_rows.comp and fft_columns.comp, and their inverses fft_inverse_columns.comp and fft_inverse_rows.comp.
+ * "vec4s" count four neighbouring samples of an image, or four channels of weights. */
 VKT_PUSH(vkt_fft_push,
          VKT_U32(items)    /* invocations: channels * pairs or half transforms * columns */
          VKT_U32(channels)
@@ -8,15 +8,15 @@ VKT_PUSH(vkt_fft_push,
          VKT_U32(rows)     /* rows of a tile that are stored */
          VKT_U32(n4)       /* vec4s of a pixel */
          VKT_U32(tiles_w)  /* tiles side by side */
-         VKT_U32(step_h) VKT_U32(step_w)     /* picture rows and columns from tile to tile */
-         VKT_I32(origin_h) VKT_I32(origin_w) /* picture row and column of the first stored element of the first tile */
-         VKT_U32(height) VKT_U32(width)      /* of the picture; R, S of weights */
+         VKT_U32(step_h) VKT_U32(step_w)     /* image rows and columns from tile to tile */
+         VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first stored element of the first tile */
+         VKT_U32(height) VKT_U32(width)      /* image size; R, S for weights */
          VKT_U32(w_channel) VKT_U32(w_lane)  /* floats of weights from channel to channel, lane to lane */
-         VKT_U32(sum_columns) VKT_U32(sum_pitch) /* of SUM: columns and pitch */
-         VKT_F32(scale))                     /* what the inverse multiplies with */
+         VKT_U32(sum_columns) VKT_U32(sum_pitch) /* columns and pitch of SUM */
+         VKT_F32(scale))                     /* factor of the inverse */
 #define FFT_IN   0
 #define FFT_OUT  1
-#define FFT_BIAS 2 /* fft_inverse_rows: (channels), added to a picture; the bias gradient when DST is weights */
+#define FFT_BIAS 2 /* fft_inverse_rows: (channels), added to an image; the bias gradient if DST is weights */
 #define FFT_SUM  3 /* fft_inverse_rows of weights: the spectrum of dy, whose first frequency is the sum over a tile */
 
 /* A stored element i of an axis is element FIRST + i STEP of the transform; there are COUNT. */
@@ -25,6 +25,6 @@ VKT_PUSH(vkt_fft_push,
 #define FFT_SPEC_FIRST 2
 #define FFT_SPEC_STEP  3
 #define FFT_SPEC_COUNT 4
-#define FFT_SPEC_CLIP  5 /* tiles may reach beyond the picture */
+#define FFT_SPEC_CLIP  5 /* tiles may reach outside the image */
 #define FFT_SPEC_BIAS  6
 #define FFT_SPECS      7

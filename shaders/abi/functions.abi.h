@@ -1,6 +1,6 @@
-/* functions.abi.h - numbers of the elementwise functions, for the constant that chooses one when a pipeline is made. */
+/* functions.abi.h - numbers of the elementwise functions. A specialisation constant selects one when a pipeline is made. */
 
-/* y = f(x; p, q), and its gradient f(v, dy; p, q), where v is x, or y with those marked "y": lib/unary.glsl. */
+/* y = f(x; p, q), and its gradient f(v, dy; p, q). v is x, or y for functions marked "y": lib/unary.glsl. */
 #define UNARY_RELU       0 /* y */
 #define UNARY_LEAKY_RELU 1 /* p: slope */
 #define UNARY_ABS        2
@@ -8,7 +8,7 @@
 #define UNARY_SCALE      4 /* p x + q */
 #define UNARY_HARDSWISH  5
 #define UNARY_SQRT       6 /* y */
-#define UNARY_QUICK      7 /* those below are worth unrolling */
+#define UNARY_QUICK      7 /* functions below this number are worth unrolling */
 #define UNARY_EXP        7 /* y */
 #define UNARY_LOG        8
 #define UNARY_SIGMOID    9 /* y */
@@ -30,7 +30,7 @@
 #define BINARY_QUICK    7
 #define BINARY_POW      7
 
-/* lib/binary.glsl: gradients from dy, a, b; da of those that are alike in both operands gives db too, with a and b exchanged */
+/* lib/binary.glsl: gradients from dy, a, b. If a function is symmetric in a and b, da with a and b swapped is db */
 #define TERNARY_WHERE      0 /* u32 condition, a, b */
 #define TERNARY_DIV_DB     1
 #define TERNARY_MINIMUM_DA 2

@@ -1,4 +1,4 @@
-/* gather_labels.abi.h - labels of the rows that the step chose. */
+/* gather_labels.abi.h - gathers the labels of the step's rows. */
 VKT_PUSH(vkt_gather_labels_push, VKT_U32(batch) VKT_U32(n_order) VKT_U32(n_table))
 #define LABELS_TABLE 0 /* u32 (n_table) */
 #define LABELS_ORDER 1 /* u32 (n_order) */

@@ -1,11 +1,11 @@
-/* gemm_pack.abi.h - a block of a row-major matrix to tiles padded with zeros: see gemm_tile.abi.h. */
+/* gemm_pack.abi.h - copies a block of a row-major matrix to tiles, padded with zeros: see gemm_tile.abi.h. */
 VKT_PUSH(vkt_gemm_pack_push, VKT_U32(xn) VKT_U32(kn) /* real elements of the block */
          VKT_U32(k4)                                   /* steps of four k to write */
          VKT_U32(src_base) VKT_U32(ld) VKT_U32(src_batch)   /* elements */
          VKT_U32(dst_base) VKT_U32(dst_panel) VKT_U32(dst_batch) /* vec4s */)
-#define PACK_SPEC_WIDTH   1 /* x of a tile: a multiple of 4 */
-#define PACK_SPEC_X_OUTER 2 /* 1: the source has x along its slow dimension, 0: k */
+#define PACK_SPEC_WIDTH   1 /* x per tile: a multiple of 4 */
+#define PACK_SPEC_X_OUTER 2 /* 1: x is the slow dimension of the source; 0: k is */
 #define PACK_SPEC_VECTORS 3 /* 1: src_base, ld and src_batch are multiples of 4 */
 #define PACK_SRC4 0
 #define PACK_DST  1
-#define PACK_SRC  2 /* the same memory as PACK_SRC4, for matrices whose rows are no whole vec4s */
+#define PACK_SRC  2 /* the same memory as PACK_SRC4, for matrices whose rows are not whole vec4s */

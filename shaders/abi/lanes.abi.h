@@ -1,4 +1,4 @@
-/* lanes.abi.h - the specialisation constant that tells a kernel of VKT_KF_SUBGROUPS how many full subgroups its work groups
- * have (lib/lanes.glsl); every such pipeline gets it beside those of its kernel. */
+/* lanes.abi.h - specialisation constant with the number of full subgroups in a work group (lib/lanes.glsl). Every pipeline of a
+ * VKT_KF_SUBGROUPS kernel gets it in addition to the kernel's own constants. */
 #define SUBGROUPS_SPEC 30
 #define SUBGROUPS_MOST 64 /* 256 lanes in subgroups of 4 */

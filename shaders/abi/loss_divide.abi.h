@@ -1,6 +1,6 @@
-/* loss_divide.abi.h - the sums and weights of all blocks of a loss, and what they make. */
-VKT_PUSH(vkt_loss_divide_push, VKT_U32(blocks) VKT_U32(sum) /* 1: not divided */)
+/* loss_divide.abi.h - the sums and weights of all blocks of a loss, and the loss that they give. */
+VKT_PUSH(vkt_loss_divide_push, VKT_U32(blocks) VKT_U32(sum) /* 1: reduction "sum", without a division */)
 #define DIVIDE_PART   0 /* f32 (blocks) */
 #define DIVIDE_WEIGHT 1 /* f32 (blocks) */
 #define DIVIDE_LOSS   2 /* f32 scalar */
-#define DIVIDE_NORM   3 /* f32 scalar: what it was divided by */
+#define DIVIDE_NORM   3 /* f32 scalar: the divisor */

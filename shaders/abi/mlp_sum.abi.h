@@ -1,8 +1,9 @@
-/* mlp_sum.abi.h - see mlp_sum.comp and mlp_layout.abi.h. What is not wanted is bound to anything and not written. */
+/* mlp_sum.abi.h - see mlp_sum.comp and mlp_layout.abi.h. For an output that is not wanted, any buffer is bound and not
+ * written. */
 VKT_PUSH(vkt_mlp_sum_push,
          VKT_U32(width0) VKT_U32(width1) VKT_U32(width2) VKT_U32(width3) VKT_U32(width4)
          VKT_U32(part1) VKT_U32(part2) VKT_U32(part3) VKT_U32(part4)
-         VKT_U32(part) VKT_U32(groups)  /* vec4s of a work group's PART; how many there are */
+         VKT_U32(part) VKT_U32(groups)  /* vec4s of a work group's PART; number of work groups */
          VKT_U32(outputs))              /* bit 0: the loss, bit 2l-1: dw of layer l, bit 2l: db */
 #define MLP_SUM_PART 0
 #define MLP_SUM_LOSS 1 /* f32 */

@@ -1,2 +1,2 @@
-/* places.abi.h - for kernels that walk over a box by lib/places.glsl. */
-#define PLACES_SPEC_FIRST 1 /* the first coordinate that the box has, 0 to 5 */
+/* places.abi.h - for kernels that walk over the positions of a box with lib/places.glsl. */
+#define PLACES_SPEC_FIRST 1 /* first coordinate of the box, 0 to 5 */

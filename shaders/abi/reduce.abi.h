@@ -1,10 +1,10 @@
-/* reduce.abi.h - sums, maxima and minima over some dimensions. Output o is taken apart over the kept dimensions k0..k4 (slow to fast) with
- * strides s0..s4 in x. What is reduced for it: `rows` rows over the dimensions r0..r3 with strides t0..t3, each row `run`
- * elements t4 apart, or `last` of them where the fastest of r0..r3 is at its end. Split j of `splits` takes a share of the rows
- * and writes y[j outputs + o]. */
+/* reduce.abi.h - sums, maxima and minima over some dimensions. The number of an output o is divided into coordinates of the
+ * kept dimensions k0..k4 (slow to fast), with strides s0..s4 in x. Output o reduces `rows` rows over the dimensions r0..r3 with
+ * strides t0..t3. A row has `run` elements that are t4 apart, or `last` elements if the fastest of r0..r3 has its last
+ * coordinate. Split j of `splits` reduces a share of the rows and writes y[j outputs + o]. */
 VKT_PUSH(vkt_reduce_push,
          VKT_U32(outputs) VKT_U32(rows) VKT_U32(run) VKT_U32(last) VKT_U32(splits) VKT_F32(scale)
-         VKT_U32(rest) VKT_U32(total) /* x[rest + o] is one more element of o while that is below x[total] */
+         VKT_U32(rest) VKT_U32(total) /* x[rest + o] is one more element of o if rest + o < total */
          VKT_U32(k1) VKT_U32(k2) VKT_U32(k3) VKT_U32(k4)
          VKT_U32(s0) VKT_U32(s1) VKT_U32(s2) VKT_U32(s3) VKT_U32(s4)
          VKT_U32(r1) VKT_U32(r2) VKT_U32(r3)
@@ -13,5 +13,5 @@ VKT_PUSH(vkt_reduce_push,
 #define REDUCE_Y 1
 #define REDUCE_SPEC_FUNCTION 1
 #define REDUCE_SUM 0
-#define REDUCE_MAX 1 /* NaN if there is one; the least likewise */
+#define REDUCE_MAX 1 /* NaN if any element is NaN; the same for the minimum */
 #define REDUCE_MIN 2

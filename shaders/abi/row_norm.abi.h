@@ -1,21 +1,21 @@
 /* row_norm.abi.h - normalisation of rows of `run` neighbouring elements. A row is one group of a sample: row r is group
- * r % groups; element k of it belongs to channel (r % groups) * channels + k / inner, which has its gamma and beta. */
+ * r % groups. Its element k belongs to channel (r % groups) * channels + k / inner. Each channel has its gamma and beta. */
 VKT_PUSH(vkt_row_norm_push,
-         VKT_U32(rows) VKT_U32(first) /* of this dispatch, counted from row `first` */
+         VKT_U32(rows) VKT_U32(first) /* the dispatch has `rows` rows from row `first` on */
          VKT_U32(run) VKT_U32(groups) VKT_U32(channels) VKT_U32(inner)
-         VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* where row `first` begins in the bindings */
-         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* of a gradient of gamma and beta: row_norm_dw.comp */
+         VKT_U32(x0) VKT_U32(dy0) VKT_U32(y0) /* start of row `first` in the bindings */
+         VKT_U32(slices) VKT_U32(first_slice) VKT_U32(slice_samples) /* for the gradients of gamma and beta: row_norm_dw.comp */
          VKT_F32(eps))
 #define ROW_NORM_X     0
 #define ROW_NORM_GAMMA 1 /* f32 (groups channels) */
 #define ROW_NORM_BETA  2
 #define ROW_NORM_Y     3 /* y, or dx */
-#define ROW_NORM_MEAN  4 /* f32 (rows); not there with ROW_NORM_SPEC_RMS */
+#define ROW_NORM_MEAN  4 /* f32 (rows); absent with ROW_NORM_SPEC_RMS */
 #define ROW_NORM_SCALE 5 /* f32 (rows): 1 / sqrt(var + eps) */
 #define ROW_NORM_DY    6
 #define ROW_NORM_PART  7 /* f32 (slices, 2, groups channels): sums of dy xhat, then of dy */
-#define ROW_NORM_SPEC_GAMMA 1 /* 1: there is one */
+#define ROW_NORM_SPEC_GAMMA 1 /* 1: gamma is present */
 #define ROW_NORM_SPEC_BETA  2
-#define ROW_NORM_SPEC_RMS   3 /* 1: no mean is taken out */
+#define ROW_NORM_SPEC_RMS   3 /* 1: the mean is not subtracted */
 #define ROW_NORM_SPEC_SPLIT 4 /* 1: inner is above 1 */
 #define ROW_NORM_SPEC_GROUPED 5 /* 1: groups is above 1 */

@@ -1,9 +1,9 @@
-/* softmax.abi.h - softmax over one axis of [..][classes][inner]: a line is what one sum goes over. VECs are vec4s in kernels of
- * WIDTH 4: of neighbouring lines, or ALONG or with LINE of neighbouring classes. */
+/* softmax.abi.h - softmax over one axis of [..][classes][inner]. A line is the elements of one sum. In kernels of WIDTH 4 a VEC
+ * is a vec4: four neighbouring lines, or with ALONG or LINE four neighbouring classes. */
 VKT_PUSH(vkt_softmax_push,
-         VKT_U32(units)   /* lines, ALONG or with LINE; else VECs of lines */
-         VKT_U32(classes) VKT_U32(inner) /* VECs from one class to the next; ALONG or with LINE 1 */
-         VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query (first + u) % queries, which sees as many classes and one */
+         VKT_U32(units)   /* with ALONG or LINE: lines; else VECs of lines */
+         VKT_U32(classes) VKT_U32(inner) /* inner: VECs from one class to the next; with ALONG or LINE 1 */
+         VKT_U32(first) VKT_U32(queries) /* CAUSAL: line u is query i = (first + u) % queries and sees classes 0 .. i */
          VKT_F32(scale))
 #define SOFTMAX_SPEC_LOG    1
 #define SOFTMAX_SPEC_CAUSAL 2

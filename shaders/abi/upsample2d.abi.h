@@ -1,6 +1,7 @@
-/* upsample2d.abi.h - `channels` pictures of H x W that become P x Q, N4 vec4s a pixel; x and y (dx and dy) begin at vec4s x and y of
- * their bindings. Nearest: pixel p shows pixel floor(p scale) of x. Bilinear: pixel p lies at (p up + offset) / below of x, a point
- * between pixels; outside, at the nearest one. `_h` along the height, `_w` along the width. */
+/* upsample2d.abi.h - resizes `channels` images from H x W to P x Q, N4 vec4s per pixel. x and y (dx and dy) start at vec4s x
+ * and y of their bindings. Nearest: pixel p shows pixel floor(p scale) of x. Bilinear: the source point of pixel p is
+ * (p up + offset) / below in x, between pixels. A point outside x moves to the nearest pixel. `_h`: along the height, `_w`:
+ * along the width. */
 VKT_PUSH(vkt_upsample2d_push,
          VKT_U32(channels) VKT_U32(H) VKT_U32(W) VKT_U32(P) VKT_U32(Q) VKT_U32(x) VKT_U32(y)
          VKT_F32(scale_h) VKT_F32(scale_w)

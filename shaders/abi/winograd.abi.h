@@ -1,17 +1,17 @@
 /* winograd.abi.h - see winograd_input.comp and winograd_output.comp. "vec4s" count four neighbouring samples. */
 VKT_PUSH(vkt_winograd_push,
-         VKT_U32(channels)                   /* of the picture */
-         VKT_U32(depth)                      /* of those that one work group makes */
-         VKT_U32(first)                      /* column of a plane that the first of this dispatch is */
+         VKT_U32(channels)                   /* channels of the image */
+         VKT_U32(depth)                      /* channels per work group */
+         VKT_U32(first)                      /* first column of this dispatch in the plane */
          VKT_U32(columns)                    /* vec4s of a plane: tiles n4 */
          VKT_U32(n4)                         /* vec4s of a pixel */
          VKT_U32(tiles_w)                    /* tiles side by side */
-         VKT_I32(origin_h) VKT_I32(origin_w) /* picture row and column of the first element of the first tile */
-         VKT_U32(height) VKT_U32(width)      /* of the picture */
+         VKT_I32(origin_h) VKT_I32(origin_w) /* image row and column of the first element of the first tile */
+         VKT_U32(height) VKT_U32(width)      /* image size */
          VKT_U32(point))                     /* vec4s of the transform from one of the 16 to the next */
 #define WINOGRAD_IN   0
 #define WINOGRAD_OUT  1
-#define WINOGRAD_BIAS 2 /* winograd_output: (channels); anything where WINOGRAD_SPEC_BIAS is 0 */
+#define WINOGRAD_BIAS 2 /* winograd_output: (channels); any buffer if WINOGRAD_SPEC_BIAS is 0 */
 
 #define WINOGRAD_SPEC_LANES 0
 #define WINOGRAD_SPEC_BIAS  1

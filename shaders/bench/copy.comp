@@ -1,5 +1,7 @@
-// bench/copy.comp - y = x: the ceiling of memory traffic that vkt-bench holds kernels against.
-// in: x (n) vec4    out: y (n) vec4    grid: x over n in contiguous shares; any group count is right
+// bench/copy.comp - y = x: measures the highest memory traffic. vkt-bench compares kernels with it.
+// grid: x over n in contiguous shares; any group count is right
+// in: x (n) vec4    out: y (n) vec4
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,7 +1,8 @@
-// bench/fma.comp - multiply-adds and nothing else: the ceiling of arithmetic that vkt-bench holds kernels against.
-//   every lane has SUMS vec4s, s = s factor + addend, BENCH_UNROLL times a round; their sum is written, so that none is left
-//   out. SUMS chains of four hide the latency: the host tries several.
-// out: y (lanes) vec4    grid: x
+// bench/fma.comp - only multiply-adds: measures the highest arithmetic rate. vkt-bench compares kernels with it.
+//   Every lane has SUMS vec4s and computes s = s factor + addend, BENCH_UNROLL times per round. It writes their sum, so that
+//   the compiler removes nothing. SUMS vec4 chains hide the latency; the host tries several values of SUMS.
+// grid: x over lanes
+// out: y (lanes) vec4
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,10 +1,13 @@
-// conv/direct.comp - convolution with few products an element (K = C/G R S: a first layer, a depthwise one):
+// conv/direct.comp - convolution with few products per element (K = C/G R S: a first layer or a depthwise layer):
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) x[c][p stride - pad + r dil][q stride - pad + s dil][n]
-// It is also dx: then x and y are dy and dx, o and c trade places in w, and taps go backwards. Of a strided convolution a dispatch
-// makes those pixels of dx that lie `stride` apart and meet the same taps: a convolution of stride 1 with these taps.
-// What conv/tile.comp does anew for each tile is done once for a strip of pixels here: the ROWS K weights are loaded into the
-// lanes' registers (subgroupShuffle hands them round) and the K taps' places worked out. Then only x is read and y written.
-// grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic: one lane makes an element, in the order of (c,r,s).
+// It also computes dx. Then x and y are dy and dx, o and c are swapped in w, and the taps are in reverse order. For a strided
+// convolution, a dispatch computes one phase: the pixels of dx that lie `stride` apart and use the same taps. This is a
+// convolution of stride 1 with these taps.
+// conv/tile.comp prepares each tile anew. This kernel prepares once per strip of pixels: it loads the ROWS K weights into the
+// lanes' registers (subgroupShuffle passes them between lanes) and computes the offsets of the K taps. Then it only reads x and
+// writes y.
+// grid: x strips of columns (stride loop), y row tiles, z groups.
+// Deterministic: one lane computes an element, in the order of (c,r,s).
 // `zero` and loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

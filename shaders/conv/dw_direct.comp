@@ -1,10 +1,12 @@
-// conv/dw_direct.comp - gradient of a convolution of few products an element (conv/direct.comp), and few output channels a
-// group, with respect to weights and bias: conv/dw_tile.comp, whose lanes are output channels, would leave most of them idle.
+// conv/dw_direct.comp - gradient with respect to weights and bias, for convolutions with few products per element
+// (conv/direct.comp) and few output channels per group. In conv/dw_tile.comp, where lanes are output channels, most lanes would
+// be idle.
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// Lanes are neighbouring vec4s of the plane; each sums the ROWS K products of its own, and at the end all lanes' sums are added.
-// grid: x slices of the plane, y row tiles, z groups. conv/dw_sum.comp adds the slices where there are several.
-// Deterministic: a lane adds in the order of (p,q,n), lanes by lib/lanes.glsl.
-// Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
+// Lanes are neighbouring vec4s of the plane. Each lane sums its own ROWS K products. At the end the sums of all lanes are
+// added.
+// grid: x slices of the plane, y row tiles, z groups. If there are several slices, conv/dw_sum.comp adds them.
+// Deterministic: a lane adds in the order of (p,q,n). The lanes' sums are added by shuffles in a fixed order.
+// Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
 // Loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

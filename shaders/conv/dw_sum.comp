@@ -1,6 +1,8 @@
-// conv/dw_sum.comp - adds the slices that conv/dw_tile.comp made, first to last:  dw[i] = sum_k part[k][i], db the same.
-//   WIDE: by vec4s, of which the last of dw and that of db may be cut; slices and db in them start at whole ones.
-// grid: x over the elements of dw and db, or these vec4s (stride loop).  Deterministic.
+// conv/dw_sum.comp - adds the slices of the kernels dw_tile, dw_direct and dw_shared, first to last:
+//   dw[i] = sum_k part[k][i], and db in the same way
+//   WIDE: by vec4s. The last vec4 of dw and of db may be partial. Each slice, and db inside it, starts at a whole vec4.
+// grid: x over the elements of dw and db; WIDE: over their vec4s (stride loop).
+// Deterministic: one lane computes an element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

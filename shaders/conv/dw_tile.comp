@@ -1,13 +1,15 @@
 // conv/dw_tile.comp - gradient of a convolution with respect to weights and bias:
 //   dw[o][c,r,s] = sum_{p,q,n} dy[o][p][q][n] x[c][p stride - pad + r dil][q stride - pad + s dil][n]     db[o] = sum dy[o]
-// A subgroup makes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels; per step it loads four samples
-// of each, and of its share of the columns, which shuffles hand round: with lane ^ j, so that a lane's sums belong to other columns
-// in each lane, as in gemm_tile.comp. Where that wins nothing (8 lanes), and of columns too few for all lanes, one lane's goes to all.
-// CELLS: dy is read from the gradient of y's max pooling over disjoint cells, as pool2d_dx.comp would write it:
+// A subgroup computes ROWS LANES output channels x COLS columns (c,r,s). A lane holds ROWS channels. Per step it loads four
+// samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the other lanes, so the
+// same sum belongs to another column in each lane, as in gemm_tile.comp. This gives no gain with 8 lanes. Then one lane's value
+// goes to all lanes. The same holds for the last columns of a tile if they are fewer than LANES.
+// CELLS: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
+// pool2d_dx.comp would write:
 //   dy[o][p][q][n] = dpool[o][p / CELL_H][q / CELL_W][n] if index is (p,q) there, else 0
-// grid: x tiles of each slice of the plane (stride loop), z groups. conv2d_dw_sum adds the slices where there are several.
-// Deterministic: one lane makes an element of a slice, in the order of (p,q,n).
-// Padding lanes of dy are zero and those of x finite, so that whole vec4s can be summed.
+// grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
+// Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
+// Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
 // `zero` and loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -41,7 +43,7 @@ const uint SHARES = (COLS + LANES - 1) / LANES; // columns of a tile that a lane
 float acc[COLS * ROWS];
 vec4 bias_acc[ROWS];
 uint dy_at[ROWS];                 // this lane's channels, in vec4s
-int x_at[SHARES];                 // this lane's columns: x at the pixel (0,0), in vec4s; negative inside the padding
+int x_at[SHARES];                 // this lane's columns: index in x for pixel (0,0), in vec4s; negative in the padding
 int x_row[SHARES], x_col[SHARES]; // r dil - pad, s dil - pad
 // push constants, read once: see conv/tile.comp
 uint zero, n4, width, stride_h, stride_w, src_height, src_width, dy_height, dy_width, to_index;
@@ -65,14 +67,14 @@ void start(uint row, uint col)
     }
 }
 
-// Whether column j goes round with lane ^ j.
+// True if column j is shuffled with lane ^ j.
 bool is_turned(uint j)
 {
     return LANES != 8 && j / LANES < COLS / LANES;
 }
 
-// Where the gradient of pixel (p,q) lies in a plane of dy, in vec4s. Pixels behind the last cell look into that one, whose index is
-// never theirs.
+// Index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read the last one. Its
+// index never names them.
 uint place_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef CELLS
@@ -92,7 +94,7 @@ vec4 load_dy(uint at, uint index_at, uint pixel)
 #endif
 }
 
-// vec4s n .. n+count of the pixel (p,q), the pixel'th.
+// Adds vec4s n .. n+count-1 of the pixel (p,q). `pixel` is its number.
 void add_samples(uint pixel, uint p, uint q, uint n, uint count)
 {
     const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
@@ -131,7 +133,8 @@ void add_samples(uint pixel, uint p, uint q, uint n, uint count)
     } while (i4 < count);
 }
 
-// Sums j .. j+3 of row t, which belong to four neighbouring columns: a store per vec4 costs a CPU driver half of four.
+// Stores sums j .. j+3 of row t, which belong to four neighbouring columns. On a CPU driver one vec4 store costs half of four
+// stores.
 void store_quad(uint t, uint j, uint to, uint col, uint cols)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -160,7 +163,7 @@ void main()
         const uint end = min((slice + 1) * pc.slice, pc.plane);
         start(row, col);
         uint k = slice * pc.slice, pixel = k / n4, n = k - pixel * n4, p = pixel / width, q = pixel - p * width;
-        do { // pixel by pixel without a division, which llvmpipe makes lane by lane
+        do { // pixel by pixel, without a division: llvmpipe divides lane by lane
             const uint count = min(n4 - n, end - k);
             add_samples(pixel, p, q, n, count);
             k += count, n = 0, pixel++, q++;

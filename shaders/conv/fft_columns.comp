@@ -1,9 +1,10 @@
-// fft_columns.comp - Fourier transforms of the columns of what fft_rows.comp made:
-//   dst[c][f][re, im][column]   f: a frequency (v, u) of the half plane 0 <= u <= T/2 that determines the rest:
-//   u = 0: f = v, and where T is even u = T/2: f = T/2+1 + v, both 0 <= v <= T/2, for these columns are real;
+// fft_columns.comp - Fourier transforms of the columns of fft_rows.comp's result:
+//   dst[c][f][re, im][column]   f is a frequency (v, u) of the half plane 0 <= u <= T/2, which determines the other half:
+//   u = 0: f = v. For even T, u = T/2: f = T/2+1 + v. In both cases 0 <= v <= T/2, because these columns are real.
 //   else f = FFT_REALS + (u-1) T + v
-// The two real columns are the real and imaginary part of one transform, as the rows were.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).  Deterministic.
+// The two real columns are the real and imaginary part of one transform, like the rows.
+// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -44,7 +45,8 @@ void main()
             [[unroll]] for (uint i = 0; i < T; i++, to += plane) {
                 if (!is_real || i <= FFT_HALF) STORE4(dst, to, re[i]), STORE4(dst, to + columns, im[i]);
             }
-        // Both kinds of column by the same stores, for a branch would cost a CPU driver both: the packed pair has two more
+        // The same stores write both kinds of column: a CPU driver would run both sides of a branch. The pair has two more
+        // rows.
         else [[unroll]] for (uint i = 0; i < T + 2; i++, to += plane) {
             const bool of_b = i > FFT_HALF;
             const uint v = of_b ? i - FFT_HALF - 1 : i, w = (T - v) % T;

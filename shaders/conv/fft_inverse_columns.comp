@@ -1,6 +1,7 @@
-// fft_inverse_columns.comp - the way back of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
-// for the COUNT rows that are wanted.
-// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).  Deterministic.
+// fft_inverse_columns.comp - inverse of fft_columns.comp: src[f][c][re, im][column] -> dst[c][row][slot][column],
+// for the COUNT rows that are stored.
+// grid: x over (c, u < FFT_LINES, column), lanes along columns (stride loop).
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -27,7 +28,7 @@ void main()
         const uint line = item / columns, column = item - line * columns;
         const uint channel = line / FFT_LINES, u = line - channel * FFT_LINES;
         vec4 re[T], im[T];
-        const bool pair = u == 0; // columns 0 and T/2 as one: Z = A + i B; of odd T column 0 alone
+        const bool pair = u == 0; // columns 0 and T/2 in one transform: Z = A + i B; for odd T column 0 alone
         const uint from = channel * pitch + column + (pair ? 0 : (FFT_REALS + (u - 1) * T) * plane);
         const uint MOST = T + 2 - 2 * FFT_ODD;
         vec4 in_re[MOST], in_im[MOST];
@@ -37,8 +38,8 @@ void main()
         }
         [[unroll]] for (uint v = 0; v < T; v++) {
             const uint a = v <= FFT_HALF ? v : T - v, b = FFT_ODD == 1 ? a : a + FFT_HALF + 1;
-            const float back = v <= FFT_HALF ? 1 : -1;    // beyond T/2 stand the conjugates of A and B
-            const bool is_real = v == 0 || 2 * v == T;    // what stands in the imaginary part is rounding
+            const float back = v <= FFT_HALF ? 1 : -1;    // past T/2: the conjugates of A and B
+            const bool is_real = v == 0 || 2 * v == T;    // the imaginary part is only rounding error
             const vec4 ai = is_real ? vec4(0) : back * in_im[a], bi = is_real ? vec4(0) : back * in_im[b];
             re[v] = !pair ? in_re[v] : FFT_ODD == 1 ? in_re[a] : in_re[a] - bi;
             im[v] = !pair ? in_im[v] : FFT_ODD == 1 ? ai : in_re[b] + ai;

@@ -1,6 +1,7 @@
-// fft_inverse_rows.comp - the way back of fft_rows.comp: src[c][row][slot][column] -> scale times the picture, plus a bias,
-// or weights. Of weights, the bias gradient is the sum over all tiles and samples of frequency 0 of dy.
-// grid: x over (c, pair of rows, column), lanes along columns (stride loop).  Deterministic.
+// fft_inverse_rows.comp - inverse of fft_rows.comp: src[c][row][slot][column] -> scale times the image plus a bias.
+// WEIGHTS: -> scale times the weights. The bias gradient is then frequency 0 of dy, summed over all tiles and samples.
+// grid: x over (c, pair of rows, column), lanes along columns (stride loop).
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -47,7 +48,7 @@ void store_row(uint channel, uint row, uint column, vec4 line[T])
 }
 
 #ifdef WEIGHTS
-// dy_spectrum[channel][0][re][..]: the sums of the tiles
+// Adds dy_spectrum[channel][0][re][..], the sums of the tiles.
 void store_bias(uint channel)
 {
     uint at = channel * pc.sum_pitch;
@@ -69,7 +70,7 @@ void main()
         const uint channel = line / pairs, row = 2 * (line - channel * pairs);
         const bool has_other = row + 1 < pc.rows;
         const uint a = (channel * pc.rows + row) * T * columns + column, b = has_other ? a + T * columns : a;
-        vec4 re[T], im[T]; // both rows as one: Z = A + i B
+        vec4 re[T], im[T]; // both rows in one transform: Z = A + i B
         re[0] = LOAD4(lines, a), im[0] = LOAD4(lines, b);
         if (FFT_ODD == 0) re[FFT_HALF] = LOAD4(lines, a + columns), im[FFT_HALF] = LOAD4(lines, b + columns);
         [[unroll]] for (uint u = 1; u <= FFT_LAST; u++) {

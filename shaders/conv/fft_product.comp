@@ -1,14 +1,15 @@
-// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n),  or conj(A)
-// ACROSS lanes make MB rows x ACROSS vec4s of columns; where the columns are fewer than lanes, the subgroup has several such
-// blocks, one below the other. Per step of four k a lane loads its vec4s of B, and its share of its block's A, which
-// subgroupShuffle hands round. Where k runs along the columns of an operand, a vec4 is four k of one row: lanes of a CPU
-// driver keep a vec4 as four registers, so that turning it costs nothing.
-// Sums are made one number of a vec4 after the other: two of them and eight factors stay in the 16 registers of a CPU with AVX2.
-// What a frequency gets lies together: stores that miss the cache wait for each other, unless the last ones were near by.
-// grid: x over tiles, all tiles of a frequency in a row (stride loop).
-// Deterministic: one lane makes an element, in the order of k.
-// `zero` and loops that end with their test: see conv/tile.comp.
+// fft_product.comp - a complex matrix product for each frequency:  dst[f][m][n] = sum_k A[f](k,m) B[f](k,n). CONJ: conj(A).
+// ACROSS lanes compute MB rows x ACROSS vec4s of columns. If there are fewer columns than lanes, the subgroup has several such
+// blocks, one below the other. Per step of four k a lane loads its vec4s of B and its share of its block's A. subgroupShuffle
+// passes A to the other lanes. If k runs along the columns of an operand, a vec4 is four k of one row. A CPU driver keeps a
+// vec4 as four registers, so transposing it costs nothing.
+// A vec4 sum is computed element by element: two sums and eight factors fit in the 16 registers of a CPU with AVX2.
+// The results of a frequency are contiguous. Stores that miss the cache wait for each other, unless the last ones were close
+// by.
+// grid: x over tiles (stride loop). All tiles of a frequency are consecutive.
 // source: Mathieu, Henaff & LeCun, Fast Training of Convolutional Networks through FFTs (2013), section 2.2.
+// Deterministic: one lane computes an element, in the order of k.
+// `zero` and loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -31,25 +32,25 @@ VKT_F32_OUT4(PRODUCT_DST, dst);
 
 const uint SHARES = (2 * MB + ACROSS - 1) / ACROSS; // M_MAJOR: vec4s of A that a lane loads, real parts first
 vec4 acc_re[MB], acc_im[MB];
-vec4 a[4];      // k-major: by k; a block's first MB/4 lanes hold the real parts, the next as many the imaginary ones
+vec4 a[4];      // k-major: by k; a block's first MB/4 lanes hold the real parts, the next MB/4 the imaginary parts
 vec4 share[SHARES];
 vec4 b_re[4], b_im[4]; // by k
 uint a_at[SHARES], b_at[4];
-uint a_pitch, b_pitch, b_columns; // push constants, read once: each read costs lavapipe a loop over lanes
+uint a_pitch, b_pitch, b_columns; // push constants, read once: on lavapipe each read costs a loop over lanes
 
-// What lane i of this lane's block holds.
+// The value `held` of lane i of this lane's block.
 float from(float held, uint i, uint zero)
 {
     const uint block = ACROSS < LANES ? gl_SubgroupInvocationID & ~(ACROSS - 1) : 0;
     return subgroupShuffle(held, block + i + zero);
 }
 
-float a_part(uint i, uint k, uint zero) // row i of the block; from MB on the imaginary parts
+float a_part(uint i, uint k, uint zero) // row i of the block; i >= MB: imaginary part of row i - MB
 {
     return M_MAJOR ? from(share[i / ACROSS][k], i % ACROSS, zero) : from(a[k][i & 3u], i >> 2, zero);
 }
 
-// Where the operands of this lane start, at k = 0.
+// Sets the indices of this lane's operands at k = 0.
 void start(uint f, uint row, uint column)
 {
     const uint lane = gl_SubgroupInvocationID % ACROSS;
@@ -93,7 +94,7 @@ void load()
 
 void multiply(uint zero)
 {
-    float sign = CONJ ? 1 : -1; // no branch below: in loops unrolled three deep it took SwiftShader's compiler all memory
+    float sign = CONJ ? 1 : -1; // no branch below: in three nested unrolled loops it took SwiftShader's compiler all memory
     [[unroll]] for (uint m = 0; m < MB; m++) {
         float ar[4], ai[4];
         [[unroll]] for (uint k = 0; k < 4; k++) ar[k] = a_part(m, k, zero), ai[k] = sign * a_part(MB + m, k, zero);

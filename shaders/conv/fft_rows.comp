@@ -1,8 +1,9 @@
-// fft_rows.comp - real Fourier transforms of the rows of picture tiles, or of weights:
+// fft_rows.comp - real Fourier transforms of the rows of image tiles, or of weights (WEIGHTS):
 //   dst[c][row][slot][column],  column = (tile, n)   slots: see lib/fft.glsl
-// Two rows are the real and imaginary part of one transform, and are told apart by its symmetry afterwards.
-// grid: x over (c, pair of rows, column), lanes along columns: neighbouring samples (stride loop).  Deterministic.
+// Two rows are the real and imaginary part of one transform. The symmetry of the result separates them afterwards.
+// grid: x over (c, pair of rows, column), lanes along columns, which are neighbouring samples (stride loop).
 // source: Sorensen, Jones, Heideman & Burrus, Real-Valued Fast Fourier Transform Algorithms (1987), section II.
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -25,7 +26,7 @@ VKT_IN4(FFT_IN, picture);
 #endif
 VKT_F32_OUT4(FFT_OUT, dst);
 
-// One row of a tile. w: (lane, channel, R, S) in any order of lane and channel; row < rows.
+// Loads one row of a tile, row < rows. w: (lane, channel, R, S), with lane and channel in any order.
 void load_row(uint channel, uint row, uint column, out vec4 line[T])
 {
     [[unroll]] for (uint i = 0; i < T; i++) line[i] = vec4(0);

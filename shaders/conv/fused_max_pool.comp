@@ -1,9 +1,11 @@
-// conv/fused_max_pool.comp - conv/direct.comp with the max pooling behind it, of windows R x S that neither overlap nor reach out:
+// conv/fused_max_pool.comp - conv/direct.comp with a fused max pooling. The windows R x S do not overlap and stay inside the
+// image:
 //   y[o][p][q][n] = max (with RELU: of max(z, 0)) over i < R, j < S of z[o][p R + i][q S + j][n], z being the convolution
-// and the index of that maximum, as pool2d.comp has them, bit for bit; but where z would be stored in 16 bits, winners are chosen
-// before it is rounded. z itself, R S times as large, is never stored, and stores are what is dear on CPU drivers. x is loaded anew
-// for each element of a window.
-// grid: x strips of columns (stride loop), y row tiles, z groups.  Deterministic, as conv/direct.comp is.
+// It also writes the index of that maximum. Both equal pool2d.comp's results bit for bit, with one exception: if z would be
+// stored in 16 bits, this kernel chooses the winner before rounding. z is R S times as large as y and is never stored. Stores
+// are the expensive part on CPU drivers. x is loaded again for each element of a window.
+// grid: x strips of columns (stride loop), y row tiles, z groups.
+// Deterministic, as conv/direct.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,11 +1,13 @@
-// pool2d_dx.comp - gradient of pool2d, gathered: dx[c][h][w][n] = sum over the windows (p, q) that hold (h, w), in ascending
-// order, of  max: dy where index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
-//   p holds h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
-//   with dilation (max): p holds h if  h = p stride - pad + r dilation  for an r < R: a lane walks the taps r, last to first
-// CELL: stride = kernel, no padding, so windows are disjoint: a lane reads one window's dy and index and writes its R x S cell;
-// cells without a window, at the far edges, become 0.
-// Batch lanes past N stay 0 as they are 0 in dy.
-// grid: x over `rows` rows of dx of each channel (CELL: rows of cells), y over parts of a row, with strides; any group count is right.
+// pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = sum over the windows (p, q) that contain (h, w), in
+// ascending order, of  max: dy if index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
+//   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
+//   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane walks the taps r, last to first.
+// CELL: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
+// elements. Elements at the far edges without a window become 0.
+// grid: x over `rows` rows of dx of each channel (CELL: rows of windows), y over parts of a row, both with a stride; any group
+//       count is right.
+// Deterministic: one lane computes an element.
+// Batch lanes past N stay 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -52,7 +54,7 @@ void cell(uint c, uint p, uint q, uint n)
         }
 }
 #else
-// First and last window along one axis that hold element `at`; last < first: none.
+// First and last window along one axis that contain element `at`. last < first: none.
 ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) return ivec2(at * P / size, ((at + 1u) * P + size - 1u) / size - 1u);
@@ -62,14 +64,14 @@ ivec2 holders(uint at, uint stride, uint pad, uint kernel, uint size, uint P)
 }
 
 #ifndef AVERAGE
-// What window (p, q) gives to (h, w).
+// The gradient that window (p, q) passes to (h, w).
 vec4 share(uint c, uint p, uint q, uint h, uint w, uint n)
 {
     const uint i = pq_base + ((c * P + p) * Q + q) * N4 + n;
     return where(floatBitsToUint(LOAD4(index, i - pq_base + index_base)), h * W + w, LOAD4(dy, i));
 }
 
-// The window along one axis whose element `tap` is `at`; -1: there is none.
+// The window along one axis whose element `tap` is at index `at`, or -1.
 int window_of(uint at, uint tap, uint dilation, uint stride, uint pad, uint P)
 {
     const int from = int(at + pad) - int(tap * dilation), p = from / int(stride);

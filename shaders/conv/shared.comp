@@ -1,12 +1,13 @@
-// conv/shared.comp - convolution on GPUs, and (TRANSPOSED) its gradient with respect to the input, as one implicit matrix
+// conv/shared.comp - convolution for GPUs, and its gradient with respect to the input (TRANSPOSED). It is one implicit matrix
 // product in shared memory (lib/blocks.glsl):
 //   dst[m][p][q][n] = bias[m] + sum_{k,r,s} w(m,k,r,s) src[k][row(p,r)][col(q,s)][n]
 // forward:    m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
-// TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride, where that is whole
-// A is w where it lies, B is gathered from the picture: its rows are (k,r,s), its columns (p,q,n), four samples at a time.
-// Divisors are specialisation constants: drivers turn them into multiplications.
-// grid: x over tiles (stride loop), z groups. Deterministic: see lib/blocks.glsl.
+// TRANSPOSED: m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride, if that is an integer
+// A is w in place. B is gathered from the image: its rows are (k,r,s), its columns (p,q,n), four samples at a time.
+// Divisors are specialisation constants, so that drivers turn divisions into multiplications.
+// grid: x over tiles (stride loop), z groups.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
+// Deterministic: see lib/blocks.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -59,7 +60,7 @@ mat4 load_a(uint m, uint k)
     return v;
 }
 
-// The place along one axis that tap r of destination i reads: below the picture's extent, or there is none.
+// The source index that tap r of destination i reads along one axis. An index that is not below the image's size means: none.
 uint source(uint i, uint r, uint stride, uint pad, uint dilation)
 {
 #ifdef TRANSPOSED

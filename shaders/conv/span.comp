@@ -1,10 +1,11 @@
-// conv/span.comp - convolution, and its gradient with respect to the input, where neighbouring pixels of a row read neighbouring
-// pixels of the source:  dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q + offset + s][n]
-// As conv/tile.comp, but a lane makes MB channels of SPAN neighbouring pixels, which share their taps: SPAN + TAPS - 1 loads of src
-// for SPAN TAPS MB products of vec4s, and each weight that a lane hands round serves SPAN of them. That is what products with few
-// destination channels want, whose loads and shuffles are as many as their products by tiles of MB channels x one pixel.
-// grid: x tiles, all rows of a column tile in a row, for they read the same src (stride loop); z groups.
-// Deterministic: one lane makes an element, in the order of (r,k,s).
+// conv/span.comp - convolution, and its gradient with respect to the input, if neighbouring pixels of an image row read
+// neighbouring pixels of the source:
+//   dst[m][p][q][n] = bias[m] + sum_{r,k,s} A[r][k][s][m] src[k][p stride - pad + r dil][q + offset + s][n]
+// It works as conv/tile.comp, but a lane computes MB channels of SPAN neighbouring pixels, which share their taps. SPAN TAPS MB
+// products of vec4s need SPAN + TAPS - 1 loads of src. Each shuffled weight serves SPAN products. This suits convolutions with
+// few destination channels: with tiles of MB channels x one pixel they need as many loads and shuffles as products.
+// grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
+// Deterministic: one lane computes an element, in the order of (r,k,s).
 // `zero` and loops that end with their test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -29,12 +30,12 @@ layout(binding = SPAN_BIAS, std430) readonly buffer Bias { float bias_in[]; };
 VKT_OUT4(SPAN_DST, dst);
 
 const uint REACH = SPAN + TAPS - 1;                 // pixels of src that a lane reads
-const uint HELD = UNROLL * TAPS * MB / 4;           // vec4s of A of a step
-const uint SHARES = (HELD + LANES - 1) / LANES;     // ... that a lane holds
+const uint HELD = UNROLL * TAPS * MB / 4;           // vec4s of A per step
+const uint SHARES = (HELD + LANES - 1) / LANES;     // ... per lane
 const uint BIASES = (MB + LANES - 1) / LANES;
 vec4 acc[MB * SPAN];
-uint at[REACH]; // where these pixels lie from src's row on
-bool col_on[REACH], on[REACH]; // whether they are inside it, and inside src
+uint at[REACH]; // offsets of these pixels in a row of src
+bool col_on[REACH], on[REACH]; // true if they are inside the row; inside src
 
 void start(uint first_bias, uint rows, uint zero)
 {
@@ -48,7 +49,7 @@ void start(uint first_bias, uint rows, uint zero)
     }
 }
 
-// acc += A[k .. k+UNROLL) src[k .. k+UNROLL); ia, ib: where A and src's row lie, at k
+// acc += A[k .. k+UNROLL) src[k .. k+UNROLL). ia, ib: indices of A and of src's row at k.
 void add(uint ia, uint ib, uint src_plane, uint zero)
 {
     vec4 a[SHARES], b[UNROLL * REACH];

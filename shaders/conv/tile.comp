@@ -2,19 +2,20 @@
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
 // forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
-// The table TAPS holds row and col: -1 where a tap falls off the picture. Pixels of dx that lie `stride` apart meet the same
-// taps, others meet others: a dispatch makes one such lattice with its taps. ADD: dst += the sum, which goes on with further
-// source channels.
+// The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that lie `stride` apart use the same
+// taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum. It continues with further source
+// channels.
 //
-// ACROSS lanes make MB channels x ACROSS vec4s of samples. Both operands are read k by k: a lane reads its own vec4 of src and
-// its share of the MB weights, which subgroupShuffle hands round: two loads for 4 MB products. With ACROSS < LANES the
-// subgroup is several such blocks, of other channels, each at one pixel.
-// grid: x tiles, all rows of a column tile in a row, for they read the same src (stride loop); z groups.
-// Deterministic: one lane makes an element, in the order of (r,s,k).
-// Lane numbers of shuffles are written k + zero: of 8 lanes, lavapipe turns a known one into two permutes, an unknown one into one.
-// Of any other number of lanes it makes a loop over them from an unknown one: `zero` is known then.
-// Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than it counts, with all lanes off.
+// ACROSS lanes compute MB channels x ACROSS vec4s of samples. Both operands are read k by k. A lane loads its own vec4 of src
+// and its share of the MB weights; subgroupShuffle passes the weights to the other lanes. So 4 MB products need two loads.
+// If ACROSS < LANES, the subgroup has several such blocks. Each block computes other channels at one pixel.
+// grid: x tiles (stride loop), z groups. All row tiles of a column tile are consecutive, because they read the same src.
 // source: implicit GEMM: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning (2014), section 3.
+// Deterministic: one lane computes an element, in the order of (r,s,k).
+// `zero`: lane numbers of shuffles are written k + zero. With 8 lanes, lavapipe compiles a shuffle from a constant lane to two
+// permutes, and from an unknown lane to one permute. So zero is a push constant, whose value the compiler does not know. With
+// any other number of lanes, lavapipe compiles a shuffle from an unknown lane to a loop over lanes. So zero is a constant.
+// Loops end with their test (do .. while): lavapipe runs the body of a for loop once more than needed, with all lanes off.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -42,27 +43,27 @@ VKT_INOUT4(TILE_DST, dst);
 VKT_OUT4(TILE_DST, dst);
 #endif
 
-const uint SHARES = (MB + ACROSS - 1) / ACROSS; // rows of A that a lane holds where it holds whole rows
+const uint SHARES = (MB + ACROSS - 1) / ACROSS; // M_MAJOR: rows of A that a lane holds
 vec4 acc[MB];
 uint block; // first lane of this lane's block
-uint a_pitch, src_plane, zero; // push constants, read once: each read costs lavapipe a loop over lanes
-uint a_row[SHARES];   // M_MAJOR: where this lane's rows of A start, in vec4s
+uint a_pitch, src_plane, zero; // push constants, read once: on lavapipe each read costs a loop over lanes
+uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
-// Whether weights go round with lane ^ r, so that a lane's sums are of other channels in each lane: gemm_tile.comp. It wins nothing
-// where there are 8 lanes.
+// True if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With 8 lanes
+// this gives no gain.
 bool turns()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
 }
 
-// What the lane that has weights of row m holds; where they turn, of the row that is this lane's m-th.
+// The weight of row m, from the lane that holds it. With turns(): the weight of row row_of(m).
 float weight(float held, uint m)
 {
     const uint r = M_MAJOR ? m % ACROSS : m >> 2;
     return turns() ? subgroupShuffleXor(held, r) : subgroupShuffle(held, block + r + zero);
 }
 
-// The row of the block to which this lane's acc[m] belongs.
+// The row of the block that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -89,7 +90,7 @@ void start(uint first_bias, uint rows)
 }
 #endif
 
-// acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]; ia, ib: this lane's vec4 of A and src at k
+// acc += A[.., k .. k+UNROLL) src[k .. k+UNROLL, ..]. ia, ib: indices of this lane's vec4s of A and src at k.
 void add_k_major(uint ia, uint ib, bool inside)
 {
     vec4 a[UNROLL], b[UNROLL];

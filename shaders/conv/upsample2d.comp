@@ -1,8 +1,9 @@
-// upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], the batch in vec4s:
-//   nearest: x at (floor(p scale_h), floor(q scale_w)), rounded as torch does it in float32, H - 1 at most;
-//   BILINEAR: the four pixels around the point, weighted by what each axis leaves. Points are fractions of integers, so that a
-//   weight is off by one rounding, however large the picture.
-// grid: x over channels * P rows of y, y over parts of a row, with strides; any group count is right. Deterministic.
+// upsample2d.comp - y[c][p][q][n] from x[c][h][w][n], with the batch in vec4s:
+//   nearest: x at (floor(p scale_h), floor(q scale_w)), rounded in float32 as torch does, at most H - 1 and W - 1
+//   BILINEAR: the four pixels around the source point, with linear weights along each axis. A source point is a fraction of
+//   integers, so a weight has one rounding error only, also for large images.
+// grid: x over channels * P rows of y, y over parts of a row, both with a stride; any group count is right.
+// Deterministic: one lane computes an element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -15,7 +16,7 @@ VKT_OUT4(UPSAMPLE_Y, y4);
 #include "lib/upsample.glsl"
 
 #ifdef BILINEAR
-// The pixel before point p, the one behind it, and how far the point is from the former.
+// The pixel before the source point of p, the pixel after it, and the distance from the first (0 to 1).
 struct Between {
     uint first, second;
     float way;

@@ -1,8 +1,9 @@
-// upsample2d_dx.comp - gradient of upsample2d, gathered: dx[c][h][w][n] = sum over (p, q) of dy[c][p][q][n] times the weight that pixel
-// (h, w) has in pixel (p, q) of y, in ascending order.
-//   nearest: 1 where (p, q) shows (h, w);  BILINEAR: per axis max(0, 1 - |point(p) - h|)
-// Batch lanes past N stay 0 as they are 0 in dy.
-// grid: x over channels * H rows of dx, y over parts of a row, with strides; any group count is right. Deterministic.
+// upsample2d_dx.comp - gradient of upsample2d by gathering: dx[c][h][w][n] = sum over (p, q) of dy[c][p][q][n] times the weight
+// of pixel (h, w) in pixel (p, q) of y, in ascending order.
+//   nearest: 1 if (p, q) shows (h, w);  BILINEAR: per axis max(0, 1 - |point(p) - h|)
+// grid: x over channels * H rows of dx, y over parts of a row, both with a stride; any group count is right.
+// Deterministic: one lane computes an element.
+// Batch lanes past N stay 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -27,7 +28,7 @@ uint behind(int limit, Axis a, uint most)
     return limit < a.offset ? 0 : min(uint((limit - a.offset) / a.up) + 1, most);
 }
 
-// Pixels of y that h has a weight in: first .. end - 1 of `most`. What lies outside of x shows the pixel at its edge.
+// The pixels of y in which h has a weight: first .. end - 1, of `most`. A source point outside x shows the edge pixel.
 uvec2 takers(uint h, Axis a, uint most)
 {
     const int here = int(h) * a.below;
@@ -36,7 +37,7 @@ uvec2 takers(uint h, Axis a, uint most)
                  h == a.size - 1 ? most : behind(here + a.below - 1, a, most));
 }
 #else
-// The first pixel that shows h or a later one: a quotient that is off by one at most, put right.
+// The first pixel of y that shows h or a later pixel. The quotient is off by one at most; the loop corrects it.
 uint shows(uint h, float scale, uint size, uint most)
 {
     uint p = uint(max(float(h) / scale - 1.0, 0.0));

@@ -1,8 +1,10 @@
-// winograd_input.comp - V = B^T d B of the 4 x 4 pixels d that each tile of 2 x 2 of the destination reads, beyond the picture 0:
+// winograd_input.comp - V = B^T d B, where d is the 4 x 4 pixels that one tile of 2 x 2 destination pixels reads (0 outside the
+// image):
 //   dst[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of V;  column = first + panel LANES + lane = (tile, n)
-// so that a panel is what a tile of gemm_tile.comp reads. Columns behind the last repeat it.
-// grid: x one per panel, y one per `depth` channels, along which stores follow each other.  Deterministic.
+// A tile of gemm_tile.comp reads one panel. Columns past the last one repeat it.
+// grid: x one per panel, y one per `depth` channels. Stores along the channels are consecutive.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,7 +22,7 @@ void main()
     const uint lane = gl_LocalInvocationID.x, column = min(pc.first + gl_WorkGroupID.x * LANES + lane, pc.columns - 1);
     const uint tile = column / pc.n4, n = column - tile * pc.n4, tile_h = tile / pc.tiles_w, tile_w = tile - tile_h * pc.tiles_w;
     const uint channel = gl_WorkGroupID.y * pc.depth, plane = pc.height * pc.width * pc.n4, point = pc.point;
-    uint row[4], col[4]; // of the picture, in vec4s
+    uint row[4], col[4]; // offsets in the image, in vec4s
     bool has_row[4], has_col[4];
     [[unroll]] for (int i = 0; i < 4; i++) {
         const int h = int(2 * tile_h) + pc.origin_h + i, w = int(2 * tile_w) + pc.origin_w + i;

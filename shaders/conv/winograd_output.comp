@@ -1,8 +1,9 @@
-// winograd_output.comp - the way back of winograd_input.comp: 2 x 2 pixels A^T m A of each tile, plus a bias, from
+// winograd_output.comp - inverse of winograd_input.comp: 2 x 2 pixels A^T m A of each tile, plus a bias, from
 //   src[i][panel][channel][lane], i < 16: element (i / 4, i % 4) of m
-// Pixels beyond the picture, of the last tiles of odd sizes, are not stored.
-// grid: x one per panel, y one per `depth` channels.  Deterministic.
+// grid: x one per panel, y one per `depth` channels.
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
+// Deterministic: one lane computes a transform.
+// For odd sizes, the last tiles reach outside the image. Those pixels are not stored.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

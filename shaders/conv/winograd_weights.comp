@@ -1,10 +1,12 @@
-// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3), as 16 operands A of gemm_tile.comp, in tiles of MB rows:
+// winograd_weights.comp - U = G w G^T of each 3 x 3 kernel of w (O,C,3,3), as 16 operands A of gemm_tile.comp in tiles of MB
+// rows:
 //   y    rows are o, k is c:  dst[i][o / MB][c / 4][o % MB], vec4s of c       i < 16: element (i / 4, i % 4) of U
-//   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       of w turned by half a circle
-// Turning w round exchanges the first and the last rows and columns of U, no more. Rows behind the last repeat it.
-// A vec4 is four c in either case: their 36 weights follow each other in w, nine loads.
-// grid: x over the vec4s of one of the 16 (share).  Deterministic.
+//   dx   rows are c, k is o:  dst[i][c / MB][o][c % MB / 4], vec4s of c       w is rotated by 180 degrees
+// The rotation of w only swaps the first and the last rows and columns of U. Rows past the last one repeat it.
+// In both cases a vec4 is four c. Their 36 weights are contiguous in w: nine loads.
+// grid: x over the vec4s of one of the 16 operands (share).
 // source: Lavin & Gray, Fast Algorithms for Convolutional Neural Networks (2015), section 4.1: F(2x2,3x3).
+// Deterministic: one lane computes a transform.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -40,7 +42,7 @@ void main()
     do {
         const uint tile = to / panel, in_tile = to - tile * panel, row = tile * across + in_tile % across, k = in_tile / across;
         const uint o = min(BACK ? k : row, out_channels - 1), c = min(BACK ? row : k, c4 - 1);
-        vec4 lying[9], w[9]; // w[tap]: of four c
+        vec4 lying[9], w[9]; // w[tap]: four c
         [[unroll]] for (uint i = 0; i < 9; i++) lying[i] = LOAD4(w4, (o * c4 + c) * 9 + i);
         [[unroll]] for (uint i = 0; i < 36; i++) w[i % 9][i / 9] = lying[i / 4][i % 4];
         vec4 half_way[3][4], u[4];

@@ -1,9 +1,12 @@
-// broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands: the functions of lib/binary.glsl for OPERANDS 2
-// and 3, a copy (y = a) for 1.
-//   A row is a run of y's fastest dimension. Long rows: a row number is taken apart once for a piece of TURNS turns; short
-//   ones: once for every load. WIDTH 4: four elements a lane; an operand either runs along with y, then all its
-//   other strides are multiples of 4, or repeats one element. Lanes past the batch (run <= i < pitch) are zero.
-// grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right. Deterministic.
+// broadcast.comp - y = f(a, b, c) with NumPy's broadcasting over strided operands. OPERANDS 2 and 3: the functions of
+// lib/binary.glsl. OPERANDS 1: a copy (y = a).
+//   A row is a run of y's fastest dimension. A row number is converted to coordinates by division. For long rows this happens
+//   once per piece of TURNS iterations, for short rows once per load.
+//   WIDTH 4: four elements per lane. An operand either advances with y, and all its other strides are multiples of 4, or it
+//   repeats one element.
+// grid: x over pieces with a stride, or over elements in contiguous shares; any group count is right.
+// Deterministic: elementwise.
+// Lanes past the batch (run <= i < pitch) are zero.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -51,12 +54,12 @@ layout(binding = BROADCAST_Y, std430) writeonly buffer Y { float y[]; };
 #include "lib/binary.glsl"
 #endif
 
-// Push constants, read once: in a loop each read costs lavapipe a loop over lanes.
+// Push constants, read once: on lavapipe each read in a loop costs a loop over lanes.
 uint d1 = pc.d1, d2 = pc.d2, d3 = pc.d3, d4 = pc.d4, run = pc.run, pitch = pc.pitch, rows = pc.rows;
 uvec3 hop0 = uvec3(pc.a0, pc.b0, pc.c0), hop1 = uvec3(pc.a1, pc.b1, pc.c1), hop2 = uvec3(pc.a2, pc.b2, pc.c2);
 uvec3 hop3 = uvec3(pc.a3, pc.b3, pc.c3), hop4 = uvec3(pc.a4, pc.b4, pc.c4), hop5 = uvec3(pc.a5, pc.b5, pc.c5);
 
-// Where row r begins in a, b and c.
+// The start of row r in a, b and c.
 uvec3 row_of(uint r)
 {
     uvec3 at = uvec3(0);
@@ -79,7 +82,7 @@ uvec3 row_of(uint r)
     return DIMS > 0 ? at + r * hop0 : at;
 }
 
-// Elements i .. i + WIDTH - 1 of a row. (Of a single one the compiler leaves one lane of the four.)
+// Elements i .. i + WIDTH - 1 of a row. With WIDTH 1 the compiler keeps one of the four vector elements.
 NUMBER f(uvec3 at, uint i)
 {
 #if WIDTH == 4

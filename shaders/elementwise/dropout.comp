@@ -1,11 +1,14 @@
-// dropout.comp - y = keep ? x * scale : 0, the mask a pure function of (seed; step, salt, element): backward runs it again on dy.
-//   Element e takes word e % 4 of philox((e / 4, draw, salt, 3), seed) and is kept when it is >= threshold.
-//   AFTER: y = dropout(f(x)), f a function of lib/unary.glsl.  BEFORE: y = dropout(x) + b, or the gradient dropout(x) f'(b).
-//   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last, so a row is a channel, columns
-//   are N', and the four samples of a lane take the words of one block for the whole plane.
-//   PLANES_ROWS: the same numbers for a row-major x: a row is a plane n C + c, of columns = 1; columns of the mask as above.
-// grid: x over vec4s in contiguous shares; PLANES: x over rows * columns / 4, y over chunks of the plane; PLANES_ROWS: x over
-// rows, y over chunks; with strides. Deterministic. Source: Srivastava et al., JMLR 15 (2014), in the inverted form.
+// dropout.comp - y = keep ? x * scale : 0. The mask depends only on (seed, step, salt, element), so backward runs the kernel on
+// dy.
+//   Element e uses word e % 4 of philox((e / 4, draw, salt, 3), seed). It is kept if the word is >= threshold.
+//   AFTER: y = dropout(f(x)), f is a function of lib/unary.glsl.  BEFORE: y = dropout(x) + b, or the gradient dropout(x) f'(b).
+//   PLANES: one draw per plane (n,c), e = c N' + n with N' = N rounded up to 4. x is batch last: a row is a channel, and the
+//   columns are N'. A lane's four samples use the words of one block for the whole plane.
+//   PLANES_ROWS: the same draws for a row-major x. A row is a plane n C + c; the mask's columns are as above.
+// grid: x over vec4s in contiguous shares. PLANES: x over rows * columns / 4, y over chunks of the plane, with strides.
+//       PLANES_ROWS: x over rows, y over chunks, with strides.
+// source: Srivastava et al., JMLR 15 (2014), in the inverted form.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -23,7 +26,7 @@ layout(constant_id = DROPOUT_SPEC_FUNCTION) const uint FUNCTION = 0;
 layout(binding = DROPOUT_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = DROPOUT_Y, std430) writeonly buffer Y1 { float y[]; };
 
-uvec2 key; // what does not change from element to element, read once: each read costs lavapipe a loop over lanes
+uvec2 key; // the same for all elements; read once: on lavapipe each read costs a loop over lanes
 uint draw, salt, threshold;
 float scale;
 

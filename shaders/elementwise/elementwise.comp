@@ -1,7 +1,9 @@
-// elementwise.comp - y[i] = f(a[i], b[i], c[i]) for i < n, operands of one shape and layout. f is one of lib/unary.glsl (UNARY: of
-// one operand; UNARY_DX: its gradient, of two) or of lib/binary.glsl (OPERANDS 2 or 3); which one is known when the pipeline is made.
-// grid: x over n / 4 in contiguous shares; any group count is right. Deterministic: elementwise. The last 1 to 3 elements are stored
-// one by one: what lies behind the tensor is somebody else's.
+// elementwise.comp - y[i] = f(a[i], b[i], c[i]) for i < n. The operands have one shape and layout. f is a function of
+// lib/unary.glsl (UNARY: one operand; UNARY_DX: its gradient, two operands) or of lib/binary.glsl (OPERANDS 2 or 3). A
+// specialisation constant selects it.
+// grid: x over n / 4 in contiguous shares; any group count is right.
+// Deterministic: elementwise.
+// The last 1 to 3 elements are stored one by one, because the memory after the tensor belongs to others.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -28,7 +30,8 @@ layout(binding = ELEMENTWISE_Y, std430) writeonly buffer Y1 { float y[]; };
 #include "lib/unary.glsl"
 #endif
 
-// y[i], and the same where f is QUICK: not all drivers fold constants before they unroll loops, SwiftShader takes seconds.
+// f(i) is y[i]. quick_f(i) is the same if f is QUICK. Some drivers do not fold constants before they unroll loops. There, f in
+// an unrolled loop takes seconds to compile (SwiftShader).
 #if defined(UNARY)
 vec4 f(uint i) { return unary(LOAD4(a4, i)); }
 vec4 quick_f(uint i) { return quick_unary(LOAD4(a4, i)); }

@@ -1,11 +1,12 @@
-// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or of splits of them; or their largest or least
-//   ALONG: the reduced run is x's fastest dimension: the lanes of a work group walk along it, then add up (lib/lanes.glsl); it
-//   takes one output and split at a time. Else neighbouring lanes take neighbouring outputs.
-//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four; all strides are multiples of 4 then.
-//   A row is summed apart from the sum of rows, so the error grows with rows per split plus turns per row (ops/elementwise/reduce.c keeps
-//   both small), not with their product.
-// grid: x over outputs, y over splits, both with a stride. Deterministic: the order of additions depends on shape, lanes and
-// subgroup size alone.
+// reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or their maximum or minimum. The elements of
+// one output may be divided into splits, with one result each.
+//   ALONG: the reduced run is x's fastest dimension. The lanes of a work group walk along it and then combine (lib/lanes.glsl).
+//   The work group computes one output and split at a time. Without ALONG, neighbouring lanes compute neighbouring outputs.
+//   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four outputs. All strides are multiples of 4 then.
+// grid: x over outputs, y over splits, both with a stride.
+// Deterministic: the order of additions depends only on shape, lanes and subgroup size.
+// Each row has its own sum, and the rows' sums are added. So the error grows with rows per split plus iterations per row, not
+// with their product. ops/elementwise/reduce.c keeps both small.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -31,7 +32,7 @@ layout(binding = REDUCE_X, std430) readonly buffer X { float x[]; };
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
 #define STRIDE 1
-#define ELEMENTS WIDTH // of a run that a load takes
+#define ELEMENTS WIDTH // elements of a run per load
 #else
 #define FIRST 0
 #define STEP 1
@@ -85,7 +86,7 @@ uint row_of(uint r)
     return r / pc.r1 * pc.t0 + r % pc.r1 * pc.t1 + i2 * pc.t2 + i3 * pc.t3;
 }
 
-// This lane's part of the run at x[at].
+// This lane's result for the run at x[at].
 NUMBER row_result(uint at, uint run)
 {
     NUMBER v = NUMBER(NONE);

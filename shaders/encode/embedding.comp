@@ -1,7 +1,9 @@
-// embedding.comp - y[p][d] = table[ids[p]][d], 0 where ids[p] is no row: what is outside is never read
-//   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last: a lane takes four samples and transposes 4x4 numbers; 0 past the batch.
-//   WIDE: rows are whole vec4s. Otherwise CHANNELS loads two vec4s and shifts, and rows are copied four numbers of y a lane, one by one.
-// grid: x over vec4s of y in contiguous shares; CHANNELS: x over (l, four samples), y over chunks of features, with strides.
+// embedding.comp - y[p][d] = table[ids[p]][d], or 0 if ids[p] is no row. The kernel never reads outside the table.
+//   CHANNELS: y[d][l][b] = table[ids[b][l]][d], batch last, 0 past the batch. A lane processes four samples and transposes 4x4
+//   numbers.
+//   WIDE: rows are whole vec4s. Without WIDE, CHANNELS loads two vec4s and shifts. Without both, a lane copies four numbers of
+//   y one by one.
+// grid: x over vec4s of y in contiguous shares. CHANNELS: x over (l, four samples), y over chunks of features, with strides.
 // Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -33,7 +35,7 @@ layout(binding = EMBEDDING_Y, std430) writeonly buffer Y4 { vec4 y4[]; };
 bool is_here(uint row) { return row >= pc.row_begin && row < pc.row_end; }
 
 #ifdef CHANNELS
-// Numbers d .. d + 3 of a row of the window; behind its end come numbers of the table, or any.
+// Numbers d .. d + 3 of a row of the window. Elements past the row's end are unspecified.
 vec4 numbers(uint row, uint d)
 {
     const uint at = row * pc.width + d;

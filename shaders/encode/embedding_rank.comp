@@ -1,8 +1,11 @@
-// embedding_rank.comp - rank[p] = how many positions before p have p's id;  start[v] = how many counted ids are below v
-//   A work group, one subgroup, takes a range of ids and walks over all positions, a position a lane: nobody else touches its
-//   counts, and lanes with one id find each other by shuffles. So ranks are in the order of positions, without atomics: what is
-//   summed in that order has the same bits in every run. Work: ranges * positions / lanes, and the ranges are few.
-// grid: x over ranges with a stride. Positions come in several dispatches (begin, end); counts go on from one to the next.
+// embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted ids below v
+//   A work group is one subgroup. It owns a range of ids and walks over all positions, one position per lane. No other work
+//   group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of positions,
+//   without atomics, and sums in that order have the same bits in every run. Work: ranges * positions / lanes; there are few
+//   ranges.
+// grid: x over ranges with a stride. The positions may need several dispatches (begin, end); the counts continue in the next
+// one.
+// Deterministic: each count has one owner.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -18,7 +21,7 @@ layout(binding = EMBEDDING_DW_START, std430) coherent buffer Start4 { uvec4 star
 layout(binding = EMBEDDING_DW_RANK, std430) writeonly buffer Rank { uint rank[]; };
 const uint LANES = gl_WorkGroupSize.x, NONE = 0xffffffffu;
 
-// Counts the ids of lo .. hi - 1; returns how many ids are below lo.
+// Counts the ids lo .. hi - 1. Returns the number of ids below lo.
 uint count(uint lo, uint hi)
 {
     const uint lane = gl_LocalInvocationID.x;
@@ -34,7 +37,7 @@ uint count(uint lo, uint hi)
             before += same && (lane ^ k) < lane ? 1 : 0;
         }
         below += id < lo ? 1 : 0;
-        const uint seen = start[mine ? id : lo]; // in the turns so far
+        const uint seen = start[mine ? id : lo]; // in the iterations so far
         if (mine) rank[i + lane] = seen + before;
         subgroupBarrier();
         if (mine && before + 1 == equal) start[id] = seen + equal;
@@ -44,7 +47,7 @@ uint count(uint lo, uint hi)
     return below;
 }
 
-// Makes counts of lo .. hi - 1 starts, the first of which is `at`.
+// Converts the counts of lo .. hi - 1 to starts. The first start is `at`.
 void starts(uint lo, uint hi, uint at)
 {
     const uint lane = gl_LocalInvocationID.x;

@@ -1,8 +1,10 @@
-// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, where the gradient of position p starts), id = ids[p]
-//   COPY: dy has no rows of whole vec4s, so the gradient goes there as one, padded. CHANNELS: dy is batch last.
-//   And zeros for a window of the table, of whose rows embedding_sum writes only those that have an id.
-// grid: x over positions, CHANNELS over (l, four samples), and over vec4s of the window, all in contiguous shares; y over chunks of
-// rows that are copied, the first of which does the rest, too. Deterministic: every place is written once.
+// embedding_scatter.comp - sorted[start[id] + rank[p]] = (id, start of the gradient of position p), id = ids[p]
+//   COPY: rows of dy are not whole vec4s, so each gradient is copied to the sorted order, padded to vec4s.
+//   CHANNELS: dy is batch last.
+//   The kernel also clears a window of the table, because embedding_sum writes only the rows that have an id.
+// grid: x over positions (CHANNELS: over (l, four samples)) and over vec4s of the window, all in contiguous shares; y over
+//       chunks of copied rows. The first chunk also does the rest of the work.
+// Deterministic: every element is written once.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -27,7 +29,7 @@ VKT_STORED(EMBEDDING_DW_OUT, writeonly, y)
 layout(binding = EMBEDDING_DW_OUT, std430) writeonly buffer Out { float y1[]; };
 const uint NONE = 0xffffffffu;
 
-// The place of position p, whose gradient starts at `at`; NONE of one that is not counted.
+// The index of position p in `sorted`, or NONE if p is not counted. `at` is the start of its gradient.
 uint place_of(uint p, uint at)
 {
     const uint id = p < pc.end ? LOAD1(ids, p) : NONE;

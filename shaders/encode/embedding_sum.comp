@@ -1,12 +1,15 @@
-// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in their order: sorted[start[v] .. start[v+1]]
-//   A lane takes the first place of a row in SORTED, and VECS vec4s of its numbers; rows without a place are 0 already. Gradients are
-//   whole vec4s: those of dy, which SORTED says where they start, or (COPIED) in the order of SORTED themselves.
-//   BLOCKS: the sums of BLOCK places each, counted from a row's first, for frequent ones; a row then sums what is left behind its
-//   blocks, and their sums. So no sum has more than BLOCK terms and N / BLOCK of blocks. The sum of a block is in PART at the number
-//   of the multiple of BLOCK in SORTED that is its first or the next: no two blocks share one.
-// On llvmpipe a loop runs once even for no lane: loops end behind their last turn.
-// grid: x over places, or blocks, and as many parts of rows as there are lanes, in contiguous shares; y over such chunks of parts (stride
-// loop): so a lane meets a place once for a chunk, and adds up N / BLOCK blocks at most. Deterministic: the order is that of SORTED.
+// embedding_sum.comp - dtable[v] = sum of the gradients of the positions with id v, in the order of their entries
+//   sorted[start[v] .. start[v+1] - 1]
+//   A lane processes the first entry of a row in SORTED, and VECS vec4s of the row. Rows without an entry are 0 already.
+//   Gradients are whole vec4s. They are in dy, at the index that SORTED gives, or (COPIED) in the order of SORTED.
+//   BLOCKS: for frequent ids, the sums of BLOCK entries each, counted from a row's first entry. The row then adds the entries
+//   after its last block and the blocks' sums. So a sum has at most BLOCK entries and N / BLOCK block sums. A block contains
+//   one multiple of BLOCK in SORTED, which is its first entry or a later one. The number of that multiple is the block's index
+//   in PART, so no two blocks share one.
+// grid: x over entries, or blocks, times the parts of a row (at most one per lane), in contiguous shares; y over chunks of such
+//       parts (stride loop). So a lane processes an entry once per chunk and adds at most N / BLOCK blocks.
+// Deterministic: the order is that of SORTED.
+// Loops end after their last iteration with a break: llvmpipe runs the body of a for loop once even if no lane needs it.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

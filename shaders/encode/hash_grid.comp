@@ -1,6 +1,8 @@
-// hash_grid.comp - y[l F + f][n] = sum over the corners of x[n]'s cell in grid l of weight times feature f of the corner's entry
-// grid: x over vec4s of the batch in contiguous shares, y over levels with a stride; any group count is right. Deterministic.
-// source: Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives with a Multiresolution Hash Encoding (2022), section 3
+// hash_grid.comp - y[l F + f][n] = sum over the corners of x[n]'s cell in grid l of weight times the corner's feature f
+// grid: x over vec4s of the batch in contiguous shares, y over levels with a stride; any group count is right.
+// source: Mueller, Evans, Schied & Keller, Instant Neural Graphics Primitives with a Multiresolution Hash Encoding (2022),
+//         section 3
+// Deterministic: one lane computes an element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,10 +1,12 @@
-// hash_grid_dw.comp - dtable[e][f] = sum over the points and corners whose entry is e of weight times dy[l F + f][n], point by point
-//   A lane has one level of one slice of the batch, and a table of its own for it, through which it walks alone: so nothing is
-//   added twice at a time, and sums are in the order of points, without atomics, ids sorted or partners found. On a CPU that
-//   is as fast as it gets: an access costs a turn a lane, whatever the addresses. With more slices than one their tables are added up
-//   afterwards (gemm_sum.comp).
+// hash_grid_dw.comp - dtable[e][f] = sum of weight times dy[l F + f][n] over the points and corners whose entry is e, point by
+// point
+//   A lane owns one level of one slice of the batch, and a table of its own. No other lane writes this table. So sums follow
+//   the order of points, and the kernel needs no atomics, no sorted ids and no search for partners. On a CPU this is as fast as
+//   possible, because an access costs one iteration per lane at any address. If there are several slices, gemm_sum.comp adds
+//   their tables.
 // ZERO: clears the tables.
-// grid: x over levels * slices (ZERO: vec4s) with a stride; any group count is right. Deterministic.
+// grid: x over levels * slices (ZERO: vec4s) with a stride; any group count is right.
+// Deterministic: the order is that of the points.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

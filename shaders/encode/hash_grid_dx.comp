@@ -1,7 +1,9 @@
-// hash_grid_dx.comp - dx[d][n] = sum over levels of resolution times how the features of x[n]'s cell rise along dimension d, each times
-// its dy; 0 for a point outside of the grid along d. Batch lanes past N stay 0 as they are 0 in dy.
-// A lane adds level by level to what it has written itself; KEEP: to the sums of an earlier dispatch.
-// grid: x over vec4s of the batch in contiguous shares; any group count is right. Deterministic.
+// hash_grid_dx.comp - dx[d][n] = sum over levels of resolution times the slope of the features in x[n]'s cell along dimension
+// d, each feature times its dy; 0 for a point outside the grid along d.
+// A lane adds level by level to the values that it has written itself. KEEP: it adds to the sums of an earlier dispatch.
+// grid: x over vec4s of the batch in contiguous shares; any group count is right.
+// Deterministic: one lane computes an element.
+// Batch lanes past N stay 0, because they are 0 in dy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -16,7 +18,7 @@ layout(constant_id = HASH_GRID_SPEC_KEEP) const uint KEEP = 0;
 VKT_IN4(HASH_GRID_Y, dy4);
 VKT_INOUT4(HASH_GRID_DX, dx4);
 
-// What the loss gains, by point and dimension, where the points of dy move on through cells of a level.
+// Derivative of the loss by a point's position in the cells of a level, by point and dimension.
 void rise(Cells c, uvec4 level, vec4 dy[4][MOST_QUADS], out vec4 gain[3])
 {
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);
@@ -37,7 +39,7 @@ void rise(Cells c, uvec4 level, vec4 dy[4][MOST_QUADS], out vec4 gain[3])
 void main()
 {
     const uvec2 share = share_of(pc.n4);
-    for (uint l = 0; l < pc.levels; l++) { // one level's table after the other stays in the cache, not all of them at a time
+    for (uint l = 0; l < pc.levels; l++) { // level by level, so that one level's table stays in the cache
         const uvec4 level = level_of[pc.level + l];
         for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
             const Cells c = cells_of(i, level.x);

@@ -1,9 +1,12 @@
-// self_test.comp - what fast kernels lean on, each in a few words, on small integers: no result is ever rounded
-// Loads whose addresses differ by lane, in a loop that ends with its test and has vec4s of sums, also by texelFetch, which no kernel
-// of a network uses but Mesa 25.0.7 gets wrong at 512 bits (all else of it passes there); shuffles by lane ^ m, from the
-// next lane and from one that is known; branches and trip counts that differ by lane, with loads under them; stores of four
-// floats (64 bits a word in the texel variant), the last under a mask. kernel/self_test.c works the same out on the host.
-// in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4, lane by lane ^ 1    grid: x; a work group is one full subgroup
+// self_test.comp - tests the features that fast kernels need, on small integers, so that no result is rounded
+// It tests loads whose addresses differ by lane, in a loop that ends with its test and has vec4 sums. One load is texelFetch:
+// no kernel of a network uses it, but Mesa 25.0.7 gets it wrong at 512 bits (and gets the rest of this test right). It tests
+// shuffles by lane ^ m, from the next lane and from a constant lane; branches and trip counts that differ by lane, with loads
+// inside; stores of four floats (two 64-bit words in the texel variant), the last one under a mask. kernel/self_test.c computes
+// the same on the host.
+// grid: x; a work group is one full subgroup
+// in: x (n) vec4    out: y (groups, SG, SELF_TEST_PARTS) vec4; lane writes at lane ^ 1
+// Deterministic: integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

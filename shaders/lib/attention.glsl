@@ -1,8 +1,11 @@
-// attention.glsl - what the kernels of attention share: tiles of scores, and of sums over their columns, in registers
-// A subgroup has a tile of ROWS rows and 4 SG columns of scores, each lane four neighbouring columns of every row, and a tile of
-// ROWS sums of d4 vec4s. Both products are those of gemm_tile.comp: a lane loads a row's next vec4, and its elements go round
-// by shuffles. Columns of scores are rows in memory: four vec4s of a lane's four columns are four columns of a 4 x 4 block.
-// Where a row of d4 vec4s leaves lanes over (pc.spread < SG), they take other columns of the scores: sums of parts, added at the end.
+// attention.glsl - shared by the attention kernels: a tile of scores, and a tile of sums over the score columns, in registers
+// A subgroup has one tile of scores: ROWS rows x 4 SG columns. Each lane holds four neighbouring columns of every row.
+// It also has one tile of sums: ROWS rows of d4 vec4s.
+// Both products work as in gemm_tile.comp: a lane loads the next vec4 of a row, and shuffles pass its elements to other lanes.
+// A column of the scores is a matrix row in memory. A lane loads one vec4 for each of its four columns and transposes the 4 x 4
+// block.
+// If a row of d4 vec4s needs fewer lanes than the subgroup has (pc.spread < SG), the other lanes add up other score columns.
+// These partial sums are added at the end.
 // source: Dao, Fu, Ermon, Rudra & Re, FlashAttention, NeurIPS 2022; Milakov & Gimelshein, Online normalizer calculation for
 //         softmax, 2018 (the running maximum)
 #include "lib/explog.glsl"
@@ -11,10 +14,10 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint SG = 8;
 layout(constant_id = ATTENTION_SPEC_ROWS) const uint ROWS = 16;
 layout(constant_id = ATTENTION_SPEC_PARTS) const uint PARTS = 1;
-const uint COLUMNS = 4 * SG, HELD = (ROWS + SG - 1) / SG; // a number for each row of the tile: HELD a lane, row j SG + lane
-// Sizes of arrays that are passed: a specialisation constant cannot be one, and what is not used takes no registers.
+const uint COLUMNS = 4 * SG, HELD = (ROWS + SG - 1) / SG; // HELD numbers per lane, one per tile row j SG + lane
+// Sizes of array parameters. A specialisation constant cannot be such a size. Unused elements take no registers.
 const uint MOST_ROWS = ATTENTION_MOST_ROWS, MOST_SUMS = ATTENTION_MOST_SUMS, MOST_HELD = MOST_ROWS / 4;
-const uint MOST_STEPS = 7; // subgroups of 128 lanes: loops with a bound that drivers know, so that they unroll what is around them
+const uint MOST_STEPS = 7; // enough for 128 lanes. Drivers know this bound, so they unroll the loops around it
 const bool ROTATE = SG == ATTENTION_ROTATED;
 #define LOWEST uintBitsToFloat(0xff800000u)               // -infinity
 VKT_IN4(ATTENTION_Q, q4);
@@ -35,7 +38,7 @@ vec4 load(uint of, uint at)
     return LOAD4(v4, at);
 }
 
-// A matrix of one head: row i begins at `at` + i ld.
+// A matrix of one head. Row i begins at vec4 `at` + i ld.
 struct matrix {
     uint of, at, ld, rows;
 };
@@ -51,25 +54,25 @@ uint row_at(matrix m, uint i)
     return m.at + min(i, m.rows - 1) * m.ld;
 }
 
-// Tile i of a head, of n: the first, the last, the second, .. so that any neighbours have as much to do where a mask makes
-// tiles longer and longer (a CPU driver gives each thread neighbouring work groups).
+// Tile i of a head with n tiles. The order is first, last, second, ... With a causal mask later tiles have more work. This
+// order balances neighbouring work groups, which a CPU driver gives to one thread.
 uint tile_of(uint i, uint n)
 {
     return (i & 1u) == 0 ? i / 2 : n - 1 - i / 2;
 }
 
-uint zero() // as in conv/tile.comp
+uint zero() // see conv/tile.comp
 {
     return SG == 8 ? pc.zero : 0;
 }
 
-// The number of row m of the tile, which a lane holds.
+// The number of tile row m. One lane holds it.
 float of_row(float held[MOST_HELD], uint m)
 {
     return subgroupShuffle(held[m / SG], m % SG + zero());
 }
 
-// sum over d of a[row + m][d] b[column + 4 lane + i][d]: element i of s[m]
+// s[m][i] = sum over d of a[row + m][d] b[column + 4 lane + i][d]
 void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID;
@@ -91,15 +94,15 @@ void scores(matrix a, uint row, matrix b, uint column, out vec4 s[MOST_ROWS])
     }
 }
 
-// Adds what columns 4 k .. 4 k + 3 of the tile, of which another lane has the weights p, bring: lane k, or where ROTATE
-// this lane ^ known.
+// Adds the products of tile columns 4 k .. 4 k + 3 to sum. Another lane holds their weights p: lane k, or with ROTATE the lane
+// (this lane ^ known).
 void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column, uint k, uint known)
 {
     const uint lane = gl_SubgroupInvocationID;
     vec4 y[4 * PARTS];
     [[unroll]] for (uint j = 0; j < 4; j++) {
         const uint at = row_at(b, column + 4 * k + j);
-        const bool is_row = column + 4 * k + j < b.rows; // else the last row was loaded: 0 times its infinity is NaN
+        const bool is_row = column + 4 * k + j < b.rows; // else it is the last row again: 0 times its infinity is NaN
         [[unroll]] for (uint n = 0; n < PARTS; n++) {
             const vec4 row = load(b.of, at + min(n * pc.spread + lane % pc.spread, pc.d4 - 1));
             y[j * PARTS + n] = is_row ? row : vec4(0.0);
@@ -112,9 +115,9 @@ void add_columns(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint co
         }
 }
 
-// sum[m] += the sum over the tile's columns of p[m][c] b[column + c]: part n of a lane is vec4 n spread + lane % spread of a row
-// llvmpipe makes a loop over 16 lanes from a lane number that it does not know. There weights go from each lane to the one four
-// further on, and lane ^ 0 .. 3 reaches all of them in turn.
+// sum[m] += sum over the tile's columns c of p[m][c] b[column + c]. Part n of a lane is vec4 n spread + lane % spread of a row.
+// llvmpipe compiles a shuffle from an unknown lane number to a loop over 16 lanes. With ROTATE, an iteration reads the weights
+// of lane ^ 0 .. 3 only. Then each lane gets the weights of the lane that is four further.
 void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint column)
 {
     const uint lane = gl_SubgroupInvocationID, first = lane / pc.spread, step = SG / pc.spread;
@@ -127,7 +130,7 @@ void add_product(inout vec4 sum[MOST_SUMS], vec4 p[MOST_ROWS], matrix b, uint co
         [[dont_unroll]] for (uint i = 0; i < pc.spread; i++) add_columns(sum, p, b, column, first + i * step, 0);
 }
 
-// The parts that lanes over have added up.
+// Adds the partial sums of the lanes that share a vec4.
 vec4 whole(vec4 v)
 {
     [[unroll]] for (uint i = 0; i < MOST_STEPS; i++)
@@ -135,7 +138,7 @@ vec4 whole(vec4 v)
     return v;
 }
 
-// Whether this lane writes vec4 n spread + lane of a row.
+// True if this lane writes vec4 n spread + lane of a row.
 bool writes(uint n)
 {
     return gl_SubgroupInvocationID < pc.spread && n * pc.spread + gl_SubgroupInvocationID < pc.d4;

@@ -1,5 +1,6 @@
-// binary.glsl - functions of two operands, and of three: where, and gradients from dy, a and b; by FUNCTION: abi/functions.abi.h.
-// NaN goes where PyTorch sends it: minimum and maximum pass it on from either side, and its gradient to both.
+// binary.glsl - functions of two operands and of three. FUNCTION (abi/functions.abi.h) selects one.
+// Functions of three operands are `where` and gradients from dy, a and b.
+// NaN is handled as PyTorch does: minimum and maximum return NaN if either operand is NaN, and both operands get the gradient.
 #include "lib/special.glsl"
 #if OPERANDS == 3
 const bool QUICK = FUNCTION < TERNARY_QUICK;
@@ -25,7 +26,7 @@ vec4 binary(vec4 a, vec4 b)
     return QUICK ? quick_binary(a, b) : pow_any(a, b);
 }
 
-// A product, so that 0 times what is not finite is NaN.
+// A product and not a choice, so that 0 times an infinity or a NaN is NaN.
 vec4 times_truth(vec4 x, bvec4 b)
 {
     precise const vec4 y = x * vec4(b);

@@ -1,19 +1,22 @@
-// blocks.glsl - a tile of BM x BN elements of C[m][n] = sum_k A[m][k] B[k][n], made by one work group in shared memory
-// The kernel that includes it defines
-//   A_BY_K, B_BY_K                 whether the operand's memory runs along k: lanes then take neighbouring k first, so that their
-//                                  loads meet in the same cache lines
-//   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3: column j is k + j; zero past the operand's end
-//   mat4 load_b(uint n, uint k)
-// and calls multiply(m, n, k, end), which leaves the sums over k .. end in acc: each lane has TM rows and TN columns in groups
-// of four, tile_row(i) and tile_column(j) of the tile. tile_at(id, M, N) is the first element of tile id of tile_count(M, N).
+// blocks.glsl - a BM x BN tile of C[m][n] = sum_k A[m][k] B[k][n]. One work group computes it in shared memory.
+// The including kernel defines
+//   A_BY_K, B_BY_K                 true if the operand is contiguous along k. Neighbouring lanes then load neighbouring k, so
+//                                  that their loads hit the same cache lines.
+//   mat4 load_a(uint m, uint k)    elements m .. m + 3 of k .. k + 3. Column j is k + j. Zero past the operand's end.
+//   mat4 load_b(uint n, uint k)    the same for B
+// The kernel calls multiply(m, n, k, end), which leaves the sums over k .. end in acc. Each lane has TM rows and TN columns in
+// groups of four. tile_row(i) and tile_column(j) are their positions in the tile. tile_at(id, M, N) is the first element of
+// tile id; there are tile_count(M, N) tiles.
 //
-// An element of A serves BN columns, one of B BM rows for one read of global memory, TN and TM for one of shared memory. The
-// next tile is on its way to registers while the present one is multiplied, then goes to the other half of shared memory:
-// one barrier for BLOCKS_K products. A lane's groups lie BM / TM apart, so that lanes that read at once read neighbours; the
-// rows of a block go to columns turned by its k (`place`), without which the stores of four lanes with one m would meet in
-// one bank. Work groups that run together make neighbouring tiles, of up to BAND rows of tiles, so that both operands' lines
-// are still in the cache when the next tile wants them. No subgroup operations: any subgroup size. k ascends in every element:
-// deterministic. Where COOP is defined, the tile is of f16 and subgroups multiply it: blocks_coop.glsl.
+// One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from shared
+// memory serves TN and TM. While the work group multiplies one k block, it loads the next one into registers. It then stores
+// that block in the other half of shared memory, so there is one barrier per BLOCKS_K products.
+// A lane's groups lie BM / TM apart, so that lanes read neighbouring addresses at the same time. `place` rotates the columns of
+// a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
+// Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
+// lines of both operands in the cache.
+// No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.
+// With COOP, the tile is f16 and subgroups multiply it: see blocks_coop.glsl.
 // source: Volkov & Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, SC 2008 (register tiles); Nath, Tomov & Dongarra,
 //         An Improved MAGMA GEMM for Fermi GPUs, IJHPCA 24(4), 2010 (both levels, the next tile through registers);
 //         Tillet, Kung & Cox, Triton, MAPL 2019, and its tutorial on matrix multiplication (the order of tiles)
@@ -23,7 +26,7 @@ layout(constant_id = BLOCKS_SPEC_BN) const uint BN = 64;
 layout(constant_id = BLOCKS_SPEC_TM) const uint TM = 8;
 layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
-const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // of 4 x 4 elements
+const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // blocks of 4 x 4 elements
 const uint BAND = 8;
 const uint TURNS = (BLOCKS + LANES - 1) / LANES;
 vec4 acc[TM * TN / 4];
@@ -44,9 +47,9 @@ uvec2 tile_at(uint id, uint M, uint N)
 #include "lib/blocks_coop.glsl"
 #else
 const uint PART_A = BM * BLOCKS_K / 4, HALF = PART_A + BN * BLOCKS_K / 4; // vec4s
-shared vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
+shared vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 
-// Row k4 of blocks and group x4 of four columns, in a part that is `width` groups wide: of its first k.
+// Index of the first k of block row k4, column group x4, in a part that is `width` column groups wide.
 uint place(uint k4, uint x4, uint width)
 {
     return 4 * k4 * width + (x4 ^ (2 * (k4 & 3)));
@@ -76,7 +79,7 @@ void multiply_tile(uint half_at)
 void finish_sums() {}
 #endif
 
-// Block i of a part: (group of columns, row of blocks).
+// Block i of a part as (column group, block row).
 uvec2 block_of(uint i, uint width, bool by_k)
 {
     return by_k ? uvec2(i / (BLOCKS_K / 4), i % (BLOCKS_K / 4)) : uvec2(i % width, i / width);

@@ -1,14 +1,17 @@
-// blocks_coop.glsl - what blocks.glsl does otherwise where COOP is defined: the tile lies in shared memory as f16, and subgroups
-// multiply it by cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32. Loaders and epilogues stay what they are.
+// blocks_coop.glsl - the part of blocks.glsl that differs with COOP: the tile is f16 in shared memory, and subgroups multiply
+// it with cooperative matrices (VK_KHR_cooperative_matrix), which sum in f32. Loaders and epilogues stay the same.
 // The kernel that includes blocks.glsl defines
-//   ROUNDS_A, ROUNDS_B             whether the operand is rounded to f16 here, else what load_a (load_b) gives is f16 already
+//   ROUNDS_A, ROUNDS_B             true: round the operand to f16. false: load_a (load_b) returns values that are f16 already.
 //
-// A tile has as many parts as a lane has groups of 4 x 4 elements: part (i, j) has one of each lane. In every part a subgroup
-// owns EACH_M x EACH_N matrices that lie together, so that its rows and columns of all parts are a product as a lane's are: an
-// element of A serves PARTS_N EACH_N matrices for one read of shared memory. Where the elements of a matrix are only the driver
-// knows: sums go to their lanes through shared memory, part by part. Rows of a tile are 16 bytes longer than they need be, as
-// much as matrices must be aligned to, for rows of a power of two would meet in the same banks.
-// source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared memory
+// A tile has as many parts as a lane has groups of 4 x 4 elements. Part (i, j) holds one group of every lane. In every part a
+// subgroup owns EACH_M x EACH_N neighbouring matrices. Over all parts its rows and columns form a product, like a lane's rows
+// and columns. So one read from shared memory serves PARTS_N EACH_N matrices for an element of A.
+// Only the driver knows which lane holds which element of a matrix. The sums therefore reach their lanes through shared memory,
+// one part after the other.
+// A tile row in shared memory has 16 bytes of padding, which is the alignment that matrices need. Without it, rows whose length
+// is a power of two would start in the same bank.
+// source: GLSL_KHR_cooperative_matrix; NVIDIA, CUTLASS, Efficient GEMM in CUDA (2017): tiles of a warp, epilogue in shared
+//         memory
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_cooperative_matrix : require
@@ -20,18 +23,19 @@ layout(constant_id = COOP_SPEC_M) const uint COOP_M = 16;
 layout(constant_id = COOP_SPEC_N) const uint COOP_N = 16;
 layout(constant_id = COOP_SPEC_K) const uint COOP_K = 16;
 const uint PARTS_M = TM / 4, PARTS_N = TN / 4, PART_M = 4 * LANES_M, PART_N = 4 * LANES_N;
-const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices: in a row of a part, of a subgroup
+const uint ROW = PART_N / COOP_N, EACH = PART_M / COOP_M * ROW / SUBGROUPS; // matrices per row of a part; per subgroup
 const uint EACH_N = EACH < ROW ? EACH : ROW, EACH_M = EACH / EACH_N;
-const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // matrices of a subgroup in all parts
+const uint OWN_M = PARTS_M * EACH_M, OWN_N = PARTS_N * EACH_N; // a subgroup's matrices over all parts
 const uint PAD = 2; // f16vec4s
 const uint PITCH_A = BM / 4 + PAD, PITCH_B = BN / 4 + PAD, PART_A = BLOCKS_K * PITCH_A, HALF = PART_A + BLOCKS_K * PITCH_B;
-shared f16vec4 tile[2 * HALF]; // two of: A [k][m / 4], B [k][n / 4]
+shared f16vec4 tile[2 * HALF]; // two halves, each A [k][m / 4] and then B [k][n / 4]
 shared vec4 part[PART_M * PART_N / 4]; // [m][n / 4]
 coopmat<float, gl_ScopeSubgroup, COOP_M, COOP_N, gl_MatrixUseAccumulator> sums[OWN_M * OWN_N];
 
 uint place(uint k4, uint x4, uint width) { return 4 * k4 * (width + PAD) + x4; }
 
-// Rounds to nearest, ties to even, as load.glsl does: a conversion may round as it likes, except what is f16 already.
+// Rounds to nearest, ties to even, as load.glsl does. A plain conversion may round either way, so it is used only for values
+// that are f16 already.
 void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a)
 {
     const uvec2 h = narrow(v, STORAGE_F16);
@@ -39,7 +43,7 @@ void put_vec4(uint at, uint j, uint width, vec4 v, bool is_a)
     tile[at + j * (width + PAD)] = rounds ? f16vec4(unpackFloat2x16(h.x), unpackFloat2x16(h.y)) : f16vec4(v);
 }
 
-// Where the subgroup's first matrix is in a part.
+// Position of the subgroup's first matrix in a part.
 uvec2 own_corner()
 {
     const uint across = ROW / EACH_N;

@@ -1,15 +1,16 @@
-// cross_entropy.glsl - what the options of cross-entropy make of a row's sums: softmax_xent.comp with OPTIONS, and its form NLL
-// for log-probabilities. Without OPTIONS nothing of it is left.
+// cross_entropy.glsl - the options of cross-entropy for softmax_xent.comp (OPTIONS): class weights, label smoothing, ignored
+// labels, one loss per row. NLL is the variant for log-probabilities. Without OPTIONS this file adds no work.
 #ifdef OPTIONS
 layout(constant_id = XENT_SPEC_WEIGHTED) const uint WEIGHTED = 0;
 layout(constant_id = XENT_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_NORM, std430) writeonly buffer Norm { float norm[]; };
-float counted = 0.0; // weights of the rows that this lane has seen
+float counted = 0.0; // sum of the weights of the rows that this lane has processed
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[k] : 1.0; }
 
-// A row's loss from log sum exp(z - m), m - z[t], and what the classes add up to: sum w (m - z), sum w. *factor: of p, in dz.
+// Loss of a row. lse = log sum exp(z - m), miss = m - z[t], slack = sum w (m - z), all = sum w (sums over the classes).
+// factor: the coefficient of p in dz.
 float loss_of(uint label, float lse, float miss, float slack, float all, out float factor)
 {
     factor = 0.0;
@@ -27,7 +28,7 @@ const uint SMOOTH = 0;
 float weight_of(uint k) { return 1.0; }
 #endif
 
-// The loss of row b, where it is a value of its own.
+// Stores the loss of row b where each row has its own loss (EACH), and returns it.
 float keep(uint b, float loss)
 {
 #ifdef OPTIONS
@@ -39,7 +40,7 @@ float keep(uint b, float loss)
 #ifdef NLL
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 
-// The loss of this lane's row; 0 past the real rows.
+// The loss of this lane's row, 0 past the real rows.
 float losses(uint vector, uint rows)
 {
     const uint b = pc.first + vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;

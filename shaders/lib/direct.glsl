@@ -1,11 +1,12 @@
-// direct.glsl - for conv/direct.comp and conv/fused_max_pool.comp: the ROWS K weights of a tile, in the lanes' registers
-// (subgroupShuffle hands them round), and an element's sum of K products.
-// Needs: strip.glsl, LANES ROWS BIAS, bindings w_in and bias_in, and a push block with rows dst_group w_base w_group w_row w_depth
-// w_tap_h w_tap_w bias_base zero.
+// direct.glsl - weights in registers, shared by conv/direct.comp and conv/fused_max_pool.comp
+// The subgroup's lanes hold the ROWS K weights of a tile; subgroupShuffle passes them between lanes.
+// product() computes one output element: bias plus a sum of K products.
+// The including shader provides: strip.glsl; LANES, ROWS, BIAS; the bindings w_in and bias_in; a push block with the members
+// rows, dst_group, w_base, w_group, w_row, w_depth, w_tap_h, w_tap_w, bias_base and zero.
 const uint SHARES = (ROWS * K + LANES - 1) / LANES, BIASES = (ROWS + LANES - 1) / LANES;
 float w[SHARES], bias[BIASES];
 
-// Of channels row .. row + ROWS - 1 of the group; those past the last are as that one.
+// Loads weights and biases of channels row .. row + ROWS - 1 of the group. Channels past the last one repeat it.
 void load_weights(uint group, uint row)
 {
     [[unroll]] for (uint i = 0; i < SHARES; i++) {
@@ -19,7 +20,8 @@ void load_weights(uint group, uint row)
                        : 0.0;
 }
 
-// Of row m, a constant, with what load_taps has loaded. `zero`: see conv/tile.comp.
+// Output channel row + m of this lane's pixel. It uses the inputs that load_taps has loaded. m must be a constant after
+// unrolling. `zero`: see conv/tile.comp.
 vec4 product(uint m, uint zero)
 {
     vec4 sum = vec4(BIAS ? subgroupShuffle(bias[m / LANES], m % LANES + zero) : 0.0);

@@ -1,10 +1,12 @@
-// explog.glsl - exp and log to about one unit in the last place. A driver's own may err by 3 + 2|x| units (Vulkan 1.3,
-// "Precision of individual operations"), and a loss that is always a little too small is a bias, not noise.
+// explog.glsl - exp and log with an error of about one unit in the last place. A driver's own functions may err by 3 + 2|x|
+// units (Vulkan 1.3, "Precision of individual operations"). If a loss is always slightly too small, that is a bias and not
+// noise.
 //   exp_1ulp(x): x <= 0 or NaN; 0 below -87     log_1ulp(x): x >= 2^-126, +inf or NaN     log1p_1ulp(x): x >= 0 or NaN
-// exp: x = n ln 2 + r, |r| <= ln 2 / 2, and the series of e^r; n ln 2 in two parts, of which the first is exact (W. J. Cody &
-// W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6). log: x = 2^e m, sqrt(1/2) < m <= sqrt 2, and the
-// series of 2 artanh((m-1) / (m+1)) = log m. log1p: what 1 + x was rounded by is added (W. Kahan, in HP-15C Advanced Functions
-// Handbook, 1982, appendix).
+// exp: x = n ln 2 + r, |r| <= ln 2 / 2, then the series of e^r. n ln 2 has two parts, and the first is exact (W. J. Cody &
+// W. Waite, Software Manual for the Elementary Functions, 1980, chapter 6).
+// log: x = 2^e m, sqrt(1/2) < m <= sqrt 2, then the series of 2 artanh((m-1) / (m+1)) = log m.
+// log1p: 1 + x is rounded, and the result is corrected by the rounding error (W. Kahan, in HP-15C Advanced Functions Handbook,
+// 1982, appendix).
 const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
 
 #define VKT_EXP_LOG(F, I, U)                                                                                        \
@@ -18,11 +20,11 @@ const float LN2_HIGH = 0.693359375, LN2_LOW = -2.12194440054690583e-4;
     }                                                                                                               \
     F log_1ulp(F x)                                                                                                 \
     {                                                                                                               \
-        const U bits = floatBitsToUint(x) - 0x3f3504f3u; /* of sqrt(1/2): the exponent steps there */               \
+        const U bits = floatBitsToUint(x) - 0x3f3504f3u; /* bits of sqrt(1/2): e changes there */                   \
         const F e = F(I(bits) >> 23), f = uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0, s = f / (2.0 + f); \
         const F q = s * s;                                                                                          \
         const F t = q * (1.0 / 3.0 + q * (0.2 + q * (1.0 / 7.0 + q * (1.0 / 9.0 + q * (1.0 / 11.0)))));             \
-        /* 2 s (1 + t) = f - s (f - 2 t): the rounding of s counts for less */                                      \
+        /* 2 s (1 + t) = f - s (f - 2 t): this form is less sensitive to the rounding of s */                       \
         const F y = e * LN2_HIGH + (f - (s * (f - 2.0 * t) - e * LN2_LOW));                                         \
         return mix(x, y, is_less(x, F(3.402823466e38)));                                                        \
     }                                                                                                               \

@@ -1,15 +1,17 @@
 // fft.glsl - the discrete Fourier transform of T complex numbers in registers, T = 8, 13 to 16, four samples at a time:
 //   X[k] = sum_j x[j] exp(-2 pi i j k / T)
-// The inverse, times T: call it with real and imaginary parts exchanged.
-// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with T = 4 (T/4); of 14
-// and 15 points Good, The Interaction Algorithm and Practical Fourier Analysis (1958): 2 x 7 and 3 x 5 without twiddle factors.
-// Needs a constant T. Everything is unrolled, so that all array indices are constants.
-// Of real numbers, X[T-k] is the conjugate of X[k], and X[0] is real, of even T also X[T/2].
+// For T times the inverse, call it with real and imaginary parts exchanged.
+// The includer defines the constant T. All loops are unrolled, so all array indices are constants.
+// For real x, X[T-k] is the conjugate of X[k]. X[0] is real, and for even T so is X[T/2].
+// sources: Cooley & Tukey, An Algorithm for the Machine Calculation of Complex Fourier Series (1965), with T = 4 (T/4).
+//          For 14 and 15 points: Good, The Interaction Algorithm and Practical Fourier Analysis (1958), 2 x 7 and 3 x 5 without
+//          twiddle factors.
 const uint FFT_ODD = T % 2, FFT_HALF = T / 2, FFT_STEP = T / 4;
-// So T slots hold X: 0 and, of even T, 1 the real ones, fft_slot(u) and the next X[u], 0 < u <= FFT_LAST.
+// So T slots hold X. Slot 0 is X[0]. For even T, slot 1 is X[T/2]. Slots fft_slot(u) and fft_slot(u) + 1 are the real and
+// imaginary part of X[u], 0 < u <= FFT_LAST.
 const uint FFT_LAST = (T - 1) / 2, FFT_LINES = FFT_LAST + 1;
 uint fft_slot(uint u) { return u == 0 ? 0 : 2 * u - FFT_ODD; }
-// Frequencies of the columns whose numbers are real.
+// Number of frequencies of the columns that hold real numbers.
 const uint FFT_REALS = (2 - FFT_ODD) * (FFT_HALF + 1);
 const float FFT_COS[10] = { 1, 0.92387953251128674, 0.70710678118654752, 0.38268343236508977, 0,
                             -0.38268343236508977, -0.70710678118654752, -0.92387953251128674, -1, -0.92387953251128674 };
@@ -41,7 +43,7 @@ void fft4(inout vec4 r0, inout vec4 i0, inout vec4 r1, inout vec4 i1, inout vec4
     r3 = br - di, i3 = bi + dr;
 }
 
-// Of 2 pi k / N: N = 3, 5, 7 and 13.
+// cos and sin of 2 pi k / N for N = 3, 5, 7 and 13.
 const float FFT_COS3[2] = { 1, -0.5 }, FFT_SIN3[2] = { 0, 0.86602540378443865 };
 const float FFT_COS5[3] = { 1, 0.30901699437494742, -0.80901699437494742 };
 const float FFT_SIN5[3] = { 0, 0.95105651629515357, 0.58778525229247313 };
@@ -52,7 +54,8 @@ const float FFT_COS13[7] = { 1, 0.88545602565320991, 0.56806474673115592, 0.1205
 const float FFT_SIN13[7] = { 0, 0.46472317204376851, 0.82298386589365635, 0.99270887409805397,
                              0.93501624268541483, 0.66312265824079519, 0.23931566428755768 };
 
-// name: of N numbers r[], i[], N odd. x[b] and x[N-b] meet the same cosine, and sines of either sign.
+// Defines `name`, the transform of N complex numbers r[], i[] for odd N. x[b] and x[N-b] have the same cosine and sines of
+// opposite sign.
 #define FFT_SUM1(x) x[0]
 #define FFT_SUM2(x) (x[0] + x[1])
 #define FFT_SUM3(x) (x[0] + x[1] + x[2])
@@ -103,8 +106,8 @@ void fft13(inout vec4 re[T], inout vec4 im[T])
     [[unroll]] for (uint b = 0; b < 13; b++) re[b % T] = r[b], im[b % T] = i[b];
 }
 
-// name: x[Q a + P b] -> X[C c + D d], indices modulo P Q: a and c count to P, b and d to Q. C is 1 modulo P and 0 modulo Q, D the
-// other way round.
+// Defines `name`: x[Q a + P b] -> X[C c + D d], indices modulo P Q, with a, c < P and b, d < Q. C is 1 modulo P and 0 modulo Q.
+// D is 0 modulo P and 1 modulo Q.
 #define FFT_OF_FACTORS(name, P, Q, OF_P, OF_Q, C, D)                                                  \
     void name(inout vec4 re[T], inout vec4 im[T])                                                     \
     {                                                                                                 \

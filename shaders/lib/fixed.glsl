@@ -1,6 +1,7 @@
-// fixed.glsl - numbers in [0,1) as 64 binary places (low word, high word), bit-equal to engine/base/fixed.c. All ones: 1.
+// fixed.glsl - numbers in [0,1) as 64-bit binary fractions (low word, high word), bit-equal to engine/base/fixed.c.
+// All ones means 1.
 
-// The product, cut off after 64 places.
+// The product, truncated to 64 bits.
 uvec2 fixed_mul(uvec2 a, uvec2 b)
 {
     if (a == uvec2(0xffffffffu)) return b;
@@ -9,7 +10,7 @@ uvec2 fixed_mul(uvec2 a, uvec2 b)
     umulExtended(a.x, b.y, h01, l01);
     umulExtended(a.y, b.x, h10, l10);
     umulExtended(a.y, b.y, h11, l11);
-    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the word that is cut off leaves its carries
+    uaddCarry(uaddCarry(l01, l10, c0), h00, c1); // the truncated word still adds its carries
     const uint low = uaddCarry(uaddCarry(h01, h10, c2), l11, c3);
     uint c4;
     const uint sum = uaddCarry(low, c0 + c1, c4);
@@ -23,7 +24,7 @@ uvec2 fixed_negate(uvec2 q)
     return uvec2(low, ~q.y + (low == 0u ? 1u : 0u));
 }
 
-// 1 - q rounded to the nearest float, ties to even, by integers alone: no rounding mode of the device takes part.
+// 1 - q rounded to the nearest float, ties to even. It uses integers only, so the device's rounding mode has no effect.
 float fixed_complement(uvec2 q)
 {
     if (q == uvec2(0xffffffffu)) return 0.0;
@@ -33,7 +34,7 @@ float fixed_complement(uvec2 q)
     const int left = 63 - top;                                    // shift that brings the leading one to bit 63
     if (left >= 32) m = uvec2(0u, m.x << (left - 32));
     else if (left > 0) m = uvec2(m.x << left, (m.y << left) | (m.x >> (32 - left)));
-    const uint keep = m.y >> 8, rest = m.y & 0xffu;                 // 24 bits stay; 8 + 32 bits decide
+    const uint keep = m.y >> 8, rest = m.y & 0xffu;                 // keep 24 bits; the other 8 + 32 bits decide the rounding
     const bool up = rest > 0x80u || (rest == 0x80u && (m.x != 0u || (keep & 1u) != 0u));
     return uintBitsToFloat((uint(top + 63 - 1) << 23) + keep + (up ? 1u : 0u)); // keep's leading one adds 1 to the exponent
 }

@@ -1,4 +1,5 @@
-// hash_grid.glsl - what the kernels of the hash grid share: where four points, the samples of a vec4, lie in the grid of a level.
+// hash_grid.glsl - shared by the hash-grid kernels: the grid cells of four points at one level. The points are the four samples
+// of a vec4.
 #include "vktrain/vktrain.glsl"
 layout(constant_id = HASH_GRID_SPEC_DIMS) const uint DIMS = 2;
 layout(constant_id = HASH_GRID_SPEC_FEATURES) const uint FEATURES = 2;
@@ -6,7 +7,8 @@ const uint CORNERS = 1u << DIMS, QUADS = (FEATURES + 3) / 4, MOST_QUADS = 2;
 VKT_IN4(HASH_GRID_X, x4);
 layout(binding = HASH_GRID_LEVEL, std430) readonly buffer Levels { uvec4 level_of[]; };
 
-// Of four points and along up to three dimensions: the cell, how far into it the point is, and whether it is in the grid.
+// For four points, per dimension (up to three): the cell's lower corner, the point's fraction inside the cell, and whether the
+// point is inside the grid.
 struct Cells {
     uvec4 corner[3];
     vec4 way[3];
@@ -29,14 +31,15 @@ Cells cells_of(uint i, uint resolution)
     return c;
 }
 
-// Where in the table the features of point j's corner k begin, the first entry of the level being at `first`.
+// Index in the table of the first feature of corner k of point j. level.z is the level's first entry. pc.first is the first
+// entry of the dispatch's first level, which lies at table_base.
 uint place_of(Cells c, uint j, uint k, uvec4 level)
 {
     const uvec3 corner = uvec3(c.corner[0][j] + (k & 1u), c.corner[1][j] + (k >> 1 & 1u), c.corner[2][j] + (k >> 2));
     return pc.table_base + (level.z - pc.first + vkt_hash_grid_entry(corner, level)) * FEATURES;
 }
 
-// How much corner k counts along dimension d.
+// Interpolation weight of corner k along dimension d.
 float share_along(Cells c, uint j, uint k, uint d)
 {
     return (k >> d & 1u) != 0 ? c.way[d][j] : 1.0 - c.way[d][j];

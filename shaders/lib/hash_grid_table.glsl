@@ -1,7 +1,7 @@
-// hash_grid_table.glsl - features of a hash grid's table, read
+// hash_grid_table.glsl - reads features from a hash grid's table
 VKT_IN4(HASH_GRID_TABLE, table4);
 
-// Features 4 q and on of the entry that begins at float `at`; behind the last, any numbers of the table.
+// Features 4 q .. 4 q + 3 of the entry that begins at float `at`. Elements past the last feature are unspecified table values.
 vec4 features_at(uint at, uint q)
 {
     vec4 v = LOAD4(table4, (at >> 2) + q);

@@ -1,15 +1,16 @@
-// lanes.glsl - sums, maxima and choices over all lanes of a work group; every lane gets the result
-// A work group is one full subgroup (on CPUs, where it is as wide as the machine) or several: each adds up by shuffles, then all
-// add the subgroups' results from shared memory, first to last. What is not needed is not there: the number of subgroups is
-// known when the pipeline is made. Deterministic: the order depends on the number of lanes and the size of subgroups alone.
-// All lanes of a work group must come here together.
+// lanes.glsl - sums, maxima and choices over all lanes of a work group. Every lane gets the result.
+// A work group is one full subgroup or several. On CPUs it is one subgroup, as wide as the machine. Each subgroup reduces by
+// shuffles. Then every lane combines the subgroups' results from shared memory, first to last. The number of subgroups is known
+// when the pipeline is made, so unused code is removed.
+// Deterministic: the order depends only on the number of lanes and on the subgroup size.
+// All lanes of the work group must call these functions together.
 // source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles in place of shared memory within a subgroup
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
 const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;
 shared uvec2 subgroup_result[SUBGROUPS_MOST];
 
-// All lanes see what the first lane of each subgroup brought; barrier() again before the next one.
+// Shows every lane the value of each subgroup's first lane. Call barrier() before the next call.
 void show_subgroups(uvec2 v)
 {
     if (gl_SubgroupInvocationID == 0) subgroup_result[gl_SubgroupID] = v;
@@ -37,7 +38,7 @@ float max_of_lanes(float v)
     return v;
 }
 
-// The pair with the largest x, and of those the one with the smallest y.
+// The pair with the larger x. For equal x, the pair with the smaller y.
 uvec2 better_of(uvec2 a, uvec2 b)
 {
     return b.x > a.x || (b.x == a.x && b.y < a.y) ? b : a;

@@ -1,18 +1,20 @@
-// load.glsl - four neighbouring floats of a binding, which stores them as f32 or in 16 bits: abi/storage.abi.h. One vec4 is then
-// one uvec2 of the same binding; the constant that says so is known when the pipeline is made, so only one way is left of each.
-// Widening is exact; narrowing rounds to nearest, ties to even, as base/half.c does: packHalf2x16 may round as it likes.
-//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3: from a texel buffer in a kernel's texel variant, else from a
-//                              storage buffer. On CPU drivers the texel load is the only one without a per-lane loop; on GPUs the
-//                              storage buffer is as fast. The index must be inside the binding: what an index outside gives
-//                              differs between the two.
-//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, an uint of 32 bits: on CPU drivers as one of a texel's four
-//   VKT_IN1(binding, name)     LOAD1(name, i) reads float i likewise, which is stored as f32
-//   VKT_OUT4(binding, name)    STORE4(name, i, v) writes them
-//   VKT_INOUT4(binding, name)  both
+// load.glsl - loads and stores four neighbouring floats of a binding. The binding stores f32 or 16-bit values
+// (abi/storage.abi.h). In 16 bits, a vec4 is one uvec2 of the same binding. A specialisation constant selects the type, so the
+// compiler keeps one path. Widening is exact. Narrowing rounds to nearest, ties to even, as base/half.c does. packHalf2x16 may
+// round either way.
+//   VKT_IN4(binding, name)     LOAD4(name, i) reads floats 4i .. 4i+3. A kernel's texel variant reads a texel buffer, the other
+//                              variant a storage buffer. On CPU drivers only the texel load avoids a loop over lanes. On GPUs
+//                              the storage buffer is as fast. The index must be inside the binding: the two variants return
+//                              different values for an index outside.
+//   VKT_WORDS(binding, name)   LOAD1(name, i) reads word i, a 32-bit uint. On CPU drivers it is one element of a texel.
+//   VKT_IN1(binding, name)     LOAD1(name, i) reads float i in the same way. The binding stores f32.
+//   VKT_OUT4(binding, name)    STORE4(name, i, v) writes floats 4i .. 4i+3
+//   VKT_INOUT4(binding, name)  LOAD4 and STORE4
 //   VKT_F32_OUT4(binding, name)   STORE4 to a binding that is always f32
-//   VKT_STORED(binding, access, name)     what these are made of: name_put(i, v) writes floats 4i .. 4i+3 as f32, name_stored[i] reads them
-// A texel variant stores a vec4 as two words of 64 bits, unless the device is told not to: llvmpipe stores word by word and
-// lane by lane.
+//   VKT_STORED(binding, access, name)     the base of the others: name_put(i, v) writes floats 4i .. 4i+3 as f32,
+//                                         name_stored[i] reads them
+// A texel variant stores a vec4 as two 64-bit words, unless STORAGE_NO_WORDS64 is set. llvmpipe stores word by word and lane by
+// lane, so fewer words are faster.
 #include "abi/storage.abi.h"
 #ifdef VKT_TEXEL
 #extension GL_ARB_gpu_shader_int64 : require
@@ -32,8 +34,8 @@ uvec2 narrow(vec4 v, uint kind)
     const bvec4 nan = greaterThan(m, uvec4(0x7f800000u));
     uvec4 h;
     if (kind == STORAGE_F16) {
-        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 15 for 127; a carry is right, up to infinity
-        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats from 0.5 on are 2^-24 apart
+        h = m - (112u << 23) + 0xfffu + (m >> 13 & 1u) >> 13; // exponent bias 127 -> 15; a rounding carry is correct
+        const uvec4 tiny = floatBitsToUint(uintBitsToFloat(m) + 0.5) - 0x3f000000u; // floats >= 0.5 are 2^-24 apart
         h = mix(h, tiny, lessThan(m, uvec4(113u << 23)));
         h = mix(h, uvec4(0x7c00u), greaterThanEqual(m, uvec4(143u << 23)));
         h = mix(h, 0x7e00u | (m >> 13 & 0x3ffu), nan) | (u >> 16 & 0x8000u);
@@ -41,7 +43,7 @@ uvec2 narrow(vec4 v, uint kind)
     return h.xz | h.yw << 16;
 }
 
-// A texel is 16 bytes of bits, whatever is stored: one view of a buffer, one variable, and no float that a load may change.
+// A texel is always 16 bytes of raw bits. So one buffer view and one variable suffice, and no load can alter a float.
 #ifdef VKT_TEXEL
 #define VKT_IN4(slot, name)                                                         \
     layout(binding = slot, rgba32ui) uniform readonly uimageBuffer name;            \
@@ -107,7 +109,7 @@ uint word_of(uvec4 v, uint i)
     VKT_STORED(slot, writeonly, name) \
     void name##_store(uint i, vec4 v) { name##_put(i, v); }
 
-// relu behind what a kernel computes
+// Applies the fused relu, if there is one.
 vec4 as_stored(vec4 v)
 {
     return (STORAGE & STORAGE_RELU) != 0u ? mix(v, vec4(0.0), lessThan(v, vec4(0.0))) : v;

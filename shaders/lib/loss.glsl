@@ -1,21 +1,21 @@
-// loss.glsl - what one pair of numbers adds to a loss, and its derivative with respect to y; four pairs at once. The kind is
-// known when the pipeline is made, so only one way is left. Formulas: engine/ops/loss/pair_loss.c. What a term does not define (a
-// probability outside [0,1]) is NaN, so that it shows.
-//   before it: `pc.beta`, and lib/explog.glsl
+// loss.glsl - the loss term of one pair (y, target) and its derivative by y, for four pairs at once.
+// A specialisation constant selects the kind, so the compiler keeps one path. Formulas: engine/ops/loss/pair_loss.c.
+// If a term is undefined (a probability outside [0,1]), the result is NaN.
+// The includer provides `pc.beta` and lib/explog.glsl.
 layout(constant_id = LOSS_SPEC_KIND) const uint KIND = 0;
 
-vec4 sign_of(vec4 d) // 0 at 0; NaN stays
+vec4 sign_of(vec4 d) // 0 for 0, NaN for NaN
 {
     return mix(mix(d, vec4(-1.0), lessThan(d, vec4(0.0))), vec4(1.0), greaterThan(d, vec4(0.0)));
 }
 
-// log p of torch's binary_cross_entropy, which ends at -100; what a device may flush to 0 counts as 0.
+// log p as in torch's binary_cross_entropy: at least -100. A value that a device may flush to 0 counts as 0.
 vec4 log_of_probability(vec4 p)
 {
     return mix(log_1ulp(p), vec4(-100.0), lessThan(p, vec4(1.17549435e-38)));
 }
 
-// The same of 1 - p: what the difference was rounded by is added (log1p_1ulp says whose idea).
+// The same for 1 - p. The rounding error of the difference is added to the result, as in log1p_1ulp, which names the source.
 vec4 log_of_complement(vec4 p)
 {
     precise const vec4 rest = 1.0 - p, lost = (1.0 - rest) - p;
@@ -38,7 +38,7 @@ vec4 sigmoid(vec4 x)
     return mix(e, vec4(1.0), greaterThanEqual(x, vec4(0.0))) / (1.0 + e);
 }
 
-// exp of a log-probability; of what is none, infinity from 89 on.
+// exp of a log-probability. For x >= 89, which is none, it is infinity.
 vec4 exp_of_log(vec4 x)
 {
     return exp_1ulp(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))));
@@ -67,7 +67,7 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
     if (KIND == LOSS_L1) return sign_of(d);
     if (KIND == LOSS_SMOOTH_L1) return mix(sign_of(d), d / pc.beta, lessThan(abs(d), vec4(pc.beta)));
     if (KIND == LOSS_HUBER) return mix(pc.beta * sign_of(d), d, lessThan(abs(d), vec4(pc.beta)));
-    if (KIND == LOSS_RELATIVE) return 2.0 * d / (y * y + pc.beta); // the divisor is a constant by definition
+    if (KIND == LOSS_RELATIVE) return 2.0 * d / (y * y + pc.beta); // by definition the divisor counts as a constant
     if (KIND == LOSS_BCE) return only_probabilities(y, d / max(y * (1.0 - y), 1e-12));
     if (KIND == LOSS_LOGITS) return (1.0 - t) * sigmoid(y) - weight * t * sigmoid(-y);
     return KIND == LOSS_KL_LOG ? -exp_of_log(t) : -t;
@@ -75,7 +75,7 @@ vec4 slope_of(vec4 y, vec4 t, vec4 weight)
 
 #ifdef WEIGHTED
 layout(binding = LOSS_WEIGHT, std430) readonly buffer Weight { float weight[]; };
-// Of the elements of vec4 i: all of one feature, or of four that follow one another.
+// Weights of the four elements of vec4 i. Batch last, all four belong to one feature; else to four consecutive features.
 vec4 weights_at(uint i)
 {
     if (pc.per_row == 1) return vec4(weight[i / pc.period4]);

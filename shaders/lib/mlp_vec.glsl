@@ -1,4 +1,4 @@
-// mlp_vec.glsl - the samples of a tile that one lane of mlp.comp holds: UNITS of ELEMENTS each.
+// mlp_vec.glsl - the samples of a tile that one lane of mlp.comp holds: UNITS vectors of ELEMENTS samples each.
 #ifdef NARROW
 #define VEC float
 #define UNITS 1
@@ -12,8 +12,8 @@
 #define BELOW bool
 vec4 vec4_of(float v) { return vec4(v, 0, 0, 0); }
 bool below(uint i, uint n) { return i < n; }
-float relu(float v) { return v < 0.0 ? 0.0 : v; }             // NaN passes
-float gate(float d, float h) { return h <= 0.0 ? 0.0 : d; }   // its gradient
+float relu(float v) { return v < 0.0 ? 0.0 : v; }             // NaN stays NaN
+float gate(float d, float h) { return h <= 0.0 ? 0.0 : d; }   // gradient of relu
 #else
 #define VEC vec4
 #define UNITS 2
@@ -28,8 +28,8 @@ bvec4 below(uint i, uint n) { return lessThan(4 * i + uvec4(0, 1, 2, 3), uvec4(n
 vec4 relu(vec4 v) { return mix(v, vec4(0), lessThan(v, vec4(0))); }
 vec4 gate(vec4 d, vec4 h) { return mix(d, vec4(0), lessThanEqual(h, vec4(0))); }
 #endif
-// Memory that the kernel itself writes, by name_put(i, v), and reads again, by AGAIN(name, i): bindings slot and slot + 1, but for
-// NARROW, which reads the second. VEC_SCRATCH has VECs, SCRATCH vec4s.
+// Memory that the kernel writes with name_put(i, v) and reads again with AGAIN(name, i). It reads binding `slot` and writes
+// binding slot + 1. With NARROW it reads and writes slot + 1. VEC_SCRATCH has VECs, SCRATCH has vec4s.
 #ifdef NARROW
 #define VEC_SCRATCH(slot, name) VEC_OUT(slot + 1, coherent, name)
 #define SCRATCH(slot, name) VKT_STORED(slot + 1, coherent, name)

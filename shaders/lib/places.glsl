@@ -1,8 +1,10 @@
-// places.glsl - a lane's walk over the places of a box of up to six dimensions, c[0] the slowest coordinate, c[5] the fastest; those
-// before FIRST do not exist. Places are taken apart by division once; from then on a lane adds s, the coordinates of place number
-// gl_WorkGroupSize.x, with carries: a division by a runtime value is the dearest of all, on CPU drivers as on GPUs.
-// Loops count up to a constant: Mesa 22.3 does not unroll one that counts down to FIRST, and keeps its arrays in memory.
-//   uint c[6] = place_of(u, d);  ...  next_place(c, d, s);     d: sizes, of which d[FIRST] is not looked at
+// places.glsl - a lane's walk over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5] the
+// fastest. Coordinates before FIRST do not exist.
+// Division converts a position number to coordinates once. After that, each iteration adds s with carries. s is the coordinates
+// of position gl_WorkGroupSize.x. Division by a runtime value is the most expensive operation, on CPU drivers and on GPUs.
+// Loops count up to a constant: Mesa 22.3 does not unroll a loop that counts down to FIRST, and it keeps the loop's arrays in
+// memory.
+//   uint c[6] = place_of(u, d);  ...  next_place(c, d, s);     d: sizes; d[FIRST] is not used
 #include "abi/places.abi.h"
 layout(constant_id = PLACES_SPEC_FIRST) const uint FIRST = 0;
 

@@ -1,5 +1,5 @@
-// pool.glsl - the windows of a pooling along one axis. Needs pool2d's push block and INSIDE.
-// Push constants, read once: in a loop each read costs lavapipe a loop over lanes.
+// pool.glsl - pooling windows along one axis. The includer provides pool2d's push block and INSIDE.
+// Push constants are read once: on lavapipe each read in a loop costs a loop over lanes.
 uint channels = pc.channels, H = pc.H, W = pc.W, P = pc.P, Q = pc.Q, stride_h = pc.stride_h, stride_w = pc.stride_w;
 uint pad_h = pc.pad_h, pad_w = pc.pad_w, exclude_pad = pc.exclude_pad, rows = pc.rows, first_row = pc.first_row;
 uint hw_base = pc.hw_base, pq_base = pc.pq_base, index_base = pc.index_base;
@@ -7,11 +7,11 @@ uint part = pc.part, part_h = pc.part_h, part_w = pc.part_w, parts_across = pc.p
 uint parts = pc.parts, part_pitch = pc.part_pitch, samples = pc.samples;
 
 struct Window {
-    uint begin, count; // elements inside the picture
-    uint padded;       // elements before clipping to it, after clipping to the padded picture
+    uint begin, count; // elements inside the image
+    uint padded;       // size after clipping to the padded image, before clipping to the image
 };
 
-// Window `p` of `P` over `size` elements; kernel 0: adaptive.
+// Window `p` of `P` over `size` elements. kernel 0: adaptive pooling.
 Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
 {
     if (kernel == 0u) {
@@ -24,7 +24,7 @@ Window window(uint p, uint stride, uint pad, uint kernel, uint size, uint P)
     return Window(uint(first), uint(last - first), uint(end - begin));
 }
 
-// The same of elements `dilation` apart: begin is the first one inside the picture. There may be none.
+// The same for elements `dilation` apart. begin is the first element inside the image. count may be 0.
 Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uint dilation)
 {
     const int begin = int(p * stride) - int(pad), hop = int(dilation);
@@ -33,7 +33,7 @@ Window dilated_window(uint p, uint stride, uint pad, uint kernel, uint size, uin
     return Window(uint(first), last < first ? 0u : uint((last - first) / hop) + 1u, kernel);
 }
 
-// What an average over window (v, u) divides by.
+// The divisor of the average over window (v, u).
 float divisor(Window v, Window u)
 {
     return float(exclude_pad != 0u ? v.count * u.count : v.padded * u.padded);

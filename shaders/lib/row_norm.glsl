@@ -1,5 +1,5 @@
-// row_norm.glsl - elements of a row and its channels' gamma and beta, WIDTH at a time: see abi/row_norm.abi.h
-//   WIDTH 4: run is a multiple of 4, and so is inner, or it is 1 and channels is such a multiple.
+// row_norm.glsl - loads WIDTH elements of a row, and its channels' gamma and beta: see abi/row_norm.abi.h
+//   WIDTH 4: run is a multiple of 4. Either inner is a multiple of 4, or inner is 1 and channels is a multiple of 4.
 layout(constant_id = ROW_NORM_SPEC_RMS) const uint RMS = 0;
 #if WIDTH == 4
 #define NUMBER vec4

@@ -1,13 +1,14 @@
-// special.glsl - functions of any float, to a few units in the last place, in their tails too. Infinities and NaN as in C.
-// Results below 2^-126 may be flushed, as on any device.
+// special.glsl - functions of any float, with an error of a few units in the last place, also in the tails. Infinities and NaN
+// are handled as in C. A device may flush results below 2^-126 to 0.
 #include "lib/explog.glsl"
 #define INFINITY4 uintBitsToFloat(uvec4(0x7f800000u))
 #define NAN4 uintBitsToFloat(uvec4(0x7fc00000u))
 
-// The upper 12 bits of x: a product of two such is exact (T. J. Dekker, Numerische Mathematik 18, 1971).
+// x with the upper 12 bits of its significand. A product of two such numbers is exact (T. J. Dekker, Numerische Mathematik 18,
+// 1971).
 vec4 upper_half(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) & 0xfffff000u); }
 
-// y 2^n in two steps, since one factor does not reach over the whole range.
+// y 2^n in two factors, because one factor does not cover the whole range.
 vec4 times_power(vec4 y, ivec4 n)
 {
     const ivec4 half_n = n >> 1;
@@ -23,7 +24,7 @@ vec4 expm1_reduced(vec4 x, out ivec4 n)
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * y)));
 }
 
-// Beyond the bounds the result is 0 or infinite. A comparison, and not clamp(), lets NaN pass.
+// Outside the bounds the result is 0 or infinity. A comparison keeps NaN, clamp() does not.
 vec4 exp_any(vec4 x)
 {
     x = mix(mix(x, vec4(89.0), greaterThan(x, vec4(89.0))), vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -32,7 +33,7 @@ vec4 exp_any(vec4 x)
     return times_power(1.0 + y, n);
 }
 
-// e^x - 1 for x <= 0: 2^n y + (2^n - 1), of which the second is exact where it counts.
+// e^x - 1 for x <= 0, as 2^n y + (2^n - 1). The second term is exact where precision matters.
 vec4 expm1_negative(vec4 x)
 {
     x = mix(x, vec4(-104.0), lessThan(x, vec4(-104.0)));
@@ -50,7 +51,7 @@ vec4 log_any(vec4 x)
     return mix(y, NAN4, lessThan(x, vec4(0.0)));
 }
 
-// 1 / (1 + e^-x), of e^-|x|, so that neither side loses digits.
+// 1 / (1 + e^-x), computed from e^-|x|, so that both signs keep full precision.
 vec4 sigmoid(vec4 x)
 {
     const vec4 e = exp_any(-abs(x)), r = 1.0 / (1.0 + e);
@@ -63,10 +64,11 @@ vec4 tanh_any(vec4 x)
     return mix(y, -y, lessThan(x, vec4(0.0)));
 }
 
-// For t in [0, 20] (or NaN) the part of a normal distribution above t, and its density e^(-t^2/2) / sqrt(2 pi) at t.
-//   The part is e^(-t^2/2) R(t); (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
-//   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc), here a polynomial through Chebyshev nodes, good to 5.3e-9.
-//   erfc(x) = 2 normal_above(sqrt(2) x). What t t is rounded by is put back: at t = 13 it would be 5e-6 of the result.
+// For t in [0, 20] or NaN: the probability that a normal variable exceeds t, and its density e^(-t^2/2) / sqrt(2 pi) at t.
+//   The probability is e^(-t^2/2) R(t). (1 + t) R(t) is smooth in v = (t - 2.5) / (t + 2.5) over all t >= 0 (M. M. Shepherd &
+//   J. G. Laframboise, Mathematics of Computation 36, 1981, for erfc). Here it is a polynomial through Chebyshev nodes with an
+//   error of 5.3e-9. erfc(x) = 2 normal_above(sqrt(2) x).
+//   The rounding error of t t is corrected: at t = 13 it would be 5e-6 of the result.
 vec4 normal_above(vec4 t, out vec4 density)
 {
     const vec4 v = (t - 2.5) / (t + 2.5);
@@ -81,8 +83,8 @@ vec4 normal_above(vec4 t, out vec4 density)
     return e * (r / (1.0 + t));
 }
 
-// log |a| as a sum of two floats, for 2^-126 <= |a| < infinity: as log_1ulp, with the quotient s = f / (2 + f) and the terms that
-// follow to twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
+// log a as a sum of two floats, for 2^-126 <= a < infinity. It works as log_1ulp, but computes the quotient s = f / (2 + f) and
+// the terms after it with twice the digits (after "e_pow.c", fdlibm 5.3, Sun Microsystems 1993). Relative error: 2^-28.
 vec4 log_twice(vec4 a, out vec4 low)
 {
     const bvec4 tiny = lessThan(a, vec4(1.17549435e-38));
@@ -100,7 +102,7 @@ vec4 log_twice(vec4 a, out vec4 low)
 
 bvec4 both(bvec4 a, bvec4 b) { return mix(bvec4(false), b, a); }
 
-// a^b as C's pow: e^(b log |a|), the exponent again in two floats, so that the error does not grow with it.
+// a^b as C's pow: e^(b log |a|). The exponent is also two floats, so the error does not grow with it.
 vec4 pow_any(vec4 a, vec4 b)
 {
     const vec4 x = abs(a);

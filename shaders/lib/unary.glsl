@@ -1,12 +1,13 @@
-// unary.glsl - y = f(x) and dx = f'(v) dy, by FUNCTION and with the parameters pc.p, pc.q: abi/functions.abi.h. Comparisons are
-// turned so that NaN goes where PyTorch sends it. Sources of the less usual: D.-A. Clevert et al. (ELU), arXiv 1511.07289;
-// D. Hendrycks & K. Gimpel (GELU, and its form by tanh), arXiv 1606.08415; A. Howard et al. (hardswish), arXiv 1905.02244.
+// unary.glsl - y = f(x) and dx = f'(v) dy. FUNCTION (abi/functions.abi.h) selects f; pc.p and pc.q are its parameters.
+// The direction of each comparison is chosen so that NaN gives the same result as in PyTorch.
+// Sources of the less usual functions: D.-A. Clevert et al. (ELU), arXiv 1511.07289; D. Hendrycks & K. Gimpel (GELU, and its
+// form by tanh), arXiv 1606.08415; A. Howard et al. (hardswish), arXiv 1905.02244.
 #include "lib/special.glsl"
 const bool QUICK = FUNCTION < UNARY_QUICK;
 const float GELU_SCALE = 0.797884560802865356; // sqrt(2 / pi)
 const float GELU_CUBE = 0.044715;
 
-// |x|, at most 20: there the parts of the tails that f' is made of are 0, and no product of them overflows.
+// min(|x|, 20). At 20 the tail terms of f' are 0, and no product of them overflows.
 vec4 at_most_20(vec4 x) { return mix(abs(x), vec4(20.0), greaterThan(abs(x), vec4(20.0))); }
 
 vec4 gelu(vec4 x)

@@ -1,8 +1,8 @@
-// update.glsl - what all optimizers do alike: gradients are unscaled, clipped by value and decayed; learning rate and weight
-// decay are those of the parameter's group.
+// update.glsl - the steps that all optimizers share. Gradients are unscaled, clipped by value and decayed. The parameter's
+// group gives the learning rate and the weight decay.
 //   if (update_waits()) return;
-//   const Rule rule = rule_of(i);                  of vec4 i of the window; nothing is done where rule.frozen
-//   const vec4 g = gradient(i, p, rule.decay);     what the formula calls g, from the parameter before this step
+//   const Rule rule = rule_of(i);                  for vec4 i of the window; nothing is done if rule.frozen
+//   const vec4 g = gradient(i, p, rule.decay);     the formula's g; p is the parameter before this step
 //   ... param_out[i] = decayed(p, rule) - ...
 #include "lib/groups.glsl"
 layout(constant_id = UPDATE_SPEC_FACTOR) const bool FACTOR = false;
@@ -12,14 +12,14 @@ VKT_IN4(UPDATE_GRAD, grad);
 layout(binding = UPDATE_STEP, std430) readonly buffer Step { uint step[]; };
 VKT_F32_OUT4(UPDATE_PARAM_OUT, param_out);
 
-// Read once: in a loop each read of a push constant costs lavapipe a loop over lanes, as one of the step state does.
+// Read once: on lavapipe each read of a push constant or of the step state in a loop costs a loop over lanes.
 float all_decay = pc.weight_decay, clip = pc.clip, decay_rate = uintBitsToFloat(step[STEP_LR]);
 float unscale = FACTOR ? uintBitsToFloat(step[STEP_FACTOR]) : 1.0;
 bool decoupled = pc.decoupled != 0u;
 
 struct Rule {
     bool frozen;
-    float factor; // of the learning rate
+    float factor; // times the learning rate
     float decay;
 };
 
@@ -44,7 +44,7 @@ vec4 gradient(uint i, vec4 p, float decay)
 {
     vec4 g = LOAD4(grad, i);
     if (FACTOR) g *= unscale;
-    if (CLIP) { // a NaN stays one
+    if (CLIP) { // NaN stays NaN
         g = mix(g, vec4(clip), greaterThan(g, vec4(clip)));
         g = mix(g, vec4(-clip), lessThan(g, vec4(-clip)));
     }

@@ -1,12 +1,12 @@
-// upsample.glsl - where pixels of a picture that was made larger or smaller come from: upsample2d.comp and its gradient.
+// upsample.glsl - the source pixels of a resized image: for upsample2d.comp and its gradient.
 
-// Nearest: torch's formula, in its order and precision: which of two pixels is taken is a matter of the last bit.
+// Nearest: torch's formula with the same order and precision, because the last bit decides between two pixels.
 uint nearest(uint p, float scale, uint size)
 {
     return min(uint(float(p) * scale), size - 1);
 }
 
-// Bilinear, along one axis: pixel p lies at (p up + offset) / below.
+// Bilinear, along one axis: the source point of pixel p is (p up + offset) / below.
 struct Axis {
     int up, offset, below;
     uint size; /* of x */
@@ -14,7 +14,7 @@ struct Axis {
 Axis height() { return Axis(pc.up_h, pc.offset_h, pc.below_h, pc.H); }
 Axis width() { return Axis(pc.up_w, pc.offset_w, pc.below_w, pc.W); }
 
-// ... times `below`, not outside of x.
+// The source point times `below`, clamped to x.
 int point(uint p, Axis a)
 {
     return clamp(int(p) * a.up + a.offset, 0, int(a.size - 1) * a.below);

@@ -1,19 +1,20 @@
-// window_max.glsl - the maximum of a window, four samples at a time, and which element it is: for pool2d.comp and
-// conv/fused_max_pool.comp. The first maximum wins, a NaN wins over any number (the last one: PyTorch). Needs RELU: of max(e, 0), in
-// which nobody wins where that is 0, as relu passes no gradient there; a NaN passes.
+// window_max.glsl - the maximum of a pooling window and its index, four samples at a time: for pool2d.comp and
+// conv/fused_max_pool.comp. The first maximum wins. NaN wins over any number, and the last NaN wins, as in PyTorch.
+// The includer defines RELU. With RELU the window holds max(e, 0). If the maximum is 0 there is no winner, because relu passes
+// no gradient there. NaN stays NaN.
 #include "abi/pool_index.abi.h"
-#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf: a window of nothing else names its first element
+#define NO_MAXIMUM vec4(uintBitsToFloat(0xff800000u)) // -inf: a window with only -inf names its first element
 
 void challenge(inout vec4 best, inout uvec4 winner, vec4 e, uvec4 at)
 {
-    if (RELU) e = mix(e, vec4(0.0), lessThan(e, vec4(0.0))); // as lib/unary.glsl: -0 stays -0
-    const uvec4 magnitude = floatBitsToUint(e) & 0x7fffffffu; // isnan() may be folded away
+    if (RELU) e = mix(e, vec4(0.0), lessThan(e, vec4(0.0))); // -0 stays -0, as in lib/unary.glsl
+    const uvec4 magnitude = floatBitsToUint(e) & 0x7fffffffu; // a compiler may remove isnan()
     const bvec4 wins = bvec4(uvec4(greaterThan(e, best)) | uvec4(greaterThan(magnitude, uvec4(0x7f800000u))));
     best = mix(best, e, wins);
     winner = mix(winner, at, wins);
 }
 
-// The winner's index as it is stored.
+// The winner's index in its stored form.
 vec4 index_of(uvec4 winner, vec4 best)
 {
     return uintBitsToFloat(RELU ? mix(winner, uvec4(0u), lessThanEqual(best, vec4(0.0))) : winner);

@@ -1,7 +1,8 @@
 // argmax.comp - out[b] = the first k with the largest z[b,k]; NaN counts as largest.
-//   COUNT: out[j] = how many real samples b of block j have it at t[b], as a float: exact below 2^24.
-//   z: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
-// grid: x over blocks with a stride, one work group each. Deterministic: a choice, and sums of integers.
+//   COUNT: out[j] = number of real samples b of block j whose largest class is t[b], as a float: exact below 2^24.
+//   z: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
+// grid: x over blocks with a stride, one work group each.
+// Deterministic: comparisons, and sums of integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -20,7 +21,7 @@ layout(binding = ARGMAX_OUT, std430) writeonly buffer Out { float part[]; };
 layout(binding = ARGMAX_OUT, std430) writeonly buffer Out { uint index[]; };
 #endif
 
-// A float as a number that sorts as it does: -0 equals 0, and every NaN is above infinity.
+// Maps a float to an integer with the same order. -0 equals 0, and every NaN is above infinity.
 uint key(float v)
 {
     const uint u = floatBitsToUint(v), magnitude = u & 0x7fffffffu;
@@ -28,7 +29,7 @@ uint key(float v)
     return u == magnitude ? 0x80000000u + magnitude : 0x80000000u - magnitude;
 }
 
-// Sample b has its largest at k: states it, or returns 1 if that is the label of a real row.
+// The largest class of sample b is k. Writes k, or with COUNT returns 1 if k is the label of a real row.
 float state(uint b, uint k, uint rows)
 {
 #ifdef COUNT

@@ -1,7 +1,7 @@
 // loss.comp - part[j] = 1/n sum over the elements of block j in real rows of term(y, target); n: loss.abi.h
-//   A window of n elements from vec4 begin4 on, of two tensors of one layout; what lies past the real rows is not counted.
-// grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
-// lanes and the subgroup size alone.
+//   The window has n elements from vec4 begin4 on, of two tensors of one layout. Elements past the real rows do not count.
+// grid: x over blocks with a stride, one work group each.
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require

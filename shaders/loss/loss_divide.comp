@@ -1,5 +1,6 @@
-// loss_divide.comp - norm = sum_j weight[j], or 1 for a sum;  loss = sum_j part[j] / norm
-// grid: one work group. Deterministic: the order of additions depends on `blocks`, the lanes and the subgroup size alone.
+// loss_divide.comp - norm = sum_j weight[j] (1 for reduction "sum");  loss = sum_j part[j] / norm
+// grid: one work group.
+// Deterministic: the order of additions depends only on `blocks`, the lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require

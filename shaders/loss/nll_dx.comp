@@ -1,6 +1,7 @@
-// nll_dx.comp - dz[b,k] = -dloss/norm w[k] (k == t[b]) for b < rows, 0 elsewhere and where the label does not count
-//   dz: batch last, four samples a lane; ROWS: row-major, four elements a lane.
-// grid: x over dz in contiguous shares; any group count is right. Deterministic: elementwise.
+// nll_dx.comp - dz[b,k] = -dloss/norm w[k] (k == t[b]) for b < rows. It is 0 in other rows and if the label is ignored.
+//   dz: batch last, four samples per lane. ROWS: row-major, four elements per lane.
+// grid: x over dz in contiguous shares; any group count is right.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -24,7 +25,7 @@ float gradient(uint b, uint k, uint rows, float scale)
     return hit ? -(EACH ? dloss[b] : scale) * (WEIGHTED != 0 ? weight[k] : 1.0) : 0.0;
 }
 
-// Of the elements 4i .. 4i+3 of the window.
+// Gradients of elements 4i .. 4i+3 of the window.
 vec4 gradients(uint i, uint rows, float scale)
 {
     vec4 g;

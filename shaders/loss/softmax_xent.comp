@@ -1,14 +1,16 @@
 // softmax_xent.comp - part[j] = 1/rows sum over the real samples b of block j of  log sum_k exp z[b,k] - z[b,t[b]]
-//   Of classes at the maximum only the number counts, and log(1 + rest) is taken: a loss near 0 keeps its digits.
-//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]: all that the gradient needs besides z, and no (B,K) output.
-//   A label that is no class gives NaN, so that it shows. z, stat: batch last; ROWS: row-major.
-// OPTIONS: weights w of classes, a label that does not count, smoothing; norm[j] = sum w[t[b]], by which the loss is divided:
-//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])      stat[b]: (m, inv, hard w[t] + soft sum_k w[k])
+//   The kernel counts the classes at the maximum and uses log(1 + rest), so that a loss near 0 keeps its digits.
+//   stat[b] = (m, 1 / sum_k exp(z[b,k] - m)), m = max_k z[b,k]. The gradient needs only stat and z, so there is no (B,K)
+//   output. A label that is no class gives NaN. z, stat: batch last; ROWS: row-major.
+// OPTIONS: class weights w, an ignored label, label smoothing; norm[j] = sum w[t[b]] is the divisor of the loss:
+//   part[j] = sum_b  hard w[t] (lse z - z[t]) + soft sum_k w[k] (lse z - z[k])
+//   stat[b] = (m, inv, hard w[t] + soft sum_k w[k])
 //   EACH: part[b] is the loss of row b, norm[0] = 1
-//   NLL: z are log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
-// grid: x over blocks with a stride, one work group each. Deterministic: the order of additions depends on the shape, the
-// lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
+//   NLL: z holds log-probabilities, in either layout;  part[j] = sum_b -w[t] z[b,t]
+// grid: x over blocks with a stride, one work group each.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), sections 4.1 and 6.2.2.3
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// A sum adds sums of SPAN terms, so the error grows with K / SPAN + SPAN, not with K.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -37,15 +39,15 @@ layout(constant_id = XENT_SPEC_BY_LANE) const uint BY_LANE = 0;
 layout(binding = XENT_Z, std430) readonly buffer Z { float z[]; };
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { float stat[]; };
 
-// The loss of this lane's row; of the work group's one row in lane 0. 0 past the real rows.
+// The loss of this lane's row. If the work group shares one row, lane 0 returns its loss. 0 past the real rows.
 float losses(uint vector, uint rows)
 {
     const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
     const uint b = pc.first + (BY_LANE != 0 ? vector * lanes + lane : vector), base = (b - pc.first) * pc.classes;
     const uint begin = BY_LANE != 0 ? 0 : lane, hop = BY_LANE != 0 ? 1 : lanes;
     if (b >= pc.end) return 0.0;
-    float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; how many z are m
-    float slack = 0.0, all = 0.0;            // with smoothing: sum of w (m - z), and of w
+    float m = LOWEST, rest = 0.0, top = 0.0; // sum of exp(z - m) over z < m; number of z equal to m
+    float slack = 0.0, all = 0.0;            // for smoothing: sum of w (m - z); sum of w
     for (uint k = begin; k < pc.classes; k += hop) m = max(m, z[base + k]);
     if (BY_LANE == 0) m = max_of_lanes(m);
     for (uint c = 0; c < pc.classes; c += SPAN * hop) {
@@ -53,7 +55,7 @@ float losses(uint vector, uint rows)
         float span = 0.0;
         for (uint k = c + begin; k < end; k += hop) {
             const float v = z[base + k];
-            span += v == m ? v - m : exp_1ulp(v - m); // not 0: of infinity it is NaN
+            span += v == m ? v - m : exp_1ulp(v - m); // v - m is 0, or NaN for an infinite v
             top += v == m ? 1.0 : 0.0;
             if (SMOOTH != 0) {
                 slack += weight_of(k) * (m - v);
@@ -93,7 +95,7 @@ float losses(uint vector, uint rows)
 VKT_IN4(XENT_Z, z4);
 layout(binding = XENT_STAT, std430) writeonly buffer Stat { vec4 stat4[]; };
 
-// The losses of this lane's four samples, added up.
+// The sum of the losses of this lane's four samples.
 float losses(uint vector, uint rows)
 {
     const uint column = vector * gl_WorkGroupSize.x + gl_LocalInvocationID.x;

@@ -1,8 +1,10 @@
-// softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp_1ulp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0; stat[b] = (m, inv)
-//   OPTIONS: dz = dloss/norm (factor[b] p[b,k] - hard w[k] (k == t[b]) - soft w[k]), 0 where the label does not count;
+// softmax_xent_dx.comp - dz[b,k] = dloss/rows (exp_1ulp(z[b,k] - m[b]) inv[b] - (k == t[b])) for b < rows, else 0
+//   stat[b] = (m, inv)
+//   OPTIONS: dz = dloss/norm (factor[b] p[b,k] - hard w[k] (k == t[b]) - soft w[k]), and 0 if the label is ignored;
 //   stat[b] = (m, inv, factor). EACH: dloss[b] in place of dloss/norm.
-//   z, stat, dz: batch last, four samples a lane; ROWS: row-major, a row a lane (BY_LANE) or a work group.
-// grid: x over what lanes or work groups take, y over chunks of classes, both with a stride. Deterministic: elementwise.
+//   z, stat, dz: batch last, four samples per lane. ROWS: row-major, one row per lane (BY_LANE) or per work group.
+// grid: x over vec4s of samples, or over rows; y over chunks of classes; both with a stride.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -20,7 +22,7 @@ layout(constant_id = XENT_DX_SPEC_SMOOTH) const uint SMOOTH = 0;
 layout(constant_id = XENT_DX_SPEC_EACH) const bool EACH = false;
 layout(binding = XENT_DX_WEIGHT, std430) readonly buffer Weight { float weight[]; };
 layout(binding = XENT_DX_NORM, std430) readonly buffer Norm { float norm[]; };
-#define FIELDS 3 /* of stat */
+#define FIELDS 3 /* fields of stat */
 float weight_of(uint k) { return WEIGHTED != 0 ? weight[min(k, pc.classes - 1)] : 1.0; }
 float hit_of(uint label) { return pc.hard * weight_of(label); }
 float rest_of(uint k) { return SMOOTH != 0 ? pc.soft * weight_of(k) : 0.0; }

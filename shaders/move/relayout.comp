@@ -1,8 +1,9 @@
-// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4;  else back: y[n][f] = x[f][n]
-//   A lane moves blocks of 4 samples by 4 features, walking along the features, so that each cache line of the row-major side
-//   is finished before it is left. WIDE: features are a multiple of 4, so that rows are whole vec4s. WORDS: integers, which no
-//   float load may change.
-// grid: x over columns of 4 samples, y over chunks of features, both with a stride. Deterministic: a copy.
+// relayout.comp - TO: y[f][n] = x[n][f], 0 for batch <= n < 4 pitch4. Without TO, the reverse: y[n][f] = x[f][n]
+//   A lane moves blocks of 4 samples x 4 features and walks along the features. So it finishes each cache line of the row-major
+//   side before it leaves the line. WIDE: features are a multiple of 4, so rows are whole vec4s. WORDS: integers, which a float
+//   load could change.
+// grid: x over columns of 4 samples, y over chunks of features, both with a stride.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -36,13 +37,13 @@ layout(binding = RELAYOUT_Y, std430) writeonly buffer Y { uvec4 y4[]; };
 VKT_OUT4(RELAYOUT_Y, y4);
 #endif
 
-// Number of feature f of the tile's sample n, in the rows' window.
+// Index of feature f of the tile's sample n in the window of rows.
 uint row_at(uint n, uint f)
 {
     return pc.rows_base + n * pc.stride + f;
 }
 
-// Four features of sample n from feature f on; what is outside is 0. n, f: from the tile's first.
+// Four features of sample n, from feature f on; 0 outside. n and f count from the tile's first.
 NUMBERS sample_at(uint n, uint f)
 {
     NUMBERS v = NUMBERS(0);
@@ -58,7 +59,7 @@ NUMBERS sample_at(uint n, uint f)
     return v;
 }
 
-// Samples 4 column .. + 3, features 4 block .. + 3 of the tile.
+// Moves samples 4 column .. + 3, features 4 block .. + 3 of the tile.
 void move(uint column, uint block)
 {
     NUMBERS v[4];

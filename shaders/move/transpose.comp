@@ -1,9 +1,10 @@
-// transpose.comp - y[..][j][i] = x[..][i][j]: what lies along memory in x does so in y no more.
-//   A lane moves blocks of 4 x 4 through registers, a chunk of them along j, so that each cache line of x is finished before it
-//   is left; neighbouring lanes are neighbours along i, memory's order in y.
-//   LOAD 4: a row of a block is one load (b, xa and all strides of x are multiples of 4); STORE 4: the same for y. With neither, words
-//   of any type.
-// grid: x over blocks along i times chunks times outer places, with a stride; any group count is right. Deterministic: a copy.
+// transpose.comp - y[..][j][i] = x[..][i][j]. x and y have different fastest dimensions.
+//   A lane moves blocks of 4 x 4 through registers, one chunk of blocks along j. So it finishes each cache line of x before it
+//   leaves the line. Neighbouring lanes are neighbours along i, which is the memory order of y.
+//   LOAD 4: a row of a block is one load (b, xa and all strides of x are multiples of 4). STORE 4: the same for y. With
+//   neither, 32-bit words of any type.
+// grid: x over blocks along i times chunks times outer positions, with a stride; any group count is right.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -50,7 +51,7 @@ void words_to_y(uint at, uint count, WORDS v)
 #endif
 }
 
-// The block from (i, j) on of the matrices that begin at `at`.
+// Moves the block that starts at (i, j) of the matrices that start at `at`.
 void move(uvec2 at, uint i, uint j)
 {
     WORDS v[4];
@@ -59,7 +60,7 @@ void move(uvec2 at, uint i, uint j)
         if (j + k < pc.b) words_to_y(at.y + (j + k) * pc.yb + i, pc.a - i, WORDS(v[0][k], v[1][k], v[2][k], v[3][k]));
 }
 
-// Where outer place r begins in x and in y.
+// The start of outer position r in x and in y.
 uvec2 matrix_of(uint r)
 {
     uvec2 at = uvec2(pc.x, pc.y) + r % pc.d3 * uvec2(pc.x3, pc.y3);

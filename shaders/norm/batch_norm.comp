@@ -1,9 +1,11 @@
-// batch_norm.comp - normalised channels, and their gradient; xhat = (x - mean) / sqrt(var + eps)
-//   y = gamma xhat + beta in the real rows, else 0; PLUS: and a tensor of y's shape added; GIVEN: mean and variance are constants, and all rows real
-//   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0; GIVEN: without the
-//       two means
-//   (Ioffe & Szegedy, Batch Normalization, 2015)
-// grid: x over blocks of channels with a stride, one work group each; any group count is right. Deterministic: elementwise.
+// batch_norm.comp - normalises channels, or computes the gradient; xhat = (x - mean) / sqrt(var + eps)
+//   y = gamma xhat + beta in the real rows, else 0. PLUS: adds a tensor of y's shape. GIVEN: mean and variance are constants,
+//   and all rows are real.
+//   DX  dx = gamma / sqrt(var + eps) (dy - mean of dy - xhat mean of (dy xhat)) in the real rows, else 0.
+//       GIVEN: without the two means.
+// grid: x over blocks of channels with a stride, one work group each; any group count is right.
+// source: Ioffe & Szegedy, Batch Normalization, 2015
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

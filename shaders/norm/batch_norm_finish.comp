@@ -1,7 +1,10 @@
-// batch_norm_finish.comp - the statistics of a channel from those of its blocks, first to last
-//   mean and biased variance by pairs: delta = mean_b - mean_a, mean = mean_a + delta n_b / n, M2 = M2_a + M2_b + delta^2 n_a n_b / n
-//   (Chan, Golub & LeVeque 1983)      SUMS: dbeta = sum of dy, dgamma = sum of dy xhat
-// grid: x over channels with a stride. Deterministic: one lane, one order.
+// batch_norm_finish.comp - combines the statistics of a channel's blocks, first to last
+//   mean and biased variance, block by block: delta = mean_b - mean_a, mean = mean_a + delta n_b / n,
+//   M2 = M2_a + M2_b + delta^2 n_a n_b / n
+//   SUMS: dbeta = sum of dy, dgamma = sum of dy xhat
+// grid: x over channels with a stride.
+// source: Chan, Golub & LeVeque 1983
+// Deterministic: one lane adds in one order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

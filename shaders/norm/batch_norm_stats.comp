@@ -1,10 +1,11 @@
-// batch_norm_stats.comp - what a block of a channel adds to its statistics, real rows only
-//   part = (numbers, their mean, sum of squares about that mean)      SUMS: part = (sum of dy, sum of dy xhat)
+// batch_norm_stats.comp - the statistics of one block of a channel, real rows only
+//   part = (count, mean, sum of squares about that mean)      SUMS: part = (sum of dy, sum of dy xhat)
 //   xhat = (x - mean) / sqrt(var + eps)
-//   The mean first, then the squares about it, while the block is still in the cache: nothing cancels. What rounding left of the
-//   mean is taken out of both (Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass").
-// grid: x over blocks of channels with a stride, one work group each. Deterministic: the order of additions depends on the
-// shape, the lanes and the subgroup size alone.
+// grid: x over blocks of channels with a stride, one work group each.
+// source: Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, "corrected two-pass"
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// The kernel computes the mean first and then the squares about it, while the block is still in the cache. So nothing cancels.
+// The rounding error of the mean is removed from both results.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -15,7 +16,7 @@
 layout(local_size_x_id = 0) in;
 #include "lib/lanes.glsl"
 #include "lib/channels.glsl"
-layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // of SUMS: all rows are real
+layout(constant_id = BATCH_NORM_SPEC_GIVEN) const uint GIVEN = 0; // with SUMS: all rows are real
 VKT_IN4(BATCH_NORM_X, x4);
 layout(binding = BATCH_NORM_STEP, std430) readonly buffer Step { uint step[]; };
 layout(binding = BATCH_NORM_PART, std430) writeonly buffer Part { vec4 part[]; };

@@ -1,11 +1,12 @@
-// row_norm.comp - normalised rows, and their gradient; xhat = (x - mean) scale, scale = 1 / sqrt(var + eps)
-//   y = gamma xhat + beta, and mean and scale for the gradient      RMS: mean is 0, var the mean of squares
+// row_norm.comp - normalises rows, or computes the gradient; xhat = (x - mean) scale, scale = 1 / sqrt(var + eps)
+//   y = gamma xhat + beta; mean and scale are stored for the gradient      RMS: mean is 0, var is the mean of squares
 //   DX  dx = scale (gamma dy - mean of (gamma dy) - xhat mean of (gamma dy xhat)); RMS: without the first mean
-//   The mean first, then the squares about it, of a row that is still in the cache; what rounding left of the mean is taken out
-//   of both (Chan, Golub & LeVeque 1983, "corrected two-pass").
-//   (Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019)
-// grid: x over rows with a stride, one work group each. Deterministic: the order of additions depends on the shape, the lanes
-// and the subgroup size alone.
+// grid: x over rows with a stride, one work group each.
+// source: Ba, Kiros & Hinton, Layer Normalization, 2016; Wu & He, Group Normalization, 2018; Zhang & Sennrich, RMSNorm, 2019;
+//         Chan, Golub & LeVeque 1983, "corrected two-pass"
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// The kernel computes the mean first and then the squares about it, while the row is still in the cache. The rounding error of
+// the mean is removed from both.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -46,9 +47,10 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 #endif
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
-// A row is walked through along one channel after the other, or at once where a channel is one element (inner == 1).
+// SPLIT: walk along a row channel by channel. Without it a channel is one element (inner == 1), and the walk covers the whole
+// row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
-// body for each k of this lane below n, by fours as long as there are as many: a turn of a loop costs as much as several loads.
+// Runs body for each k < n of this lane, four per iteration while there are four. An iteration costs as much as several loads.
 const uint TURNS = 4;
 #define EACH(k, n, body)                                                         \
     {                                                                            \
@@ -70,7 +72,7 @@ uint length()
     return SPLIT != 0 ? pc.inner : pc.run;
 }
 
-// Of the element k of channel c, in a group whose first channel is `channel`.
+// gamma of element k of channel c, in a group whose first channel is `channel`.
 NUMBER gamma_of(uint channel, uint c, uint k)
 {
     return GAMMA != 0 ? OF_CHANNELS(gamma, channel + (SPLIT != 0 ? c : k)) : NUMBER(1.0);

@@ -1,8 +1,8 @@
-// row_norm_dw.comp - what a slice of samples adds to dgamma = sum of dy xhat and dbeta = sum of dy
-//   A sample is `groups` rows. Lanes take neighbouring channels (inner == 1), WIDTH each; ALONG: the lanes of a work group walk
-//   along one channel's `inner` elements and add up.
-// grid: x over channels, y over slices, both with a stride. Deterministic: the order of additions depends on the shape, the
-// lanes and the subgroup size alone.
+// row_norm_dw.comp - one slice's part of dgamma = sum of dy xhat and dbeta = sum of dy. A slice is a range of samples.
+//   A sample has `groups` rows. Lanes process neighbouring channels (inner == 1), WIDTH each. ALONG: the lanes of a work group
+//   walk along the `inner` elements of one channel and then add up.
+// grid: x over channels, y over slices, both with a stride.
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -18,7 +18,7 @@ layout(local_size_x_id = 0) in;
 #endif
 #define WITH_DY
 #include "lib/row_norm.glsl"
-layout(constant_id = ROW_NORM_SPEC_GROUPED) const uint GROUPED = 1; // else all lanes look up one row: a load for all of them
+layout(constant_id = ROW_NORM_SPEC_GROUPED) const uint GROUPED = 1; // 0: all lanes use the mean and scale of one row
 layout(binding = ROW_NORM_MEAN, std430) readonly buffer Mean { float mean_of[]; };
 layout(binding = ROW_NORM_SCALE, std430) readonly buffer Scale { float scale_of[]; };
 layout(binding = ROW_NORM_PART, std430) writeonly buffer Part { float part[]; };
@@ -38,8 +38,8 @@ void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NU
     }
 }
 #else
-// Neighbouring channels of a slice. Where all lanes want the same row's mean and scale, each looks up those of another sample, and
-// they go round by shuffles: a load that all lanes repeat would cost more than all else (on llvmpipe).
+// Neighbouring channels of a slice. If all lanes need mean and scale of the same row, each lane loads those of another sample,
+// and shuffles pass them on. On llvmpipe, a load that all lanes repeat would cost more than the rest of the kernel.
 void add(uint c, uint group, uint first, uint end, inout NUMBER dgamma, inout NUMBER dbeta)
 {
     const uint all = pc.groups * pc.channels, lanes = gl_WorkGroupSize.x;
@@ -66,7 +66,7 @@ void main()
 #ifdef ALONG
         const uint c = c0;
 #else
-        const uint own = c0 + WIDTH * gl_LocalInvocationID.x, c = min(own, all - WIDTH); // all lanes stay, for shuffles
+        const uint own = c0 + WIDTH * gl_LocalInvocationID.x, c = min(own, all - WIDTH); // all lanes stay active, for shuffles
 #endif
         const uint first = slice * pc.slice_samples, end = min(first + pc.slice_samples, samples);
         NUMBER dgamma = NUMBER(0.0), dbeta = NUMBER(0.0);

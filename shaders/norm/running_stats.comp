@@ -1,6 +1,7 @@
-// running_stats.comp - mean += momentum (new - mean), and the variance likewise; unbiased: from n / (n-1) times the new one
+// running_stats.comp - mean += momentum (new - mean), and the same for the variance. unbiased: new variance times n / (n-1)
 //   n = real rows * positions. A batch without real rows changes nothing.
-// grid: x over channels with a stride. Deterministic: elementwise.
+// grid: x over channels with a stride.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,12 +1,13 @@
 // softmax.comp - y = exp(z - m) / sum exp(z - m), z = scale x, m = max z; LOG: y = z - m - log sum exp(z - m)
-//   Of classes at the maximum only the number counts, and LOG takes log(1 + rest): a logarithm near 0 keeps its digits.
+//   The kernel counts the classes at the maximum, and LOG uses log(1 + rest), so that a logarithm near 0 keeps its digits.
 //   DX: dx = scale y (dy - sum dy y);  LOG: dx = scale (dy - exp(y) sum dy)
-//   CAUSAL: classes behind a line's query are left out: 0 in y and dx.
-//   A lane takes a line, four neighbouring ones in WIDTH 4, one by fours of its classes with LINE; ALONG: a work group takes a line,
-//   WIDTH neighbouring classes a lane.
-// grid: x over lines in contiguous shares, ALONG with a stride. Deterministic: the order of additions depends on the shape, the
-// lanes and the subgroup size alone. Sums are made of sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
+//   CAUSAL: classes after a line's query are ignored: they are 0 in y and dx.
+//   A lane processes one line; WIDTH 4: four neighbouring lines; WIDTH 4 and LINE: one line, four classes at a time. ALONG: a
+//   work group processes one line, each lane WIDTH neighbouring classes.
+// grid: x over lines in contiguous shares, ALONG with a stride.
 // source: Goodfellow, Bengio & Courville, Deep Learning (2016), section 4.1; gradients from dy_i/dz_k = y_i ((i == k) - y_k)
+// Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
+// A sum adds sums of SPAN terms, so the error grows with classes / SPAN + SPAN.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -58,7 +59,7 @@ const uint SPAN = 64, TURNS = 4;
 #if WIDTH == 4 && (defined(ALONG) || defined(LINE))
 float total(vec4 v) { return sum_of_lanes((v.x + v.y) + (v.z + v.w)); }
 float largest(vec4 v) { return max_of_lanes(max(max(v.x, v.y), max(v.z, v.w))); }
-// v where class 4k + j is seen, else `other`.
+// v[j] if class 4k + j is visible, else `other`.
 vec4 seen(vec4 v, uint k, uint visible, float other)
 {
     return mix(vec4(other), v, lessThan(4 * k + uvec4(0, 1, 2, 3), uvec4(visible)));
@@ -69,7 +70,7 @@ VEC largest(VEC v) { return max_of_lanes(v); }
 VEC seen(VEC v, uint k, uint visible, float other) { return k < visible ? v : VEC(other); }
 #endif
 
-// Line `at`: its VECs at + k inner, of which those below `n` hold classes below `visible`.
+// Processes the line at `at`. Its VECs are at + k inner, k < all. VECs k < n hold the classes below `visible`.
 #ifdef DX
 void line(uint at, uint all, uint n, uint visible)
 {
@@ -104,7 +105,7 @@ VEC z(uint at, uint k, uint visible)
 
 void line(uint at, uint all, uint n, uint visible)
 {
-    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // sum of exp(z - m) over z < m; how many z are m
+    VEC m = VEC(LOWEST), rest = VEC(0.0), top = VEC(0.0); // sum of exp(z - m) over z < m; number of z equal to m
     for (uint k = FIRST; k < n; k += TURNS * STEP)
         [[unroll]] for (uint j = 0; j < TURNS; j++) m = max(m, z(at, min(k + j * STEP, n - 1), visible));
     m = VEC(largest(m));
@@ -114,7 +115,7 @@ void line(uint at, uint all, uint n, uint visible)
         for (uint k = c; k < end; k += TURNS * STEP)
             [[unroll]] for (uint j = 0; j < TURNS; j++) {
                 const VEC v = z(at, min(k + j * STEP, n - 1), visible);
-                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // not 0: of infinity it is NaN
+                const VEC term = mix(exp_1ulp(v - m), v - m, SAME(v, m)); // v - m is 0, or NaN for infinite v
                 span += k + j * STEP < end ? term : VEC(0.0);
                 top += k + j * STEP < end ? mix(VEC(0.0), VEC(1.0), SAME(v, m)) : VEC(0.0);
             }

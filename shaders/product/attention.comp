@@ -1,8 +1,9 @@
-// attention.comp - y = softmax(scale q k^T) v of a tile of queries, and the logarithm of each row's sum for the gradient
-// Tiles of keys come one after the other; with the running maximum of a row grows what its sums are divided by: they are scaled
-// down to the new one. No more than a tile of scores exists at a time.
-// grid: x over tiles of all heads with a stride, one subgroup each. Deterministic: columns add up in the same order whatever the
-// grid.
+// attention.comp - y = softmax(scale q k^T) v of a tile of queries. It also writes the logarithm of each row's sum for the
+// gradient. It processes one tile of keys after the other, so only one tile of scores exists at a time. The running maximum of
+// a row may grow. Then the row's sums are scaled down to the new maximum.
+// grid: x over tiles of all heads with a stride, one subgroup each.
+// source: lib/attention.glsl
+// Deterministic: the order in which columns are added does not depend on the grid.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,7 +14,8 @@
 VKT_OUT4(ATTENTION_Y, y);
 layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
-// One tile of keys: scores become weights, with the largest score so far, of which exp is 1, in `top`.
+// Converts the scores of one tile of keys to weights exp(score - top). `top` is the largest score of each row so far. shrink:
+// the factor for the row's earlier sums.
 void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_HELD], out float shrink[MOST_HELD])
 {
     const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;
@@ -27,7 +29,7 @@ void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_
             if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
         high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
     }
-    float zero_at[MOST_HELD]; // where all scores are -infinity, so are their differences from 0
+    float zero_at[MOST_HELD]; // 0 if all scores are -infinity: then score - 0 is -infinity and not NaN
     [[unroll]] for (uint j = 0; j < HELD; j++) {
         zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
         shrink[j] = exp_1ulp(top[j] - zero_at[j]);

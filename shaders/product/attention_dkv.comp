@@ -1,6 +1,7 @@
 // attention_dkv.comp - dk and dv of a tile of keys:  dk = scale ds^T q,  dv = p^T dy,  with p and ds as in attention_dq.comp
-// The scores lie with keys as rows, so that those of one key meet all queries here and nothing has to be added up elsewhere.
-// grid: x over tiles of all heads with a stride, one subgroup each. Deterministic, as attention.comp is.
+// The rows of the scores are keys. So one tile sees all queries of its keys, and no other tile adds to its sums.
+// grid: x over tiles of all heads with a stride, one subgroup each.
+// Deterministic, as attention.comp is.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -34,7 +35,7 @@ void attend(uint pair, uint row)
         [[unroll]] for (uint m = 0; m < ROWS; m++) {
             const vec4 p = exp_1ulp(pc.scale * s[m] - lse_of);
             const uvec4 from = uvec4(pc.causal != 0 ? min(row + m, pc.others) : 0u);
-            const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps round
+            const bvec4 seen = lessThan(query - from, pc.others - from); // a query before `from` wraps around
             s[m] = mix(vec4(0.0), p, seen);
             t[m] = mix(vec4(0.0), p * (t[m] - delta_of), seen);
         }

@@ -1,7 +1,8 @@
-// gemm_pack.comp - an operand of gemm_tile in tiles, as gemm_tile.abi.h says, zero past xn and kn: vec4s that lie along x in the
-// source lie along x in its tiles, those along k along k. So nothing is turned round.
-// A lane moves four vec4s that follow each other in k: where those lie in one row of the source, a cache line.
-// grid: x over a tile with a stride, y one per tile, z one per batch. Deterministic: a copy.
+// gemm_pack.comp - packs an operand of gemm_tile into tiles, as gemm_tile.abi.h describes. Elements past xn and kn are zero.
+// vec4s that run along x in the source run along x in the tiles, and the same for k. So nothing is transposed.
+// A lane copies four vec4s that are consecutive in k. If they lie in one row of the source, they are a cache line.
+// grid: x over a tile with a stride, y one per tile, z one per batch.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -16,9 +17,9 @@ VKT_IN4(PACK_SRC4, src4);
 layout(binding = PACK_SRC, std430) readonly buffer Src { float src[]; };
 VKT_F32_OUT4(PACK_DST, dst);
 
-const uint ACROSS = X_OUTER ? WIDTH : WIDTH / 4u; // vec4s of a tile between one k, or four of them, and the next
+const uint ACROSS = X_OUTER ? WIDTH : WIDTH / 4u; // vec4s of a tile per k; X_OUTER: per four k
 
-// Elements inner .. inner + 3 of source row `outer`; zero outside the block.
+// Elements inner .. inner + 3 of source row `outer`. Zero outside the block.
 vec4 load(uint base, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uvec4 at = uvec4(inner) + uvec4(0u, 1u, 2u, 3u);
@@ -35,7 +36,7 @@ void main()
 {
     const uint tile = gl_WorkGroupID.y, base = pc.src_base + gl_WorkGroupID.z * pc.src_batch;
     const uint out_base = pc.dst_base + gl_WorkGroupID.z * pc.dst_batch + tile * pc.dst_panel;
-    const uint end = X_OUTER ? pc.k4 : pc.k4 * 4u, n = (end + 3u) / 4u * ACROSS; // end: of k, or of fours of k
+    const uint end = X_OUTER ? pc.k4 : pc.k4 * 4u, n = (end + 3u) / 4u * ACROSS; // end counts k; X_OUTER: k / 4
     for (uint i = gl_GlobalInvocationID.x; i < n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         const uint x = i % ACROSS, k = i / ACROSS * 4u;
         vec4 v[4];

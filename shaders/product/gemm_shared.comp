@@ -1,7 +1,9 @@
-// gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) on GPUs: tiles in shared memory (lib/blocks.glsl)
-// Operands are read where they lie, by vec4s where they can be; a block that lies across (VECTORS, A_BY_K) is transposed in
-// registers. With COOP they are rounded to f16 on their way; C, sums of slices and bias stay f32.
-// grid: x over tiles (stride loop), y one per slice of k, z one per batch. Deterministic: see lib/blocks.glsl.
+// gemm_shared.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]) for GPUs: tiles in shared memory (lib/blocks.glsl)
+// Operands are read in place, by vec4s if VECTORS allows. If an operand runs along k, its 4 x 4 blocks are transposed in
+// registers. With COOP the operands are rounded to f16. C, sums of slices and bias stay f32.
+// grid: x over tiles (stride loop), y one per slice of k, z one per batch.
+// source: see lib/blocks.glsl.
+// Deterministic: see lib/blocks.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -27,7 +29,7 @@ mat4 load_a(uint m, uint k);
 mat4 load_b(uint n, uint k);
 #include "lib/blocks.glsl"
 
-// Elements inner .. inner + 3 of row `outer` of A, else of B; zero outside the matrix.
+// Elements inner .. inner + 3 of row `outer` of A (is_a) or B. Zero outside the matrix.
 vec4 run(bool is_a, uint outer, uint outer_n, uint inner, uint inner_n)
 {
     const uint at = is_a ? pc.a_base + gl_WorkGroupID.z * pc.a_batch + outer * pc.a_ld + inner

@@ -1,7 +1,8 @@
-// gemm_sum.comp - adds arrays of n floats that lie one behind the other, first to last (slices of k that gemm_shared.comp made,
-// tables of hash_grid_dw.comp):  C[i] (+)= sum_s part[s][i] (+ bias[i % N])
-//   WIDE: by vec4s, of which n, N and c_base are whole ones; the only way to a C that is stored in 16 bits.
-// grid: x over the elements, or vec4s (stride loop). Deterministic.
+// gemm_sum.comp - adds arrays of n floats that are stored one after the other, first to last: slices of k from
+// gemm_shared.comp, or tables from hash_grid_dw.comp.  C[i] (+)= sum_s part[s][i] (+ bias[i % N])
+//   WIDE: by vec4s; n, N and c_base are multiples of 4. A C that is stored in 16 bits needs WIDE.
+// grid: x over the elements; WIDE: over vec4s (stride loop).
+// Deterministic: one lane computes an element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,16 +1,19 @@
-// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows by 4 SG columns
-// A lane holds four neighbouring columns of B and four neighbouring rows of A: the rows of `lane`. Those of the
-// other lanes come by shuffles with lane ^ r, r < R, so a lane's accumulators belong to other rows in each lane. Such shuffles are
-// known to the compiler: on llvmpipe most stay inside 128 bits, half as dear as handing one element to all lanes. Four k
-// a turn, accumulator by accumulator, so that the turn's cost of keeping accumulators (masking on llvmpipe) is shared.
-// Tiles twice as wide save a load in four and 5 % of the time where nothing else runs, but a turn is then 30 KB of code and its
-// stack as much: beside busy neighbours, who leave less of the first-level caches, they took up to three times as long.
-// No load needs a bound (gemm_tile.abi.h). k runs in ascending order in every element: deterministic, whatever the grid.
-// Sums begin with the bias: added behind the loop it makes llvmpipe spill half of each turn (100 ms where this takes 42). So do
-// stores of 64 bits (lib/load.glsl) in place of vec4s: 28 ms for 20.
-// Push constants are read before the loop, which ends with its test: see conv/tile.comp.
+// gemm_tile.comp - C[m][n] (+)= sum_k A[m][k] B[k][n] (+ bias[n]): one subgroup computes a tile of 4 R rows x 4 SG columns
+// A lane holds four neighbouring columns of B and four neighbouring rows of A. It gets the rows of other lanes by shuffles with
+// lane ^ r, r < R. So the same accumulator belongs to another row in each lane. The compiler knows these shuffles: on llvmpipe
+// most stay inside 128 bits and cost half as much as a broadcast of one element to all lanes.
+// An iteration processes four k, accumulator by accumulator. So the four k share the cost of keeping accumulators (masking on
+// llvmpipe).
 // grid: x one per tile of columns, y one per tile of rows, z one per batch.
-// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing); the shuffles in place of shared memory are our own measurement.
+// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles in place of shared memory come from our own
+//         measurements.
+// Deterministic: k ascends in every element, with any grid.
+// No load needs a bounds check (gemm_tile.abi.h).
+// Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration is then
+// 30 KB of code with as much stack. If other programs use the first-level caches, such tiles take up to three times as long.
+// Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
+// Stores of 64 bits (lib/load.glsl) in place of vec4s do the same: 28 ms instead of 20.
+// Push constants are read before the loop, and the loop ends with its test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -58,8 +61,8 @@ vec4 from_bias(uint n)
 void main()
 {
     const uint lane = gl_SubgroupInvocationID, group = lane & (R - 1u), row = gl_WorkGroupID.y * 4u * R;
-    const uint column = gl_WorkGroupID.x * SG, n = (column + lane) * 4u; // first of this tile in fours; this lane's own
-    uint a_at[4], b_at[4]; // this lane's vec4s of the first turn
+    const uint column = gl_WorkGroupID.x * SG, n = (column + lane) * 4u; // tile's first column / 4; lane's first column
+    uint a_at[4], b_at[4]; // this lane's vec4s in the first iteration
     [[unroll]] for (uint i = 0; i < 4; i++)
         a_at[i] = pc.a_base + gl_WorkGroupID.z * pc.a_batch + gl_WorkGroupID.y * pc.a_panel +
                   (A_ROWS ? min(4u * group + i, pc.a_last - row) * pc.a_step

@@ -2,16 +2,16 @@
 //   h[0] = x,  h[l] = max(w[l] h[l-1] + b[l], 0),  y = w[L] h[L-1] + b[L]
 //   FORWARD  -> y      MSE  y - target -> loss and all gradients      GRAD  dy -> all gradients
 //   dh[l-1] = w[l]^T dy[l] where h[l-1] > 0;   dw[l] = sum over samples of dy[l] h[l-1]^T,  db[l] of dy[l];   dx = w[1]^T dy[1]
-// Nothing is saved from forward to backward: a block of samples goes through the whole network while it is in cache.
-// A lane holds a few samples of a tile. A product takes all inputs of a tile into registers, then makes two outputs a turn: no
-// accumulator lives longer than a turn (on llvmpipe each would cost a blend), a weight serves all samples of the tile. Outputs
-// go to ACT, where they are found again by a running number. Gradients of weights: a lane holds rows of one factor, rows of
-// the other go round by shuffles; their sum over a block is added to the group's PART.
-// NARROW (GPUs): one sample a lane, weights by loads that all lanes share. Else (CPUs): two vec4s of samples, weights spread over
-// the lanes and handed round by subgroupShuffle, whose lane numbers are written k + zero as in conv/tile.comp.
-// grid: x over blocks, one group takes per_group neighbours. mlp_sum adds the groups' parts.
-// Deterministic: the order of additions depends on the shape and the subgroup size alone.
-// Loops that are to be unrolled hold no loop that is not: Mesa would leave the outer one as it is.
+// A block of samples goes through the whole network while it is in the cache. Nothing is saved from forward to backward.
+// A lane holds some samples of a tile. A product loads all inputs of a tile into registers and then computes two outputs per
+// iteration. So no accumulator lives longer than an iteration (on llvmpipe each would cost a blend), and a weight serves all
+// samples of the tile. Outputs go to ACT and are read back by a running index. For weight gradients, a lane holds rows of
+// one factor, and shuffles pass the rows of the other factor. The sum over a block is added to the group's PART.
+// NARROW (GPUs): one sample per lane; all lanes share each load of weights. Otherwise (CPUs): two vec4s of samples per lane.
+// The lanes share the weights and pass them by subgroupShuffle. Its lane numbers are written k + zero, as in conv/tile.comp.
+// grid: x over blocks; one group processes per_group neighbouring blocks. mlp_sum adds the groups' parts.
+// Deterministic: the order of additions depends only on the shape and the subgroup size.
+// A loop that must be unrolled contains only loops that are unrolled too. Otherwise Mesa does not unroll the outer loop.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -47,10 +47,10 @@ layout(binding = MLP_DLOSS, std430) readonly buffer Dloss { float dloss[]; };
 #endif
 VEC_OUT(MLP_OUT, writeonly, result)
 
-const uint ROW = UNITS * LANES;                             // VECs of a row of a tile
+const uint ROW = UNITS * LANES;                             // VECs per row of a tile
 const uint SHARES = (WIDEST + 4 * LANES - 1) / (4 * LANES); // vec4s of a row of weights that a lane holds
-uint zero, lane, block, wanted; // wanted: the lane's first VEC of this tile
-uint column[UNITS];             // its VECs, clamped to the pitch
+uint zero, lane, block, wanted; // wanted: this lane's first VEC in this tile
+uint column[UNITS];             // this lane's VECs, clamped to the pitch
 BELOW real[UNITS];
 float scale;
 VEC loss, inputs[UNITS * WIDEST], sums[2 * UNITS];
@@ -96,7 +96,7 @@ void multiply(const uint K, const uint M, const uint G, uint at, uint o)
 #endif
 }
 
-// What comes out of the last layer: y, or MSE's dy.
+// Writes an output of the last layer: y, or with MSE dy.
 void finish(uint o, uint g, uint tile)
 {
     [[unroll]] for (uint u = 0; u < UNITS; u++) {

@@ -1,9 +1,10 @@
-// mlp_line.comp - one narrow layer under a mean squared error, forward and backward in one pass over the samples:
-//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  dw = 2/n dloss sum d x^T,  db likewise,  n = rows M
-// A lane takes four samples a turn and keeps all sums, of each of the four apart; two turns at once, for on llvmpipe every sum
-// that lives longer than a turn costs a blend.
+// mlp_line.comp - one narrow layer with a mean squared error, forward and backward in one pass over the samples:
+//   d = w x + b - t in the real rows, else 0;   loss = sum d^2 / n,  n = rows M
+//   dw = 2/n dloss sum d x^T,  db = 2/n dloss sum d
+// A lane processes four samples at a time and keeps all sums, one per sample of the four. An iteration does this twice: on
+// llvmpipe every sum that lives longer than an iteration costs a blend.
 // grid: x over per_group vec4s of samples. mlp_sum adds the groups' parts.
-// Deterministic: the order of additions depends on the shape and the subgroup size alone.
+// Deterministic: the order of additions depends only on the shape and the subgroup size.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -28,7 +29,7 @@ layout(binding = MLP_LINE_PART, std430) writeonly buffer Part { vec4 part[]; };
 
 const uint TURNS = 2, COLUMNS = K + 1;
 float w[M * COLUMNS];   // (M, K+1): column K is the bias
-vec4 sums[M * COLUMNS]; // of d x^T and d
+vec4 sums[M * COLUMNS]; // sums of d x^T and of d
 vec4 loss;
 
 void add(uint i, uint end, uint rows)
@@ -47,7 +48,7 @@ void add(uint i, uint end, uint rows)
     }
 }
 
-// No loop: one that is not unrolled would keep the loops around it from being so.
+// No loop: if it were not unrolled, the loops around it would not be unrolled either.
 float over_lanes(vec4 v)
 {
     float sum = (v.x + v.y) + (v.z + v.w);

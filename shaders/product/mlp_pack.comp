@@ -1,5 +1,7 @@
-// mlp_pack.comp - the parameters of a fully connected network as mlp.comp reads them: PACKED of abi/mlp_layout.abi.h
-// grid: x over the vec4s of a layer with a stride, y layers.  Deterministic: copies.
+// mlp_pack.comp - copies the parameters of a fully connected network to the order that mlp.comp reads: PACKED of
+// abi/mlp_layout.abi.h
+// grid: x over the vec4s of a layer with a stride, y layers.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

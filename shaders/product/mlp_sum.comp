@@ -1,5 +1,7 @@
-// mlp_sum.comp - adds what the work groups of mlp.comp or mlp_line.comp found, first to last: the loss, dw and db of all layers
-// grid: x over rows of LANES vec4s of a layer's PART with a stride, y layers.  Deterministic.
+// mlp_sum.comp - adds the results of the work groups of mlp.comp or mlp_line.comp, first to last: the loss, dw and db of all
+// layers
+// grid: x over rows of LANES vec4s of a layer's PART with a stride, y layers.
+// Deterministic: one lane adds in one order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,5 +1,6 @@
-// texture_read.comp - the first channels of each pixel of a picture, as floats, to an array.
-// grid: a lane takes pixels in strides of all lanes.
+// texture_read.comp - copies the first channels of each pixel of an image to an array, as floats.
+// grid: x over pixels with a stride of all lanes.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef SAMPLED

@@ -1,5 +1,6 @@
-// texture_write.comp - an array to a picture: channels that the array lacks are 0, and alpha 1.
-// grid: a lane takes pixels in strides of all lanes.
+// texture_write.comp - copies an array to an image. Channels that the array lacks are 0, and a missing alpha is 1.
+// grid: x over pixels with a stride of all lanes.
+// Deterministic: a copy.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

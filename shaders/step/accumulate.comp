@@ -1,7 +1,8 @@
-// accumulate.comp - adds a micro-batch's gradients, weighted with its rows, to the sum that the update divides by all rows:
+// accumulate.comp - adds a micro-batch's gradients, times its number of rows, to a sum. The update divides the sum by all rows.
 //   sum = (first micro-batch of the step ? 0 : sum) + rows g
-// So k micro-batches give what one batch of all their rows would, for a loss that is a mean over rows.
-// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// So k micro-batches give the gradient of one batch with all their rows, for a loss that is a mean over rows.
+// grid: each group processes one contiguous range; any group count is right.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -25,6 +26,6 @@ void main()
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         if (is_frozen(i)) continue;
         const vec4 g = weight * LOAD4(grad, i);
-        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // what a sum held that was given up, a NaN perhaps, is gone
+        STORE4(sum_out, i, first ? g : LOAD4(sum, i) + g); // a new sum does not read the old one, which may be NaN
     }
 }

@@ -1,8 +1,9 @@
-// adagrad.comp - Adagrad over a window of the parameter arena, in place; what g is, lib/update.glsl says.
+// adagrad.comp - Adagrad over a window of the parameter arena, in place. g: see lib/update.glsl.
 //   s += g g
 //   torch:  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)        keras:  p -= lr g / sqrt(s + eps)
-// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// grid: each group processes one contiguous range; any group count is right.
 // source: Duchi, Hazan & Singer, JMLR 12 (2011). PyTorch documentation of torch.optim.Adagrad, Keras documentation of Adagrad.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

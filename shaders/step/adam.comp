@@ -1,14 +1,16 @@
-// adam.comp - Adam and its kin over a window of the parameter arena, in place; what g is, lib/update.glsl says.
+// adam.comp - Adam and its variants over a window of the parameter arena, in place. g: see lib/update.glsl.
 //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
 //   torch:  p -= lr / c1 * m / (sqrt(v) / sqrt(c2) + eps)        keras:  p -= lr sqrt(c2) / c1 * m / (sqrt(v) + eps)
-//   AMSGRAD: w = max(w, v) in place of v in p's formula
+//   AMSGRAD: w = max(w, v) replaces v in p's formula
 //   NADAM:  p -= lr (u' m / (1 - P u') + (1 - u) g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
-// From the step state come c1 = 1 - b1^t and c2 = 1 - b2^t; with NADAM u and u', the momentum of steps t and t + 1, and 1 - P,
-// P = u_1 .. u_t, in place of c1.
-// The order of operations is PyTorch's single-tensor form. A gradient of 0 with v = 0 and eps = 0 gives NaN, as there.
-// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
-// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019 (weight
-// decay that is decoupled). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and Keras documentation.
+// c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. With NADAM the step state has u and u', the momentum of steps t and
+// t + 1, and in place of c1 it has 1 - P with P = u_1 .. u_t.
+// grid: each group processes one contiguous range; any group count is right.
+// source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019
+//         (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and
+//         Keras documentation.
+// Deterministic: elementwise.
+// The order of operations is PyTorch's single-tensor form. As there, a gradient of 0 with v = 0 and eps = 0 gives NaN.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -32,7 +34,7 @@ void main()
 {
     if (update_waits()) return;
     const float lr = step_float(STEP_LR), c1 = step_float(STEP_C1), root = sqrt(step_float(STEP_C2));
-    const float scale = pc.keras != 0u ? 1.0 : root; // of sqrt(v); dividing by 1 changes no bit
+    const float scale = pc.keras != 0u ? 1.0 : root; // divisor of sqrt(v); division by 1 changes no bit
     const float size = NADAM ? lr * step_float(STEP_U_NEXT) / step_float(STEP_C_NEXT) : pc.keras != 0u ? lr * root / c1 : lr / c1;
     const float ahead = NADAM ? lr * step_float(STEP_U_REST) / c1 : 0.0;
     const float beta1 = pc.beta1, beta2 = pc.beta2, one_minus_beta1 = pc.one_minus_beta1, one_minus_beta2 = pc.one_minus_beta2;
@@ -47,7 +49,7 @@ void main()
         STORE4(moment1_out, i, m);
         STORE4(moment2_out, i, v);
 #ifdef AMSGRAD
-        v = mix(v, LOAD4(most, i), lessThan(v, LOAD4(most, i))); // a NaN of v stays one
+        v = mix(v, LOAD4(most, i), lessThan(v, LOAD4(most, i))); // a NaN in v stays NaN
         STORE4(most_out, i, v);
 #endif
         vec4 way = rule.factor * size * m;

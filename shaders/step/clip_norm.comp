@@ -1,8 +1,9 @@
-// clip_norm.comp - the norm of all gradients from the parts that grad_norm.comp left, and the factor that keeps it in bounds:
+// clip_norm.comp - the norm of all gradients from the partial sums of grad_norm.comp, and the factor that limits the norm:
 //   norm = STEP_FACTOR sqrt(sum g^2);  STEP_FACTOR *= min(1, max_norm / (norm + 1e-6))
-// STEP_FACTOR has taken out the loss scale and the weights of micro-batches by then. A norm that is NaN makes all gradients NaN.
-// grid: one work group. Deterministic: the order depends on its number of lanes alone.
+// At this point STEP_FACTOR removes the loss scale and the weights of micro-batches. A NaN norm makes all gradients NaN.
+// grid: one work group.
 // source: PyTorch documentation of torch.nn.utils.clip_grad_norm_; Pascanu, Mikolov & Bengio, ICML 2013.
+// Deterministic: the order depends only on the number of lanes.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -18,14 +19,14 @@ layout(binding = CLIP_NORM_STEP, std430) buffer Step { uint step[]; };
 void main()
 {
     if (step[STEP_HOLD] != 0u) return;
-    vec3 sum = vec3(0); // of numbers below 2^-40, times 2^160; of others; of those above 2^40, times 2^-176
+    vec3 sum = vec3(0); // squares of numbers below 2^-40, times 2^160; of the others; above 2^40, times 2^-176
     for (uint i = gl_LocalInvocationID.x; i < pc.n; i += gl_WorkGroupSize.x) sum += partial[i].xyz;
     sum = vec3(sum_of_lanes(sum.x), sum_of_lanes(sum.y), sum_of_lanes(sum.z));
     if (gl_LocalInvocationID.x != 0u) return;
     const float factor = uintBitsToFloat(step[STEP_FACTOR]);
-    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: a compiler may not multiply constants first,
-    rest *= sum.z != 0.0 ? TINY : SMALL;                              // whose product is none
-    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // the factor comes before what may overflow
+    precise float rest = sum.z != 0.0 ? sum.y * TINY : sum.x * SMALL; // precise: the compiler must not multiply the
+    rest *= sum.z != 0.0 ? TINY : SMALL;                              // constants first: their product underflows
+    float norm = sum.z != 0.0 ? sqrt(sum.z + rest) * factor * HUGE    // multiply the factor before HUGE, which may overflow
                  : sum.y != 0.0 ? sqrt(sum.y + rest) * factor : sqrt(sum.x) * factor * SMALL;
     const float clip = pc.max_norm / (norm + 1e-6);
     step[STEP_NORM] = floatBitsToUint(norm);

@@ -1,10 +1,11 @@
 // gather_ids.comp - out[b][i] = table[order[first + b]][i] for b < rows, else 0
-//   table (rows, length) u32, or (rows, ceil(length / 2)) u32 of two numbers each, the first in the low half (PACKED);
+//   table (rows, length) u32, or (rows, ceil(length / 2)) u32 with two numbers each, the first in the low half (PACKED);
 //   order (n) u32  ->  out (batch, length) u32
-// A lane takes WIDTH numbers of a row: 4, which want a length that is a multiple of 4, so that rows are aligned; else what
-// a word holds. A table larger than a binding comes in windows of rows, one dispatch each. Row numbers outside the table
-// give 0.
-// grid: x over batch * parts with a stride; any group count is right. Deterministic: elementwise.
+// A lane copies WIDTH numbers of a row. WIDTH 4 needs a length that is a multiple of 4, so that rows are aligned. Otherwise a
+// lane copies one word. A table that is larger than a binding comes in windows of rows, one dispatch per window. Row numbers
+// outside the table give 0.
+// grid: x over batch * parts with a stride; any group count is right.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

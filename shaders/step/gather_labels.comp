@@ -1,5 +1,6 @@
-// gather_labels.comp - out[b] = table[order[first + b]] for b < rows, else 0; row numbers outside the table give 0
-// grid: x over the batch with a stride; any group count is right. Deterministic: elementwise.
+// gather_labels.comp - out[b] = table[order[first + b]] for b < rows, else 0. Row numbers outside the table give 0.
+// grid: x over the batch with a stride; any group count is right.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,10 +1,11 @@
 // gather_rows.comp - out[f][b] = scale[c] * table[order[first + b]][f] + shift[c] for b < rows, else 0
 //   table (rows, words) u8 four to a word (U8) or f32, order (n) u32  ->  out (F, batch4) vec4 over the batch
-// Scale and shift are sums of two numbers each, so that what they were rounded by is no bias of all pixels.
-// A lane takes four neighbouring samples and every parts-th word of a channel: with U8 a word is a 4x4 transposition in
-// registers. A word that two channels share is read for both. A table larger than a binding comes in windows of rows, one
-// dispatch each. Row numbers outside the table give 0.
-// grid: x over batch4 * parts with a stride, y one per channel; any group count in x is right. Deterministic: elementwise.
+// Scale and shift are each the sum of two floats, so that their rounding error does not bias all pixels.
+// A lane processes four neighbouring samples and every parts-th word of a channel. With U8, a word is a 4x4 transposition in
+// registers. If two channels share a word, it is read for both. A table that is larger than a binding comes in windows of rows,
+// one dispatch per window. Row numbers outside the table give 0.
+// grid: x over batch4 * parts with a stride, y one per channel; any group count in x is right.
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -45,7 +46,7 @@ void main()
             base[b] = here[b] ? (row - pc.row_begin) * pc.words : 0u;
         }
         for (uint word = begin / PER_WORD + part; word * PER_WORD < end; word += pc.parts) {
-            vec4 pixels[4]; // of sample b: the word's elements
+            vec4 pixels[4]; // pixels[b]: the word's elements of sample b
             [[unroll]] for (uint b = 0; b < 4; b++) pixels[b] = unpack(base[b] + word);
             [[unroll]] for (uint k = 0; k < PER_WORD; k++) {
                 const uint f = word * PER_WORD + k, o = f * pc.batch4 + b4;

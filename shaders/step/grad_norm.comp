@@ -1,9 +1,11 @@
-// grad_norm.comp - each work group's part of the sum of squared gradients (frozen parameters left out), for clip_norm.comp.
-// Squares of floats leave the range of floats on both sides, so there are three sums: of numbers below 2^-40, times 2^80; of those
-// from there to 2^40; of larger ones, times 2^-88. No square and no sum of 2^32 of them overflows, or is lost where it counts.
-// Every 32 squares are added up before they join the lane's sum, so that roundings do not pile up in large arenas.
-// grid: each group takes one contiguous range and writes one entry. Deterministic for a given number of groups.
+// grad_norm.comp - each work group's part of the sum of squared gradients, without frozen parameters, for clip_norm.comp.
+// Squares of floats can overflow and underflow, so there are three sums: numbers below 2^-40 are scaled by 2^80, numbers up to
+// 2^40 are not scaled, larger numbers are scaled by 2^-88. No square and no sum of 2^32 squares overflows, and no square that
+// matters is lost. Each group of 32 squares is added before it joins the lane's sum, so that rounding errors stay small in
+// large arenas.
+// grid: each group processes one contiguous range and writes one entry.
 // source: Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978).
+// Deterministic for a given number of groups.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -25,7 +27,7 @@ vec3 squares(vec4 g)
 {
     const bvec4 small = lessThan(abs(g), LEAST), large = greaterThan(abs(g), MOST);
     const vec4 s = mix(vec4(0), g * 1.2089258196146292e24, small), l = mix(vec4(0), g * 3.2311742677852644e-27, large);
-    const vec4 m = mix(g, vec4(0), equal(uvec4(small) | uvec4(large), uvec4(1))); // a NaN is neither
+    const vec4 m = mix(g, vec4(0), equal(uvec4(small) | uvec4(large), uvec4(1))); // a NaN is neither small nor large
     return vec3(dot(s, s), dot(m, m), dot(l, l));
 }
 

@@ -1,9 +1,11 @@
-// loss_scale.comp - between the gradients of a step's last micro-batch and its update. Are they finite, the clock takes over what step_advance made of
-// it, and the scale is doubled after every LOSS_SCALE_INTERVAL such steps; else the clock stays as it was and the scale is halved.
-// The optimizer then does nothing: the next run is this step once more, with other samples.
+// loss_scale.comp - adjusts the loss scale, between the gradients of a step's last micro-batch and the update.
+// If the gradients are finite, the clock takes the values that step_advance computed, and the scale is doubled after every
+// LOSS_SCALE_INTERVAL such steps. If not, the clock keeps its values and the scale is halved. The optimizer then does nothing,
+// and the next run repeats this step with other samples.
 // A factor of two is 1 in the exponent.
 // grid: one invocation.
 // source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.2; PyTorch documentation of torch.amp.GradScaler.
+// Deterministic: one invocation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

@@ -1,6 +1,7 @@
-// overflow.comp - tells STEP_HOLD if a gradient of the window, of a parameter that is not frozen, is infinite or NaN. A sum over
-// micro-batches is looked at when it is complete: what was not finite in one of them is not finite in the sum.
-// grid: each group takes one contiguous range; any group count is right. Deterministic: the order of an atomic or is no matter.
+// overflow.comp - sets STEP_HOLD if a gradient of the window is infinite or NaN. Frozen parameters are ignored. A sum over
+// micro-batches is checked when it is complete: if one of them is not finite, the sum is not finite.
+// grid: each group processes one contiguous range; any group count is right.
+// Deterministic: the order of an atomic OR does not matter.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"
@@ -20,7 +21,7 @@ void main()
     const uvec2 share = share_of(pc.n4);
     uvec4 found = uvec4(0);
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x)
-        if (!is_frozen(i)) // isinf() may be folded away
+        if (!is_frozen(i)) // a compiler may remove isinf()
             found |= uvec4(equal(floatBitsToUint(LOAD4(grad, i)) & 0x7f800000u, uvec4(0x7f800000u)));
     if (found != uvec4(0)) atomicOr(step[STEP_HOLD], HOLD_FOUND);
 }

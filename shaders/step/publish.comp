@@ -1,8 +1,10 @@
-// publish.comp - published = decay published + (1 - decay) param over a window of the arenas, in place, if the run completes a step
-//   The parameter itself after the first step, without a decay, and in blocks that are fixed: so what is published then is exact.
-//   The sum is made from the end that weighs more: what it adds is small, and so is its rounding.
-// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// publish.comp - published = decay published + (1 - decay) param over a window of the arenas, in place. A run that completes no
+// step writes nothing.
+//   It copies the parameter after the first step, without a decay, and in frozen blocks. So these published values are exact.
+//   The formula starts from the operand with the larger weight. Then the added term is small, and so is its rounding error.
+// grid: each group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.swa_utils.AveragedModel and get_ema_multi_avg_fn; torch.lerp
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

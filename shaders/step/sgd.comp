@@ -1,9 +1,10 @@
 // sgd.comp - stochastic gradient descent over a window of the parameter arena, in place:
 //   torch:  buf = t == 1 ? g : momentum buf + (1 - dampening) g;  p -= lr (nesterov ? g + momentum buf : buf)
 //   keras:  buf = momentum buf + lr g;  p -= nesterov ? lr g + momentum buf : buf
-// Without MOMENTUM there is no buf. lr and t come from the step state; what g is, lib/update.glsl says.
-// grid: each group takes one contiguous range; any group count is right. Deterministic: elementwise.
+// Without MOMENTUM there is no buf. lr and t come from the step state. g: see lib/update.glsl.
+// grid: each group processes one contiguous range; any group count is right.
 // source: PyTorch documentation of torch.optim.SGD, Keras documentation of SGD; Sutskever et al., ICML 2013 (momentum).
+// Deterministic: elementwise.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

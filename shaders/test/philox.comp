@@ -1,5 +1,7 @@
-// test/philox.comp - proof that host and device draw the same numbers: out[i] = philox4x32((i, a, b, stream), key).
-// out: n uvec4    grid: x over n with a grid stride; any group count is right.
+// test/philox.comp - tests that host and device compute the same random numbers: out[i] = philox4x32((i, a, b, stream), key).
+// grid: x over n with a grid stride; any group count is right.
+// out: n uvec4
+// Deterministic: integers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "abi/abi.h"

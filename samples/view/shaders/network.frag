@@ -1,4 +1,4 @@
-// network.frag - what the network makes of a place, by its parameters where training has them.
+// network.frag - evaluates the network at a point of the image. It reads the parameters in training's own buffers.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

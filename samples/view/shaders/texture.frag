@@ -1,4 +1,4 @@
-// texture.frag - the target, and the panel.
+// texture.frag - draws a texture: the target image or the panel.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "screen.glsl"

@@ -1,4 +1,5 @@
-// whole.vert - one triangle over the whole viewport; at: (0,0) in its upper left corner, (1,1) in the lower right one.
+// whole.vert - one triangle that covers the whole viewport. `at` is (0,0) in the upper left corner and (1,1) in the lower right
+// one.
 #version 460
 layout(location = 0) out vec2 at;
 
