@@ -53,6 +53,36 @@ rule_sizes() {
          END { end() }' $(find engine samples tests cmake shaders -name '*.c' -o -name '*.comp' | sort) /dev/null
 }
 
+# Lines of at most 128 columns in GLSL and in headers that GLSL reads, and of 132 in Markdown. There, tables, code and the
+# targets of links do not count. (Lines of C are rule_format's.)
+rule_lines() {
+    # shellcheck disable=SC2046
+    awk 'length($0) > 128 { print FILENAME ":" FNR ": " length($0) " columns, break the line at 128" }' \
+        $(find shaders include samples tests -name '*.comp' -o -name '*.glsl' -o -name '*.vert' -o -name '*.frag' \
+            -o -name '*.abi.h' | sort) /dev/null
+    # shellcheck disable=SC2046
+    awk 'FNR == 1 { code = 0 }
+         /^[ \t]*```/ { code = !code }
+         code || /^[ \t]*\|/ { next }
+         { text = $0; gsub(/\]\([^)]*\)/, "]", text); gsub(/https?:\/\/[^ )>]*/, "", text) }
+         length(text) > 132 { print FILENAME ":" FNR ": " length(text) " columns, break the line at 132" }' \
+        $(find . -name '*.md' ! -path './build*' ! -path './.drivers/*' | sed 's|^\./||' | sort) /dev/null
+}
+
+# No two headers, and no two files of GLSL, include each other, directly or by way of others. Circles of calls between source
+# files: circles.sh, which wants their objects.
+rule_includes() {
+    for root in engine shaders samples tests include; do
+        [ -d "$root" ] || continue
+        (cd "$root" && find . -name '*.h' -o -name '*.glsl' | sort | sed 's|^\./||' |
+            xargs grep -HoE '^[ \t]*#[ \t]*include[ \t]*"[^"]+"' /dev/null |
+            sed -E 's|^([^:]*):[^"]*"([^"]*)"$|\1 \2|' | tsort 2>&1 >/dev/null |
+            awk -v root="$root" '/loop:$/ { if (circle) print circle; circle = ""; next }
+                                 { sub(/^tsort: /, ""); circle = circle ? circle " <-> " $0 : root "/" $0 ":1: " $0 }
+                                 END { if (circle) print circle }')
+    done | why "these include each other: move what both need to a header of its own"
+}
+
 # The layout of .clang-format; clang-format 14 (Debian 12) decides, other versions differ in details.
 rule_format() {
     tool=$(command -v clang-format-14 || command -v clang-format) || { echo "clang-format is not installed"; return; }
@@ -136,7 +166,7 @@ rule_environment() {
     done
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes format paths calls shaders docs environment
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment
 violations=0
 for rule; do
     found=$("rule_$rule")

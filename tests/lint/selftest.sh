@@ -120,6 +120,14 @@ plant floors 'no folder attic' engine/ir/x.c '#include "attic/a.h"'
 plant floors 'engine/attic is not in the table' engine/attic/x.c 'int x;'
 plant floors 'not on a lower floor' engine/README.md '| 2 | plan | memory | ops |'
 plant floors 'no folder of the table' engine/README.md '| 2 | plan | memory | bass |'
+
+# The table of this repository itself: of kernel, ops may know the ids alone.
+clean_tree
+echo '#include "kernel/kernel.h"' | put tree/engine/ops/x.c
+(cd "$tmp/tree" && awk -f "$(dirname "$lint")/floors.awk" "$(dirname "$lint")/../../engine/README.md" engine/ops/*.c) \
+    > "$tmp/out" 2>&1
+expect "ops knows kernel ids alone" grep -q '^engine/ops/x.c:1: ops (floor 3) must not know kernel/kernel.h' "$tmp/out"
+
 clean_tree
 rm "$tmp/tree/engine/README.md"
 run_lint
@@ -141,6 +149,31 @@ lines 601 'X(1)' | put tree/engine/base/x.def
 a_function 70 | put tree/engine/base/x.c
 run_lint
 expect "long tables and functions of 70 lines are allowed" [ "$status" -eq 0 ]
+
+plant lines 'k.comp:1: 129 columns' shaders/k.comp "// $(printf '%0126d' 0)"
+plant lines 'k.abi.h:1: 129 columns' shaders/abi/k.abi.h "/* $(printf '%0123d' 0) */"
+plant lines 'README.md:2: 133 columns' README.md "$(printf '%0133d' 0)"
+plant lines 'a.md:1: 133 columns' docs/a.md "[a](b.md) $(printf '%0129d' 0)"
+clean_tree
+printf '// %0125d\n' 0 | put tree/shaders/k.comp
+{
+    printf '%0132d\n| %0140d |\n' 0 0
+    printf '[a](%0140d) and https://example.org/%0140d\n```\n%0140d\n```\n' 0 0 0
+} | put tree/docs/a.md
+run_lint
+expect "lines of 128 and 132 columns, long tables, code and links are allowed" [ "$status" -eq 0 ]
+
+clean_tree
+echo '#include "ir/a.h"' | put tree/engine/ir/ir.h
+echo '#include "ir/b.h"' | put tree/engine/ir/a.h
+echo '#include "ir/ir.h"' | put tree/engine/ir/b.h
+run_lint
+expect "three headers that include each other" reports_only includes 'ir/a.h <-> ir/b.h|ir/b.h <-> ir/ir.h|ir/ir.h <-> ir/a.h'
+clean_tree
+echo '#include "lib/b.glsl"' | put tree/shaders/lib/a.glsl
+echo '#include "lib/a.glsl"' | put tree/shaders/lib/b.glsl
+run_lint
+expect "two files of GLSL that include each other" reports_only includes 'lib/(a|b).glsl <-> lib/(a|b).glsl'
 
 case $(clang-format --version 2>/dev/null) in
 *"version 14."*) plant format 'tests/x.c:1' tests/x.c 'int  x ;' ;;

@@ -1,5 +1,5 @@
-/* train/screen.c - see screen.h. */
-#include "train/screen.h"
+/* samples/screen.c - see screen.h. */
+#include "samples/screen.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* The program vkt-reuters as its users run it: options, exit codes, files, data lookup. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* samples/embed_minimal.c as its readers meet it: short, word for word in docs/embedding.md, and it learns. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The program vkt-gpt as its users run it, on small texts. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

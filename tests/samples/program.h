@@ -1,4 +1,4 @@
-/* train/program.h - the sample programs as their users run them: options in, exit code, output and files out. */
+/* samples/program.h - the sample programs as their users run them: options in, exit code, output and files out. */
 #ifndef VKT_TEST_PROGRAM_H
 #define VKT_TEST_PROGRAM_H
 

@@ -1,5 +1,5 @@
 /* The program vkt-images as its users run it: tables and folders of pictures, options, schedule, files, messages. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* train/program.c - see program.h. */
+/* samples/program.c - see program.h. */
 #define _XOPEN_SOURCE 700 /* putenv, unsetenv */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* --find-lr by vkt-gpt on a small text, and vkt_rates_plot. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

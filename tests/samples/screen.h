@@ -1,4 +1,4 @@
-/* train/screen.h - an X server without a screen (Xvfb) for programs with windows, and what a user does to windows. */
+/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows, and what a user does to windows. */
 #ifndef VKT_TEST_SCREEN_H
 #define VKT_TEST_SCREEN_H
 

@@ -1,5 +1,5 @@
 /* The program vkt-matmul as its users run it, on small matrices. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The program vkt-table as its users run it: a real table, and made ones with what real ones have. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The program vkt-resnet as its users run it: from scratch, with weights, frozen and not, options, messages. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* The files of a training sample and its end by a signal, by vkt-gpt on a small text: what all samples share. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* The program vkt-view as its users run it: without a screen, and in a window of an X server that has none either. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <cairo.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/screen.h"
+#include "samples/screen.h"
 
 #ifndef VKT_VIEW_PROGRAM
 static void it_is_there(void **state)

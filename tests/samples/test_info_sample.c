@@ -1,6 +1,6 @@
 /* The program vkt-info as its users run it: what it tells is what programs on this device get. */
 #define _XOPEN_SOURCE 700 /* setenv */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

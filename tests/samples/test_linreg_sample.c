@@ -1,5 +1,5 @@
 /* The program vkt-linreg as its users run it. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <signal.h>

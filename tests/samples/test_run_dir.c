@@ -1,5 +1,5 @@
 /* --run DIR by vkt-gpt on a small text: what it leaves in the folder, and how a run goes on in it. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* samples/train_minimal.c as its readers meet it: short, word for word in README.md, and it learns. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

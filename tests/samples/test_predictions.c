@@ -1,6 +1,6 @@
 /* --predict of the sample programs: weights alone, files in, answers out. The accuracy over files must be the one that
  * the training run measured for the same rows. And --report, --confusion, --class-weights, --label-smoothing. */
-#include "train/program.h"
+#include "samples/program.h"
 
 #include <math.h>
 #include <stdio.h>
