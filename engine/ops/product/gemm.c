@@ -46,7 +46,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* n in as many parts as parts of `most`, but even ones: multiples of `unit`, as is `most` unless it is all of n. */
+/* Splits n into as many parts as parts of `most` elements would be, but into even ones. Parts are multiples of `unit`.
+ * So is `most`, unless it is all of n. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
