@@ -34,8 +34,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions from slow to fast, as y has them: `whole` elements, of which those at before, before + gap, .. are the n
- * of x. A part of y has `size` of them from `at` on. */
+/* Dimensions from slow to fast, in y's order: `whole` elements. The n elements at before, before + gap, .. are those of
+ * x. A part of y has `size` elements from `at` on. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -44,7 +44,7 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension; it melts into the one before where it has no padding itself, and that one no gaps. */
+/* Appends a dimension. It is merged with the one before if it has no padding itself and that one has no gaps. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -86,7 +86,8 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Of x what a part of y shows, or, where that is nothing, as much as a load takes. */
+/* Returns the range of x that a part of y contains. If it contains nothing of x, the range is as much as one load
+ * reads. */
 static range part_of_x(const frame *f, uint32_t width)
 {
     range r = { 0, 1 };
@@ -103,7 +104,7 @@ static range part_of_x(const frame *f, uint32_t width)
     return r;
 }
 
-/* Four elements at once: padding and parts along memory are whole vec4s. */
+/* Returns true if the kernel can copy four elements at once: padding and parts along memory are whole vec4s. */
 static bool are_vectors(const vkt_node *n, const frame *f)
 {
     const dim run = f->d[f->rank - 1];
@@ -175,7 +176,7 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
                      vkt_groups(places, lanes, e->lim->cpu ? 64 : 4), 1, 1);
 }
 
-/* Parts along the slowest dimensions lie behind each other in y, and in x too. */
+/* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
