@@ -26,11 +26,11 @@
 #include "abi/rmsprop.abi.h"
 #include "abi/sgd.abi.h"
 
-/* ---- what all rows share ---- */
+/* ---- shared by all ops ---- */
 
 enum { MOST_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
-/* Blocks of the table of groups that so many bytes of the arena take. */
+/* Returns the blocks of the table of groups for so many bytes of the arena. */
 static uint64_t blocks_of(uint64_t bytes)
 {
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
@@ -62,7 +62,7 @@ static vkt_tensor step_of(const vkt_node *n)
     return n->in[n->n_in - 1];
 }
 
-/* What the update takes for the gradient. */
+/* Returns the tensor that the update uses as the gradient. */
 static vkt_tensor gradient_of(const vkt_node *n)
 {
     const vkt_tensor sum = n->in[sum_at(n->op)];
@@ -110,13 +110,13 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A kernel over the arena: one dispatch for each window that a binding can hold. */
+/* A kernel over the arena: one dispatch for each range that fits into a binding. */
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
     uint32_t groups; /* work groups of the last dispatch */
     vkt_bind bind[MOST_BINDINGS];
-    uint32_t windows; /* mask of the bindings that move with the window */
+    uint32_t windows; /* mask of the bindings that move with the range */
     uint32_t extra;   /* specialisation constant 4 */
     void *push;       /* starts with n4 and block */
     size_t push_bytes;
@@ -127,14 +127,14 @@ static uint32_t update_lanes(const vkt_emit *e)
     return e->lim->cpu ? e->lim->subgroup_size : 128;
 }
 
-/* Work groups for n4 vec4s. */
+/* Returns the work groups for n4 vec4s. */
 static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
 {
     const uint64_t most = VKT_MIN(e->lim->cpu ? 256u : 4096u, e->lim->max_groups);
     return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->cpu ? 16 : 2), most);
 }
 
-/* The window of `bytes` that starts `at`. */
+/* Emits the range of `bytes` bytes from `at` on. */
 static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
 {
     const vkt_optimizer *o = n->attr;
@@ -146,7 +146,7 @@ static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, u
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
-    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* something to bind */
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a binding needs some tensor */
     if (table.id) {
         s->bind[UPDATE_GROUPS] = vkt_window(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;
@@ -261,8 +261,8 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
     emit_sweep(n, e, &s);
 }
 
-/* Draws what all optimizers have, and the inputs: param, grad, moments that are present (moment i in range[i]), groups.
- */
+/* Draws the settings that all optimizers have, and the inputs: param, grad, moments that are present (moment i in
+ * range[i]), groups. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));
@@ -286,7 +286,7 @@ static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*rang
     vkt_case_attr(c, o, sizeof *o);
 }
 
-/* Of what all optimizers do to a gradient before they use it. */
+/* Counts the operations that all optimizers apply to a gradient before they use it. */
 static double common_flops(const vkt_optimizer *o)
 {
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
@@ -298,7 +298,7 @@ static double common_flops(const vkt_optimizer *o)
         VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0), \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
-/* ---- sgd: buf where there is momentum ---- */
+/* ---- sgd: buf if there is momentum ---- */
 
 static void sgd_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -351,7 +351,7 @@ const vkt_op vkt_op_sgd = {
     .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
-/* ---- adam: m, v, and the largest v where it is amsgrad ---- */
+/* ---- adam: m, v, and the largest v if it is amsgrad ---- */
 
 static void adam_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -363,7 +363,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
                            .beta2 = (float)o->beta2,
                            .one_minus_beta2 = (float)(1.0 - o->beta2),
                            .eps = o->eps,
-                           .keras = o->keras && !nadam }; /* NAdam's form is the same everywhere */
+                           .keras = o->keras && !nadam }; /* NAdam has the same form with and without keras */
     emit_update(n, e, o->amsgrad ? VKT_K_ADAM_AMSGRAD : VKT_K_ADAM, &push, sizeof push, nadam);
 }
 
@@ -379,7 +379,7 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 }, { 1e-3f, 1 } }, 3);
 }
 
-/* Both moments 3 each and a square; root, division, sum, division, product and difference of the step. */
+/* Counts 3 for each moment, and a square; root, division, sum, division, product and difference of the step. */
 static double adam_flops(const vkt_node *n)
 {
     const vkt_optimizer *o = n->attr;
@@ -415,7 +415,7 @@ const vkt_op vkt_op_adam = {
                "amsgrad: of the largest v",
 };
 
-/* ---- rmsprop: mean square, buf where there is momentum, mean gradient where it is centered ---- */
+/* ---- rmsprop: mean square, buf if there is momentum, mean gradient if it is centered ---- */
 
 static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
 {

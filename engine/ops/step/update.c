@@ -178,7 +178,7 @@ vkt_result vkt_freeze(vkt_graph *g, const char *pattern)
     return r;
 }
 
-/* abi/update.abi.h's table of groups; null where all parameters are alike. */
+/* Makes the table of groups of abi/update.abi.h; null if all parameters have the same settings. */
 static vkt_tensor make_groups(vkt_graph *g)
 {
     bool any = false;
