@@ -115,7 +115,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                   [XENT_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [XENT_STAT] = VKT_WHOLE(stat),
                                   [XENT_PART] = VKT_WHOLE(part),
-                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* else unread */
+                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* unread if absent */
                                   [XENT_NORM] = VKT_WHOLE(weights) };
         vkt_dispatch_add(e,
                          nll       ? VKT_K_NLL
@@ -277,7 +277,8 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_DLOSS] = VKT_WHOLE(n->in[DX_DLOSS]),
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes },
                                   [XENT_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
-                                  [XENT_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* else unread */ };
+                                  [XENT_DX_WEIGHT] =
+                                      VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* unread if absent */ };
         vkt_dispatch_add(e, s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS, bind, VKT_COUNT(bind),
                          &pc, sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
                          VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
@@ -301,7 +302,7 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [NLL_DX_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [NLL_DX_DLOSS] = VKT_WHOLE(n->in[DX_DLOSS]),
                                   [NLL_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
-                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* else unread */
+                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* unread if absent */
                                   [NLL_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
         vkt_dispatch_add(e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
                          VKT_COUNT(spec),
