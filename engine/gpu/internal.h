@@ -61,6 +61,9 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* safe on a zeroed one; doe
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
+/* The queue of uploads, fills and readbacks: the transfer queue, or the compute queue where there is no other. */
+vkt_queue *vkt_transfer_queue(vkt_ctx *ctx);
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
 vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out);
 
 /* ---- memory.c ---- */
@@ -71,8 +74,6 @@ void vkt_memory_destroy(vkt_ctx *ctx);
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device no longer runs a transfer */
-
-void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);

@@ -360,3 +360,17 @@ vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx)
     if (ctx->has_transfer_queue) VKT_TRY(vkt_queue_wait(ctx, &ctx->transfer, ctx->transfer.submitted));
     return vkt_queue_wait(ctx, &ctx->compute, ctx->compute.submitted);
 }
+
+/* ---- transfers ---- */
+
+vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
+{
+    return ctx->has_transfer_queue ? &ctx->transfer : &ctx->compute;
+}
+
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
+{
+    /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
+    const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
+    if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
+}

@@ -30,8 +30,6 @@ typedef struct vkt_clock_rates {
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
 } vkt_clock_rates;
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
-/* Whether the settings, defaults filled in, are legal and of the op that updates by them. VKT_E_ARG, logged. */
-vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o, const vkt_op *op);
 /* Bit i: the optimizer has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Advances the step state. record/ puts it first in every program that uses a step. `update`: the optimizer's clock

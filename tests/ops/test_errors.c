@@ -376,6 +376,8 @@ static void wrong_optimizers_are_refused(void **state)
         vkt_test_error_says(updates[i].says);
         vkt_graph_destroy(&g);
     }
+    /* A kind that is none does not get Adam's moments. */
+    assert_int_equal(vkt_optimizer_moments(&(vkt_optimizer){ .kind = VKT_OPTIMIZER_KIND_COUNT }), 0);
 }
 
 static void an_update_comes_once_and_after_backward(void **state)

@@ -2,6 +2,7 @@
 #ifndef VKT_ELEMENTWISE_H
 #define VKT_ELEMENTWISE_H
 
+#include "kernel/ids.h"
 #include "ops/ops.h"
 
 /* A kernel of elementwise.comp, its function (functions.abi.h) and the parameters of the function. */
@@ -18,8 +19,18 @@ void vkt_emit_dropout(vkt_emit *e, const vkt_node *dropout, vkt_tensor x, vkt_te
 /* Returns the dropout that is fused into the node being lowered, if vkt_emit_dropout can compute both. Then the caller
  * must emit it. */
 const vkt_node *vkt_take_dropout(vkt_emit *e);
+/* Attributes of unary_dx. */
+typedef struct vkt_slope_attr {
+    float p, q; /* the function's attributes */
+    uint32_t number;
+    uint32_t flops;
+} vkt_slope_attr;
 /* The function of unary.glsl whose gradient n is. */
-vkt_flat vkt_slope_of(const vkt_node *n);
+static inline vkt_flat vkt_slope_of(const vkt_node *n)
+{
+    const vkt_slope_attr *a = n->attr;
+    return (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q };
+}
 /* One output like input 0, which is f32. */
 vkt_result vkt_infer_same(vkt_infer *f);
 /* Returns true if n is the gradient of relu. */

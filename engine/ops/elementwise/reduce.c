@@ -1,5 +1,6 @@
-/* ops/elementwise/reduce.c - sums over everything (sum, mean), and sums, maxima and minima over the dimensions that
- * broadcasting repeats (sum_to, max_to, min_to). */
+/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and what the rows of reductions share. */
+#include "ops/elementwise/reduce.h"
+
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 
@@ -326,62 +327,26 @@ static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
     reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, f);
 }
 
-static void reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, function f)
+void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t number, float scale)
 {
+    const function f = { number, scale };
     reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), f);
 }
 
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
 {
-    reduce_to(e, x, y, (function){ REDUCE_SUM, scale });
+    vkt_emit_reduce_to(e, x, y, REDUCE_SUM, scale);
 }
 
-/* ---- sum, mean ---- */
+/* ---- what the rows share: sum, mean ---- */
 
-static vkt_result all_infer(vkt_infer *f)
+vkt_result vkt_infer_whole(vkt_infer *f)
 {
     const vkt_value *x = vkt_in(f, 0);
     VKT_REQUIRE(f, x->dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x->dtype));
     VKT_REQUIRE(f, x->bytes / 4 <= UINT32_MAX, VKT_E_UNSUPPORTED, "%s: want at most 2^32 elements", f->n->op->name);
     vkt_out(f, VKT_F32, VKT_ROWS, vkt_shape0());
     return VKT_OK;
-}
-
-/* Rows of whole vec4s are read as such: whatever is kept, all other strides are multiples of the last dimension. */
-#define HALF_ROWS .half_rows = VKT_HALF_IN(0)
-
-static void sum_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
-}
-
-static void mean_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], (float)(1.0 / (double)vkt_shape_elements(vkt_node_in(n, 0)->shape)));
-}
-
-vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x)
-{
-    return vkt_apply(g, &vkt_op_sum, &x, 1, NULL, NULL);
-}
-
-vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x)
-{
-    return vkt_apply(g, &vkt_op_mean, &x, 1, NULL, NULL);
-}
-
-static void sum_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
-}
-
-static void mean_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    const float share = (float)(1.0 / (double)vkt_shape_elements(x.shape));
-    const vkt_tensor c = vkt_graph_const(g, "1/n", VKT_F32, vkt_shape0(), &share);
-    dx[0] = vkt_expand(g, vkt_mul(g, dy[0], c), x.shape, x.layout);
 }
 
 /* Every other time. */
@@ -391,7 +356,7 @@ static void whole_rows(vkt_rng *r, vkt_shape *s)
     if (vkt_rng_range(r, 0, 1)) *last = (uint32_t)vkt_round_up(*last, 4);
 }
 
-static void all_sample(vkt_rng *r, vkt_case *c)
+void vkt_sample_whole(vkt_rng *r, vkt_case *c)
 {
     vkt_shape s = vkt_rng_range(r, 0, 2)
                       ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
@@ -400,39 +365,9 @@ static void all_sample(vkt_rng *r, vkt_case *c)
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, s, 0.5f, 1.5f);
 }
 
-#define SUM_TOLERANCE                   \
-    .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
-    .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 on the way of a term"
-
-const vkt_op vkt_op_sum = { .name = "sum",
-                            .min_in = 1,
-                            .max_in = 1,
-                            .diff = 1u << 0,
-                            .infer = all_infer,
-                            .emit = sum_emit,
-                            HALF_ROWS,
-                            .backward = sum_backward,
-                            .sample = all_sample,
-                            SUM_TOLERANCE,
-                            .flops = vkt_flops_an_input,
-                            .formula = "y = sum of x" };
-
-const vkt_op vkt_op_mean = { .name = "mean",
-                             .min_in = 1,
-                             .max_in = 1,
-                             .diff = 1u << 0,
-                             .infer = all_infer,
-                             .emit = mean_emit,
-                             HALF_ROWS,
-                             .backward = mean_backward,
-                             .sample = all_sample,
-                             SUM_TOLERANCE,
-                             .flops = vkt_flops_an_input,
-                             .formula = "y = sum of x / number of elements" };
-
 /* ---- sum_to, max_to, min_to ---- */
 
-static vkt_result to_infer(vkt_infer *f)
+vkt_result vkt_infer_to(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
     const vkt_shape s = ((const vkt_shape_attr *)f->n->attr)->shape;
@@ -447,30 +382,14 @@ static vkt_result to_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static vkt_tensor to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
+vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
 {
     if (x.id && x.id < g->n_values && vkt_shape_equal(g->values[x.id].shape, shape)) return x;
     const vkt_shape_attr a = { shape };
     return vkt_apply(g, op, &x, 1, &a, NULL);
 }
 
-vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_sum_to, x, shape);
-}
-
-static void sum_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
-}
-
-static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
-}
-
-static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
+void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi)
 {
     vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
@@ -481,68 +400,3 @@ static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, lo, hi);
     vkt_case_attr(c, &a, sizeof a);
 }
-
-static void sum_to_sample(vkt_rng *r, vkt_case *c)
-{
-    to_case(r, c, 0.5f, 1.5f);
-}
-
-const vkt_op vkt_op_sum_to = { .name = "sum_to",
-                               .min_in = 1,
-                               .max_in = 1,
-                               .diff = 1u << 0,
-                               .attr_bytes = sizeof(vkt_shape_attr),
-                               .infer = to_infer,
-                               .emit = sum_to_emit,
-                               HALF_ROWS,
-                               .backward = sum_to_backward,
-                               .sample = sum_to_sample,
-                               SUM_TOLERANCE,
-                               .flops = vkt_flops_an_input,
-                               .formula = "y = x summed over the dimensions that y lacks or has as 1" };
-
-vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_max_to, x, shape);
-}
-
-vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_min_to, x, shape);
-}
-
-static void max_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MAX, 1 });
-}
-
-static void min_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MIN, 1 });
-}
-
-/* Evenly among those that are equal. Their number is 0 where y is NaN, and so dx is NaN, as in torch. */
-static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
-    const vkt_tensor number = vkt_sum_to(g, vkt_where_equal(g, one, x, y), g->values[y.id].shape);
-    dx[0] = vkt_where_equal(g, vkt_div(g, dy[0], number), x, y);
-}
-
-static void extreme_sample(vkt_rng *r, vkt_case *c)
-{
-    to_case(r, c, -3, 3);
-    c->in[0].distinct = true;
-}
-
-#define EXTREME_ROW                                                                                                \
-    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer, HALF_ROWS, \
-    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f,         \
-    .tol_why = "exact: a choice; its gradient is divided by 1, to 2.5 ulp (Vulkan 1.3)"
-
-const vkt_op vkt_op_max_to = {
-    .name = "max_to", EXTREME_ROW, .emit = max_to_emit, .formula = "y = largest x over what y lacks or has as 1"
-};
-const vkt_op vkt_op_min_to = {
-    .name = "min_to", EXTREME_ROW, .emit = min_to_emit, .formula = "y = least x over what y lacks or has as 1"
-};

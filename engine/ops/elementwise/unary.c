@@ -28,18 +28,15 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
+/* For a row that `functions` lacks: lib/unary.glsl has no such number, so all its results are NaN. */
+static const function missing = { .number = UNARY_COUNT };
+
 static const function *function_of(const vkt_node *n)
 {
-    size_t i = 0;
-    while (functions[i].op != n->op) i++;
-    return &functions[i];
+    for (size_t i = 0; i < VKT_COUNT(functions); i++)
+        if (functions[i].op == n->op) return &functions[i];
+    return &missing;
 }
-
-typedef struct unary_dx_attr {
-    float p, q; /* the function's attributes */
-    uint32_t number;
-    uint32_t flops;
-} unary_dx_attr;
 
 /* The attributes of all of them are up to two floats: p and q of the kernel. */
 static void parameters(const vkt_node *n, float p[2])
@@ -72,7 +69,7 @@ static vkt_tensor dx_from(vkt_graph *g, const vkt_node *n, vkt_tensor v, vkt_ten
     const function *f = function_of(n);
     float p[2];
     parameters(n, p);
-    const unary_dx_attr a = { p[0], p[1], f->number, f->flops + 1u };
+    const vkt_slope_attr a = { p[0], p[1], f->number, f->flops + 1u };
     return vkt_apply(g, &vkt_op_unary_dx, (vkt_tensor[]){ v, dy }, 2, &a, NULL);
 }
 
@@ -121,20 +118,14 @@ static void unary_dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_flat(n, e, vkt_slope_of(n));
 }
 
-vkt_flat vkt_slope_of(const vkt_node *n)
-{
-    const unary_dx_attr *a = n->attr;
-    return (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q };
-}
-
 bool vkt_is_relu_dx(const vkt_node *n)
 {
-    return n->op == &vkt_op_unary_dx && ((const unary_dx_attr *)n->attr)->number == UNARY_RELU;
+    return n->op == &vkt_op_unary_dx && ((const vkt_slope_attr *)n->attr)->number == UNARY_RELU;
 }
 
 static double unary_dx_flops(const vkt_node *n)
 {
-    return ((const unary_dx_attr *)n->attr)->flops * vkt_elements_out(n, 0);
+    return ((const vkt_slope_attr *)n->attr)->flops * vkt_elements_out(n, 0);
 }
 
 const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
@@ -142,7 +133,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .max_in = 2,
                                  .in_place = 3,
                                  .stage = VKT_STAGE_SLOPE,
-                                 .attr_bytes = sizeof(unary_dx_attr),
+                                 .attr_bytes = sizeof(vkt_slope_attr),
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,
                                  .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),

@@ -216,3 +216,53 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m)
     if (box.n == 0) box.dim[box.n++] = (vkt_move_dim){ 1, 1, 1 };
     emit_box(e, x, y, &box);
 }
+
+/* ---- what the rows share ---- */
+
+vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x)
+{
+    VKT_REQUIRE(f, x->dtype == VKT_F32 || x->dtype == VKT_U32, VKT_E_DTYPE, "%s: want f32 or u32, got %s",
+                f->n->op->name, vkt_dtype_name(x->dtype));
+    return VKT_OK;
+}
+
+vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c)
+{
+    static const uint32_t most[VKT_MAX_RANK + 1] = { 0, 300, 67, 19, 9, 5, 4 };
+    vkt_shape s = { .rank = vkt_rng_range(r, 1, VKT_MAX_RANK) };
+    const bool whole = vkt_rng_range(r, 0, 2) == 0;
+    for (uint32_t i = 0; i < s.rank; i++) s.dim[i] = vkt_rng_range(r, 1, most[s.rank]);
+    if (whole) s.dim[s.rank - 1] = 4 * vkt_rng_range(r, 1, 4);
+    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
+    if (vkt_rng_range(r, 0, 3) == 0) return vkt_case_u32(c, layout, s, UINT32_MAX);
+    return vkt_case_f32(c, layout, s, -1, 1);
+}
+
+vkt_slice_attr vkt_slice_all(vkt_shape x)
+{
+    vkt_slice_attr a = { .start = { 0 } };
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
+        a.step[i] = 1;
+        a.size[i] = i < x.rank ? x.dim[i] : 0;
+    }
+    return a;
+}
+
+/* ---- for builders ---- */
+
+bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out)
+{
+    const int32_t rank = (int32_t)vkt_tensor_shape(g, x).rank;
+    char text[80];
+    if (vkt_graph_status(g) != VKT_OK) return false;
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+    if (axis >= -rank && axis < rank) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: %s has no dimension %d", op,
+                                vkt_shape_text(vkt_tensor_shape(g, x), text), axis));
+    return false;
+}
+
+bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x)
+{
+    return g && x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
+}

@@ -33,6 +33,15 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
 /* Copies in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
+/* ---- what the rows share ---- */
+
+/* VKT_E_DTYPE unless x is f32 or u32. */
+vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
+/* An input of rank 1 to 6, some hundred elements, every fourth of integers; sizes that are whole vec4s and others. */
+vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
+/* The slice that has all of x. */
+vkt_slice_attr vkt_slice_all(vkt_shape x);
+
 /* ---- for builders ---- */
 
 /* Finds a dimension of x; a negative one counts from the end. Returns false and sets the graph's status if x has no

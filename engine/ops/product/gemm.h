@@ -1,10 +1,11 @@
 /* ops/product/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches;
  * adds no nodes.
  *
- * Operands are packed into tiles in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
- * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
- * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, in f32, so the
- * sum stays deterministic. */
+ * Any M, N and K, either transpose, any leading dimension. gemm_choose.c chooses a variant. By tiles in registers
+ * (gemm_tile.comp), each operand is read where it lies or is packed into panels in scratch first (gemm_pack.comp). By
+ * tiles in shared memory (gemm_shared.comp), both are read where they lie. Products that exceed a binding, or the loop
+ * bound of Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, in f32,
+ * so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 

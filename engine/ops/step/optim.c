@@ -9,7 +9,7 @@
  * sum, which is then the gradient; where the loss is scaled, one looks for gradients that are not finite and one
  * settles the optimizer's clock and the next scale; with clip_norm one adds up squares and one makes the norm of them.
  * What must be multiplied to gradients is one factor in the step state, and so is whether there is an update at all. */
-#include "ops/ops.h"
+#include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
 
@@ -36,16 +36,6 @@ static uint64_t blocks_of(uint64_t bytes)
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
-{
-    switch (o->kind) {
-    case VKT_SGD: return o->momentum != 0;
-    case VKT_RMSPROP: return 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
-    case VKT_ADAGRAD: return 1u;
-    default: return 3u | (o->amsgrad ? 4u : 0);
-    }
-}
-
 /* Inputs by number: moments are from 2 on. */
 static uint32_t groups_at(const vkt_op *op)
 {
@@ -67,6 +57,21 @@ static vkt_tensor gradient_of(const vkt_node *n)
 {
     const vkt_tensor sum = n->in[sum_at(n->op)];
     return sum.id ? sum : n->in[1];
+}
+
+/* By kind. */
+static const struct {
+    const vkt_op *op;
+    uint32_t moments; /* room for them in the op's inputs */
+} rows[VKT_OPTIMIZER_KIND_COUNT] = {
+    [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 3 },       [VKT_ADAMW] = { &vkt_op_adam, 3 },
+    [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
+};
+
+const vkt_op *vkt_optimizer_op(vkt_optimizer_kind kind, uint32_t *room)
+{
+    *room = rows[kind].moments;
+    return rows[kind].op;
 }
 
 static vkt_result check_arena(vkt_infer *f, uint32_t i, bool wanted)
@@ -91,7 +96,9 @@ static vkt_result infer(vkt_infer *f)
     const uint64_t elements = vkt_shape_elements(s), blocks = blocks_of(4 * elements);
     const uint32_t present = vkt_optimizer_moments(o), groups = groups_at(op);
     char got[80];
-    VKT_TRY(vkt_optimizer_check(&f->g->host, o, op));
+    VKT_TRY(vkt_optimizer_check(&f->g->host, o));
+    VKT_REQUIRE(f, rows[o->kind].op == op, VKT_E_ARG, "%s: kind %d is updated by %s", op->name, (int)o->kind,
+                rows[o->kind].op->name);
     VKT_TRY(check_arena(f, 0, true));
     VKT_TRY(check_arena(f, 1, true));
     for (uint32_t i = 2; i < groups; i++) VKT_TRY(check_arena(f, i, present >> (i - 2) & 1));
@@ -369,7 +376,7 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM),
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
