@@ -1,5 +1,5 @@
-/* ops/product/gemm.c - see gemm.h and gemm_tile.h: cuts a product, packs operands and multiplies by tiles in registers.
- */
+/* ops/product/gemm.c - see gemm.h and gemm_tile.h: splits a product, packs operands and multiplies by tiles in
+ * registers. */
 #include "ops/product/gemm_tile.h"
 
 #include "kernel/ids.h"
@@ -67,8 +67,8 @@ bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
 
 /* ---- packing ---- */
 
-/* Packs one block that fits into a binding to `dst`, of panels `width` wide and dst_k k long, from panel-row `dst_row`
- * on. */
+/* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
+ * dst_k k long. */
 static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                              uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
@@ -97,7 +97,7 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
                      b->batches);
 }
 
-/* Packs a block whose source may be larger than a binding: windows of its slow dimension. */
+/* Packs a block whose source may be larger than a binding, range by range along its slow dimension. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {
