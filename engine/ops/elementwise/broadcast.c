@@ -1,4 +1,4 @@
-/* ops/elementwise/broadcast.c - repeating: how functions of two and three operands, and expand, read operands that lack
+/* ops/elementwise/broadcast.c - repeating: how expand, and functions of two and three operands, read operands that lack
  * dimensions of their result. */
 #include "ops/elementwise/broadcast.h"
 

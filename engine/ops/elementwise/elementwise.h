@@ -25,13 +25,13 @@ typedef struct vkt_slope_attr {
     uint32_t number;
     uint32_t flops;
 } vkt_slope_attr;
-/* The function of unary.glsl whose gradient n is. */
+/* Returns the function of unary.glsl whose gradient n is. */
 static inline vkt_flat vkt_slope_of(const vkt_node *n)
 {
     const vkt_slope_attr *a = n->attr;
     return (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q };
 }
-/* One output like input 0, which is f32. */
+/* Infers one output like input 0, which must be f32. */
 vkt_result vkt_infer_same(vkt_infer *f);
 /* Returns true if n is the gradient of relu. */
 bool vkt_is_relu_dx(const vkt_node *n);

@@ -1,4 +1,4 @@
-/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and what the rows of reductions share. */
+/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and the functions that the ops share. */
 #include "ops/elementwise/reduce.h"
 
 #include "kernel/ids.h"
@@ -338,7 +338,7 @@ void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
     vkt_emit_reduce_to(e, x, y, REDUCE_SUM, scale);
 }
 
-/* ---- what the rows share: sum, mean ---- */
+/* ---- shared by the ops: sum, mean ---- */
 
 vkt_result vkt_infer_whole(vkt_infer *f)
 {
@@ -349,7 +349,7 @@ vkt_result vkt_infer_whole(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Every other time. */
+/* Rounds the last dimension up to whole vec4s, every second time. */
 static void whole_rows(vkt_rng *r, vkt_shape *s)
 {
     uint32_t *last = &s->dim[s->rank - 1];

@@ -28,7 +28,7 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
-/* For a row that `functions` lacks: lib/unary.glsl has no such number, so all its results are NaN. */
+/* The entry for an op that `functions` lacks. lib/unary.glsl has no such number, so all results are NaN. */
 static const function missing = { .number = UNARY_COUNT };
 
 static const function *function_of(const vkt_node *n)
@@ -38,7 +38,7 @@ static const function *function_of(const vkt_node *n)
     return &missing;
 }
 
-/* The attributes of all of them are up to two floats: p and q of the kernel. */
+/* Reads the attributes: every function has up to two floats, p and q of the kernel. */
 static void parameters(const vkt_node *n, float p[2])
 {
     p[0] = p[1] = 0;
