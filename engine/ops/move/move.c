@@ -217,7 +217,7 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m)
     emit_box(e, x, y, &box);
 }
 
-/* ---- what the rows share ---- */
+/* ---- shared by the ops ---- */
 
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x)
 {

@@ -33,13 +33,14 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
 /* Copies in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
 
-/* ---- what the rows share ---- */
+/* ---- shared by the ops ---- */
 
-/* VKT_E_DTYPE unless x is f32 or u32. */
+/* Returns VKT_E_DTYPE unless x is f32 or u32. */
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
-/* An input of rank 1 to 6, some hundred elements, every fourth of integers; sizes that are whole vec4s and others. */
+/* Draws an input of rank 1 to 6 with some hundred elements. Every fourth input has integers. Sizes are whole vec4s or
+ * not. */
 vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
-/* The slice that has all of x. */
+/* Returns the slice that has all of x. */
 vkt_slice_attr vkt_slice_all(vkt_shape x);
 
 /* ---- for builders ---- */

@@ -1,6 +1,6 @@
 /* ops/move/pad.c - slices, and constant padding around a tensor and between its elements: each is the other's gradient.
  *
- * A tensor with the batch last keeps its batch here; the builders go through rows where dimension 0 itself changes. */
+ * A BATCH_LAST tensor keeps its batch here. If dimension 0 itself changes, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
 
 #include <math.h>
@@ -328,7 +328,7 @@ static void slice_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_move(e, n->in[0], n->out[0], &m);
 }
 
-/* `batch`: dimension 0 does not stay as it is. */
+/* Applies a slice. `batch`: it changes dimension 0. */
 static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
 {
     const bool through_rows = batch && vkt_is_batch_last(g, x);
@@ -337,7 +337,7 @@ static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *
     return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
 }
 
-/* Python's rule: from the end where negative, and no further than the ends. */
+/* Limits an index by Python's rule: a negative one counts from the end, and none exceeds the ends. */
 static uint32_t place_in(int64_t i, uint32_t size)
 {
     if (i < 0) i += size;
@@ -397,7 +397,7 @@ vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint3
     return g->status;
 }
 
-/* The slice of dy turned round again, with zeros where x was not taken. */
+/* The gradient is the flipped slice of dy, with zeros at the elements of x that are not in the slice. */
 static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_slice_attr *a = n->attr;
