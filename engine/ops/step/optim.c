@@ -1,14 +1,15 @@
 /* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
  * or null, step -> param, those moments that are there, and the sum, in place.
  *
- * Arenas are windows of one size: parameter i, its gradient and its moments lie at the same offset, and padding between
- * parameters has gradients of zero, which move nothing, so one elementwise kernel serves any number of parameters. What
- * differs between them is in `groups`, a table by blocks of the arena (abi/update.abi.h).
+ * Arenas have one size: parameter i, its gradient and its moments are at the same offset. Padding between parameters
+ * has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters. `groups` has
+ * the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
  *
- * Dispatches that come before the update, where they are wanted: with micro-batches one adds the gradients to their
- * sum, which is then the gradient; where the loss is scaled, one looks for gradients that are not finite and one
- * settles the optimizer's clock and the next scale; with clip_norm one adds up squares and one makes the norm of them.
- * What must be multiplied to gradients is one factor in the step state, and so is whether there is an update at all. */
+ * Some dispatches come before the update, if they are needed. With micro-batches one dispatch adds the gradients to
+ * their sum, which then is the gradient. If the loss is scaled, one dispatch searches for gradients that are not
+ * finite, and one computes the optimizer's clock and the next scale. With clip_norm one dispatch adds up squares, and
+ * one computes the norm from them. The step state has the product of all factors of the gradients as one number. It
+ * also has a number that says whether there is an update. */
 #include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
@@ -36,7 +37,7 @@ static uint64_t blocks_of(uint64_t bytes)
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-/* Inputs by number: moments are from 2 on. */
+/* Return the numbers of inputs. Moments are from 2 on. */
 static uint32_t groups_at(const vkt_op *op)
 {
     return op->max_in - 2u;
@@ -59,10 +60,10 @@ static vkt_tensor gradient_of(const vkt_node *n)
     return sum.id ? sum : n->in[1];
 }
 
-/* By kind. */
+/* The op of each kind. */
 static const struct {
     const vkt_op *op;
-    uint32_t moments; /* room for them in the op's inputs */
+    uint32_t moments; /* the number of moments that the op's inputs have room for */
 } rows[VKT_OPTIMIZER_KIND_COUNT] = {
     [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 3 },       [VKT_ADAMW] = { &vkt_op_adam, 3 },
     [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }

@@ -1,4 +1,4 @@
-/* ops/step/update.c - vkt_update and what belongs to it: groups and freezing. */
+/* ops/step/update.c - vkt_update, groups and freezing. */
 #include "ops/step/optimizer.h"
 
 #include "abi/update.abi.h"
