@@ -200,8 +200,8 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
     return b;
 }
 
-/* Whether weights are [m][k]: forward where they lie so, and where the rows are so few that a lane holds four k of one
- * or two of them, which is a load or two in place of four. */
+/* Returns true if weights are [m][k]: for y, if they are read without packing; and if the rows are so few that a lane
+ * holds four k of one or two rows. That needs one or two loads instead of four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);
