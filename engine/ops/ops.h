@@ -15,13 +15,13 @@ extern const vkt_op *const vkt_ops[];
 /* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. The result is ROWS, unless shape is
  * x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* The same, with the maximum and the minimum instead of the sum. */
+/* Return the maximum and the minimum over these dimensions instead. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 /* Returns d where x = y, and 0 d elsewhere. The result has x's shape and layout; d and y broadcast to x. No gradient.
  */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
-/* Does the fusing of mse: mse and the layers before it become mlp_mse. */
+/* Fuses mse and the layers before it into mlp_mse. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
 /* The advance of the optimizer's clock in a step, in the format of base/fixed.h. A rate that the optimizer does not
  * have is 0. */
@@ -30,7 +30,7 @@ typedef struct vkt_clock_rates {
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
 } vkt_clock_rates;
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
-/* Bit i: the optimizer has moment i + 1. */
+/* Returns the moments that the optimizer has. Bit i: it has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
 /* Advances the step state. record/ puts it first in every program that uses a step. `update`: the optimizer's clock
  * advances too. */
@@ -63,7 +63,7 @@ static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* The same in elements of 4 or 2 bytes. */
+/* Returns the same in elements of 4 or 2 bytes. */
 static inline uint64_t vkt_window_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;

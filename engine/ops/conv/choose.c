@@ -235,7 +235,7 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Output channels are the lanes of a tile. If they are few, most lanes of TILE are idle. */
+/* Returns the cost. Output channels are the lanes of a tile: if they are few, most lanes of TILE are idle. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);

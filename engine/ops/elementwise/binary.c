@@ -171,7 +171,7 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* A relu_dx of a sum of two gradients is one function of three numbers. */
+/* Emits a sum. A relu_dx of a sum of two gradients is one function of three numbers. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
@@ -402,7 +402,7 @@ static vkt_result prelu_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The op descriptor has a weight that broadcasts: (C) for (N,C,H,W) is (C,1,1). */
+/* Adds the op, whose weight broadcasts: (C) for (N,C,H,W) is (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
     if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };
@@ -494,7 +494,8 @@ vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float va
 
 EMIT(where, TERNARY_WHERE)
 
-/* The gradient is a selected zero, not a product with zero: dy may be infinite where x is not selected. */
+/* Adds the gradients. A gradient is a selected zero, not a product with zero: dy may be infinite where x is not
+ * selected. */
 static void where_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor c = n->in[0], zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

@@ -157,7 +157,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Planes in ROWS may have any length. */
+/* Returns false for planes in ROWS, because they may have any length. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

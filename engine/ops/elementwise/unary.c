@@ -165,7 +165,7 @@ vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope)
     return apply(g, &vkt_op_leaky_relu, x, &(vkt_leaky_relu_attr){ slope });
 }
 
-/* A positive slope keeps the sign, so the gradient can be computed from y. */
+/* Computes the gradient from y if the slope is not negative: then y has the sign of x. */
 static void leaky_relu_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_leaky_relu_attr *a = n->attr;

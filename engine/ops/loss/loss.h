@@ -33,7 +33,7 @@ bool vkt_next_window(const vkt_sample_blocks *s, vkt_sample_window *w);
 /* Converts z to ROWS if it is BATCH_LAST and has either more than 2^27 bytes, which every device binds at once, or more
  * classes than one lane loops over. Only ROWS can be split into ranges. */
 vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z);
-/* For gradients over z: lanes of a work group, and the number of work groups for the rows of a range. */
+/* Return, for gradients over z, the lanes of a work group, and the number of work groups for the rows of a range. */
 static inline uint32_t vkt_score_lanes(const vkt_emit *e)
 {
     return e->lim->cpu ? e->lim->subgroup_size : 64;

@@ -251,7 +251,7 @@ static void sample_logits(vkt_rng *r, vkt_case *c)
         vkt_case_absent(c);
 }
 
-/* Every term is positive, because a sum that cancels has no digits to compare. */
+/* Draws numbers such that every term is positive, because a sum that cancels has no digits to compare. */
 static void sample_divergence(vkt_rng *r, vkt_case *c)
 {
     const bool log = vkt_rng_range(r, 0, 1);

@@ -28,7 +28,7 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
-/* Values in 16 bits can be read and written only by vec4s. */
+/* Returns true if the rows are whole vec4s: values in 16 bits are read and written only by vec4s. */
 static bool is_half(const vkt_node *n)
 {
     return is_wide(n->attr);
