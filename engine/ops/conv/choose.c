@@ -1,5 +1,5 @@
-/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can, what it costs on
- * this device, and its dispatches. A new variant is one row here, beside its name in base/variant.h. */
+/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can run, its cost on
+ * this device, and its dispatches. A new variant is one entry here, beside its name in base/variant.h. */
 #include "ops/conv/choose.h"
 
 #include "ops/conv/pool.h"
@@ -89,8 +89,8 @@ static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant 
     return tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
-/* All parts of the product. Where the source channels of an element are in several parts, its relu waits for the last.
- */
+/* Emits all parts of the product. If the source channels of an element are in several parts, only the last part applies
+ * the relu. */
 static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
 {
     const vkt_conv_part *most = &j->most;
@@ -141,7 +141,7 @@ static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
     vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
 }
 
-/* The least cost wins; of equals the first row. */
+/* The variant with the least cost is used. If costs are equal, the first entry is used. */
 static const struct {
     vkt_variant variant;
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
@@ -232,7 +232,7 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Output channels are the lanes of a tile: where they are few, most lanes of TILE would be idle. */
+/* Returns the cost. Output channels are the lanes of a tile: if they are few, most lanes of TILE are idle. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
@@ -275,10 +275,10 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
     vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
 }
 
-/* The least cost wins; of equals the first row. */
+/* The variant with the least cost is used. If costs are equal, the first entry is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* it reads dy where that is pooled; for the others dy is made first */
+    bool reads_pooled; /* it reads a pooled dy; for the other variants, the complete dy is computed first */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
@@ -311,7 +311,7 @@ static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
                               .cell = { c->cell[0], c->cell[1] } };
 }
 
-/* Makes dy of its pooled gradient. */
+/* Computes the complete dy from its pooled gradient. */
 static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;

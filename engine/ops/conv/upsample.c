@@ -1,4 +1,4 @@
-/* ops/conv/upsample.c - pictures at another size, nearest and bilinear: see shaders/conv/upsample2d.comp. */
+/* ops/conv/upsample.c - images at another size, nearest and bilinear: see shaders/conv/upsample2d.comp. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -6,7 +6,8 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The shaders' points are numerators of a fraction over 2 P, H times that at most: signed 32-bit integers. */
+/* The most pixels along an axis. The shaders compute positions as numerators of a fraction over 2 P, at most H times
+ * that: they must fit into signed 32-bit integers. */
 #define MAX_SIZE 32767u
 /* Pixels that the gradient of one pixel sums alone, on any device: sums over more go by other ops. */
 #define ALONE 50000u
@@ -16,7 +17,7 @@ typedef struct upsample2d_dx_attr {
     uint32_t size[2]; /* H, W */
 } upsample2d_dx_attr;
 
-/* ---- both rows ---- */
+/* ---- both ops ---- */
 
 static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
 {
@@ -35,7 +36,8 @@ static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
     return VKT_OK;
 }
 
-/* One axis: pixel p of `out` lies at (p up + offset) / below of `in`, corners on corners or edges on edges. */
+/* The scale of one axis: pixel p of `out` is at position (p up + offset) / below of `in`. Either corners match corners
+ * or edges match edges. */
 typedef struct axis {
     int32_t up, offset, below;
 } axis;
@@ -65,8 +67,8 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
                                   .below_w = w.below };
 }
 
-/* Channels by channels, as many as bindings hold: `rows` rows of `columns` pixels each that are written, and each takes
- * up to `taps` loop turns. */
+/* Emits as many channels per dispatch as bindings hold. The result has `rows` rows of `columns` pixels. Each pixel
+ * needs up to `taps` loop iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {
@@ -121,7 +123,7 @@ static void upsample_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p)
 {
     static const vkt_upsample2d_params none;
-    if (!p) p = &none; /* a size of 0: infer says what it wants */
+    if (!p) p = &none; /* a size of 0: infer reports the error */
     if (!vkt_is_usable(g, "upsample2d", x)) return (vkt_tensor){ 0 };
     if ((p->size[0] || p->size[1]) && (p->scale[0] || p->scale[1])) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "upsample2d: want a size or a scale, got %u,%u and %u,%u",
@@ -135,7 +137,7 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
-    /* One pixel everywhere: its gradient is a sum over more pixels than one invocation adds up. */
+    /* An image of one pixel is expanded instead: its gradient is a sum over more pixels than one invocation adds up. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
     if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
@@ -163,7 +165,7 @@ static void upsample_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Three mixtures of two numbers. */
+/* Counts three interpolations of two numbers per output, if bilinear. */
 static double upsample_flops(const vkt_node *n)
 {
     return ((const vkt_upsample2d_attr *)n->attr)->bilinear ? 9 * vkt_elements_out(n, 0) : 0;
@@ -203,7 +205,7 @@ static vkt_result dx_infer(vkt_infer *f)
     return infer_pictures(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
-/* Pixels of y that one of x has a weight in, along an axis. */
+/* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
 static uint64_t takers(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;
@@ -217,7 +219,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
                   takers(&a->up, a->size[0], a->up.out[0]) * (takers(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
-/* An addition for each element of dy, or one and a product for each of the four that it goes to. */
+/* Counts per element of dy: nearest, one addition; bilinear, an addition and a product for each of four elements. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

@@ -1,11 +1,13 @@
-/* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's
- * minimal filtering F(2x2,3x3): see shaders/winograd_*.comp.
+/* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's minimal
+ * filtering F(2x2,3x3): see shaders/winograd_*.comp.
  *
- * Each tile of 2x2 pixels of the destination reads 4x4 of the source. Both that patch d and the kernel g become 4x4
- * numbers by sums, B^T d B and G g G^T, and the tile is A^T m A of their products m, summed over source channels: 16
- * products for four pixels in place of 36. So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and
- * samples), of gemm_tile.comp, whose operands the transforms write as it reads them. Source: Lavin & Gray, Fast
- * Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
+ * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Sums turn the patch d and the kernel g into
+ * 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is A^T m A. It
+ * needs 16 products for four pixels instead of 36.
+ *
+ * So a convolution is 16 matrix products of gemm_tile.comp, (rows, depth) x (depth, tiles and samples). The transforms
+ * write their results in the order in which gemm_tile.comp reads its operands. Source: Lavin & Gray, Fast Algorithms
+ * for Convolutional Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -16,8 +18,8 @@
 #include "abi/winograd_weights.abi.h"
 
 #define POINTS 16u
-/* Bytes of the larger of a transformed source and the products: as many columns are made at a time, so that what one
- * dispatch leaves is still in the caches when the next reads it. Each such turn is three dispatches. */
+/* Bytes of the larger of these: the transformed source, or the products. One iteration computes as many columns as fit.
+ * So the next dispatch finds the results of the last one in the caches. Each iteration is three dispatches. */
 #define TURN_BYTES (4u << 20)
 
 typedef struct job {
@@ -25,10 +27,10 @@ typedef struct job {
     bool transposed;
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
-    uint32_t pad[2];           /* of the source, if dx is written as a convolution of dy */
+    uint32_t pad[2];           /* of the source; dx is written as a convolution of dy */
     uint32_t tiles_w, columns; /* columns: vec4s of a plane of tiles, tiles * n4 */
     uint32_t lanes, mb;        /* of the product: vec4s of a panel of columns, rows of a tile */
-    uint32_t panels;           /* of one turn at most */
+    uint32_t panels;           /* the most panels of one iteration */
 } job;
 
 static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
@@ -52,7 +54,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     return j;
 }
 
-/* vec4s of one of the 16 matrices: of weights, and of `panels` panels of the source or destination. */
+/* Returns the vec4s of one of the 16 matrices of the weights. */
 static uint32_t weights_point(const job *j)
 {
     return vkt_div_up(j->rows, j->mb) * j->mb / 4 * j->depth;
@@ -103,7 +105,7 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
     return to;
 }
 
-/* Of `panels` panels from `first` on: from the source, or, `back`, to the destination. */
+/* Transforms `panels` panels from panel `first` on: from the source or, if `back`, to the destination. */
 static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels,
                               const vkt_bind *bind, uint32_t n_bind, bool bias)
 {

@@ -1,4 +1,4 @@
-/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and what the rows of reductions share. */
+/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and the functions that the ops share. */
 #include "ops/elementwise/reduce.h"
 
 #include "kernel/ids.h"
@@ -21,18 +21,20 @@ uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
     return lanes;
 }
 
-/* Neighbouring dimensions of one kind, `size` elements `stride` apart. */
+/* Neighbouring dimensions of one kind: `size` elements, `stride` apart. */
 typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* What is made of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`, which is 1 but for sums. */
+/* The function of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`. `scale` is 1 unless it is a sum.
+ */
 typedef struct function {
     uint32_t number;
     float scale;
 } function;
 
-/* A reduction as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
+/* A reduction as strides. Each list goes from slow to fast and is as short as possible. Kept dimensions are in y's
+ * order. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -40,12 +42,12 @@ typedef struct reduction {
     uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-/* How one dispatch does it. */
+/* How one dispatch computes a reduction. */
 typedef struct way {
-    bool along;            /* the fastest reduced dimension is x's fastest: lanes walk along it */
+    bool along;            /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
     uint32_t width, lanes; /* elements of a load */
     uint32_t last;         /* length of the last run of the fastest row dimension */
-    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads in a row */
+    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads per row */
     uint32_t splits;
 } way;
 
@@ -59,8 +61,8 @@ static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
         list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits x's dimensions by whether y has them. y is ROWS, so kept dimensions are walked in x's logical order; the
- * others in x's physical order, the fastest last. */
+/* Splits x's dimensions into those that y has and those that y lacks. y is ROWS, so kept dimensions are in x's logical
+ * order. The reduced ones are in x's physical order, the fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
     reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
@@ -77,7 +79,7 @@ static reduction reduction_of(const vkt_value *x, const vkt_value *y)
     return r;
 }
 
-/* (rows, columns) -> (columns). */
+/* Returns the sums of columns: (rows, columns) -> (columns). */
 static reduction column_sums(uint32_t rows, uint32_t columns)
 {
     reduction r = { .outputs = columns };
@@ -86,8 +88,9 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Sums of few columns (bias gradients) as sums of `fold` times as many: a row of those is `fold` rows, so that every
- * lane has an output of its own and loads are whole. 1: not such a sum. The rows that are left over are the `rest`. */
+/* Turns sums of few columns (bias gradients) into sums of `fold` times as many columns: one of the new rows is `fold`
+ * old rows. So every lane has its own output, and loads are whole vec4s. Returns 1 if the reduction is not such a sum.
+ * The old rows that are left over are the `rest`. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -110,7 +113,7 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
     return true;
 }
 
-/* Chooses the kernel and breaks a long run into rows. A row is 64 to 128 turns. */
+/* Chooses the kernel, and splits a long run into rows. A row is 64 to 128 iterations. */
 static way way_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
@@ -196,13 +199,13 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
 
-/* What makes the parts of which f makes the result. */
+/* Returns the function that computes the parts of f's result. */
 static function part_of(function f)
 {
     return (function){ f.number, 1 };
 }
 
-/* r for one step along its slowest dimension, which is a kept or a reduced one. */
+/* Returns r for one step along its slowest dimension, which is a kept or a reduced one. */
 static reduction step_of(const reduction *r, bool kept)
 {
     reduction part = *r;
@@ -214,8 +217,9 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* One step along the slowest dimension is more than a binding holds, or ends where y's next window cannot begin: step
- * by step, each into scratch of its own unless it has a place in y. */
+/* Splits a reduction if one step along the slowest dimension is more than a binding holds, or if it ends where y's next
+ * range cannot start. It reduces step by step, into y if the steps fit there, else each step into scratch of its own.
+ */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -235,8 +239,8 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
     reduce(e, last, to, y, kept ? part_of(f) : f);
 }
 
-/* Outputs of which a binding holds no two sets: window by window of the slowest kept dimension. False where there are
- * no windows that make them fewer. */
+/* Splits the outputs if a binding does not hold two sets of them: it reduces range by range of the slowest kept
+ * dimension. Returns false if no ranges reduce their number. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;
@@ -255,7 +259,7 @@ static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind
     return true;
 }
 
-/* x is more than one binding holds: slices of its slowest dimension, one after the other. */
+/* Splits x if it is more than one binding holds: slices of its slowest dimension, one after the other. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
@@ -264,12 +268,12 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
     const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
+        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one: of a step or of all */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
     if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
-    /* Results of steps are put together by a reduction that is smaller than this one. */
+    /* The results of steps are combined by a reduction that is smaller than this one. */
     const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
                                : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
     if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {
@@ -302,7 +306,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     if (!kept) reduce(e, last, out, y, f);
 }
 
-/* y = f of the elements of x; x.bytes is worked out here. x may be in 16 bits, y is f32. */
+/* Computes y = f of the elements of x. It computes x.bytes itself. x may be in 16 bits; y is f32. */
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
     uint64_t last = 0;
@@ -338,7 +342,7 @@ void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
     vkt_emit_reduce_to(e, x, y, REDUCE_SUM, scale);
 }
 
-/* ---- what the rows share: sum, mean ---- */
+/* ---- shared by the ops: sum, mean ---- */
 
 vkt_result vkt_infer_whole(vkt_infer *f)
 {
@@ -349,7 +353,7 @@ vkt_result vkt_infer_whole(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Every other time. */
+/* Rounds the last dimension up to whole vec4s, every second time. */
 static void whole_rows(vkt_rng *r, vkt_shape *s)
 {
     uint32_t *last = &s->dim[s->rank - 1];

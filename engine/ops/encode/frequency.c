@@ -5,9 +5,9 @@
 #include "abi/abi.h"
 #include "abi/frequency.abi.h"
 
-enum { MOST_FREQUENCIES = 32, USUAL_FREQUENCIES = 10 }; /* the second as NeRF has it for positions */
+enum { MOST_FREQUENCIES = 32, USUAL_FREQUENCIES = 10 }; /* the second one is NeRF's value for positions */
 
-/* ---- both rows ---- */
+/* ---- both ops ---- */
 
 static vkt_result check_points(vkt_infer *f)
 {
@@ -23,7 +23,7 @@ static vkt_result check_points(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions by dimensions, as many as bindings hold. */
+/* Emits as many dimensions per dispatch as bindings hold. */
 static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
 {
     const vkt_shape s = vkt_node_in(n, 0)->shape;
@@ -85,7 +85,7 @@ static void frequency_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* A product before each sine and cosine. */
+/* Counts a product for each sine and for each cosine. */
 static double frequency_flops(const vkt_node *n)
 {
     return 1.5 * vkt_elements_out(n, 0);
@@ -128,7 +128,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_dims(n, e, true);
 }
 
-/* Sine, cosine, three products and two sums for every two elements of dy. */
+/* Counts sine, cosine, three products and two sums for every two elements of dy. */
 static double dx_flops(const vkt_node *n)
 {
     return 3.5 * vkt_elements_in(n, 1);

@@ -1,9 +1,9 @@
-/* ops/encode/hash_grid.c - features of a point from grids of several resolutions, whose corners share tables of
- * entries.
+/* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a grid share the
+ * entries of a table.
  *
- * The gradient of the table is the hard part: 2^D L additions a point, many of them to one entry. See
- * hash_grid_dw.comp: each lane owns the table of a level, and of a slice of the batch where levels alone would leave
- * cores idle. */
+ * The gradient of the table is the slow part: 2^D L additions per point, many of them to one entry. See
+ * hash_grid_dw.comp: each lane owns the table of a level. If there are fewer levels than cores need, each lane owns the
+ * table of a level and of a slice of the batch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MOST_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
 #define SLICES_BYTES (64ull << 20) /* of tables in scratch */
 
-/* hash_grid_dw's: its table is an output. */
+/* Attributes of hash_grid_dw: its table is an output. */
 typedef struct hash_grid_dw_attr {
     vkt_hash_grid_attr grid;
     uint32_t dims, entries;
@@ -25,7 +25,7 @@ typedef struct hash_grid_dw_attr {
 
 /* ---- the grid ---- */
 
-/* Corners of a grid, or any number above 2^24. */
+/* Returns the corners of a grid, or some number above 2^24. */
 static uint64_t corners(uint32_t resolution, uint32_t dims)
 {
     const uint64_t row = (uint64_t)resolution + 1;
@@ -71,7 +71,7 @@ vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
     return entries ? vkt_shape2(entries, a.features) : vkt_shape0();
 }
 
-/* ---- what the rows share ---- */
+/* ---- shared functions ---- */
 
 static vkt_result check_points(vkt_infer *f)
 {
@@ -104,7 +104,7 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
     return VKT_OK;
 }
 
-/* A node's grid and batch, and levels begin .. end - 1 of it, of which bindings hold y and table. */
+/* A node's grid and batch, and levels begin .. end - 1 of it. Bindings hold y and table of these levels. */
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
@@ -135,7 +135,8 @@ static uint32_t entries_of(const part *p)
     return last->first + last->entries - p->level[p->begin].first;
 }
 
-/* The next levels, as many as bindings hold; false behind the last, and where they do not hold one. */
+/* Advances to the next levels, as many as bindings hold. Returns false after the last level, or if bindings do not hold
+ * one. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
     const uint64_t most = e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES, feature_bytes = p->row * 4;
@@ -174,7 +175,7 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
     vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &p->pc, sizeof p->pc, p->spec, VKT_COUNT(p->spec), gx, gy, 1);
 }
 
-/* Products and sums of the weights, and of the features with them. */
+/* Counts products and sums of the weights, and of the features with the weights. */
 static double corner_flops(const vkt_hash_grid_attr *a, vkt_shape x)
 {
     return (double)x.dim[0] * a->levels * (1u << x.dim[1]) * (x.dim[1] + 2.0 * a->features);
@@ -224,7 +225,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     }
 }
 
-/* Some points outside, and levels of all kinds: dense, hashed, with some entries or all of them met several times. */
+/* Makes some points outside, and levels of all kinds: dense, hashed, with some entries or all of them used several
+ * times. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     const bool many = vkt_rng_range(r, 0, 3) == 0;
@@ -244,7 +246,7 @@ static double grid_flops(const vkt_node *n)
     return corner_flops(n->attr, vkt_node_in(n, X)->shape);
 }
 
-/* An entry is read for every corner. */
+/* Counts one entry read for every corner. */
 static double grid_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (1u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_out(n, 0);
@@ -376,7 +378,7 @@ static double dw_flops(const vkt_node *n)
     return corner_flops(&a->grid, vkt_node_in(n, X)->shape);
 }
 
-/* An entry is read and written for every corner. */
+/* Counts one entry read and written for every corner. */
 static double dw_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (2u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_in(n, DW_DY) +

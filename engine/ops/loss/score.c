@@ -1,6 +1,5 @@
-/* ops/loss/score.c - argmax and count_correct over (B,K), and the dealing of samples that losses of labels share with
- * them.
- */
+/* ops/loss/score.c - argmax and count_correct over (B,K), and the distribution of samples over work groups. Losses of
+ * labels use the latter too. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"

@@ -1,6 +1,6 @@
-/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Never in 16
- * bits: the gradient is a difference of numbers made of y, which would lose the digits that it is made of
- * (torch.autocast keeps softmax in f32 too). */
+/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its values
+ * are never in 16 bits: the gradient is a difference of numbers computed from y, and 16 bits would lose the digits of
+ * this difference (torch.autocast keeps softmax in f32 too). */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -36,14 +36,14 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A line is walked by a lane, which has neighbouring ones; by a lane, four neighbouring classes a step; by all lanes of
- * a work group. */
+/* The lanes that compute a line. LANE: one lane, beside lanes with neighbouring lines. LINE: one lane, four
+ * neighbouring classes per step. ALONG: all lanes of a work group. */
 typedef enum walker { LANE, LINE, ALONG } walker;
 
-/* How the lines of a tensor are walked. */
+/* How the kernel loops over the lines of a tensor. */
 typedef struct walk {
     uint32_t classes;
-    uint64_t outer, inner; /* elements: of the slowest dimensions; from one class to the next */
+    uint64_t outer, inner; /* in elements: of the slowest dimensions; from one class to the next */
     walker by;
     uint32_t width, lanes;
 } walk;
@@ -79,7 +79,7 @@ static uint64_t most_classes(const vkt_limits *lim)
 }
 
 static const uint16_t kernels[2][3][2] = {
-    /* gradient; by whom; wide */
+    /* gradient; by walker; wide */
     { [LANE] = { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 },
       [LINE] = { VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_LINE4 },
       [ALONG] = { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
@@ -88,7 +88,7 @@ static const uint16_t kernels[2][3][2] = {
       [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
-/* Both ops: x, or y and dy, and a result of one shape; in windows of the slowest dimensions. */
+/* Emits both ops: x, or y and dy, and a result of the same shape, in ranges of the slowest dimensions. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;
@@ -125,8 +125,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Whether lines along the axis are not contiguous, and either longer than one lane walks or, together, more than every
- * device binds at once (2^27 bytes). */
+/* Returns true if lines along the axis are not contiguous, and either they are longer than one lane can loop over, or
+ * together they are larger than every device binds at once (2^27 bytes). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;
@@ -136,8 +136,8 @@ static bool are_too_long(const vkt_value *x, uint32_t axis)
     return stride[axis] > 1 && (classes > MANY_CLASSES || bytes > UINT64_C(1) << 27);
 }
 
-/* `axis` counts from the end where it is negative. Back in x's layout. Lines that are too long where they are become
- * the last axis of rows, and are put back. */
+/* Adds the op. A negative `axis` counts from the end. The result has x's layout. If lines are too long in x's layout,
+ * the axis is moved to the end in ROWS, and is moved back. */
 static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_attr a)
 {
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
@@ -191,7 +191,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Logits far apart leave nothing of a gradient but differences of equal numbers: only with lines enough for others. */
+/* If logits are far apart, the gradient is only differences of equal numbers. So they are far apart only if there are
+ * enough lines for other ones. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

@@ -1,5 +1,5 @@
-/* ops/product/gemm.c - see gemm.h and gemm_tile.h: cuts a product, packs operands and multiplies by tiles in registers.
- */
+/* ops/product/gemm.c - see gemm.h and gemm_tile.h: splits a product, packs operands and multiplies by tiles in
+ * registers. */
 #include "ops/product/gemm_tile.h"
 
 #include "kernel/ids.h"
@@ -15,7 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* n in as many parts as parts of `most`, but even ones: multiples of `unit`, as is `most` unless it is all of n. */
+/* Splits n into as many parts as parts of `most` elements would be, but into even ones. Parts are multiples of `unit`.
+ * So is `most`, unless it is all of n. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -64,8 +65,8 @@ bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
 
 /* ---- packing ---- */
 
-/* Packs one block that fits into a binding to `dst`, of panels `width` wide and dst_k k long, from panel-row `dst_row`
- * on. */
+/* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
+ * dst_k k long. */
 static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                              uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
@@ -95,7 +96,7 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
                      b->batches);
 }
 
-/* Packs a block whose source may be larger than a binding: windows of its slow dimension. */
+/* Packs a block whose source may be larger than a binding, range by range along its slow dimension. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {

@@ -1,5 +1,5 @@
-/* ops/product/mlp_emit.c - how a network's samples are dealt to work groups, and what is packed and added up around the
- * kernel: see the headers of shaders/mlp*.comp. */
+/* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, and the packing and adding
+ * before and after the kernel: see the headers of shaders/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -17,7 +17,7 @@ typedef struct job {
     bool narrow;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* vec4s, as all that follow */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* in vec4s, as all that follow */
     uint32_t part_at[MLP_LAYERS], part;                                    /* of one work group */
     uint32_t per_group, groups;
     vkt_tensor parts;
@@ -51,8 +51,8 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Deals `units` of work to `groups` groups: fewer where a binding has no room for `group_bytes` of each, more where one
- * would go too many rounds of a unit. */
+/* Distributes `units` of work over `groups` groups. It uses fewer groups if a binding has no room for `group_bytes` of
+ * each. It uses more groups if one would need too many iterations of a unit. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
@@ -87,7 +87,7 @@ static vkt_tensor pack(job *j)
     return packed;
 }
 
-/* Rounds of mlp.comp's loops for one block of samples. */
+/* Returns the iterations of mlp.comp's loops for one block of samples. */
 static uint32_t rounds_of_block(const job *j)
 {
     uint32_t rounds = 8 + j->part / j->lanes;
@@ -140,7 +140,7 @@ static void emit_network(job *j)
                      VKT_COUNT(spec), j->groups, 1, 1);
 }
 
-/* One layer whose sums all stay in registers. */
+/* Returns true if the node has one layer whose sums all stay in registers. */
 static bool is_line(const job *j)
 {
     const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;

@@ -1,4 +1,4 @@
-/* ops/step/data.c - a batch out of a data set that lies on the device: the step says which rows (abi/step.abi.h: first,
+/* ops/step/data.c - a batch from a data set on the device. The step state names the samples (abi/step.abi.h: first,
  * rows). */
 #include "ops/ops.h"
 
@@ -13,7 +13,7 @@
 
 enum { TABLE = 0, ORDER, STEP };
 
-/* Checks that hold for every row of this file. */
+/* Checks the conditions of all ops of this file. */
 static vkt_result check(vkt_infer *f, uint32_t batch)
 {
     const vkt_value *order = vkt_in(f, ORDER);
@@ -26,7 +26,7 @@ static vkt_result check(vkt_infer *f, uint32_t batch)
     return VKT_OK;
 }
 
-/* False, and the emission failed, if value `t` is larger than one binding can be. */
+/* Returns true if a binding can hold value `t`. Else it sets the emission's error and returns false. */
 static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
 {
     const vkt_value *v = vkt_lowered_value(e, t);
@@ -37,8 +37,8 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Rows of a table that a binding holds; 0, and the emission failed: not even the fewest. 64 rows of whole words are a
- * multiple of VKT_ALIGN_BYTES. */
+/* Returns the samples of a table that fit into a binding. 64 samples of whole words are a multiple of VKT_ALIGN_BYTES.
+ * If 64 do not fit, it sets the emission's error and returns 0. */
 static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
@@ -82,7 +82,7 @@ static vkt_result rows_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Each number as the sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
+/* Splits each number into a sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
 static void split(double scale, double shift, float out[4])
 {
     int exponent;
@@ -159,7 +159,7 @@ static double rows_flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0);
 }
 
-/* The batch's rows of the table, and their numbers. */
+/* Counts the batch's samples in the table, and their numbers. */
 static double rows_bytes(const vkt_node *n)
 {
     const vkt_gather_attr *a = n->attr;

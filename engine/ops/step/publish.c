@@ -1,9 +1,10 @@
-/* ops/step/publish.c - parameters for others to read, by completed steps: published, param, groups or null, step ->
- * published, in place.
+/* ops/step/publish.c - parameters for other programs to read, by completed steps: published, param, groups or null,
+ * step -> published, in place.
  *
- * published = decay published + (1 - decay) param; param itself after the first completed step, where decay is 0, and
- * of blocks that the table of groups fixes (frozen parameters, running statistics). In a run that completes no step
- * nothing is done. */
+ * published = decay published + (1 - decay) param
+ *
+ * published = param after the first completed step, if decay is 0, and in blocks that the table of groups fixes (frozen
+ * parameters, running statistics). A run that completes no step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -45,7 +46,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
                        blocks = vkt_round_up(bytes, 4 * UPDATE_BLOCK) / 4 / UPDATE_BLOCK;
         const vkt_bind window = { n->in[IN_PUBLISHED], at, bytes };
         vkt_publish_push pc = { .n4 = (uint32_t)(bytes / 16), .decay = (float)a->decay, .rest = (float)(1 - a->decay) };
-        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* something to bind */
+        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* a binding needs some tensor */
         if (table.id) groups = vkt_window(e, table, 2 * (at / 4 / UPDATE_BLOCK), 2 * blocks, &pc.block);
         pc.block /= 2;
         const vkt_bind bind[] = { [PUBLISH_PARAM] = { n->in[IN_PARAM], at, bytes },
@@ -60,7 +61,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Numbers of one sign and of one size, so that no sum cancels. */
+/* Draws numbers of one sign and similar size, so that no sum cancels. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));
