@@ -368,10 +368,25 @@ vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);
 
-/* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is reduced to it, because
- * kernels stride over x. Kernels need not stride over y and z: a larger gy or gz is VKT_E_UNSUPPORTED. */
-void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
-                      size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
+/* One dispatch as an op describes it. All pointers are read during the call only. */
+typedef struct vkt_launch {
+    uint16_t kernel;      /* vkt_kernel_id */
+    const vkt_bind *bind; /* entry i is binding i */
+    uint32_t n_bind;
+    const void *push; /* push constants; may be NULL */
+    size_t push_bytes;
+    const uint32_t *spec; /* entry i is specialization constant i; entry 0 is the number of lanes */
+    uint32_t n_spec;
+    uint64_t groups[3]; /* x, y, z: 1 or more */
+} vkt_launch;
+/* Fields of a vkt_launch from arrays and a struct. */
+#define VKT_LAUNCH_BIND(array) .bind = (array), .n_bind = VKT_COUNT(array)
+#define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
+#define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
+
+/* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
+ * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. */
+void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last: within this node unless a
  * later node recalls it. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);

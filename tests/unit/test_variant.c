@@ -99,7 +99,12 @@ static void copy_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->out[0] } };
     const uint32_t spec = 8;
-    vkt_dispatch_add(e, (uint16_t)(1 + vkt_pick(e, tile_direct, 2)), bind, 2, NULL, 0, &spec, 1, 1, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)(1 + vkt_pick(e, tile_direct, 2)),
+                                       .bind = bind,
+                                       .n_bind = 2,
+                                       .spec = &spec,
+                                       .n_spec = 1,
+                                       .groups = { 1, 1, 1 } });
 }
 
 static const vkt_op copy = {

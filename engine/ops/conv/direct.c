@@ -67,8 +67,11 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
                                           [DIRECT_SPEC_KERNEL_W] = none ? 1 : v->taps,
                                           [DIRECT_SPEC_PAD] = vkt_conv_reaches_out(j, h, v),
                                           [DIRECT_SPEC_BIAS] = j->bias.id != 0 };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
-                     tiles, p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_DIRECT,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { strips, tiles, p->groups } });
 }
 
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)

@@ -138,8 +138,11 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
         [DW_SPEC_CELL_H] = j->cell[0],
         [DW_SPEC_CELL_W] = j->cell[1]
     };
-    vkt_dispatch_add(e, j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW, bind, VKT_COUNT(bind), &push,
-                     sizeof push, spec, VKT_COUNT(spec), works, 1, p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { works, 1, p->groups } });
 }
 
 /* ---- few products per element, and few output channels per group ---- */
@@ -201,8 +204,11 @@ static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw
         [DW_DIRECT_SPEC_KERNEL_W] = z->kernel[1], [DW_DIRECT_SPEC_PAD] = z->a.pad[0] != 0 || z->a.pad[1] != 0,
         [DW_DIRECT_SPEC_BIAS] = j->db.id != 0
     };
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_DIRECT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     j->slices.n, vkt_div_up(j->rows, rows), p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_DW_DIRECT,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { j->slices.n, vkt_div_up(j->rows, rows), p->groups } });
 }
 
 bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j)

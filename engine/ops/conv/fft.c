@@ -198,8 +198,13 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
         [FFT_SPEC_STEP] = a->step, [FFT_SPEC_COUNT] = a->count, [FFT_SPEC_CLIP] = j->cut[0].tiles * j->cut[1].tiles > 1,
         [FFT_SPEC_BIAS] = bias
     };
-    vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.items, lanes, e->lim->traits->items_transform), 1, 1);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = kernel,
+                          .bind = bind,
+                          .n_bind = n_bind,
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_groups(push.items, lanes, e->lim->traits->items_transform), 1, 1 } });
 }
 
 static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
@@ -285,8 +290,11 @@ static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor
                                            [PRODUCT_SPEC_N_MAJOR] = n_major,
                                            [PRODUCT_SPEC_CONJ] = j->product != VKT_CONV2D_DX,
                                            [PRODUCT_SPEC_ACROSS] = across };
-    vkt_dispatch_add(e, VKT_K_FFT_PRODUCT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), push.tiles,
-                     1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_FFT_PRODUCT,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { push.tiles, 1, 1 } });
 }
 
 void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,

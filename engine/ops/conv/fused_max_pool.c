@@ -169,8 +169,11 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
                                              [CONV_POOL_SPEC_S] = cell[1],
                                              [CONV_POOL_SPEC_RELU] = j->a->relu,
                                              [CONV_POOL_SPEC_UNROLL] = unrolled(j, rows) };
-    vkt_dispatch_add(e, VKT_K_CONV2D_MAX_POOL, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), strips,
-                     tiles, p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_MAX_POOL,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { strips, tiles, p->groups } });
 }
 
 static void emit(const vkt_node *n, vkt_emit *e)

@@ -96,8 +96,12 @@ vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uin
     push.w_base += first;
     const vkt_bind bind[] = { [PACK_W] = w, [PACK_A] = packed };
     const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack), [PACK_SPEC_M_MAJOR] = m_major };
-    vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(panel, spec[0], e->lim->traits->items_pack), (uint32_t)panels, 1);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = VKT_K_CONV2D_PACK,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_groups(panel, spec[0], e->lim->traits->items_pack), (uint32_t)panels, 1 } });
     return packed;
 }
 
@@ -115,6 +119,9 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
     };
     const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
     const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
-    vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(vec4s, spec[0], e->lim->traits->items_slices), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_DW_SUM4,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(vec4s, spec[0], e->lim->traits->items_slices), 1, 1 } });
 }

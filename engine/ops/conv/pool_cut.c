@@ -228,8 +228,13 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 static void dispatch(const job *j, const block *b, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind,
                      const vkt_pool2d_push *push, uint64_t taps)
 {
-    vkt_dispatch_add(j->e, kernel, bind, n_bind, push, sizeof *push, j->spec, VKT_COUNT(j->spec), b->channels * b->rows,
-                     groups_of(j, b, taps), b->parts);
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernel,
+                                          .bind = bind,
+                                          .n_bind = n_bind,
+                                          .push = push,
+                                          .push_bytes = sizeof *push,
+                                          VKT_LAUNCH_SPEC(j->spec),
+                                          .groups = { b->channels * b->rows, groups_of(j, b, taps), b->parts } });
 }
 
 static void too_large(const job *j)

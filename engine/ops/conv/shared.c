@@ -83,8 +83,11 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     spec[CONV2D_SHARED_SPEC_VECTORS] = j->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
     static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
-    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][j->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
-                     VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[cut->coop][j->transposed],
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { cut->tiles, 1, z->a.groups } });
 }
 
 /* ---- dw and db ---- */
@@ -146,7 +149,10 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
-    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
-                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { cut->tiles, cut->slices, z->a.groups } });
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, j->dw, j->db);
 }

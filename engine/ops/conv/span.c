@@ -86,6 +86,9 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)
         [SPAN_SPEC_UNROLL] = unroll,       [SPAN_SPEC_PAD] = vkt_conv_reaches_out(j, &h, &v),
         [SPAN_SPEC_BIAS] = j->bias.id != 0
     };
-    vkt_dispatch_add(e, VKT_K_CONV2D_SPAN, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), tiles, 1,
-                     p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CONV2D_SPAN,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { tiles, 1, p->groups } });
 }

@@ -250,8 +250,11 @@ static void emit_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *
                                         [TILE_SPEC_BIAS] = bias,
                                         [TILE_SPEC_M_MAJOR] = m_major,
                                         [TILE_SPEC_ACROSS] = across };
-    vkt_dispatch_add(e, add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE, bind, VKT_COUNT(bind), &push, sizeof push,
-                     spec, VKT_COUNT(spec), tiles, 1, p->groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = add ? VKT_K_CONV2D_TILE_ADD : VKT_K_CONV2D_TILE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { tiles, 1, p->groups } });
 }
 
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)

@@ -98,8 +98,11 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
                                   [UPSAMPLE_Y] = vkt_window(e, y, c * large, pc.channels * large, &pc.y) };
         pc.x /= 4;
         pc.y /= 4;
-        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         (uint64_t)pc.channels * rows, (uint32_t)gy, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { (uint64_t)pc.channels * rows, (uint32_t)gy, 1 } });
     }
 }
 

@@ -100,8 +100,12 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
     const uint32_t spec[WINOGRAD_WEIGHTS_SPECS] = { [WINOGRAD_WEIGHTS_SPEC_LANES] = j->lanes,
                                                     [WINOGRAD_WEIGHTS_SPEC_MB] = j->mb,
                                                     [WINOGRAD_WEIGHTS_SPEC_BACK] = j->transposed };
-    vkt_dispatch_add(e, VKT_K_WINOGRAD_WEIGHTS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.point, j->lanes, e->lim->traits->items_transform), 1, 1);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = VKT_K_WINOGRAD_WEIGHTS,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_groups(push.point, j->lanes, e->lim->traits->items_transform), 1, 1 } });
     return to;
 }
 
@@ -123,8 +127,12 @@ static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t fir
                                      .width = size[1],
                                      .point = panels * channels * j->lanes };
     const uint32_t spec[WINOGRAD_SPECS] = { [WINOGRAD_SPEC_LANES] = j->lanes, [WINOGRAD_SPEC_BIAS] = bias };
-    vkt_dispatch_add(e, back ? VKT_K_WINOGRAD_OUTPUT : VKT_K_WINOGRAD_INPUT, bind, n_bind, &push, sizeof push, spec,
-                     VKT_COUNT(spec), panels, vkt_div_up(channels, push.depth), 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = back ? VKT_K_WINOGRAD_OUTPUT : VKT_K_WINOGRAD_INPUT,
+                                       .bind = bind,
+                                       .n_bind = n_bind,
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { panels, vkt_div_up(channels, push.depth), 1 } });
 }
 
 static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, vkt_tensor b, vkt_tensor c)
@@ -156,8 +164,11 @@ static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, v
                               [GEMM_SPEC_BIAS] = 0,
                               [GEMM_SPEC_A_ROWS] = !j->transposed,
                               [GEMM_SPEC_B_ROWS] = 0 };
-    vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), panels,
-                     vkt_div_up(j->rows, j->mb), POINTS);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_GEMM_TILE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { panels, vkt_div_up(j->rows, j->mb), POINTS } });
 }
 
 void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transposed, vkt_tensor from, vkt_tensor w,

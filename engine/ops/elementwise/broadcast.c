@@ -151,8 +151,12 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                               [BROADCAST_SPEC_FUNCTION] = c->function };
     const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
                                   : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->traits->items_move);
-    vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
-                     1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[c->operands - 1][wide],
+                                       .bind = c->bind,
+                                       .n_bind = N,
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { groups, 1, 1 } });
 }
 
 static void emit_slices(vkt_emit *e, const call *c, const walk *w);

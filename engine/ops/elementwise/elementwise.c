@@ -40,8 +40,11 @@ void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
         if (padded) pc.begin4 = (uint32_t)(at / 4 % pc.row4);
         vkt_bind bind[] = { [ELEMENTWISE_Y] = vkt_part(e, n->out[0], at, pc.n) };
         for (uint32_t i = 0; i < n->n_in; i++) bind[i] = vkt_part(e, n->in[i], at, pc.n);
-        vkt_dispatch_add(e, f.kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         flat_groups(e, pc.n), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = f.kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { flat_groups(e, pc.n), 1, 1 } });
     }
 }
 
@@ -117,8 +120,13 @@ static void emit_masked(vkt_emit *e, const vkt_node *n, vkt_tensor x, vkt_tensor
                              [DROPOUT_Y] = vkt_part(e, y, at, pc.n),
                              [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
         if (b.id) bind[DROPOUT_B] = vkt_part(e, b, at, pc.n);
-        vkt_dispatch_add(e, f.kernel, bind, b.id ? 4 : 3, &pc, sizeof pc, spec, f.kernel == VKT_K_DROPOUT ? 1 : 2,
-                         flat_groups(e, pc.n), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = f.kernel,
+                                           .bind = bind,
+                                           .n_bind = b.id ? 4 : 3,
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = spec,
+                                           .n_spec = f.kernel == VKT_K_DROPOUT ? 1 : 2,
+                                           .groups = { flat_groups(e, pc.n), 1, 1 } });
     }
 }
 
@@ -142,8 +150,12 @@ static void emit_planes(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [DROPOUT_X] = vkt_part(e, n->in[0], at, pc.n),
                                   [DROPOUT_Y] = vkt_part(e, n->out[0], at, pc.n),
                                   [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
-        vkt_dispatch_add(e, columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, 1, groups, vkt_div_up(pc.plane, DROPOUT_CHUNK), 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = spec,
+                                           .n_spec = 1,
+                                           .groups = { groups, vkt_div_up(pc.plane, DROPOUT_CHUNK), 1 } });
     }
 }
 

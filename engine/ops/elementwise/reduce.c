@@ -193,8 +193,11 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t per_group =
         VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->turns), 1u);
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     (groups + per_group - 1) / per_group, w->splits, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { (groups + per_group - 1) / per_group, w->splits, 1 } });
 }
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);

@@ -111,9 +111,13 @@ static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_b
                                   [EMBEDDING_TABLE] = table,
                                   [EMBEDDING_Y] = vkt_part(e, n->out[0], at * step, count * step) };
         const uint64_t units = channels ? columns : (count * step + 3) / 4;
-        vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         channels ? vkt_groups(units, lanes, 1) : groups_for(e, units, lanes),
-                         channels ? (uint32_t)vkt_groups(count, 4, EMBEDDING_CHUNK) : 1, 1);
+        vkt_dispatch_add(
+            e, &(vkt_launch){ .kernel = kernel,
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(pc),
+                              VKT_LAUNCH_SPEC(spec),
+                              .groups = { channels ? vkt_groups(units, lanes, 1) : groups_for(e, units, lanes),
+                                          channels ? (uint32_t)vkt_groups(count, 4, EMBEDDING_CHUNK) : 1, 1 } });
     }
 }
 
@@ -265,7 +269,13 @@ static void dispatch(vkt_emit *e, const sums *s, uint16_t kernel, uint32_t bindi
     vkt_bind bind[EMBEDDING_DW_COPY + 1] = { { .bytes = 0 } };
     for (uint32_t i = 0; i < VKT_COUNT(bind); i++)
         if (bindings >> i & 1) bind[i] = s->all[i];
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &s->pc, sizeof s->pc, spec, n_spec, groups, rows_of_groups, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       VKT_LAUNCH_BIND(bind),
+                                       .push = &s->pc,
+                                       .push_bytes = sizeof s->pc,
+                                       .spec = spec,
+                                       .n_spec = n_spec,
+                                       .groups = { groups, rows_of_groups, 1 } });
 }
 
 #define BIT(binding) (1u << EMBEDDING_DW_##binding)

@@ -44,9 +44,12 @@ static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
         pc.x_base /= 4;
         pc.y_base /= 4;
         pc.dx_base /= 4;
-        vkt_dispatch_add(e, is_gradient ? VKT_K_FREQUENCY_DX : VKT_K_FREQUENCY, bind, VKT_COUNT(bind), &pc, sizeof pc,
-                         spec, VKT_COUNT(spec), vkt_groups(n4, lanes, e->lim->traits->items_frequency),
-                         VKT_MIN(pc.dims, e->lim->max_groups), 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = is_gradient ? VKT_K_FREQUENCY_DX : VKT_K_FREQUENCY,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { vkt_groups(n4, lanes, e->lim->traits->items_frequency),
+                                                       VKT_MIN(pc.dims, e->lim->max_groups), 1 } });
     }
 }
 

@@ -172,7 +172,12 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
 {
     vkt_bind bind[HASH_GRID_DX + 1];
     for (uint32_t i = 0; i < VKT_COUNT(bind); i++) bind[i] = unused >> i & 1 ? (vkt_bind){ .bytes = 0 } : p->bind[i];
-    vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &p->pc, sizeof p->pc, p->spec, VKT_COUNT(p->spec), gx, gy, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       VKT_LAUNCH_BIND(bind),
+                                       .push = &p->pc,
+                                       .push_bytes = sizeof p->pc,
+                                       VKT_LAUNCH_SPEC(p->spec),
+                                       .groups = { gx, gy, 1 } });
 }
 
 /* Counts products and sums of the weights, and of the features with the weights. */

@@ -76,7 +76,12 @@ static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor w
                               [DIVIDE_WEIGHT] = VKT_WHOLE(weights),
                               [DIVIDE_LOSS] = VKT_WHOLE(n->out[OUT_LOSS]),
                               [DIVIDE_NORM] = VKT_WHOLE(n->out[OUT_NORM]) };
-    vkt_dispatch_add(e, VKT_K_LOSS_DIVIDE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1, 1, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_LOSS_DIVIDE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { 1, 1, 1 } });
 }
 
 static void emit(const vkt_node *n, vkt_emit *e, bool nll)
@@ -117,11 +122,13 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                   [XENT_PART] = VKT_WHOLE(part),
                                   [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* unread if absent */
                                   [XENT_NORM] = VKT_WHOLE(weights) };
-        vkt_dispatch_add(e,
-                         nll       ? VKT_K_NLL
-                         : columns ? VKT_K_CROSS_ENTROPY
-                                   : VKT_K_CROSS_ENTROPY_ROWS,
-                         bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = nll       ? VKT_K_NLL
+                                                     : columns ? VKT_K_CROSS_ENTROPY
+                                                               : VKT_K_CROSS_ENTROPY_ROWS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { w.blocks, 1, 1 } });
     }
     if (parts > 1) divide(n, e, part, weights, s.blocks, a->sum);
 }
@@ -279,9 +286,13 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
                                   [XENT_DX_WEIGHT] =
                                       VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* unread if absent */ };
-        vkt_dispatch_add(e, s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS, bind, VKT_COUNT(bind),
-                         &pc, sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
-                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
+        vkt_dispatch_add(
+            e, &(vkt_launch){ .kernel = s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS,
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(pc),
+                              VKT_LAUNCH_SPEC(spec),
+                              .groups = { vkt_score_groups(&s, &w, lanes),
+                                          VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1 } });
     }
 }
 
@@ -304,10 +315,14 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [NLL_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
                                   [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* unread if absent */
                                   [NLL_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
-        vkt_dispatch_add(
-            e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
-            1);
+        vkt_dispatch_add(e,
+                         &(vkt_launch){ .kernel = columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS,
+                                        VKT_LAUNCH_BIND(bind),
+                                        VKT_LAUNCH_PUSH(pc),
+                                        VKT_LAUNCH_SPEC(spec),
+                                        .groups = { VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise),
+                                                            e->lim->traits->groups_flat_most),
+                                                    1, 1 } });
     }
 }
 

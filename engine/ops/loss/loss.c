@@ -38,8 +38,11 @@ static void xent_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_STEP] = VKT_WHOLE(n->in[2]),
                                   [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
                                   [XENT_PART] = VKT_WHOLE(partial) };
-        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { w.blocks, 1, 1 } });
     }
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
@@ -114,9 +117,13 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
                                   [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]),
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
-        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
-                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
+        vkt_dispatch_add(
+            e, &(vkt_launch){ .kernel = s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS,
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(pc),
+                              VKT_LAUNCH_SPEC(spec),
+                              .groups = { vkt_score_groups(&s, &w, lanes),
+                                          VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1 } });
     }
 }
 

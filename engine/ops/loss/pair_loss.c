@@ -119,11 +119,14 @@ static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_ten
             WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = each ? vkt_part(e, dloss, at, pc.n) : VKT_WHOLE(dloss),
             [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n)
         };
-        vkt_dispatch_add(
-            e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-            VKT_COUNT(spec),
-            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
-            1);
+        vkt_dispatch_add(e,
+                         &(vkt_launch){ .kernel = weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX,
+                                        VKT_LAUNCH_BIND(bind),
+                                        VKT_LAUNCH_PUSH(pc),
+                                        VKT_LAUNCH_SPEC(spec),
+                                        .groups = { VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise),
+                                                            e->lim->traits->groups_flat_most),
+                                                    1, 1 } });
     }
 }
 
@@ -152,8 +155,11 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
         pc.n = (uint32_t)VKT_MIN(total - at, window);
         pc.blocks = vkt_div_up((pc.n + 3) / 4, pc.per_block);
         const vkt_bind bind[] = { WINDOW(n, e, pc, at, weight), [LOSS_PART] = VKT_WHOLE(partial) };
-        vkt_dispatch_add(e, weight.id ? VKT_K_LOSS_WEIGHTED : VKT_K_LOSS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                         VKT_COUNT(spec), pc.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = weight.id ? VKT_K_LOSS_WEIGHTED : VKT_K_LOSS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { pc.blocks, 1, 1 } });
         pc.first_block += pc.blocks;
     }
     vkt_sum_partials(e, partial, n->out[0]);

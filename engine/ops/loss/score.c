@@ -114,7 +114,13 @@ static void emit(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_tensor out
                                   [ARGMAX_OUT] = VKT_WHOLE(out),
                                   [ARGMAX_T] = VKT_WHOLE(count ? n->in[1] : (vkt_tensor){ 0 }),
                                   [ARGMAX_STEP] = VKT_WHOLE(count ? n->in[2] : (vkt_tensor){ 0 }) };
-        vkt_dispatch_add(e, kernel, bind, count ? 4 : 2, &pc, sizeof pc, spec, 2, w.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                           .bind = bind,
+                                           .n_bind = count ? 4 : 2,
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = spec,
+                                           .n_spec = 2,
+                                           .groups = { w.blocks, 1, 1 } });
     }
 }
 

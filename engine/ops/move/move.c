@@ -113,8 +113,11 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
                                .y = y->base / width };
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
     const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
-    vkt_dispatch_add(e, vectors ? VKT_K_MOVE4 : VKT_K_MOVE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = vectors ? VKT_K_MOVE4 : VKT_K_MOVE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
 /* Returns the dimension that runs along x's memory if y's does not, or -1. */
@@ -166,8 +169,12 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
     const vkt_bind bind[] = { [TRANSPOSE_X] = x->bind, [TRANSPOSE_Y] = y->bind };
     const uint32_t spec[] = { lanes_of(e) };
     const uint64_t units = (uint64_t)vkt_div_up(run.size, 4) * vkt_div_up(vkt_div_up(b.size, 4), pc.chunk) * rows;
-    vkt_dispatch_add(e, kernels[load4][store4], bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                     vkt_groups(units, spec[0], 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[load4][store4],
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(units, spec[0], 1), 1, 1 } });
 }
 
 /* ---- as many dispatches as needed ---- */

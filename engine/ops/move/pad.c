@@ -174,8 +174,12 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
     const uint32_t spec[] = {
         lanes, [PLACES_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
     };
-    vkt_dispatch_add(e, width == 4 ? VKT_K_PAD4 : VKT_K_PAD, bind, 2, &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = width == 4 ? VKT_K_PAD4 : VKT_K_PAD,
+                                       .bind = bind,
+                                       .n_bind = 2,
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
 /* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */

@@ -193,9 +193,15 @@ static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
                                        .rows_base = rows_base,
                                        .last_base = last_base / 4 };
         const vkt_bind bind[] = { [RELAYOUT_X] = r->to ? rows : last, [RELAYOUT_Y] = r->to ? last : rows };
-        vkt_dispatch_add(e, r->kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, &r->lanes, 1,
-                         vkt_groups(pc.columns, r->lanes, 1),
-                         (uint32_t)VKT_MIN(vkt_groups(pc.features, 4, RELAYOUT_CHUNK), e->lim->max_groups), 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = r->kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = &r->lanes,
+                                           .n_spec = 1,
+                                           .groups = { vkt_groups(pc.columns, r->lanes, 1),
+                                                       (uint32_t)VKT_MIN(vkt_groups(pc.features, 4, RELAYOUT_CHUNK),
+                                                                         e->lim->max_groups),
+                                                       1 } });
     }
 }
 

@@ -103,8 +103,12 @@ static void emit_channels(vkt_emit *e, plan *p)
         p->push.dy4 = base[BATCH_NORM_DY] / 4;
         p->push.y4 = base[BATCH_NORM_Y] / 4;
         p->push.plus4 = base[BATCH_NORM_PLUS] / 4;
-        vkt_dispatch_add(e, p->kernel, bind, VKT_COUNT(bind), &p->push, sizeof p->push, p->spec, VKT_COUNT(p->spec),
-                         (uint64_t)p->push.channels * p->push.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = p->kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           .push = &p->push,
+                                           .push_bytes = sizeof p->push,
+                                           VKT_LAUNCH_SPEC(p->spec),
+                                           .groups = { (uint64_t)p->push.channels * p->push.blocks, 1, 1 } });
     }
 }
 
@@ -113,8 +117,14 @@ static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *f
 {
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
-    vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
-                     vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       .bind = finish,
+                                       .n_bind = BATCH_NORM_BINDINGS,
+                                       .push = &p->push,
+                                       .push_bytes = sizeof p->push,
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(p->push.all_channels, lanes, 1), 1, 1 } });
 }
 
 static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
@@ -387,8 +397,12 @@ static void running_emit(const vkt_node *n, vkt_emit *e)
                               [RUNNING_STATS_NEW_MEAN] = VKT_WHOLE(n->in[2]),
                               [RUNNING_STATS_NEW_VAR] = VKT_WHOLE(n->in[3]),
                               [RUNNING_STATS_STEP] = VKT_WHOLE(n->in[4]) };
-    vkt_dispatch_add(e, VKT_K_RUNNING_STATS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                     vkt_groups(channels, lanes, 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_RUNNING_STATS,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(channels, lanes, 1), 1, 1 } });
 }
 
 static void running_sample(vkt_rng *r, vkt_case *c)

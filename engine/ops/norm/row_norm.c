@@ -88,7 +88,12 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         if (gradient) bind[ROW_NORM_DY] = vkt_window(e, dy, s * sample, count * sample, &pc.dy0);
         if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, but not read */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
-        vkt_dispatch_add(e, kernel, bind, n_bind, &pc, sizeof pc, spec, VKT_COUNT(spec), pc.rows, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                           .bind = bind,
+                                           .n_bind = n_bind,
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { pc.rows, 1, 1 } });
     }
 }
 
@@ -298,8 +303,12 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                                   [ROW_NORM_MEAN] = VKT_WHOLE(n->in[a->rms ? 2 : 3]),
                                   [ROW_NORM_SCALE] = VKT_WHOLE(n->in[2]),
                                   [ROW_NORM_PART] = VKT_WHOLE(part) };
-        vkt_dispatch_add(e, kernels[along][wide], bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         along ? all : vkt_groups(all, lanes, width), VKT_MIN(pc.slices, 1024u), 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[along][wide],
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { along ? all : vkt_groups(all, lanes, width),
+                                                       VKT_MIN(pc.slices, 1024u), 1 } });
         pc.first_slice += pc.slices;
     }
     const vkt_conv2d_dw_sum_push sum = { all, all, all, 2 * all, pc.first_slice };
@@ -307,8 +316,12 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(part), [DW_SUM_W] = VKT_WHOLE(n->out[0]), [DW_SUM_B] = VKT_WHOLE(n->out[1])
     };
-    vkt_dispatch_add(e, all % 4 ? VKT_K_CONV2D_DW_SUM : VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &sum, sizeof sum,
-                     sum_spec, 1, vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = all % 4 ? VKT_K_CONV2D_DW_SUM : VKT_K_CONV2D_DW_SUM4,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(sum),
+                                       .spec = sum_spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1 } });
 }
 
 /* Counts difference, two products, two sums. */

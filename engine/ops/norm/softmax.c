@@ -120,8 +120,11 @@ static void emit(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [SOFTMAX_X] = vkt_part(e, n->in[0], at * slice, count * slice),
                                   [SOFTMAX_DY] = vkt_part(e, dx ? n->in[1] : none, at * slice, count * slice),
                                   [SOFTMAX_Y] = vkt_part(e, n->out[0], at * slice, count * slice) };
-        vkt_dispatch_add(e, kernels[dx][w.by][w.width == 4], bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                         VKT_COUNT(spec), groups_of(e, &w, pc.units), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[dx][w.by][w.width == 4],
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { groups_of(e, &w, pc.units), 1, 1 } });
     }
 }
 

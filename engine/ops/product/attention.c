@@ -158,7 +158,13 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
                                 e->lim->max_groups, (unsigned long long)most));
         return;
     }
-    vkt_dispatch_add(e, kernel, bind, n_bind, pc, sizeof *pc, spec, VKT_COUNT(spec), units, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       .bind = bind,
+                                       .n_bind = n_bind,
+                                       .push = pc,
+                                       .push_bytes = sizeof *pc,
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { units, 1, 1 } });
 }
 
 /* Returns the bytes of a sample of the largest of these tensors. */

@@ -27,8 +27,8 @@ bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *job, uint64_t m
  * others. */
 bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out);
 
-/* Returns true if these tiles are the device's first choice: it is a GPU, and the product has at least a quarter of the
- * smallest tile. */
+/* Returns true if these tiles are the device's first choice: it has the trait shared_pays, and the product has at least
+ * a quarter of the smallest tile. */
 static inline bool vkt_blocks_pay(const vkt_limits *lim, uint64_t m, uint64_t n)
 {
     return lim->traits->shared_pays && m >= 16 && n >= 16;

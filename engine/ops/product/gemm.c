@@ -92,8 +92,11 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
                    groups = e->lim->traits->groups_pack_matrix,
                    wanted = groups ? vkt_groups(groups, 1, count * b->batches) : items;
     const uint64_t gx = VKT_MIN(VKT_MAX(wanted, vkt_groups(items, lanes, 4096)), vkt_groups(items, lanes, 1));
-    vkt_dispatch_add(e, VKT_K_GEMM_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), gx, count,
-                     b->batches);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_GEMM_PACK,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { gx, count, b->batches } });
 }
 
 /* Packs a block whose source may be larger than a binding, range by range along its slow dimension. */
@@ -199,6 +202,10 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, 
                               [GEMM_SPEC_BIAS] = bias,
                               [GEMM_SPEC_A_ROWS] = a->rows,
                               [GEMM_SPEC_B_ROWS] = b->rows };
-    vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = VKT_K_GEMM_TILE,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches } });
 }

@@ -82,8 +82,12 @@ static vkt_tensor pack(job *j)
                                      j->rows[1],  j->rows[2],  j->rows[3],  j->cols[0],  j->cols[1],  j->cols[2],
                                      j->cols[3],  j->bias[0],  j->bias[1],  j->bias[2],  j->bias[3],  biased };
     const uint32_t spec[] = { vkt_lanes(j->e->lim, j->e->lim->traits->lanes_pack) };
-    vkt_dispatch_add(j->e, VKT_K_MLP_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(most, spec[0], j->e->lim->traits->items_pack), j->layers, 1);
+    vkt_dispatch_add(
+        j->e, &(vkt_launch){ .kernel = VKT_K_MLP_PACK,
+                             VKT_LAUNCH_BIND(bind),
+                             VKT_LAUNCH_PUSH(push),
+                             VKT_LAUNCH_SPEC(spec),
+                             .groups = { vkt_groups(most, spec[0], j->e->lim->traits->items_pack), j->layers, 1 } });
     return packed;
 }
 
@@ -136,8 +140,11 @@ static void emit_network(job *j)
         [MLP_SPEC_WIDTH + 4] = j->width[4], [MLP_SPEC_WIDEST] = j->widest,      [MLP_SPEC_TILES] = j->tiles,
         [MLP_SPEC_DX] = dx.id != 0
     };
-    vkt_dispatch_add(j->e, kernels[j->pass][j->narrow], bind, VKT_COUNT(bind), &push, sizeof push, spec,
-                     VKT_COUNT(spec), j->groups, 1, 1);
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = kernels[j->pass][j->narrow],
+                                          VKT_LAUNCH_BIND(bind),
+                                          VKT_LAUNCH_PUSH(push),
+                                          VKT_LAUNCH_SPEC(spec),
+                                          .groups = { j->groups, 1, 1 } });
 }
 
 /* Returns true if the node has one layer whose sums all stay in registers. */
@@ -167,8 +174,11 @@ static void emit_line(job *j)
                                             [MLP_LINE_SPEC_K] = j->width[0],
                                             [MLP_LINE_SPEC_M] = j->width[1],
                                             [MLP_LINE_SPEC_BIAS] = b.id != 0 };
-    vkt_dispatch_add(j->e, VKT_K_MLP_LINE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), j->groups,
-                     1, 1);
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = VKT_K_MLP_LINE,
+                                          VKT_LAUNCH_BIND(bind),
+                                          VKT_LAUNCH_PUSH(push),
+                                          VKT_LAUNCH_SPEC(spec),
+                                          .groups = { j->groups, 1, 1 } });
 }
 
 static void add_parts(job *j)
@@ -190,8 +200,11 @@ static void add_parts(job *j)
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
     const uint32_t spec[] = { j->lanes }, groups = j->e->lim->traits->groups_mlp_sum;
-    vkt_dispatch_add(j->e, VKT_K_MLP_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     groups ? VKT_MIN(most, groups) : most, j->layers, 1);
+    vkt_dispatch_add(j->e, &(vkt_launch){ .kernel = VKT_K_MLP_SUM,
+                                          VKT_LAUNCH_BIND(bind),
+                                          VKT_LAUNCH_PUSH(push),
+                                          VKT_LAUNCH_SPEC(spec),
+                                          .groups = { groups ? VKT_MIN(most, groups) : most, j->layers, 1 } });
 }
 
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)

@@ -126,8 +126,11 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
         push.row_end = (uint32_t)end;
         bind[GATHER_TABLE].offset_bytes = row * row_bytes;
         bind[GATHER_TABLE].bytes = (end - row) * row_bytes;
-        vkt_dispatch_add(e, u8 ? VKT_K_GATHER_ROWS_U8 : VKT_K_GATHER_ROWS_F32, bind, VKT_COUNT(bind), &push,
-                         sizeof push, spec, VKT_COUNT(spec), gx, a->channels, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = u8 ? VKT_K_GATHER_ROWS_U8 : VKT_K_GATHER_ROWS_F32,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(push),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { gx, a->channels, 1 } });
     }
 }
 
@@ -236,8 +239,11 @@ static void labels_emit(const vkt_node *n, vkt_emit *e)
                               [LABELS_STEP] = VKT_WHOLE(n->in[STEP]),
                               [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
     const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load), spec[] = { lanes };
-    vkt_dispatch_add(e, VKT_K_GATHER_LABELS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     groups(e->lim, a->batch, 1, lanes), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_GATHER_LABELS,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { groups(e->lim, a->batch, 1, lanes), 1, 1 } });
 }
 
 static void labels_sample(vkt_rng *r, vkt_case *c)
@@ -325,8 +331,12 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
         push.row_end = (uint32_t)end;
         bind[IDS_TABLE].offset_bytes = row * row_bytes;
         bind[IDS_TABLE].bytes = (end - row) * row_bytes;
-        vkt_dispatch_add(e, kernels[a->packed][wide], bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                         groups(e->lim, (uint64_t)a->batch * push.parts, 1, lanes), 1, 1);
+        vkt_dispatch_add(
+            e, &(vkt_launch){ .kernel = kernels[a->packed][wide],
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(push),
+                              VKT_LAUNCH_SPEC(spec),
+                              .groups = { groups(e->lim, (uint64_t)a->batch * push.parts, 1, lanes), 1, 1 } });
     }
 }
 

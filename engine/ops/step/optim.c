@@ -163,7 +163,13 @@ static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, u
     const bool factor = e->scaled || o->micro_batches > 1 || o->clip_norm != 0;
     const uint32_t spec[] = { s->lanes, factor, table.id != 0, o->clip_value != 0, s->extra };
     s->groups = groups_for(e, head[0], s->lanes);
-    vkt_dispatch_add(e, s->kernel, s->bind, s->n_bind, s->push, s->push_bytes, spec, VKT_COUNT(spec), s->groups, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = s->kernel,
+                                       .bind = s->bind,
+                                       .n_bind = s->n_bind,
+                                       .push = s->push,
+                                       .push_bytes = s->push_bytes,
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { s->groups, 1, 1 } });
 }
 
 static uint64_t arena_bytes(const vkt_node *n)
@@ -211,7 +217,9 @@ static void settle_loss_scale(const vkt_node *n, vkt_emit *e)
     emit_sweep(n, e, &s);
     const vkt_bind bind[] = { [LOSS_SCALE_CLOCK] = VKT_WHOLE(e->g->clock), [LOSS_SCALE_STEP] = VKT_WHOLE(step_of(n)) };
     const uint32_t spec[] = { 1 };
-    vkt_dispatch_add(e, VKT_K_LOSS_SCALE, bind, VKT_COUNT(bind), NULL, 0, spec, VKT_COUNT(spec), 1, 1, 1);
+    vkt_dispatch_add(
+        e, &(vkt_launch){
+               .kernel = VKT_K_LOSS_SCALE, VKT_LAUNCH_BIND(bind), VKT_LAUNCH_SPEC(spec), .groups = { 1, 1, 1 } });
 }
 
 static void clip_norm(const vkt_node *n, vkt_emit *e)
@@ -237,7 +245,11 @@ static void clip_norm(const vkt_node *n, vkt_emit *e)
     const vkt_clip_norm_push clip = { .n = push.first, .max_norm = o->clip_norm };
     const vkt_bind bind[] = { [CLIP_NORM_PARTIAL] = VKT_WHOLE(partial), [CLIP_NORM_STEP] = VKT_WHOLE(step_of(n)) };
     const uint32_t spec[] = { vkt_lanes_for(e->lim, push.first) };
-    vkt_dispatch_add(e, VKT_K_CLIP_NORM, bind, VKT_COUNT(bind), &clip, sizeof clip, spec, VKT_COUNT(spec), 1, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_CLIP_NORM,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(clip),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { 1, 1, 1 } });
 }
 
 /* ---- the update ---- */

@@ -55,9 +55,13 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                   [UPDATE_GROUPS] = groups,
                                   [PUBLISH_NEW] = window };
         const uint32_t spec[] = { lanes, [UPDATE_SPEC_GROUPS] = table.id != 0, [PUBLISH_SPEC_AVERAGE] = a->decay != 0 };
-        vkt_dispatch_add(
-            e, VKT_K_PUBLISH, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-            VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->traits->items_update), e->lim->traits->groups_flat_most), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_PUBLISH,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->traits->items_update),
+                                                               e->lim->traits->groups_flat_most),
+                                                       1, 1 } });
     }
 }
 
