@@ -201,16 +201,16 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     return VKT_OK;
 }
 
-static const vkt_node *next_within(const vkt_node *n)
+static const vkt_node *next_epilogue(const vkt_node *n)
 {
-    return n->then ? n->g->nodes[n->then - 1] : NULL;
+    return n->epilogue ? n->g->nodes[n->epilogue - 1] : NULL;
 }
 
-const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
+const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
 {
-    const vkt_node *n = e->then;
-    if (!n || n->op->stage != stage) return NULL;
-    e->then = next_within(n);
+    const vkt_node *n = e->epilogue;
+    if (!n || n->op->fuse_kind != kind) return NULL;
+    e->epilogue = next_epilogue(n);
     return n;
 }
 
@@ -244,12 +244,12 @@ static void say_where(const vkt_emit *e)
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     e->node = n;
-    e->then = next_within(n);
+    e->epilogue = next_epilogue(n);
     check_sizes(e, n);
     if (e->status == VKT_OK) n->op->emit(n, e);
     e->relu = (vkt_tensor){ 0 };
-    for (const vkt_node *left; e->status == VKT_OK && (left = e->then);) {
-        e->then = next_within(left);
+    for (const vkt_node *left; e->status == VKT_OK && (left = e->epilogue);) {
+        e->epilogue = next_epilogue(left);
         left->op->emit(left, e);
         e->relu = (vkt_tensor){ 0 };
     }
@@ -263,7 +263,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
             const vkt_node *n = g->nodes[i];
-            if (n->op->prologue != (bool)prologue || !n->op->emit || n->within || (live && !live[i])) continue;
+            if (n->op->prologue != (bool)prologue || !n->op->emit || n->is_epilogue || (live && !live[i])) continue;
             lower_node(out, n);
             if (out->status != VKT_OK) say_where(out);
         }

@@ -177,7 +177,7 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
         if (ways[i].can(e, j, ways[i].variant))
             candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost(e, j, ways[i].variant) };
     const vkt_variant v = vkt_pick(e, candidates, n);
-    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = j->to;
+    if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = j->to;
     for (size_t i = 0; i < VKT_COUNT(ways); i++)
         if (ways[i].variant == v) ways[i].emit(e, j, v);
 }

@@ -176,12 +176,12 @@ static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
     const bool flat = is_flat(n);
-    if (flat && e->then && vkt_is_relu_dx(e->then)) {
-        sum.in[sum.n_in++] = vkt_take(e, VKT_STAGE_SLOPE)->in[0];
+    if (flat && e->epilogue && vkt_is_relu_dx(e->epilogue)) {
+        sum.in[sum.n_in++] = vkt_fuse_epilogue(e, VKT_FUSE_SLOPE)->in[0];
         vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in its own shape */
         return;
     }
-    if (flat && vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
+    if (flat && vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];
     emit(n, e, BINARY_ADD);
 }
 
@@ -210,8 +210,8 @@ const vkt_op vkt_op_add = { .name = "add",
                             .backward = add_backward,
                             .sample = product_sample,
                             SUM_TOLERANCE,
-                            .stage = VKT_STAGE_SUM,
-                            .takes = 1u << VKT_STAGE_RELU | 1u << VKT_STAGE_SLOPE,
+                            .fuse_kind = VKT_FUSE_SUM,
+                            .epilogues = 1u << VKT_FUSE_RELU | 1u << VKT_FUSE_SLOPE,
                             .formula = "y = a + b" };
 
 vkt_tensor vkt_sub(vkt_graph *g, vkt_tensor a, vkt_tensor b)

@@ -83,17 +83,17 @@ static bool has_padding(const vkt_value *x)
 
 const vkt_node *vkt_take_dropout(vkt_emit *e)
 {
-    const vkt_node *n = e->then;
+    const vkt_node *n = e->epilogue;
     if (!n || n->op != &vkt_op_dropout || has_padding(vkt_node_in(n, 0))) return NULL;
-    return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_take(e, VKT_STAGE_DROPOUT);
+    return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
 /* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
 static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
-    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
-    const vkt_node *slope = sum || has_padding(vkt_node_in(n, 0)) ? NULL : vkt_take(e, VKT_STAGE_SLOPE);
+    const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
+    const vkt_node *slope = sum || has_padding(vkt_node_in(n, 0)) ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_SLOPE);
     if (sum) {
         f.function = DROPOUT_SUM;
         *b = sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id];
@@ -242,8 +242,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .cheap = true,
                                 .uses_step = true,
                                 .in_place = 1u << 0,
-                                .stage = VKT_STAGE_DROPOUT,
-                                .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_SLOPE,
+                                .fuse_kind = VKT_FUSE_DROPOUT,
+                                .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_SLOPE,
                                 .diff = 1u << 0,
                                 .attr_bytes = sizeof(vkt_dropout_attr),
                                 .infer = dropout_infer,

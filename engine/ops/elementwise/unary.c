@@ -94,7 +94,7 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 
 #define UNARY_ROW_OF(infer_)                                                                          \
     .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = (infer_), \
-    .emit = unary_emit, .flops = unary_flops, .takes = 1u << VKT_STAGE_DROPOUT
+    .emit = unary_emit, .flops = unary_flops, .epilogues = 1u << VKT_FUSE_DROPOUT
 #define UNARY_ROW UNARY_ROW_OF(vkt_infer_same)
 #define HALF .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
@@ -132,7 +132,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .min_in = 2,
                                  .max_in = 2,
                                  .in_place = 3,
-                                 .stage = VKT_STAGE_SLOPE,
+                                 .fuse_kind = VKT_FUSE_SLOPE,
                                  .attr_bytes = sizeof(vkt_slope_attr),
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,
@@ -154,7 +154,7 @@ SAMPLE(relu, -2, 2)
 const vkt_op vkt_op_relu = { .name = "relu",
                              UNARY_ROW,
                              HALF,
-                             .stage = VKT_STAGE_RELU,
+                             .fuse_kind = VKT_FUSE_RELU,
                              .backward = unary_backward,
                              .sample = relu_sample,
                              .tol_why = "exact: a choice between two values",

@@ -151,10 +151,10 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
-    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
+    const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
     p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id] : n->in[0]);
     p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
-    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
+    if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];
     emit_channels(e, &p);
 }
 
@@ -266,7 +266,7 @@ const vkt_op vkt_op_batch_norm = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = batch_norm_emit,
-    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = batch_norm_backward,
     .sample = batch_norm_sample,
@@ -288,7 +288,7 @@ const vkt_op vkt_op_batch_norm_given = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = given_emit,
-    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = given_backward,
     .sample = given_sample,

@@ -230,7 +230,7 @@ const vkt_op vkt_op_mlp = {
     .name = "mlp",
     .min_in = 1, /* infer reports a missing layer */
     .max_in = 1 + 2 * VKT_MLP_MAX_LAYERS,
-    .stage = VKT_STAGE_NETWORK,
+    .fuse_kind = VKT_FUSE_NETWORK,
     .diff = 0x1ff,
     .attr_bytes = sizeof(vkt_mlp_attr),
     .infer = mlp_infer,
@@ -298,10 +298,10 @@ typedef struct chain {
 } chain;
 
 /* Returns the node that produces t, if it is such a part of a network and only one node reads t. */
-static const vkt_node *stage_before(const vkt_graph *g, vkt_tensor t, vkt_stage stage)
+static const vkt_node *kind_before(const vkt_graph *g, vkt_tensor t, vkt_fuse_kind kind)
 {
     const vkt_node *n = vkt_sole_producer(g, t);
-    return n && n->op->stage == stage ? n : NULL;
+    return n && n->op->fuse_kind == kind ? n : NULL;
 }
 
 static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_tensor bias)
@@ -320,12 +320,12 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
 /* Finds all layers that lead to y without a fork. Returns false if there is none. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
-    const vkt_node *affine = stage_before(g, y, VKT_STAGE_AFFINE), *n = stage_before(g, y, VKT_STAGE_NETWORK);
+    const vkt_node *affine = kind_before(g, y, VKT_FUSE_AFFINE), *n = kind_before(g, y, VKT_FUSE_NETWORK);
     for (uint32_t l = n ? ((const vkt_mlp_attr *)n->attr)->layers : 0; l-- > 0;)
         put_layer(g, c, n->in[0], vkt_mlp_weight(n, l), vkt_mlp_bias(n, l));
     while (affine && put_layer(g, c, affine->in[0], affine->in[1], affine->in[2])) {
-        const vkt_node *relu = stage_before(g, c->x, VKT_STAGE_RELU);
-        affine = relu ? stage_before(g, relu->in[0], VKT_STAGE_AFFINE) : NULL;
+        const vkt_node *relu = kind_before(g, c->x, VKT_FUSE_RELU);
+        affine = relu ? kind_before(g, relu->in[0], VKT_FUSE_AFFINE) : NULL;
     }
     return c->layers > 0;
 }
