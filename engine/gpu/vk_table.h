@@ -1,8 +1,9 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
  * No part of the library links libvulkan: the functions are found at run time. The lists below contain all functions in
- * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS. Members have no prefix: ctx->vk.CmdDispatch(cmd, x,
- * 1, 1). */
+ * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS. Members have no prefix:
+ *
+ *     ctx->vk.CmdDispatch(cmd, x, 1, 1); */
 #ifndef VKT_VK_TABLE_H
 #define VKT_VK_TABLE_H
 

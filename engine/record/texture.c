@@ -48,7 +48,7 @@ static const format *find_format(VkFormat f)
     return NULL;
 }
 
-/* Returns the numbers of a pixel in the array; 0: the array's shape does not fit the image. */
+/* Returns how many numbers a pixel has in the array; 0: the array's shape does not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;
