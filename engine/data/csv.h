@@ -35,7 +35,7 @@ typedef struct vkt_csv {
     char **fields;   /* fields of the newest record. The texts are valid until vkt_csv_close, and may be changed */
     size_t line;     /* line in which the newest record begins, from 1 */
     /* private */
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     char *name;        /* for messages; owned, like `text` and `fields` */
     char *text, *at, *end;
     size_t next_line, cap;

@@ -7,7 +7,7 @@
 
 /* A list of images. The caller of a function below owns it. Zeroed: empty. */
 typedef struct vkt_image_list {
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     uint32_t n;
     char **paths;     /* n of them; to open the files */
     uint32_t *labels; /* n of them; NULL: the table has no column of labels */

@@ -15,8 +15,8 @@
 
 typedef enum slot_state {
     SLOT_FREE = 0,
-    SLOT_FILLING, /* some rows are claimed */
-    SLOT_FULL,    /* every row is done; `status` is final */
+    SLOT_FILLING, /* some samples are claimed */
+    SLOT_FULL,    /* every sample is done; `status` is final */
     SLOT_TAKEN    /* owned by the caller */
 } slot_state;
 

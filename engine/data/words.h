@@ -15,7 +15,7 @@ typedef struct vkt_word {
 } vkt_word;
 
 typedef struct vkt_words {
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     vkt_word *items;
     size_t n, cap; /* n is below VKT_NO_WORD */
     char *pool;

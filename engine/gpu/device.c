@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what the engine needs ---- */
+/* ---- requirements ---- */
 
 /* X(bit of VkSubgroupFeatureFlagBits, name) */
 #define REQUIRED_SUBGROUP_OPS(X) \

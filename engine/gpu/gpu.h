@@ -31,7 +31,7 @@ typedef struct vkt_queue {
     vkt_commands fence; /* a full barrier, the last command buffer of every submission (queue.c) */
 } vkt_queue;
 
-/* Counters, so that tests can check what a steady-state step does. */
+/* Counters, so that tests can check the calls of a steady-state step. */
 typedef struct vkt_gpu_counters {
     uint64_t host_allocs;   /* allocations and enlargements by the context's host allocator; any thread may add */
     uint64_t device_allocs; /* vkAllocateMemory */

@@ -35,7 +35,7 @@ bool vkt_features_have_int64(const void *chain);
 /* Writes why there is no device: a variable hides the drivers, or no driver is installed. */
 void vkt_explain_no_device(char out[512]);
 
-/* A device and what is known about it. */
+/* A device and its description. */
 typedef struct vkt_candidate {
     VkPhysicalDevice phys;
     vkt_device_info info;
@@ -47,7 +47,8 @@ typedef struct vkt_candidate {
 /* Lists all devices of ctx->instance, in the loader's order. The caller frees *list (vkt_free); NULL: there is no
  * device. */
 vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
-/* The one that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE or VKT_E_FEATURE, logged. */
+/* Chooses the device that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE, VKT_E_FEATURE;
+ * logged. */
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
                                 const vkt_candidate **out);
 /* Fills ctx->limits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family. */

@@ -251,8 +251,8 @@ static wish wish_of(const vkt_memory *m, vkt_memory_place place)
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (place == VKT_PLACE_DEVICE) return (wish){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
     if (place == VKT_PLACE_READBACK) return (wish){ host, -1, 0, 2 };
-    /* Host-visible device memory is plentiful if its heap is not much smaller than the largest one. Otherwise it is a
-     * small part of the main heap. */
+    /* Host-visible device memory is plentiful if its heap has at least half of the size of the largest one. Otherwise
+     * it is a small part of the main heap. */
     uint64_t largest = 0, seen = 0;
     for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
         const VkMemoryType *t = &m->props.memoryTypes[i];

@@ -52,7 +52,7 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
     return VKT_OK;
 }
 
-/* Returns what is wrong with the content of a file; NULL: nothing. */
+/* Returns the fault in the content of a file; NULL: none. */
 static const char *fault_of(vkt_ctx *ctx, const unsigned char *data, size_t n)
 {
     file_header h;

@@ -139,7 +139,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
     return VKT_OK;
 }
 
-/* Records a barrier between dispatches: later ones see what earlier ones wrote. */
+/* Records a barrier between dispatches: later ones see the writes of earlier ones. */
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,

@@ -29,7 +29,7 @@ typedef struct kernel_sum {
     uint64_t ns;
 } kernel_sum;
 
-/* One line per kernel, the longest first. */
+/* Logs one line per kernel, the longest time first. */
 static void log_times(const vkt_program *p)
 {
     kernel_sum sums[VKT_K_COUNT] = { { 0 } };

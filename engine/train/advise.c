@@ -9,8 +9,7 @@
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data,
-        data_streamed; /* bytes. program: all but the data; data: the whole data; data_streamed: a ring of batches */
+    uint64_t program, data, data_streamed; /* bytes: all but the data; the whole data; a ring of batches */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -87,8 +86,7 @@ static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t c
     uint32_t low = 0, high = 0; /* 2^low fits; 2^high is the batch, or the largest power of two below it */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
-    if (batch > 1u << high)
-        high++; /* now 2^high is above the batch, so the loop also tries the power of two below the batch */
+    if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */
     while (low + 1 < high) {
         const uint32_t middle = (low + high) / 2;
         if (plan(t, 1u << middle, &n) && fits(&n, cap))

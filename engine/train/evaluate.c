@@ -78,10 +78,8 @@ static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_
     vkt_order_identity(e->feed.host_order, e->feed.n);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    const uint64_t late =
-        e->metrics
-            ? 1
-            : 3; /* results are read two batches late; with metrics, the outputs are read before the next batch */
+    /* Results are read two batches late. With metrics, the outputs are read before the next batch. */
+    const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));

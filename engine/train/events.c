@@ -264,7 +264,7 @@ static void put_plugin(bytes *value, const char *name)
     put_message(value, 9, &metadata);
 }
 
-/* Summary.Value: 2 simple_value. */
+/* Writes a Summary.Value with field 2 simple_value. */
 vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double x)
 {
     VKT_WANT(NULL, e);
@@ -275,7 +275,8 @@ vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, doub
     return write_value(e, step, &value);
 }
 
-/* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */
+/* Writes a Summary.Value with field 8 tensor, which has 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8
+ * string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
     VKT_WANT(NULL, e);
@@ -311,7 +312,8 @@ static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t heig
     return VKT_OK;
 }
 
-/* Summary.Value: 4 image, with 1 height, 2 width, 3 colorspace (number of channels), 4 the encoded image. */
+/* Writes a Summary.Value with field 4 image, which has 1 height, 2 width, 3 colorspace (number of channels), 4 the
+ * encoded image. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
                             uint32_t width, uint32_t channels)
 {

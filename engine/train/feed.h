@@ -43,7 +43,7 @@ uint64_t vkt_feed_bytes(const vkt_feed *f);
 /* The external values of a graph, which vkt_feed_bind binds to the feed's arrays. To build a graph, the feed needs no
  * arrays: only data, batch, n and streams. */
 typedef struct vkt_feed_values {
-    vkt_tensor features, labels, order, targets; /* targets: null where the data set has none */
+    vkt_tensor features, labels, order, targets; /* targets: null if the data set has none */
 } vkt_feed_values;
 #define VKT_FEED_BINDINGS 4 /* at most */
 vkt_feed_values vkt_feed_declare(vkt_graph *g, const vkt_feed *f);

@@ -8,7 +8,7 @@
 /* A list that grows. {.h = h} is empty. Callers may read records[0..n). Pointers into it are valid until the next add.
  * Threads: one at a time. */
 typedef struct vkt_history {
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     vkt_epoch_record *records;
     size_t n, cap;
 } vkt_history;

@@ -261,8 +261,7 @@ static void add_word(vkt_text *x, const char *name, size_t n)
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const vkt_value *v =
-            &n->g->values[vkt_root(n->g, n->in[i])]; /* the parameter itself, if the input is a reshape of it */
+        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* the parameter, also behind a reshape */
         const char *dot = v->role == VKT_ROLE_PARAM ? strrchr(v->name, '.') : NULL;
         if (!dot || dot == v->name) continue;
         add_word(x, v->name, (size_t)(dot - v->name));
@@ -339,12 +338,8 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
-    if (!other.n)
-        vkt_compare_graphs(graph, t->graph_lines,
-                           &other); /* only if the settings are equal: another batch changes all nodes */
-    if (!other.n)
-        vkt_compare_settings(run, t->run_lines,
-                             &other); /* the graphs are equal: groups or frozen parameters may differ */
+    if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all nodes */
+    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);   /* groups or frozen parameters may differ */
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)

@@ -83,8 +83,8 @@ static vkt_result build(vkt_trainer *t)
         return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
-    return vkt_trainer_get(t, VKT_PART_VALUE,
-                           t->best); /* allocates the readback ring now, because a fit may find the cap full */
+    /* This allocates the readback ring. A fit may find no memory for it below the cap. */
+    return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 
 vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)

@@ -1,4 +1,4 @@
-/* train/trainer.h - inside of a trainer. */
+/* train/trainer.h - the struct of a trainer, and the functions that the files of train/ share. */
 #ifndef VKT_TRAINER_H
 #define VKT_TRAINER_H
 
@@ -17,7 +17,7 @@ typedef struct vkt_head {
     vkt_tensor weights; /* (K) of the classes, external; null: none */
 } vkt_head;
 
-/* A recorded evaluation of one data set. */
+/* The evaluation program of one data set, and its buffers. */
 typedef struct vkt_evaluator {
     vkt_feed feed;
     vkt_graph *g;
