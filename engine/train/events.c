@@ -275,8 +275,7 @@ vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, doub
     return write_value(e, step, &value);
 }
 
-/* Writes a Summary.Value with field 8 tensor, which has 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8
- * string_val. */
+/* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */
 vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text)
 {
     VKT_WANT(NULL, e);

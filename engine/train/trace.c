@@ -42,8 +42,7 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     vkt_text_add(out, "}\n");
 }
 
-/* Restores parameters, moments and clock, because the profiled runs are real steps. This happens also after a run that
- * failed. */
+/* The profiled runs are real steps: parameters, moments and clock are put back, also after one that failed. */
 static vkt_result put_back(vkt_trainer *t, float *const kept[VKT_ARENAS], const vkt_loss_scale *scale,
                            const vkt_accumulation *accumulation)
 {

@@ -152,8 +152,7 @@ void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
 /* Adds one batch. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
-/* Writes a checkpoint. If the parameters are not finite, writes no file and returns VKT_E_DIVERGED, which is not
- * logged. */
+/* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
 /* Finds the entry of a file for parameter i, under `prefix`. VKT_E_NOT_FOUND; VKT_E_SHAPE if its shape differs. */
