@@ -338,8 +338,8 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
-    if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all nodes */
-    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);   /* groups or frozen parameters may differ */
+    if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
+    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);   /* groups or frozen parameters of the same graph */
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)
