@@ -150,10 +150,9 @@ struct vkt_op {
                        * of the input, and it reads it first */
     bool prologue;    /* runs before all other nodes, whenever it was added */
     vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
-    uint32_t
-        epilogues; /* bit s: emit can apply an epilogue of kind s to output 0 as it stores it: see vkt_fuse_epilogue */
-    uint32_t diff; /* bit i: input i has a gradient */
-    size_t attr_bytes; /* an op that chooses variants has no padding bytes in its struct: see vkt_node_key */
+    uint32_t epilogues;      /* bit s: emit can apply an epilogue of kind s to output 0: vkt_fuse_epilogue */
+    uint32_t diff;           /* bit i: input i has a gradient */
+    size_t attr_bytes;       /* an op that chooses variants has no padding bytes in its struct: see vkt_node_key */
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
     vkt_result (*infer)(vkt_infer *f);
