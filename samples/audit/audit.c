@@ -97,7 +97,7 @@ static vkt_result run(audit *a, const vkt_host *host)
     VKT_TRY(vkt_ctx_create_wide(&(vkt_ctx_params){ .device = a->o->device }, host, &a->ctx));
     const vkt_device_info *device = vkt_ctx_device(a->ctx);
     if (a->o->json) VKT_TRY(vkt_try_output(host, a->o->json));
-    fprintf(a->out, "%s, %s; errors in %% of what is allowed\n", device->name, device->driver);
+    terminal_printf(a->out, "%s, %s; errors in %% of what is allowed\n", device->name, device->driver);
     terminal_print(a->out,
                    "d0: gradient of the first input; differences: the worst of so many difference quotients\n\n");
     vkt_result r = VKT_OK;
