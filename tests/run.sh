@@ -167,7 +167,7 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_WORDS64=$((bits / 512)) # both ways to store, whatever this CPU prefers
+            export VKT_TRAITS=words64=$((bits / 512)) # both ways to store, whatever this CPU prefers
             [ "$bits" = 128 ] || has_512_bits || compile_quickly # the CPU has no such vectors: LLVM splits each one
             check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide trains with these

@@ -5,7 +5,7 @@
 
 #define MAX_BYTES (UINT64_C(1) << 28)
 
-/* A line from `at` to `end` without its line feed. */
+/* Adds the line from `at` to `end`, without its line feed. */
 static vkt_result add_line(const char *path, const char *at, const char *end, vkt_words *names)
 {
     const size_t before = names->n, bytes = (size_t)(end - at) - (end > at && end[-1] == '\r');

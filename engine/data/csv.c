@@ -1,5 +1,5 @@
-/* data/csv.c - see csv.h. Fields are unquoted where they lie: a field never grows, and the separator or line end behind
- * it makes room for its NUL; behind the last one the text has a NUL of its own. */
+/* data/csv.c - see csv.h. Fields are unquoted in place, because a field never grows. The NUL of a field replaces the
+ * separator or line end behind it. Behind the last field, the text has its own NUL. */
 #include "data/csv.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "data/gz.h"
 
-/* Sets everything but the text; on failure *c is closed. */
+/* Sets everything but the text. On failure *c is closed. */
 static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_format *format, vkt_csv *c)
 {
     *c = (vkt_csv){ .h = h, .separator = ',', .quote = '"', .next_line = 1 };
@@ -20,7 +20,7 @@ static vkt_result begin(const vkt_host *h, const char *name, const vkt_csv_forma
     return c->name ? VKT_OK : vkt_fail_nomem(h, "a file name", strlen(name) + 1);
 }
 
-/* `text` is the reader's now: n bytes and a NUL. */
+/* Gives the reader ownership of `text`: n bytes and a NUL. */
 static void take_text(vkt_csv *c, char *text, size_t n)
 {
     c->text = c->at = text;
@@ -70,7 +70,7 @@ static vkt_result fail_at(const vkt_csv *c, size_t line, const char *what)
     return vkt_fail(c->h, VKT_E_FORMAT, "%s, line %zu: %s", c->name, line, what);
 }
 
-/* Ends the field that was written up to `write` and read up to `read`, and steps over what stands there. */
+/* Ends the field that was written up to `write` and read up to `read`. Then skips the separator or the line end. */
 static vkt_result end_field(vkt_csv *c, char *read, char *write, bool *last)
 {
     *last = true;
@@ -102,7 +102,7 @@ static vkt_result read_plain(vkt_csv *c, bool *last)
     return end_field(c, p, p, last);
 }
 
-/* c->at is behind the opening quote. */
+/* Reads a quoted field. c->at is behind the opening quote. */
 static vkt_result read_quoted(vkt_csv *c, bool *last)
 {
     const size_t first_line = c->next_line;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-/* What a data set and its slices share; freed with the last of them. */
+/* The part that a data set and its slices share. The last of them frees it. */
 typedef struct table {
     atomic_uint handles;
     vkt_host host;
@@ -13,7 +13,7 @@ typedef struct table {
     bool vector;                      /* a row is (W) */
     vkt_row_type type;
     size_t row_bytes;
-    const uint8_t *features; /* NULL: rows come from the source only */
+    const uint8_t *features; /* NULL: only the source has the samples */
     const uint32_t *labels;
     const float *targets; /* (rows, target_width) */
     uint32_t target_width;
@@ -49,7 +49,7 @@ static void table_free(table *t)
     vkt_free(&h, t);
 }
 
-/* Fills shape, type, row_bytes and checks that the whole table is addressable. */
+/* Fills shape, type and row_bytes. Checks that the whole table is addressable. */
 static vkt_result set_shape(table *t, const vkt_dataset_params *p)
 {
     const vkt_host *h = &t->host;
@@ -115,7 +115,7 @@ static vkt_result set_targets(table *t, const vkt_dataset_params *p)
     return VKT_OK;
 }
 
-/* mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
+/* Sets mean and std: C numbers each, or NULL for 0 and 1. Nothing changes on failure. */
 static vkt_result set_norm(table *t, const double *mean, const double *std)
 {
     const uint32_t C = t->shape[0];
@@ -132,8 +132,7 @@ static vkt_result set_norm(table *t, const double *mean, const double *std)
     return VKT_OK;
 }
 
-/* A data set with shape, classes and normalisation, that borrows p->labels and p->targets and has no rows to fetch
- * yet. */
+/* Creates a data set with shape, classes and normalisation. It borrows p->labels and p->targets. It has no samples. */
 static vkt_result make(const vkt_host *h, const vkt_dataset_params *p, vkt_dataset **out)
 {
     if (!p) return vkt_fail(h, VKT_E_ARG, "data set: params is NULL");
@@ -246,7 +245,7 @@ vkt_result vkt_dataset_from_source(const vkt_host *host, const vkt_dataset_param
     vkt_result r = params->borrow ? VKT_OK : own_labels((*out)->t);
     if (r == VKT_OK && !params->borrow) r = own_targets((*out)->t);
     if (r == VKT_OK)
-        (*out)->t->source = *source; /* last: a failure must not destroy the caller's source */
+        (*out)->t->source = *source; /* comes last: a failure must not destroy the caller's source */
     else
         vkt_dataset_destroy(out);
     return r;

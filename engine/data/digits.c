@@ -1,16 +1,16 @@
-/* data/digits.c - a data set of drawn digits, for a first run without any file (vktrain/data.h).
+/* data/digits.c - a data set of generated digits, for a first run without any file (vktrain/data.h).
  *
- * Each digit has a few ways of writing it, each a set of pen strokes. A stroke is a list of points which the pen passes
- * through, straight or as a Catmull-Rom spline (Catmull & Rom 1974). For every image the points are moved a little, the
- * whole is scaled, sheared, rotated and shifted, and drawn as discs swept along short straight segments. Only + - * /
- * and sqrt are used, which IEEE 754 fixes to the bit: no cos, no exp. */
+ * Each digit has a few glyphs, and each glyph is a set of pen strokes. A stroke is a list of points. The pen follows
+ * them in straight lines or as a Catmull-Rom spline (Catmull & Rom 1974). For each image the points move a little. Then
+ * the glyph is scaled, sheared, rotated and shifted. It is drawn with a disc that moves along short straight segments.
+ * The only operations are + - * / and sqrt, whose results IEEE 754 defines to the bit: no cos, no exp. */
 #include <math.h>
 
 #include "base/philox.h"
 #include "data/dataset.h"
 
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF /* a fused multiply-add rounds otherwise; gcc fuses none under -std=c11 */
+#pragma STDC FP_CONTRACT OFF /* a fused multiply-add rounds differently; gcc fuses none with -std=c11 */
 #endif
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, MAX_POINTS = 14, SPLINE_STEPS = 5 };
@@ -20,9 +20,9 @@ typedef struct point {
 } point;
 
 typedef struct stroke {
-    uint8_t n;                /* points; 0 ends a glyph's strokes */
+    uint8_t n;                /* number of points; 0 ends the strokes of a glyph */
     bool smooth;              /* a spline; else straight lines */
-    bool closed;              /* goes on from the last point to the first */
+    bool closed;              /* the last point is connected to the first */
     int8_t xy[MAX_POINTS][2]; /* half pixels in a box of 40 x 40; y points down */
 } stroke;
 
@@ -64,15 +64,15 @@ static const glyph glyphs[] = {
 };
 /* clang-format on */
 
-/* x' = a x + b y + dx,  y' = c x + d y + dy: from the glyph's box to pixels. */
+/* Maps the box of the glyph to pixels: x' = a x + b y + dx,  y' = c x + d y + dy. */
 typedef struct affine {
     float a, b, c, d, dx, dy;
 } affine;
 
 typedef struct brush {
     affine warp;
-    float radius; /* of the disc, pixels */
-    float edge;   /* width of the edge, over which ink falls from 1 to 0, pixels */
+    float radius; /* radius of the disc, pixels */
+    float edge;   /* width of the edge, pixels; there the ink falls from 1 to 0 */
     float wobble; /* how far points move, half pixels */
     float ink;    /* brightness of a full pixel, 0 to 255 */
     float noise;  /* half the width of the noise, 0 to 255 */
@@ -84,7 +84,7 @@ static affine random_warp(vkt_rng *r)
     const float t = vkt_rng_uniform(r, -0.13f, 0.13f);
     const float cs = (1 - t * t) / (1 + t * t), sn = 2 * t / (1 + t * t);
     const float sx = 0.5f * vkt_rng_uniform(r, 0.65f, 1.05f), sy = 0.5f * vkt_rng_uniform(r, 0.75f, 1.08f);
-    const float shear = vkt_rng_uniform(r, -0.3f, 0.2f); /* negative leans right, as most people write */
+    const float shear = vkt_rng_uniform(r, -0.3f, 0.2f); /* negative leans to the right, like most handwriting */
     affine m = { .a = cs * sx, .b = (cs * shear - sn) * sy, .c = sn * sx, .d = (sn * shear + cs) * sy };
     m.dx = SIDE / 2.0f + vkt_rng_uniform(r, -2.5f, 2.5f) - 20 * (m.a + m.b);
     m.dy = SIDE / 2.0f + vkt_rng_uniform(r, -2.0f, 2.0f) - 20 * (m.c + m.d);
@@ -93,7 +93,7 @@ static affine random_warp(vkt_rng *r)
 
 static brush random_pen(vkt_rng *r)
 {
-    brush pen = { .warp = random_warp(r) }; /* one draw per statement: C leaves the order within a list open */
+    brush pen = { .warp = random_warp(r) }; /* one draw per statement: C does not define the order within a list */
     pen.radius = vkt_rng_uniform(r, 0.6f, 1.7f);
     pen.edge = vkt_rng_uniform(r, 0.9f, 1.8f);
     pen.wobble = vkt_rng_uniform(r, 0.3f, 2.0f);
@@ -102,8 +102,8 @@ static brush random_pen(vkt_rng *r)
     return pen;
 }
 
-/* Sweeps the pen's disc from p to q: cover (SIDE x SIDE, 0 to 1) keeps the largest value per pixel. A pixel's value
- * depends on its distance to the segment only. */
+/* Moves the disc from p to q. Each pixel of cover (SIDE x SIDE, 0 to 1) keeps its largest value. The value depends only
+ * on the distance from the pixel to the segment. */
 static void draw_segment(float *cover, const brush *pen, point p, point q)
 {
     const float reach = pen->radius + pen->edge / 2, dx = q.x - p.x, dy = q.y - p.y, len2 = dx * dx + dy * dy;
@@ -121,7 +121,7 @@ static void draw_segment(float *cover, const brush *pen, point p, point q)
         }
 }
 
-/* The Catmull-Rom curve of four points at t in [0,1], from b to c. */
+/* Returns the point at t in [0,1] of the Catmull-Rom curve through four points. The curve goes from b to c. */
 static point spline(point a, point b, point c, point d, float t)
 {
     const float t2 = t * t, t3 = t2 * t;
@@ -146,7 +146,7 @@ static void draw_stroke(float *cover, const brush *pen, const stroke *s, vkt_rng
             draw_segment(cover, pen, b, c);
             continue;
         }
-        /* An open curve has no points beyond its ends: they are repeated. */
+        /* An open curve repeats its end points, because it has no points beyond them. */
         const point a = s->closed || i > 0 ? p[(i + n - 1) % n] : b, d = s->closed || i + 2 < n ? p[(i + 2) % n] : c;
         point from = b;
         for (int k = 1; k <= SPLINE_STEPS; k++) {
@@ -173,7 +173,7 @@ static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
     float cover[PIXELS] = { 0 };
     for (size_t i = 0; i < VKT_COUNT(g->strokes) && g->strokes[i].n; i++) draw_stroke(cover, &pen, &g->strokes[i], r);
     for (int i = 0; i < PIXELS; i++) {
-        /* The sum of two bytes, centred: triangular noise in [-1, 1], of two bytes of one word. */
+        /* Triangular noise in [-1, 1]: the sum of two bytes of one word, centred. */
         const uint32_t w = vkt_rng_u32(r);
         const float noise = ((float)(w & 255) + (float)(w >> 8 & 255)) / 255 - 1;
         const float v = pen.ink * cover[i] + pen.noise * noise;
@@ -181,7 +181,7 @@ static void draw_digit(uint8_t *image, uint32_t digit, vkt_rng *r)
     }
 }
 
-/* Labels of block `block`, rows 10 block to 10 block + 9: every digit once. */
+/* Writes the labels of block `block`, samples 10 block to 10 block + 9: each digit once. */
 static void draw_labels(uint32_t labels[CLASSES], uint64_t seed, uint32_t block)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_DIGITS, block, 1);

@@ -9,7 +9,7 @@ vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g)
 {
     *g = (vkt_gz){ .h = h };
     VKT_TRY(vkt_file_open(h, path, &g->file));
-    const int fd = fcntl(g->file.fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes it */
+    const int fd = fcntl(g->file.fd, F_DUPFD_CLOEXEC, 0); /* gzclose closes this copy */
     g->gz = fd < 0 ? NULL : gzdopen(fd, "rb");
     if (g->gz) return VKT_OK;
     if (fd >= 0) close(fd);
@@ -41,7 +41,7 @@ vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes)
                     g->file.path, (unsigned long long)n, (unsigned long long)VKT_MAX(usual, (uint64_t)allowed));
 }
 
-/* `code` is none of success. */
+/* Returns the result for an error of zlib. */
 static vkt_result status_of(int code)
 {
     return code == Z_ERRNO ? VKT_E_IO : code == Z_MEM_ERROR ? VKT_E_NOMEM : VKT_E_FORMAT;
@@ -73,10 +73,10 @@ vkt_result vkt_gz_check_end(vkt_gz *g)
     return vkt_fail(g->h, VKT_E_FORMAT, "\"%s\": the gzip data ends without its checksum: %s", g->file.path, why);
 }
 
-/* Reads to the end into *bytes, which is freed by the caller also after a failure. */
+/* Reads to the end into *bytes. The caller frees it, also after a failure. */
 static vkt_result read_rest(vkt_gz *g, uint64_t max_bytes, char **bytes, size_t *n)
 {
-    size_t room = (size_t)VKT_MIN(g->file.size, max_bytes) + 2, got = 0; /* a NUL, and one to see the end by */
+    size_t room = (size_t)VKT_MIN(g->file.size, max_bytes) + 2, got = 0; /* one byte for a NUL, one to detect the end */
     for (*n = 0;; *n += got) {
         if (*n + 1 >= room) room += *n / 2 + 4096;
         char *more = vkt_realloc(g->h, *bytes, room);

@@ -1,5 +1,5 @@
-/* data/gz.h - reading of files that may be compressed with gzip, which is told from their first bytes, not from their
- * name. Bytes behind the last gzip member that begin no other one are ignored, as gzip ignores them.
+/* data/gz.h - reads files that may be compressed with gzip. The first bytes decide, not the name. Behind the last gzip
+ * member, bytes that do not begin another member are ignored, as in gzip.
  *
  * zlib's buffers (about 100 KiB while a file is open) do not come from the host's allocator. */
 #ifndef VKT_GZ_H
@@ -7,32 +7,32 @@
 
 #include "base/file.h"
 
-/* No deflate stream expands to more than this many times its size (zlib's technical notes). */
+/* The largest expansion of a deflate stream (zlib's technical notes). */
 #define VKT_DEFLATE_MAX_RATIO 1032
-/* The most that files of data may expand to, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
+/* The largest expansion of data files, unless VKT_MAX_UNPACKED (vktrain/data.h) allows more. */
 #define VKT_GZ_USUAL_RATIO 32
 #define VKT_GZ_ALWAYS_BYTES (UINT64_C(64) << 20)
 
 typedef struct vkt_gz {
     const vkt_host *h;
     vkt_file file;
-    void *gz;       /* zlib's gzFile: reads `file`, also when it is not compressed */
+    void *gz;       /* zlib's gzFile; it reads `file`, compressed or not */
     uint64_t total; /* bytes read so far, after decompression */
 } vkt_gz;
 
-/* As vkt_file_open; on failure there is nothing to close. */
+/* Opens a file. Errors as for vkt_file_open. On failure there is nothing to close. */
 vkt_result vkt_gz_open(const vkt_host *h, const char *path, vkt_gz *g);
 void vkt_gz_close(vkt_gz *g);
 bool vkt_gz_is_plain(const vkt_gz *g);
-/* Whether `bytes` may come out of it. VKT_E_FORMAT for a compressed file that would expand to more than is usual. */
+/* Checks that the file may expand to `bytes`. VKT_E_FORMAT if that is more than usual for a compressed file. */
 vkt_result vkt_gz_check_size(const vkt_gz *g, uint64_t bytes);
-/* Reads n bytes; *got < n only at the end of the data. A gzip file that stops too early is an end like any other.
- * VKT_E_IO, VKT_E_FORMAT for what zlib refuses. */
+/* Reads n bytes. *got < n only at the end of the data. A gzip file that stops too early has the same result. VKT_E_IO;
+ * VKT_E_FORMAT for data that zlib rejects. */
 vkt_result vkt_gz_read(vkt_gz *g, void *dst, size_t n, size_t *got);
-/* At the end of the data: VKT_E_FORMAT where a gzip member stopped too early. */
+/* Call this at the end of the data. VKT_E_FORMAT if a gzip member stopped too early. */
 vkt_result vkt_gz_check_end(vkt_gz *g);
 
-/* vkt_file_read of a file that may be compressed; max_bytes counts what comes out. */
+/* Reads a file like vkt_file_read. It may be compressed; max_bytes counts uncompressed bytes. */
 vkt_result vkt_gz_read_file(const vkt_host *h, const char *path, uint64_t max_bytes, void **bytes, size_t *n);
 
 #endif

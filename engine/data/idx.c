@@ -3,7 +3,7 @@
 
 #include "data/gz.h"
 
-/* Bytes behind the array are counted for the message, but not for ever. */
+/* Most bytes behind the array that are counted, for the message. */
 #define MAX_SURPLUS (1u << 20)
 
 static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, const char *qualifier)
@@ -13,7 +13,7 @@ static vkt_result fail_size(const vkt_gz *r, uint64_t want, uint64_t found, cons
                     (unsigned long long)found);
 }
 
-/* Fills rank, dim and bytes. */
+/* Reads rank, dim and bytes. */
 static vkt_result read_header(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
 {
     uint8_t b[4 + 4 * VKT_COUNT(idx->dim)];
@@ -44,7 +44,7 @@ static vkt_result read_header(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
     return VKT_OK;
 }
 
-/* What the file's size tells before memory is taken. `want`: header and elements. */
+/* Checks the size of the file before memory is allocated. `want`: bytes of header and elements. */
 static vkt_result check_size(const vkt_gz *r, uint64_t want)
 {
     if (vkt_gz_is_plain(r)) return r->file.size == want ? VKT_OK : fail_size(r, want, r->file.size, "");
@@ -54,7 +54,7 @@ static vkt_result check_size(const vkt_gz *r, uint64_t want)
     return vkt_gz_check_size(r, want);
 }
 
-/* Reads to the end, which makes zlib compare the checksum. */
+/* Reads to the end, so that zlib checks the checksum. */
 static vkt_result expect_end(vkt_gz *r, uint64_t want)
 {
     uint8_t surplus[512];
@@ -69,7 +69,7 @@ static vkt_result read_array(vkt_gz *r, uint64_t max_bytes, vkt_idx *idx)
     VKT_TRY(read_header(r, max_bytes, idx));
     const uint64_t want = r->total + idx->bytes;
     VKT_TRY(check_size(r, want));
-    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* not vkt_alloc: zeroing would touch all of it twice */
+    idx->data = vkt_realloc(r->h, NULL, idx->bytes); /* not vkt_alloc: it would write zeros to all of it first */
     if (!idx->data) return vkt_fail_nomem(r->h, r->file.path, idx->bytes);
     size_t got;
     VKT_TRY(vkt_gz_read(r, idx->data, idx->bytes, &got));

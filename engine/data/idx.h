@@ -12,17 +12,17 @@
 
 #include "base/base.h"
 
-/* The limit that vkt_dataset_from_idx sets: a damaged header must not ask for all the memory there is. */
+/* The limit of vkt_dataset_from_idx. A damaged header must not request all memory. */
 #define VKT_IDX_MAX_BYTES (UINT64_C(16) << 30)
 
 typedef struct vkt_idx {
     uint32_t rank, dim[4]; /* dim[rank..3] is 1; each is above 0 */
-    uint8_t *data;         /* dim[0] * .. * dim[3] bytes; owner: whoever called vkt_idx_read, by vkt_free */
+    uint8_t *data;         /* dim[0] * .. * dim[3] bytes; the caller of vkt_idx_read frees them with vkt_free */
     size_t bytes;
 } vkt_idx;
 
-/* Reads a whole file. VKT_E_FORMAT for anything but exactly one u8 array of at most max_bytes; VKT_E_NOT_FOUND,
- * VKT_E_IO, VKT_E_NOMEM. The message names the file, and both sizes where they differ. On failure *out is zeroed. */
+/* Reads a whole file. VKT_E_FORMAT unless it has exactly one u8 array of at most max_bytes. VKT_E_NOT_FOUND, VKT_E_IO,
+ * VKT_E_NOMEM. The message names the file, and both sizes if they differ. On failure *out is zeroed. */
 vkt_result vkt_idx_read(const vkt_host *h, const char *path, uint64_t max_bytes, vkt_idx *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* data/image.c - see image.h: what the decoders share: memory, the limit of a size, the orientation in EXIF data. */
+/* data/image.c - see image.h: the common part of the decoders: memory, the limit of the size, the orientation in EXIF
+ * data. */
 #include "data/image.h"
 
 vkt_result vkt_room_reserve(const vkt_host *h, vkt_room *r, size_t n)
@@ -31,7 +32,8 @@ void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s)
     *s = (vkt_image_scratch){ 0 };
 }
 
-/* A real photograph has a byte for 2 to 20 pixels, a drawing one for up to 1000; small files may be anything. */
+/* Returns the most pixels that n bytes may have. A photograph has 2 to 20 pixels per byte, a drawing up to 1000; small
+ * files may have any number. */
 static uint64_t usual_pixels(size_t n)
 {
     enum { ALWAYS = 1 << 24, PER_BYTE = 64, MOST = 1 << 27 };
@@ -75,7 +77,7 @@ uint32_t vkt_exif_orientation(const uint8_t *tiff, size_t n)
     const uint8_t *e = tiff + ifd + 2;
     for (uint32_t i = 0; i < entries && (size_t)(tiff + n - e) >= ENTRY; i++, e += ENTRY) {
         if (read_u16(e, little) != ORIENTATION) continue;
-        const uint32_t value = read_u16(e + 8, little); /* a SHORT stands in the first two bytes of the value field */
+        const uint32_t value = read_u16(e + 8, little); /* a SHORT is in the first two bytes of the value field */
         const bool sane = read_u16(e + 2, little) == SHORT && read_u32(e + 4, little) == 1;
         return sane && value >= 1 && value <= 8 ? value : 1;
     }

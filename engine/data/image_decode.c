@@ -1,4 +1,4 @@
-/* data/image_decode.c - see image.h: chooses the decoder, turns the picture upright and makes it gray or RGB. */
+/* data/image_decode.c - see image.h: chooses the decoder, rotates the image upright and converts it to gray or RGB. */
 #include "data/image.h"
 
 static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels, uint32_t channels, uint32_t n,
@@ -11,14 +11,14 @@ static void convert_row(const uint8_t *in, ptrdiff_t step, uint32_t in_channels,
             out[1] = g;
             out[2] = b;
         } else {
-            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* r itself where all are equal */
+            out[0] = (uint8_t)((19595u * r + 38470u * g + 7471u * b + 32768u) >> 16); /* r if all three are equal */
         }
     }
 }
 
-/* `in`, upright and with `channels` channels. The EXIF number tells which sides of the scene the picture's row 0 and
- * column 0 show: 5 to 8 have rows and columns exchanged, 3, 4, 6 and 7 begin with the last row of the picture, 2, 3, 7
- * and 8 with its last column. */
+/* Writes `in` to *out, upright and with `channels` channels. The EXIF number says how the scene is stored: 5 to 8
+ * exchange rows and columns; 3, 4, 6 and 7 begin with the last row of the image; 2, 3, 7 and 8 begin with its last
+ * column. */
 static vkt_result turn(const vkt_host *h, const vkt_image *in, uint32_t orientation, uint32_t channels, vkt_image *out)
 {
     const bool swap = orientation >= 5;
@@ -26,7 +26,7 @@ static vkt_result turn(const vkt_host *h, const vkt_image *in, uint32_t orientat
     const bool from_right = (1u << orientation & (1u << 2 | 1u << 3 | 1u << 7 | 1u << 8)) != 0;
     VKT_TRY(vkt_image_reserve(h, out, swap ? in->height : in->width, swap ? in->width : in->height, channels));
     const ptrdiff_t pixel = in->channels, row = pixel * in->width;
-    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel; /* along the picture's axes */
+    const ptrdiff_t down = from_bottom ? -row : row, right = from_right ? -pixel : pixel; /* along the axes of `in` */
     const uint8_t *p = in->pixels.p + (from_bottom ? row * ((ptrdiff_t)in->height - 1) : 0) +
                        (from_right ? pixel * ((ptrdiff_t)in->width - 1) : 0);
     for (uint32_t y = 0; y < out->height; y++)

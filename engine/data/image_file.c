@@ -1,9 +1,9 @@
-/* data/image_file.c - one picture from a file (vktrain/data.h). */
+/* data/image_file.c - one image from a file (vktrain/data.h). */
 #include "base/file.h"
 #include "data/dataset.h"
 #include "data/image.h"
 
-/* The size of a picture whose longer side is `longest` at most; 0: any. */
+/* Computes the size of an image whose longer side is at most `longest`; 0: any. */
 static void fit(const vkt_image *in, uint32_t longest, uint32_t *width, uint32_t *height)
 {
     const uint64_t w = in->width, h = in->height, longer = VKT_MAX(w, h);

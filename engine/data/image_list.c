@@ -21,7 +21,7 @@ void vkt_image_list_free(vkt_image_list *l)
     *l = (vkt_image_list){ 0 };
 }
 
-/* Appends the first prefix_bytes of `prefix` and `name`. */
+/* Appends a path: the first prefix_bytes of `prefix`, then `name`. */
 static vkt_result add_path(vkt_image_list *l, const char *prefix, size_t prefix_bytes, const char *name)
 {
     if (l->n == UINT32_MAX) return vkt_fail(l->h, VKT_E_ARG, "images: want fewer than 2^32");
@@ -40,7 +40,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Copies the names of an open data set; l->names stays NULL where it has none. */
+/* Copies the names of an open data set. l->names stays NULL if it has none. */
 static vkt_result take_classes(vkt_image_list *l, const vkt_dataset *like)
 {
     l->classes = vkt_dataset_classes(like);
@@ -54,7 +54,7 @@ static vkt_result take_classes(vkt_image_list *l, const vkt_dataset *like)
     return VKT_OK;
 }
 
-/* l->names from n texts, 1 or more: each once, in the order of their bytes. */
+/* Sets l->names from n texts, 1 or more: each text once, in the order of their bytes. */
 static vkt_result name_classes(vkt_image_list *l, char *const *texts, size_t n)
 {
     char **sorted = vkt_alloc_array(l->h, n, sizeof *sorted);
@@ -74,13 +74,13 @@ static vkt_result name_classes(vkt_image_list *l, char *const *texts, size_t n)
     return r;
 }
 
-/* A class to look up by name. by_bytes compares them: the name comes first. */
+/* A class for a search by name. The name comes first, because by_bytes compares it. */
 typedef struct named {
     const char *name;
     uint32_t number;
 } named;
 
-/* An array for class_of; the names stay l's. NULL: out of memory. */
+/* Returns an array for class_of. `l` still owns the names. NULL: out of memory. */
 static named *index_classes(const vkt_image_list *l)
 {
     named *index = vkt_alloc_array(l->h, l->classes, sizeof *index);
@@ -98,20 +98,20 @@ static bool class_of(const vkt_image_list *l, const named *index, const char *na
 
 /* ---- tables ---- */
 
-/* A table being read. Labels are texts of the CSV's memory until all are known. */
+/* The state of reading a table. Labels are texts in the CSV's memory until all classes are known. */
 typedef struct table {
     vkt_csv csv;
     vkt_image_list *list;
     const vkt_image_params *p;
     size_t path_column, label_column; /* label_column SIZE_MAX: none */
     const char *csv_path;
-    size_t folder_bytes; /* of it, with the slash: what relative paths begin with */
+    size_t folder_bytes; /* bytes of the folder of csv_path, with the slash; relative paths begin with it */
     char **labels;
     size_t *lines;
     size_t cap, lines_cap;
 } table;
 
-/* Tells from the first record which columns count, and whether it is a header. */
+/* Finds the columns in the first record, and whether that record is a header. */
 static vkt_result find_columns(table *t, bool *header)
 {
     const char *path = t->p->path_column ? t->p->path_column : "path";
@@ -160,7 +160,7 @@ static vkt_result read_records(table *t)
     return VKT_OK;
 }
 
-/* A decimal number below `limit`. */
+/* Parses a decimal number below `limit`. */
 static bool parse_number(const char *s, uint64_t limit, uint32_t *out)
 {
     uint64_t v = 0;
@@ -248,7 +248,8 @@ static vkt_result fail_errno(const vkt_host *h, const char *folder, int error)
     return vkt_fail(h, error == ENOENT ? VKT_E_NOT_FOUND : VKT_E_IO, "cannot read the folder \"%s\": %s", folder, text);
 }
 
-/* A link to nothing is none. What cannot be looked at may be a class, which nobody should miss without knowing. */
+/* Finds out whether the entry is a folder. A broken link is not a folder. Other errors of stat are returned: the entry
+ * may be a class. */
 static vkt_result is_folder(const char *folder, const char *name, vkt_text *path, bool *is)
 {
     struct stat st;
@@ -260,7 +261,7 @@ static vkt_result is_folder(const char *folder, const char *name, vkt_text *path
     return error && error != ENOENT && error != ENOTDIR ? fail_errno(path->h, path->s, error) : VKT_OK;
 }
 
-/* Whether list_folder is asked for an entry. */
+/* Finds out whether list_folder wants an entry. */
 static vkt_result is_wanted(const char *folder, const char *name, bool folders, vkt_text *path, bool *is)
 {
     *is = false;
@@ -270,7 +271,7 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
     return VKT_OK;
 }
 
-/* The entries of a folder, sorted: its folders, or its pictures. Names that begin with a dot are left alone. */
+/* Lists a folder, sorted: its folders or its images. Names that begin with a dot are skipped. */
 static vkt_result list_folder(const vkt_host *h, const char *folder, bool folders, names *out)
 {
     DIR *d = opendir(folder);
@@ -278,7 +279,7 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
     vkt_text path = { .h = h };
     vkt_result r = VKT_OK;
     for (struct dirent *e; r == VKT_OK;) {
-        errno = 0; /* NULL is the end, or an error: half a folder is none */
+        errno = 0; /* NULL means the end or an error; half a folder is an error */
         if (!(e = readdir(d))) {
             if (errno) r = fail_errno(h, folder, errno);
             break;
@@ -297,7 +298,7 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
     return r;
 }
 
-/* The pictures in `folder`, which ends with a slash. */
+/* Adds the images in `folder`, which ends with a slash. */
 static vkt_result add_pictures(vkt_image_list *l, const char *folder, uint32_t label)
 {
     names files = { 0 };

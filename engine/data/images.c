@@ -1,8 +1,8 @@
-/* data/images.c - data sets of pictures (vktrain/data.h): decoded by worker threads, once or for every batch.
+/* data/images.c - data sets of images (vktrain/data.h). Worker threads decode them, once or for every batch.
  *
- * A row is made in two parts. What never changes, the base: decode, turn upright, resize, and, unless it is cut out at
- * random, cut out the middle. Bases that fit into cache_bytes are kept. What may change from pass to pass: where it is
- * cut out, and whether it is mirrored. */
+ * A sample is made in two parts. The base never changes: decode, rotate upright, resize and, without random crop, crop
+ * the middle. Bases that fit into cache_bytes are kept. The second part may change from pass to pass: where the image
+ * is cropped, and whether it is mirrored. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,16 +16,16 @@
 
 #define DEFAULT_CACHE_BYTES (UINT64_C(1) << 30)
 #define MAX_LOAD_WORKERS 16
-/* Broken files that are named; the others are counted. */
+/* Most broken files that are logged by name. The others are only counted. */
 #define MAX_NAMED 20
 
-/* Planes of width x height bytes, one after the other. */
+/* The planes of an image, width x height bytes each, one after the other. */
 typedef struct base {
     uint32_t width, height;
     uint8_t *planes;
 } base;
 
-/* What one thread works with. */
+/* The memory of one thread. */
 typedef struct worker {
     vkt_image_scratch image;
     vkt_room file, planes;
@@ -34,21 +34,21 @@ typedef struct worker {
 
 typedef struct images {
     vkt_host host;
-    vkt_image_params p; /* without its pointers; zeros resolved */
+    vkt_image_params p; /* without its pointers; defaults filled in */
     uint32_t channels;
     vkt_image_list list;
-    base *bases; /* list.n; NULL: decoded for every batch */
+    base *bases; /* list.n of them; NULL: images are decoded for every batch */
     worker workers[VKT_DATA_MAX_WORKERS];
 } images;
 
-/* Keeps a line in place of the logger: workers must not log. */
+/* Stores a log line in the worker, because workers must not log. */
 static void keep_line(void *user, vkt_log_level level, const char *line)
 {
     worker *w = user;
     if (level == VKT_LOG_ERROR) snprintf(w->why, sizeof w->why, "%s", line);
 }
 
-/* The host whose errors come into w->why. */
+/* Returns a host that stores errors in w->why. */
 static vkt_host quiet_host(const images *s, worker *w)
 {
     vkt_host h = s->host;
@@ -63,7 +63,7 @@ static bool varies(const images *s)
     return s->p.random_crop || s->p.random_flip;
 }
 
-/* ---- rows ---- */
+/* ---- samples ---- */
 
 static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size_t *n)
 {
@@ -77,7 +77,7 @@ static vkt_result read_file(const vkt_host *h, const char *path, worker *w, size
     return r;
 }
 
-/* The size that a picture is resized to. */
+/* Computes the size to which an image is resized. */
 static vkt_result target_size(const vkt_host *h, const images *s, const vkt_image *image, const char *path, size_t n,
                               base *b)
 {
@@ -86,13 +86,13 @@ static vkt_result target_size(const vkt_host *h, const images *s, const vkt_imag
     if (!p->resize) return VKT_OK;
     const uint64_t w = image->width, ht = image->height, shorter = VKT_MIN(w, ht);
     const uint64_t width = w * p->resize / shorter, height = ht * p->resize / shorter;
-    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip */
+    VKT_TRY(vkt_image_check_size(h, path, width, height, n, p->max_pixels)); /* a long strip may be too large */
     b->width = (uint32_t)width;
     b->height = (uint32_t)height;
     return VKT_OK;
 }
 
-/* Decodes and resizes the picture in `bytes` into w->planes. `h` is the worker's quiet host. */
+/* Decodes and resizes the image in `bytes` into w->planes. `h` is the worker's quiet host. */
 static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *name, const uint8_t *bytes, size_t n,
                                worker *w, base *out)
 {
@@ -105,7 +105,7 @@ static vkt_result decode_bytes(const vkt_host *h, const images *s, const char *n
     return VKT_OK;
 }
 
-/* The same of picture `row`, from its file. */
+/* Does the same for image `row`, from its file. */
 static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worker *w, base *out)
 {
     const char *path = s->list.paths[row];
@@ -114,7 +114,7 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
     return decode_bytes(h, s, path, w->file.p, n, w, out);
 }
 
-/* Writes the row's pixels that begin at (top, left) of `b`, which may lie outside: there everything is 0. */
+/* Writes the pixels of the sample from (top, left) of `b` on. Pixels outside `b` are 0. */
 static void cut(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
@@ -136,7 +136,7 @@ static void cut(const images *s, const base *b, int64_t top, int64_t left, bool 
         }
 }
 
-/* Half of what is left over, to the nearest, a tie to the even number: where PyTorch's CenterCrop begins. */
+/* Returns half of the difference, rounded to nearest, ties to even. PyTorch's CenterCrop begins there. */
 static int64_t middle(uint32_t have, uint32_t want)
 {
     const int64_t over = (int64_t)have - want, half = over / 2;
@@ -208,18 +208,18 @@ static void destroy(void *self)
     vkt_free(&h, s);
 }
 
-/* ---- loading: every picture is looked at once ---- */
+/* ---- loading: every image is checked once ---- */
 
 typedef struct load {
     images *s;
-    atomic_uint next;     /* the first picture that nobody looks at yet */
-    atomic_ullong cached; /* bytes of bases kept */
-    atomic_bool full;     /* they were too many */
+    atomic_uint next;     /* next image to check */
+    atomic_ullong cached; /* bytes of the bases that are kept */
+    atomic_bool full;     /* the cache has no more space */
     vkt_result *status;   /* list.n */
-    char **why;           /* list.n; NULL: fine, or there was no memory for it */
+    char **why;           /* list.n; NULL: no error, or no memory for the message */
 } load;
 
-/* Keeps the base of picture `row`, as long as the cache has room. */
+/* Keeps the base of image `row`, as long as the cache has space. */
 static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
 {
     images *s = l->s;
@@ -239,7 +239,7 @@ static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
     return VKT_OK;
 }
 
-/* Whether the file is there and begins like a picture. */
+/* Checks that the file exists and begins like an image. */
 static vkt_result glance(const vkt_host *h, const images *s, uint32_t row)
 {
     vkt_file f;
@@ -256,7 +256,7 @@ static vkt_result look_at(load *l, const vkt_host *h, uint32_t row, worker *w)
 {
     const images *s = l->s;
     const bool caching = s->bases && !atomic_load(&l->full);
-    if (!caching && !s->p.skip_broken) return glance(h, s, row); /* a fetch will tell the rest */
+    if (!caching && !s->p.skip_broken) return glance(h, s, row); /* a fetch finds all other errors */
     base b;
     VKT_TRY(decode(h, s, row, w, &b));
     return caching ? keep(l, h, row, &b) : VKT_OK;
@@ -281,7 +281,7 @@ static void *run_load(void *arg)
     return NULL;
 }
 
-/* The calling thread is one of the workers; with fewer threads than asked for it only takes longer. */
+/* Runs the workers; the calling thread is one of them. If fewer threads start, loading only takes longer. */
 static void run_all(load *l)
 {
     load_worker workers[MAX_LOAD_WORKERS];
@@ -298,7 +298,7 @@ static void run_all(load *l)
     while (--n > 0) pthread_join(workers[n].thread, NULL);
 }
 
-/* Names the broken files and takes them out of the list. */
+/* Logs the broken files and removes them from the list. */
 static vkt_result settle(load *l, uint32_t *left_out)
 {
     images *s = l->s;
@@ -309,7 +309,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
         if (l->status[i] == VKT_E_NOMEM)
             return vkt_fail(&s->host, VKT_E_NOMEM, "\"%s\": out of host memory", list->paths[i]);
         if (l->status[i] == VKT_OK) {
-            char *const path = list->paths[i]; /* exchanged, not moved: the list still owns all of them */
+            char *const path = list->paths[i]; /* swapped, not moved, so that the list still owns all paths */
             list->paths[i] = list->paths[kept];
             list->paths[kept] = path;
             if (list->labels) list->labels[kept] = list->labels[i];
@@ -338,14 +338,14 @@ static vkt_result load_all(images *s, uint32_t *left_out)
     const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
     vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "pictures", n * sizeof *l.why);
-    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* at least: bases may be larger than rows */
+    if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* a lower bound: bases may be larger than samples */
         s->bases = vkt_alloc_array(h, n, sizeof *s->bases);
         if (!s->bases) r = vkt_fail_nomem(h, "pictures", n * sizeof *s->bases);
     }
     if (r == VKT_OK) {
         run_all(&l);
         if (atomic_load(&l.full)) free_bases(s);
-        if (s->bases) free_workers(s); /* nothing more to decode */
+        if (s->bases) free_workers(s); /* no more decoding */
         r = settle(&l, left_out);
     }
     for (uint32_t i = 0; l.why && i < n; i++) vkt_free(h, l.why[i]);
@@ -354,7 +354,7 @@ static vkt_result load_all(images *s, uint32_t *left_out)
     return r;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static vkt_result resolve(const vkt_host *h, const vkt_image_params *p, images *s)
 {

@@ -1,17 +1,18 @@
 /* data/jpeg.c - JPEG by libjpeg-turbo (image.h).
  *
- * libjpeg ends the process on an error unless error_exit leaves in another way: it jumps back to `guarded` here. What
- * libjpeg calls warnings is sorted: those that say that pixels are made up are errors, the rest is silent. */
+ * On an error, libjpeg ends the process unless error_exit does not return. Here it jumps back to `guarded`. Some
+ * warnings of libjpeg say that pixels are invented: these are errors here. Other warnings are silent. */
 #include <setjmp.h>
-#include <stdio.h> /* before jpeglib.h, which wants FILE */
+#include <stdio.h> /* before jpeglib.h, which needs FILE */
 
 #include <jerror.h>
 #include <jpeglib.h>
 
 #include "data/image.h"
 
-/* Scans of a progressive file: real ones have ten or so, each costs a walk over the whole picture. Few bytes can ask
- * for many, so there are fewer of a large picture: all walks together see 2^31 pixels at most, some seconds. */
+/* Limits for the scans of a progressive file. Real files have about ten scans. Each scan decodes the whole image, and
+ * few bytes can request many scans. So a larger image may have fewer: together, all scans decode at most 2^31 pixels,
+ * which takes some seconds. */
 #define MAX_SCANS 500
 #define MIN_SCANS 16
 #define MAX_WALK (UINT64_C(1) << 31)
@@ -32,7 +33,7 @@ typedef struct decoder {
     vkt_result result;
 } decoder;
 
-/* libjpeg's error_exit, which must not return. */
+/* Handles an error as libjpeg's error_exit, which must not return. */
 static void stop(j_common_ptr c)
 {
     decoder *d = c->client_data;
@@ -64,7 +65,7 @@ static void watch_scans(j_common_ptr c)
 
 static void read_orientation(decoder *d)
 {
-    static const char exif[] = "Exif\0"; /* and the string's own 0 */
+    static const char exif[] = "Exif\0"; /* the string's own 0 is the sixth byte */
     *d->orientation = 1;
     for (jpeg_saved_marker_ptr m = d->c.marker_list; m; m = m->next)
         if (m->data_length >= sizeof exif && memcmp(m->data, exif, sizeof exif) == 0) {
@@ -73,8 +74,9 @@ static void read_orientation(decoder *d)
         }
 }
 
-/* One row of inverted CMYK, as Adobe's programs write it, to RGB: with c, m, y, k the bytes, 255 - c is the ink, and
- * what the paper reflects is k less k times the ink. Pillow's rounding: k times ink / 255 is the nearest integer. */
+/* Converts one row of inverted CMYK, as Adobe's programs write it, to RGB. The bytes are c, m, y, k; 255 - c is the
+ * ink. The paper reflects k minus k times the ink. Rounding as in Pillow: k times ink / 255 is rounded to the nearest
+ * integer. */
 static void rgb_from_cmyk(const uint8_t *cmyk, uint32_t n, uint8_t *rgb)
 {
     for (uint32_t x = 0; x < n; x++, cmyk += 4)
@@ -113,11 +115,11 @@ static vkt_result read_pixels(decoder *d)
         jpeg_read_scanlines(c, cmyk ? inks : &row, 1);
         if (cmyk) rgb_from_cmyk(inks[0], c->output_width, row);
     }
-    jpeg_finish_decompress(c); /* up to the end marker */
+    jpeg_finish_decompress(c); /* reads up to the end marker */
     return VKT_OK;
 }
 
-/* A function of its own, whose locals do not change: what a jump leaves behind is in *d. */
+/* Decodes. This is a separate function, so that a jump changes no local variable: all state is in *d. */
 static void guarded(decoder *d)
 {
     if (setjmp(d->stopped) == 0) d->result = read_pixels(d);

@@ -1,5 +1,4 @@
-/* data/loader.c - see loader.h. All state is guarded by one mutex; only fetching and clearing rows happen outside it.
- */
+/* data/loader.c - see loader.h. One mutex guards all state; only fetching and clearing samples happen without it. */
 #include "data/loader.h"
 
 #include <pthread.h>
@@ -8,31 +7,32 @@
 
 #include "data/dataset.h"
 
-/* Rows that a worker claims at once: few enough that workers end a batch together, enough that the mutex does not
- * matter (784-byte rows: about 1 us per claim); of large rows fewer, for they take long to make. */
+/* Most samples that a worker claims at once. Few, so that the workers end a batch together. Not too few, so that the
+ * mutex costs little (784-byte samples: about 1 us per claim). If samples are large, fewer are claimed, because they
+ * take long to make. */
 #define CHUNK_ROWS 16
 #define CHUNK_BYTES (CHUNK_ROWS * 1024)
 
 typedef enum slot_state {
     SLOT_FREE = 0,
-    SLOT_FILLING, /* some rows are claimed */
-    SLOT_FULL,    /* every row is done; `status` is final */
-    SLOT_TAKEN    /* the caller's */
+    SLOT_FILLING, /* some samples are claimed */
+    SLOT_FULL,    /* every sample is done; `status` is final */
+    SLOT_TAKEN    /* owned by the caller */
 } slot_state;
 
 typedef struct slot {
     vkt_loader_slot memory;
     slot_state state;
-    uint32_t done;       /* rows written, or given up after a failure */
-    uint32_t failed_row; /* lowest row of the batch that failed; UINT32_MAX: none */
-    vkt_result status;   /* of that row */
-    char why[256];       /* likewise */
+    uint32_t done;       /* samples written, or skipped after a failure */
+    uint32_t failed_row; /* lowest sample of the batch that failed; UINT32_MAX: none */
+    vkt_result status;   /* status of that sample */
+    char why[256];       /* message of that sample */
 } slot;
 
 typedef struct worker {
     vkt_loader *loader;
     pthread_t thread;
-    uint32_t number; /* as the source's fetch gets it: 1, 2, .. */
+    uint32_t number; /* number for the source's fetch: 1, 2, .. */
 } worker;
 
 struct vkt_loader {
@@ -46,26 +46,26 @@ struct vkt_loader {
     worker *workers;
 
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* a row may be claimable, or `stop` */
+    pthread_cond_t work;  /* a worker may be able to claim, or must stop */
     pthread_cond_t ready; /* a slot is full, or in_flight fell to 0 */
     const uint32_t *order;
     vkt_pass pass;
-    uint32_t n_rows;    /* of the epoch; 0: idle */
-    uint32_t claimed;   /* rows of the epoch handed to workers: always a batch's head, in order */
-    uint32_t returned;  /* rows of the epoch handed to the caller */
+    uint32_t n_rows;    /* samples of the epoch; 0: idle */
+    uint32_t claimed;   /* samples of the epoch that workers have claimed, in order */
+    uint32_t returned;  /* samples of the epoch that the caller has */
     uint32_t in_flight; /* chunks being fetched */
     vkt_result status;  /* sticky until the next epoch */
-    uint64_t waited_ns; /* of the caller, for a full slot */
+    uint64_t waited_ns; /* how long the caller has waited for full slots */
     bool started, stop;
-    pid_t process; /* that has the threads */
+    pid_t process; /* process that has the threads */
 };
 
-/* A run of rows of one batch. */
+/* Consecutive samples of one batch, for one worker. */
 typedef struct chunk {
     slot *slot;
     uint32_t first, n; /* positions in the epoch: order[first .. first + n) */
-    uint32_t at;       /* row of `first` in the slot */
-    uint32_t clear;    /* rows behind the chunk to zero-fill: the rest of the last batch */
+    uint32_t at;       /* position of `first` in the slot */
+    uint32_t clear;    /* samples behind the chunk to fill with zeros: the rest of the last batch */
 } chunk;
 
 static slot *slot_of(vkt_loader *l, uint32_t position)
@@ -78,7 +78,7 @@ static uint32_t batch_rows(const vkt_loader *l, uint32_t first)
     return VKT_MIN(l->batch, l->n_rows - first);
 }
 
-/* Under the lock. False: nothing to do now. */
+/* Claims a chunk; returns false if there is nothing to do now. The caller holds the lock. */
 static bool claim(vkt_loader *l, chunk *c)
 {
     if (l->claimed == l->n_rows) return false;
@@ -96,7 +96,8 @@ static bool claim(vkt_loader *l, chunk *c)
     return true;
 }
 
-/* Outside the lock. Returns the first failure and its row in the slot. */
+/* Fetches the samples of a chunk. Returns the first failure and its position in the slot. The caller does not hold the
+ * lock. */
 static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_number, uint32_t *failed_row)
 {
     const vkt_loader_slot *m = &c->slot->memory;
@@ -121,7 +122,7 @@ static vkt_result fill(const vkt_loader *l, const chunk *c, uint32_t worker_numb
     return VKT_OK;
 }
 
-/* Under the lock. */
+/* Stores the result of a chunk. The caller holds the lock. */
 static void finish(vkt_loader *l, const chunk *c, vkt_result r, uint32_t failed_row, uint32_t worker_number)
 {
     slot *s = c->slot;
@@ -219,10 +220,11 @@ vkt_result vkt_loader_create(const vkt_host *h, const vkt_loader_params *p, vkt_
     return VKT_OK;
 }
 
-/* Under the lock: no epoch, no row in flight, every slot that is not the caller's free. */
+/* Ends the epoch: waits for claimed samples, and frees all slots that the caller does not have. The caller holds the
+ * lock. */
 static void give_up_epoch(vkt_loader *l)
 {
-    l->n_rows = l->claimed; /* nothing more to claim */
+    l->n_rows = l->claimed; /* no more claims */
     while (l->in_flight > 0) pthread_cond_wait(&l->ready, &l->lock);
     l->n_rows = l->claimed = l->returned = 0;
     for (uint32_t i = 0; i < l->n_slots; i++)
@@ -257,7 +259,7 @@ vkt_result vkt_loader_start_epoch(vkt_loader *l, const uint32_t *order, uint32_t
     return VKT_OK;
 }
 
-/* Under the lock: waits for the batch at l->returned, which exists, and takes it. */
+/* Waits for the batch at l->returned, which must exist, and gives its slot to the caller. The caller holds the lock. */
 static vkt_result take(vkt_loader *l, slot *s)
 {
     if (s->state == SLOT_TAKEN)
@@ -327,7 +329,7 @@ void vkt_loader_destroy(vkt_loader **l_ptr)
 {
     if (!l_ptr || !*l_ptr) return;
     vkt_loader *l = *l_ptr;
-    if (l->process == getpid()) end_workers(l); /* a fork has no threads, and the lock may be held for ever */
+    if (l->process == getpid()) end_workers(l); /* a fork has no threads, and its lock may stay locked for ever */
     const vkt_host h = l->host;
     vkt_free(&h, l->workers);
     vkt_free(&h, l->slots);

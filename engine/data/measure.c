@@ -1,7 +1,7 @@
 /* data/measure.c - mean and standard deviation per channel (vktrain/data.h).
  *
- * Welford's update with row-sized groups (Chan, Golub & LeVeque 1979): the sums of one row are merged into the running
- * mean and sum of squared deviations, so neither cancels, however many rows there are. */
+ * Uses Welford's update with groups of one sample (Chan, Golub & LeVeque 1979). The sums of one sample are merged into
+ * the running mean and sum of squared deviations. So there is no cancellation, even for many samples. */
 #include "data/dataset.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ static void merge(moments *a, const moments *b)
     a->n = n;
 }
 
-/* Moments of one channel of one row, as it is stored: sums of equal f32 are exact in f64 (up to 2^29 of them), so a
- * channel that never varies has m2 = 0 to the bit. */
+/* Computes the moments of one channel of one sample, as stored. Sums of equal f32 are exact in f64 (up to 2^29 of
+ * them), so a channel that never varies has m2 = 0 to the bit. */
 static moments floats_moments(const float *p, size_t n)
 {
     double sum = 0, m2 = 0;
@@ -32,9 +32,9 @@ static moments floats_moments(const float *p, size_t n)
     return (moments){ .n = (double)n, .mean = mean, .m2 = m2 };
 }
 
-enum { PIECE = 1 << 16 }; /* elements of u8, the sum of whose squares stays below 2^32 */
+enum { PIECE = 1 << 16 }; /* elements of u8; the sum of their squares is below 2^32 */
 
-/* The same of u8, in whole numbers, which compilers make vectors of. */
+/* Does the same for u8, in whole numbers, which compilers vectorize. */
 static moments bytes_moments(const uint8_t *p, size_t n)
 {
     moments all = { 0 };

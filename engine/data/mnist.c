@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-/* One image (H,W,C) -> (C,H,W), by way of `scratch` (H*W*C bytes). */
+/* Converts one image (H,W,C) -> (C,H,W). `scratch` has H*W*C bytes. */
 static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, uint8_t *scratch)
 {
     memcpy(scratch, image, pixels * channels);
@@ -13,7 +13,7 @@ static void planes_from_pixels(uint8_t *image, size_t pixels, size_t channels, u
         for (size_t i = 0; i < pixels; i++) image[c * pixels + i] = scratch[i * channels + c];
 }
 
-/* Describes `images` in *p, and turns pixels into planes. */
+/* Describes `images` in *p, and converts pixels to planes. */
 static vkt_result lay_out(const vkt_host *h, const char *path, const vkt_idx *images, vkt_dataset_params *p)
 {
     const uint32_t *d = images->dim;
@@ -64,12 +64,12 @@ static vkt_result read_labels(const vkt_host *h, const char *path, const char *i
     return VKT_OK;
 }
 
-/* Which files: labels and names may be NULL. */
+/* The files to read. labels and names may be NULL. */
 typedef struct source {
     const char *images, *labels, *names;
 } source;
 
-/* Reads the names of the classes into `words`, and describes them in *p; *list is the caller's (vkt_free). */
+/* Reads the names of the classes into `words`, and describes them in *p. The caller frees *list (vkt_free). */
 static vkt_result read_names(const vkt_host *h, const char *path, vkt_dataset_params *p, vkt_words *words,
                              const char ***list)
 {
@@ -134,7 +134,7 @@ static vkt_result find(vkt_text *path, const char *folder, const char *stem, con
     return VKT_E_NOT_FOUND;
 }
 
-/* The paths of a split's files; names is empty where there are none. VKT_E_NOT_FOUND is not logged. */
+/* Finds the paths of the files of a split. `names` is empty if there are none. VKT_E_NOT_FOUND is not logged. */
 static vkt_result find_files(const char *folder, vkt_split split, vkt_text *images, vkt_text *labels, vkt_text *names)
 {
     static const char *const image_names[] = { "images-idx3-ubyte", "images-idx4-ubyte", "images.idx3-ubyte",

@@ -1,5 +1,5 @@
-/* data/png.c - PNG by libpng (image.h). libpng takes its memory from the host, zlib's under it included; its errors
- * jump back to `guarded`, its warnings are silent. */
+/* data/png.c - PNG by libpng (image.h). libpng allocates from the host, also for zlib. Its errors jump back to
+ * `guarded`; its warnings are silent. */
 #include <setjmp.h>
 
 #include <png.h>
@@ -27,7 +27,7 @@ static vkt_result fail(const decoder *d, const char *why)
     return vkt_fail(d->h, d->no_memory ? VKT_E_NOMEM : VKT_E_FORMAT, "\"%s\": %s", d->name, why);
 }
 
-/* libpng's error function, which must not return. */
+/* Handles an error as libpng's error function, which must not return. */
 static void stop(png_structp png, png_const_charp why)
 {
     decoder *d = png_get_error_ptr(png);
@@ -64,19 +64,19 @@ static void read_bytes(png_structp png, png_bytep to, size_t n)
     d->left -= n;
 }
 
-/* Whatever the file has becomes gray or RGB of 8 bits. */
+/* Asks libpng for gray or RGB of 8 bits, for any kind of file. */
 static void ask_for_bytes(decoder *d)
 {
     png_set_expand(d->png);   /* palettes to RGB, gray of 1, 2 and 4 bits to 8 */
-    png_set_scale_16(d->png); /* round(v / 257); png_set_strip_16 would cut */
+    png_set_scale_16(d->png); /* round(v / 257); png_set_strip_16 would truncate */
     png_set_strip_alpha(d->png);
 }
 
-/* libpng would unpack texts and profiles, and keep up to 8 MB of each, a thousand times. */
+/* Skips texts and profiles. libpng would decompress up to 1000 of them and keep up to 8 MB of each. */
 static void leave_out_texts(decoder *d)
 {
     static const png_byte chunks[] = "iCCP\0iTXt\0tEXt\0zTXt\0sPLT\0hIST";
-    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0); /* those that libpng does not know */
+    png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0); /* chunks unknown to libpng */
     png_set_keep_unknown_chunks(d->png, PNG_HANDLE_CHUNK_NEVER, chunks, (int)(sizeof chunks / 5));
 }
 
@@ -86,7 +86,7 @@ static vkt_result read_pixels(decoder *d)
     d->info = d->png ? png_create_info_struct(d->png) : NULL;
     if (!d->info) return fail(d, "this libpng is not the one of its header");
     png_set_read_fn(d->png, d, read_bytes);
-    png_set_user_limits(d->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours counts pixels */
+    png_set_user_limits(d->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* vkt_image_check_size limits the pixels */
     leave_out_texts(d);
     png_read_info(d->png, d->info);
     const uint32_t width = png_get_image_width(d->png, d->info), height = png_get_image_height(d->png, d->info);
@@ -104,10 +104,10 @@ static vkt_result read_pixels(decoder *d)
     png_bytep exif = NULL;
     const bool has = png_get_eXIf_1(d->png, d->info, &n, &exif) != 0;
     *d->orientation = has ? vkt_exif_orientation(exif, n) : 1;
-    return d->no_memory ? fail(d, NULL) : VKT_OK; /* a chunk that libpng could do without, but we not */
+    return d->no_memory ? fail(d, NULL) : VKT_OK; /* libpng may ignore a failed allocation; this does not */
 }
 
-/* A function of its own, whose locals do not change: what a jump leaves behind is in *d. */
+/* Decodes. This is a separate function, so that a jump changes no local variable: all state is in *d. */
 static void guarded(decoder *d)
 {
     if (setjmp(d->stopped) == 0) d->result = read_pixels(d);

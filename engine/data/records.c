@@ -6,7 +6,7 @@ struct vkt_records {
     vkt_host host;
     vkt_csv csv; /* owns the texts */
     size_t columns, rows, cap;
-    char **names;  /* columns */
+    char **names;  /* `columns` of them */
     char **fields; /* rows * columns */
 };
 
@@ -46,7 +46,7 @@ static vkt_result read_rows(vkt_records *r)
     }
 }
 
-/* `text` NULL: reads the file `name`. */
+/* Reads `text`; if it is NULL, reads the file `name`. */
 static vkt_result read_records(const vkt_host *host, const char *name, const char *text, char separator,
                                vkt_records **out)
 {

@@ -1,26 +1,31 @@
-/* data/resize.c - resizing by a widened triangle filter (image.h).
+/* data/resize.c - resizes by a widened triangle filter (image.h).
  *
- * Along one axis, from n to m pixels: scale s = n / m, width of the filter w = max(s, 1). Output i has its centre at
- * c = (i + 1/2) s and weighs the pixels j from floor(c - w + 1/2) to floor(c + w + 1/2) - 1, cut at the picture's edge,
- * by 1 - |j + 1/2 - c| / w, which are then divided by their sum: an interpolation where the picture grows, a mean where
- * it shrinks.
+ * This is the filter along one axis, from n to m pixels:
  *
- * Pillow (libImaging/Resample.c, 8-bit images) computes these in double, rounds them to 22 bits behind the point, and
- * applies them by integers, rows first and then columns, with a rounding to 8 bits after each. Which filter it is, and
- * that it resizes so, is part of what networks were trained on; hence the same bits here. */
+ *     s = n / m                                       the scale
+ *     w = max(s, 1)                                   the width of the filter
+ *     c = (i + 1/2) s                                 the centre of output i
+ *     floor(c - w + 1/2) .. floor(c + w + 1/2) - 1    the pixels j of output i, but not beyond the edge of the image
+ *     1 - |j + 1/2 - c| / w                           the weight of pixel j
+ *
+ * The weights are divided by their sum. This is an interpolation if the image grows, and a mean if it shrinks.
+ *
+ * Pillow (libImaging/Resample.c, 8-bit images) computes the weights in double and rounds them to 22 bits behind the
+ * point. It applies them as integers, to rows first and then to columns, and rounds to 8 bits after each. Networks were
+ * trained on images that were resized in this way. So this file produces the same bits. */
 #include <math.h>
 
 #include "data/image.h"
 
-/* 8 bits of pixel, 22 of weight, 2 for sums over 255 and below 0. */
+/* 8 bits for the pixel, 22 for the weight, 2 for sums above 255 and below 0. */
 #define WEIGHT_BITS 22
 
 /* The filter of one axis. */
 typedef struct axis {
-    uint32_t n, m;    /* pixels of the input, of the output */
-    uint32_t most;    /* weights that an output has room for */
+    uint32_t n, m;    /* pixels of the input; pixels of the output */
+    uint32_t most;    /* most weights of an output */
     uint32_t *first;  /* m: the first input pixel of an output */
-    uint32_t *count;  /* m: how many it weighs */
+    uint32_t *count;  /* m: the number of its input pixels */
     int32_t *weights; /* m * most */
 } axis;
 
@@ -30,7 +35,7 @@ static double filter_width(const axis *a)
     return VKT_MAX(scale, 1.0);
 }
 
-/* What an axis takes of the scratch memory, a multiple of 8; 0: too much for any memory. */
+/* Returns the bytes of scratch memory for an axis, a multiple of 8; 0: too many for any memory. */
 static size_t axis_bytes(axis *a)
 {
     const double most = ceil(filter_width(a)) * 2 + 1;
@@ -70,7 +75,7 @@ static uint8_t byte_of(int32_t sum)
     return (uint8_t)VKT_MAX(0, VKT_MIN(v, 255));
 }
 
-/* One row along x. `channels` is a constant where this is called, so the inner loop is unrolled over it. */
+/* Resizes one row along x. `channels` is a constant in each call, so the compiler unrolls the inner loop. */
 static inline void resize_row(const axis *a, const uint8_t *in, uint32_t channels, uint8_t *out)
 {
     for (uint32_t x = 0; x < a->m; x++) {
@@ -83,7 +88,7 @@ static inline void resize_row(const axis *a, const uint8_t *in, uint32_t channel
     }
 }
 
-/* Along y, and from pixels to planes. `wide` has a->n rows of `width` pixels; `sums` has room for one row's. */
+/* Resizes along y and writes planes. `wide` has a->n rows of `width` pixels; `sums` has space for one row. */
 static void resize_columns(const axis *a, const uint8_t *wide, uint32_t width, uint32_t channels, int32_t *sums,
                            uint8_t *planes)
 {
@@ -110,13 +115,13 @@ vkt_result vkt_image_resize(const vkt_host *h, const vkt_image *in, uint32_t wid
     const size_t x_bytes = axis_bytes(&x), y_bytes = axis_bytes(&y);
     const size_t unit_bytes = ((size_t)VKT_MAX(x.most, y.most) + 1) * sizeof(double);
     const size_t sums_bytes = (size_t)vkt_round_up((uint64_t)width * C * sizeof(int32_t), 8);
-    const bool rows = width != in->width; /* else the weights of a row are 1 and 0: nothing changes */
+    const bool rows = width != in->width; /* false: the weights are 1 and 0, and rows do not change */
     uint64_t wide_bytes = (uint64_t)width * in->height, all = 0;
     if (!x_bytes || !y_bytes || !vkt_mul_u64(wide_bytes, rows ? C : 0, &wide_bytes) || wide_bytes > PTRDIFF_MAX / 4 ||
         (all = unit_bytes + sums_bytes + x_bytes + y_bytes + wide_bytes) > PTRDIFF_MAX)
         return vkt_fail_nomem(h, "resizing a picture", SIZE_MAX);
     VKT_TRY(vkt_room_reserve(h, &s->filter, (size_t)all));
-    uint8_t *at = s->filter.p; /* aligned for any object; so is each part, but the last, of multiples of 8 */
+    uint8_t *at = s->filter.p; /* aligned for any type; each part but the last has a multiple of 8 bytes */
     double *unit = (double *)(void *)at;
     int32_t *sums = (int32_t *)(void *)(at += unit_bytes);
     axis_make(&x, at += sums_bytes, unit);

@@ -1,4 +1,4 @@
-/* data/scaler.c - standardisation of rows of numbers (vktrain/table.h). */
+/* data/scaler.c - standardisation of samples of numbers (vktrain/table.h). */
 #include "base/numbers.h"
 #include "data/dataset.h"
 #include "vktrain/table.h"
@@ -37,7 +37,7 @@ void vkt_scaler_destroy(vkt_scaler **ps)
     *ps = NULL;
 }
 
-/* Numbers of a row; 0, and an error, where rows are none of f32. */
+/* Returns how many numbers a sample has; 0 and an error if samples are not f32. */
 static uint32_t columns_of(const vkt_dataset *ds)
 {
     if (vkt_dataset_type(ds) == VKT_ROW_F32) return (uint32_t)(vkt_dataset_row_bytes(ds) / sizeof(float));
@@ -45,7 +45,7 @@ static uint32_t columns_of(const vkt_dataset *ds)
     return 0;
 }
 
-/* Welford's update (1962): s->std holds the sum of squared deviations from the running mean. */
+/* Computes mean and deviation by Welford's update (1962). s->std is the sum of squared deviations until the end. */
 static vkt_result fit(vkt_scaler *s, const vkt_dataset *ds, float *row)
 {
     for (uint32_t i = 0; i < vkt_dataset_rows(ds); i++) {
@@ -149,7 +149,7 @@ vkt_result vkt_scaler_to_text(const vkt_scaler *s, char **out)
     return vkt_text_give(&t, out);
 }
 
-/* A finite number that begins at *at and ends with `end`; *at is moved behind that. */
+/* Reads a finite number from *at, up to `end`. Moves *at behind `end`. */
 static bool read_number(const char **at, char end, double *x)
 {
     if (strspn(*at, "0123456789+-.e") == 0) return false; /* no blanks, no names of infinity */
@@ -160,7 +160,7 @@ static bool read_number(const char **at, char end, double *x)
     return true;
 }
 
-/* The number of columns; 0: none, or more than lines can follow. */
+/* Returns the number of columns; 0: none, or more than the text can have lines. */
 static uint32_t read_header(const char **at)
 {
     if (strncmp(*at, HEADER, sizeof HEADER - 1) != 0) return 0;

@@ -1,9 +1,9 @@
-/* data/select.c - data sets made of rows of another one (vktrain/data.h). */
+/* data/select.c - data sets that select samples of another one (vktrain/data.h). */
 #include "data/dataset.h"
 
 #include <math.h>
 
-/* What params of the new data set point to. */
+/* The arrays of the params of the new data set. */
 typedef struct description {
     vkt_dataset_params p;
     uint32_t *labels;
@@ -18,7 +18,7 @@ static void forget(const vkt_host *h, description *d)
     vkt_free(h, d->names);
 }
 
-/* Everything but features. `rows` NULL: 0 .. n-1. */
+/* Describes the new data set, without its features. `rows` NULL: 0 .. n-1. */
 static vkt_result describe(const vkt_dataset *ds, const uint32_t *rows, uint32_t n, description *d)
 {
     const vkt_host *h = vkt_dataset_host(ds);
@@ -64,18 +64,18 @@ vkt_result vkt_dataset_derive(const vkt_dataset *ds, const uint32_t *rows, uint3
     *out = NULL;
     VKT_TRY(describe(ds, rows, n, &d));
     const vkt_result r = vkt_dataset_adopt(h, &d.p, features, out);
-    if (r == VKT_OK) d.labels = NULL, d.targets = NULL; /* the data set's */
+    if (r == VKT_OK) d.labels = NULL, d.targets = NULL; /* now the data set owns them */
     forget(h, &d);
     return r;
 }
 
-/* ---- rows of a source ---- */
+/* ---- samples of a source ---- */
 
 typedef struct chosen {
     vkt_host host;
-    vkt_dataset *base; /* a handle of our own */
+    vkt_dataset *base; /* the source's own handle */
     uint32_t *rows;
-    vkt_result last[VKT_DATA_MAX_WORKERS]; /* of each worker's last fetch */
+    vkt_result last[VKT_DATA_MAX_WORKERS]; /* result of each worker's last fetch */
 } chosen;
 
 static vkt_result chosen_fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)

@@ -1,4 +1,4 @@
-/* data/shuffle.c - the order in which an epoch reads its rows (vktrain/data.h). */
+/* data/shuffle.c - the order in which an epoch reads its samples (vktrain/data.h). */
 #include "base/philox.h"
 #include "vktrain/data.h"
 

@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns of one use, and their numbers row by row. */
+/* Columns with one use, and their numbers, row by row. */
 typedef struct part {
     size_t *columns;
     uint32_t n;
     float *values; /* (rows, n) */
-    size_t cap;    /* rows that fit */
+    size_t cap;    /* number of rows that fit */
 } part;
 
 typedef struct reader {
@@ -59,7 +59,7 @@ static vkt_result find_columns(reader *r, const char *const *names, uint32_t n, 
     return VKT_OK;
 }
 
-/* All columns that are neither target nor label. */
+/* Selects all columns that are neither target nor label. */
 static vkt_result take_the_rest(reader *r)
 {
     part *f = &r->features;
@@ -73,7 +73,7 @@ static vkt_result take_the_rest(reader *r)
     return f->n ? VKT_OK : vkt_csv_fail(&r->csv, "want a column of features, all %zu are something else", r->n_header);
 }
 
-/* After the first record was read. */
+/* Chooses the columns. The first record must have been read. */
 static vkt_result choose_columns(reader *r)
 {
     const vkt_csv_params *p = r->p;
@@ -105,7 +105,7 @@ static vkt_result read_number(const reader *r, size_t column, float *out)
 {
     const char *text = r->csv.fields[column] + strspn(r->csv.fields[column], " \t");
     char *end = NULL;
-    const size_t n = strspn(text, "0123456789+-.eE"); /* neither hexadecimal nor names of what is no number */
+    const size_t n = strspn(text, "0123456789+-.eE"); /* no hexadecimal numbers, no names of NaN and infinity */
     const double x = n ? strtod(text, &end) : 0;
     if (n == 0 || end != text + n || text[n + strspn(text + n, " \t")]) return fail_field(r, column, "a number");
     *out = (float)x;
@@ -163,7 +163,7 @@ static vkt_result read_rows(reader *r)
     return r->rows ? VKT_OK : vkt_fail(r->h, VKT_E_FORMAT, "\"%s\": want rows of numbers, found none", r->csv.name);
 }
 
-/* What the data set takes over is NULL afterwards. */
+/* Creates the data set. Afterwards, pointers that the data set owns are NULL. */
 static vkt_result make(reader *r, vkt_dataset **out)
 {
     const char **names = NULL;

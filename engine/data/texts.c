@@ -1,4 +1,4 @@
-/* data/texts.c - tables of labelled texts, and the data sets that a vocabulary makes of them (vktrain/text.h). */
+/* data/texts.c - tables of labelled texts, and data sets from them with a vocabulary (vktrain/text.h). */
 #include "data/class_names.h"
 #include "data/csv.h"
 #include "data/dataset.h"
@@ -8,10 +8,10 @@
 struct vkt_texts {
     vkt_host host;
     vkt_csv file;   /* owns the texts */
-    vkt_words seen; /* class names by number */
+    vkt_words seen; /* class names, by number */
     char **texts;
     uint32_t *labels;
-    const char **names; /* (seen.n), into `seen` */
+    const char **names; /* (seen.n), pointers into `seen` */
     size_t rows, cap_texts, cap_labels;
 };
 
@@ -29,7 +29,7 @@ static vkt_result take_class_names(vkt_texts *t, const vkt_tsv_params *p)
     return VKT_OK;
 }
 
-/* The line read last. `fixed`: no new class. */
+/* Adds the newest line. `fixed`: a new class is an error. */
 static vkt_result add_row(vkt_texts *t, bool fixed)
 {
     const vkt_csv *c = &t->file;
@@ -47,8 +47,8 @@ static vkt_result add_row(vkt_texts *t, bool fixed)
 }
 
 typedef struct source {
-    const char *name; /* of a file, or how messages call `text` */
-    const char *text; /* NULL: a file */
+    const char *name; /* of a file, or the name of `text` in messages */
+    const char *text; /* NULL: read a file */
 } source;
 
 static vkt_result read_rows(vkt_texts *t, const source *from, bool fixed)
@@ -154,7 +154,7 @@ const char *const *vkt_texts_class_names(const vkt_texts *t)
 
 /* ---- data sets ---- */
 
-/* A text's ids, in memory that the next text takes over. */
+/* The ids of a text. The next text reuses the memory. */
 typedef struct encoder {
     const vkt_texts *t;
     const vkt_vocab *v;
@@ -180,7 +180,7 @@ static vkt_result encode(encoder *e, uint32_t row)
     return VKT_OK;
 }
 
-/* Fills (rows, maxlen) of u16 or u32. */
+/* Fills (rows, maxlen) of u16 (narrow) or u32. */
 static vkt_result fill(encoder *e, const vkt_sequence_params *p, bool narrow, void *out)
 {
     uint32_t *row = vkt_alloc_array(&e->t->host, p->maxlen, sizeof *row);
@@ -198,7 +198,7 @@ static vkt_result fill(encoder *e, const vkt_sequence_params *p, bool narrow, vo
     return r;
 }
 
-/* The longest sequence, at least 1. */
+/* Finds the length of the longest sequence, at least 1. */
 static vkt_result measure(encoder *e, uint32_t *longest)
 {
     *longest = 1;

@@ -5,8 +5,9 @@
 
 /* ---- words of a text ---- */
 
-/* Capitals of two UTF-8 bytes whose small letters have two: every `step`-th from first to last, which is `delta` below.
- * Unicode 14, Latin-1, Latin Extended-A, Greek and Cyrillic. */
+/* Capitals that have two UTF-8 bytes, and whose small letters have two. A range contains every `step`-th letter from
+ * first to last; the small letter is the capital plus `delta`. From Unicode 14: Latin-1, Latin Extended-A, Greek and
+ * Cyrillic. */
 static const struct {
     uint16_t first, last;
     uint8_t step;
@@ -41,7 +42,7 @@ static void lower_text(unsigned char *s)
     }
 }
 
-/* A copy of `text`, lowered where the vocabulary is, with a NUL behind each word; *end is behind the last one's. */
+/* Copies `text` with a NUL behind each word; small letters unless v->keep_case. *end is the end of the copy. */
 static vkt_result split(const vkt_vocab *v, const char *text, char **copy, char **end)
 {
     const size_t n = strlen(text);
@@ -56,7 +57,7 @@ static vkt_result split(const vkt_vocab *v, const char *text, char **copy, char 
     return VKT_OK;
 }
 
-/* The next word at or behind *at, which is moved behind it; NULL: there is none. */
+/* Returns the next word at or behind *at, and moves *at behind it; NULL: there is none. */
 static const char *next_word(char **at, const char *end)
 {
     while (*at < end && !**at) ++*at;
@@ -66,7 +67,7 @@ static const char *next_word(char **at, const char *end)
     return word;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 vkt_result vkt_vocab_begin(const vkt_host *h, const vkt_vocab_params *p, vkt_vocab **out)
 {
@@ -110,7 +111,8 @@ static vkt_result count_words(const vkt_vocab *v, const char *const *texts, size
     return r;
 }
 
-/* By falling count, then as first seen, which is the order of the texts in the pool. */
+/* Compares by falling count; equal counts keep the order in which the words were first seen, that of their texts in the
+ * pool. */
 static int by_rank(const void *a, const void *b)
 {
     const vkt_word *x = a, *y = b;
@@ -118,7 +120,7 @@ static int by_rank(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Takes the most frequent of `words` (whose order it changes) over. */
+/* Copies the most frequent of `words` to the vocabulary. This sorts `words`. */
 static vkt_result rank_words(vkt_vocab *v, vkt_words *words, uint32_t num_words)
 {
     const size_t most = num_words ? num_words - v->index_from : UINT32_MAX - v->index_from;
@@ -164,7 +166,7 @@ void vkt_vocab_destroy(vkt_vocab **pv)
     *pv = NULL;
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 uint32_t vkt_vocab_size(const vkt_vocab *v)
 {

@@ -1,4 +1,4 @@
-/* data/vocab.h - what vocab.c and vocab_file.c share. */
+/* data/vocab.h - shared by vocab.c and vocab_file.c. */
 #ifndef VKT_VOCAB_H
 #define VKT_VOCAB_H
 
@@ -7,13 +7,13 @@
 
 struct vkt_vocab {
     vkt_host host;
-    vkt_words words; /* by rank: word i has the id index_from + i */
+    vkt_words words; /* by rank: word i has id index_from + i */
     uint32_t index_from;
     bool keep_case;
-    bool parts[128]; /* ASCII characters that part words; the blank always does */
+    bool parts[128]; /* ASCII characters that separate words; the blank always does */
 };
 
-/* A vocabulary without words; num_words is only checked. `h` is resolved. */
+/* Creates a vocabulary without words. num_words is only checked. `h` must be resolved. */
 vkt_result vkt_vocab_begin(const vkt_host *h, const vkt_vocab_params *p, vkt_vocab **out);
 
 #endif

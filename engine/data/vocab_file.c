@@ -1,4 +1,4 @@
-/* data/vocab_file.c - the vocabulary as a text (vktrain/text.h says how it looks). */
+/* data/vocab_file.c - the vocabulary as a text (vktrain/text.h describes the format). */
 #include "data/vocab.h"
 
 #include "data/gz.h"
@@ -50,7 +50,7 @@ typedef struct reader {
     const vkt_host *h;
     const char *name;
     char *at;
-    size_t line; /* of what was read last, from 1 */
+    size_t line; /* number of the newest line, from 1 */
 } reader;
 
 static vkt_result fail(const reader *r, const char *want)
@@ -58,7 +58,7 @@ static vkt_result fail(const reader *r, const char *want)
     return vkt_fail(r->h, VKT_E_FORMAT, "%s, line %zu: want %s", r->name, r->line, want);
 }
 
-/* The next line, its end made a NUL; NULL: there is none that ends. */
+/* Returns the next line and replaces its end by a NUL; NULL: no line with an end is left. */
 static char *next_line(reader *r)
 {
     char *line = r->at, *end = strchr(line, '\n');
@@ -74,7 +74,7 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* In place; false for what add_escaped does not write. */
+/* Unescapes in place. Returns false for text that add_escaped does not write. */
 static bool unescape(char *s)
 {
     char *to = s;
@@ -95,7 +95,7 @@ static bool unescape(char *s)
     return true;
 }
 
-/* A decimal number without sign and leading zeros, up to `end`. */
+/* Parses a decimal number up to `end`, without sign and without leading zeros. */
 static bool parse_count(const char *s, const char *end, uint64_t *out)
 {
     *out = 0;
@@ -108,7 +108,7 @@ static bool parse_count(const char *s, const char *end, uint64_t *out)
     return true;
 }
 
-/* "62304 the" -> the next word. */
+/* Reads a line like "62304 the" as the next word. */
 static vkt_result read_word(reader *r, vkt_vocab *v)
 {
     char *line = next_line(r), *blank = line ? strchr(line, ' ') : NULL;
@@ -122,7 +122,7 @@ static vkt_result read_word(reader *r, vkt_vocab *v)
     return number == n ? VKT_OK : fail(r, "a word that was not there before");
 }
 
-/* `r->at` may be written. */
+/* Reads the vocabulary. May change the text at r->at. */
 static vkt_result read(reader *r, vkt_vocab **out)
 {
     char *line = next_line(r), copy[128];
@@ -146,10 +146,10 @@ static vkt_result read(reader *r, vkt_vocab **out)
         r->line++;
         result = fail(r, "nothing behind the last word");
     }
-    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* the file's index_from or filters */
+    return result == VKT_E_ARG ? VKT_E_FORMAT : result; /* index_from or filters of the file are wrong */
 }
 
-/* Reads `text`, which it may write. */
+/* Reads `text`, and may change it. */
 static vkt_result from_text(const vkt_host *h, const char *name, char *text, vkt_vocab **out)
 {
     reader r = { .h = h, .name = name, .at = text };

@@ -1,6 +1,6 @@
-/* data/words.h - texts numbered in the order in which they were first seen, and how often each was.
+/* data/words.h - a list of different texts, numbered in the order of their first occurrence, with counts.
  *
- * A zeroed one with `h` set is empty. Threads: reading, any number at once. */
+ * A zeroed list with `h` set is empty. Threads: any number may read at once. */
 #ifndef VKT_WORDS_H
 #define VKT_WORDS_H
 
@@ -9,24 +9,24 @@
 #define VKT_NO_WORD UINT32_MAX
 
 typedef struct vkt_word {
-    size_t at; /* its text in the pool, with a NUL behind */
+    size_t at; /* offset of its text in the pool; a NUL follows */
     uint32_t bytes;
     uint64_t count;
 } vkt_word;
 
 typedef struct vkt_words {
-    const vkt_host *h; /* lent */
+    const vkt_host *h; /* not owned */
     vkt_word *items;
     size_t n, cap; /* n is below VKT_NO_WORD */
     char *pool;
     size_t pool_bytes, pool_cap;
-    uint32_t *slots; /* open addressing: number + 1 of the word that hashes there, 0: free; at most half are used */
+    uint32_t *slots; /* open addressing: number + 1 of the word, 0: free; at most half are used */
     size_t n_slots;  /* a power of two, or 0 */
 } vkt_words;
 
-/* Adds `count` to the text's, and the text with it where it is new. VKT_E_NOMEM, VKT_E_ARG for too many. */
+/* Adds `count` to the count of a text. A new text is added to the list. VKT_E_NOMEM, VKT_E_ARG for too many. */
 vkt_result vkt_words_add(vkt_words *w, const char *text, size_t bytes, uint64_t count, uint32_t *number);
-/* VKT_NO_WORD where it is unknown. */
+/* Returns the number of a text; VKT_NO_WORD if it is not in the list. */
 uint32_t vkt_words_find(const vkt_words *w, const char *text, size_t bytes);
 static inline const char *vkt_words_text(const vkt_words *w, uint32_t number)
 {

@@ -1,9 +1,9 @@
-/* gpu/context.c - opening and closing a device. The only file that asks whether the device is the host's. */
+/* gpu/context.c - opens and closes a device. Only this file distinguishes a host's device from the engine's own. */
 #include "gpu/internal.h"
 
 #include <unistd.h>
 
-/* ---- the host's allocator, counted ---- */
+/* ---- the host's allocator, with a counter ---- */
 
 static void *counted_resize(void *user, void *p, size_t bytes)
 {
@@ -28,7 +28,7 @@ static vkt_ctx *ctx_new(const vkt_host *host)
     return ctx;
 }
 
-/* ---- a device of our own ---- */
+/* ---- the engine's own device ---- */
 
 static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
 {
@@ -63,7 +63,7 @@ static vkt_result device_create(vkt_ctx *ctx, const vkt_candidate *c)
     return vkt_vk_check(ctx, r, "vkCreateDevice");
 }
 
-/* Without a device, and VKT_OK, where `unless` says so. */
+/* Opens a device. If `unless` returns true for it, returns VKT_OK without a device. */
 static vkt_result device_open(vkt_ctx *ctx, const char *wish, vkt_unless_fn unless)
 {
     vkt_candidate *list;
@@ -89,7 +89,7 @@ static vkt_result device_open(vkt_ctx *ctx, const char *wish, vkt_unless_fn unle
 
 /* ---- a host's device ---- */
 
-/* The family does what ours must; its number is one that the device has. */
+/* Checks a queue family: the device has it, and it can compute. */
 static vkt_result check_family(vkt_ctx *ctx, uint32_t family)
 {
     uint32_t n = 0;
@@ -118,7 +118,7 @@ static vkt_result check_enabled(vkt_ctx *ctx, const void *chain)
     return r;
 }
 
-/* Its number in the instance's list, as vkt_list_devices counts. */
+/* Finds the device in the instance's list, which has its index and description. */
 static vkt_result find_adopted(vkt_ctx *ctx, vkt_candidate *out)
 {
     vkt_candidate *list;
@@ -172,7 +172,7 @@ static vkt_result device_adopt(vkt_ctx *ctx, const vkt_adopt_params *a, const vk
     return VKT_OK;
 }
 
-/* ---- everything above the device, whoever made it ---- */
+/* ---- the rest of a context, for both kinds of device ---- */
 
 static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
 {
@@ -183,8 +183,8 @@ static vkt_result open_queue(vkt_ctx *ctx, vkt_queue *q, const char *name)
     return vkt_queue_create(ctx, q, name);
 }
 
-/* Wants: vk's global and instance functions, instance, phys, device, info, the families of both queues (of a host's
- * device the queue too) and the has_ flags. */
+/* Completes a context. It must have vk's global and instance functions, instance, phys, device, info, the families of
+ * both queues and the has_ flags; for a host's device the compute queue too. */
 static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 {
     VKT_TRY(vkt_vk_load_device(&ctx->host, &ctx->vk, ctx->device));
@@ -209,7 +209,7 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
 
 static const vkt_ctx_params defaults = { 0 };
 
-/* Hands out a context that is `r` so far, finished, or nothing. */
+/* Returns a finished context in *out, if `r` is VKT_OK so far. Otherwise frees it and returns the error. */
 static vkt_result deliver(vkt_ctx *ctx, vkt_result r, const vkt_ctx_params *params, vkt_ctx **out)
 {
     if (r == VKT_OK) r = finish(ctx, params);
@@ -260,8 +260,8 @@ vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vk
     return vkt_ctx_open(params, host, NULL, out);
 }
 
-/* Our own work only: a host's device is never idled. After a loss nothing runs any more, but a driver may want to be
- * asked. */
+/* Waits for the engine's own work only: it never waits for a whole host's device. After a loss no work runs, but the
+ * engine still asks the driver to wait for its own device. */
 static void drain(vkt_ctx *ctx)
 {
     if (ctx->owns_device)
@@ -272,7 +272,7 @@ static void drain(vkt_ctx *ctx)
 
 static void device_close(vkt_ctx *ctx)
 {
-    if (!ctx->device || !ctx->vk.DeviceWaitIdle) return; /* not opened, or without functions to close it by */
+    if (!ctx->device || !ctx->vk.DeviceWaitIdle) return; /* never opened, or the functions to close it are missing */
     drain(ctx);
     if (ctx->kernels_destroy) ctx->kernels_destroy(ctx);
     vkt_pipeline_cache_close(ctx);
@@ -288,7 +288,7 @@ void vkt_ctx_destroy(vkt_ctx **handle)
     if (!handle) return;
     vkt_ctx *ctx = *handle;
     if (!ctx) return;
-    if (!vkt_is_forked(ctx)) { /* else the device is the parent's */
+    if (!vkt_is_forked(ctx)) { /* a fork must not touch the device of its parent */
         device_close(ctx);
         if (ctx->owns_device) vkt_instance_close(ctx);
         vkt_vk_close(ctx->loader);
@@ -366,7 +366,7 @@ const vkt_device_info *vkt_ctx_device(const vkt_ctx *ctx)
     return ctx ? &ctx->info : NULL;
 }
 
-/* Transfers go through the compute queue from here on; the rings are made anew, for its family. */
+/* Moves all transfers to the compute queue. Creates the rings again, for its queue family. */
 static vkt_result drop_transfer_queue(vkt_ctx *ctx)
 {
     if (!ctx->has_transfer_queue) return VKT_OK;

@@ -13,8 +13,9 @@ bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys)
     return vkt_features_have_coop(&core);
 }
 
-/* Matrices are as wide as the driver likes its subgroups, which it does not tell: those whose subgroups may have 8
- * lanes and 32 (Intel) multiply by 8 or 16 of them. Where all sizes are 32 or more, each will do. */
+/* Returns whether compute shaders may use matrices, and our subgroups fit them. A matrix needs the subgroup size that
+ * the driver prefers, but the driver does not report that size. On Intel, subgroups have 8 to 32 lanes, and matrices
+ * need 8 or 16. If there is only one size, or all sizes are 32 or more, each size fits. */
 static bool fits_subgroups(vkt_ctx *ctx)
 {
     VkPhysicalDeviceCooperativeMatrixPropertiesKHR coop = {
@@ -51,7 +52,7 @@ vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out)
     if (!list) return vkt_fail_nomem(&ctx->host, "the list of cooperative matrices", n * sizeof *list);
     for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
     const VkResult r = get(ctx->phys, &n, list);
-    for (uint32_t i = 0; i < n && r >= 0; i++) { /* the largest: it reads an element the fewest times */
+    for (uint32_t i = 0; i < n && r >= 0; i++) { /* use the largest matrix: it reads each element the fewest times */
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (is_ours(p) && p->MSize * p->NSize * p->KSize > out->m * out->n * out->k)
             *out = (vkt_coop){ p->MSize, p->NSize, p->KSize };

@@ -1,11 +1,11 @@
-/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix): an extension that a device may lack, as may the
- * headers that this is compiled with, and the shader compiler. */
+/* gpu/coop.h - cooperative matrices (VK_KHR_cooperative_matrix). The extension may be missing in the device, in the
+ * Vulkan headers and in the shader compiler. */
 #ifndef VKT_GPU_COOP_H
 #define VKT_GPU_COOP_H
 
 #include "gpu/gpu.h"
 
-#ifndef VK_KHR_cooperative_matrix /* headers before 1.3.255: numbers from the Vulkan registry, vk.xml */
+#ifndef VK_KHR_cooperative_matrix /* for headers before 1.3.255: numbers from the Vulkan registry, vk.xml */
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 #define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR ((VkStructureType)1000506000)
 #define VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR ((VkStructureType)1000506001)
@@ -38,11 +38,11 @@ typedef VkResult(VKAPI_PTR *PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKH
                                                                                    VkCooperativeMatrixPropertiesKHR *);
 #endif
 
-/* Of a device that lists the extension: whether it has all features that our modules want (features.c). Not to be asked
- * where VKT_COOP_MODULES is 0: the library was built without such modules (cmake/Shaders.cmake). */
+/* Returns whether the device has all features that our modules need (features.c). The device must list the extension.
+ * Do not call this if VKT_COOP_MODULES is 0: then the library has no such modules (cmake/Shaders.cmake). */
 bool vkt_coop_offered(vkt_ctx *ctx, VkPhysicalDevice phys);
-/* The sizes that products take, of ctx->phys; all 0: it has none of f16 that sum to f32. The extension and its features
- * are enabled. */
+/* Finds the matrix size for products on ctx->phys; all 0: it has no f16 matrices with f32 sums. The extension and its
+ * features must be enabled. */
 vkt_result vkt_coop_sizes(vkt_ctx *ctx, vkt_coop *out);
 
 #endif

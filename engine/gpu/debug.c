@@ -1,4 +1,4 @@
-/* gpu/debug.c - statuses of Vulkan calls, object names, labels. */
+/* gpu/debug.c - results of Vulkan calls, object names, labels. */
 #include "gpu/internal.h"
 
 #include <unistd.h>

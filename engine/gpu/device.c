@@ -1,4 +1,4 @@
-/* gpu/device.c - which devices there are, what each lacks, which one is taken, and what it can do. */
+/* gpu/device.c - lists the devices, checks what each lacks, chooses one, and reads its limits. */
 #include "gpu/internal.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what the engine needs ---- */
+/* ---- requirements ---- */
 
 /* X(bit of VkSubgroupFeatureFlagBits, name) */
 #define REQUIRED_SUBGROUP_OPS(X) \
@@ -39,7 +39,7 @@ const char *vkt_device_need(uint32_t i)
     return i < vkt_feature_count() ? vkt_feature_name(i) : NULL;
 }
 
-/* Properties of a 1.3 device, chained. */
+/* The properties of a Vulkan 1.3 device, as a chain of structs. */
 typedef struct properties {
     VkPhysicalDeviceProperties2 core;
     VkPhysicalDeviceVulkan11Properties v11;
@@ -60,7 +60,7 @@ static void properties_get(vkt_ctx *ctx, VkPhysicalDevice phys, properties *p)
     ctx->vk.GetPhysicalDeviceProperties2(phys, &p->core);
 }
 
-/* A list of what is missing, cut where the buffer ends. */
+/* A list of missing features, cut at the end of the buffer. */
 typedef struct shortage {
     char *text;
     size_t len, cap;
@@ -92,10 +92,10 @@ static void check_features(vkt_ctx *ctx, vkt_candidate *c, const properties *p, 
     if (varies && !(p->v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) lacks(s, "", NEED_SIZE);
 }
 
-/* ---- describing ---- */
+/* ---- descriptions ---- */
 
-/* Compute without graphics first: work there does not hold up a desktop. Transfer families that can do something else
- * (video, graphics) are left alone. */
+/* Finds the queue families. Prefers a compute family without graphics, because its work does not block a desktop. The
+ * transfer family must do nothing else: families for video or graphics are not used for transfers. */
 static vkt_result find_families(vkt_ctx *ctx, vkt_candidate *c)
 {
     uint32_t n = 0;
@@ -138,7 +138,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* By VkPhysicalDeviceType: our name for it, its place in the order of preference, and that in words. */
+/* For each VkPhysicalDeviceType: our kind, its rank, and the rank in words. */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0 is best */
@@ -184,7 +184,7 @@ static vkt_result describe(vkt_ctx *ctx, vkt_candidate *c, uint32_t index)
 
     shortage s = { info->reason, 0, sizeof info->reason };
     if (core.apiVersion < VK_API_VERSION_1_3) {
-        /* Nothing newer may be asked of it. */
+        /* A device below Vulkan 1.3 must not get newer queries. */
         snprintf(info->reason, sizeof info->reason, "lacks Vulkan 1.3: the driver offers %u.%u",
                  VK_API_VERSION_MAJOR(core.apiVersion), VK_API_VERSION_MINOR(core.apiVersion));
         return VKT_OK;
@@ -231,7 +231,7 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count)
     return VKT_OK;
 }
 
-/* ---- choosing ---- */
+/* ---- choice ---- */
 
 static bool contains_ignoring_case(const char *text, const char *part)
 {
@@ -243,7 +243,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return !*part;
 }
 
-/* A number is an index, other text a part of the name; "" is any device. */
+/* Returns whether the device matches. A number is an index, any other text is a part of the name, "" matches each
+ * device. */
 static bool matches(const vkt_candidate *c, const char *wish)
 {
     if (!*wish || wish[strspn(wish, "0123456789")]) return contains_ignoring_case(c->info.name, wish);
@@ -256,7 +257,7 @@ static bool better(const vkt_candidate *a, const vkt_candidate *b)
     return rank_of(a->info.kind) < rank_of(b->info.kind);
 }
 
-/* The variable that tells the loader which drivers there are; NULL: none is set, and it looks for them. */
+/* Returns the variable that gives the loader its list of drivers; NULL: none is set, and the loader searches. */
 static const char *driver_variable(void)
 {
     static const char *const names[] = { "VK_DRIVER_FILES", "VK_ICD_FILENAMES" }; /* the loader's order */
@@ -317,19 +318,6 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 
 /* ---- what the chosen one can do ---- */
 
-/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on elsewhere, for tests. */
-static bool wants_texel(bool cpu)
-{
-    return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
-}
-
-/* What loads texels may store words of 64 bits. Where LLVM has AVX-512, eight of them are a vector of 512 bits, at any
- * width of a subgroup, and Intel's CPUs take long to load from the upper half of one (kernel/wide.c). */
-static bool wants_words64(void)
-{
-    return vkt_env_int("VKT_WORDS64", vkt_cpu_avx512() != VKT_AVX512_INTEL) == 1;
-}
-
 static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
 {
     uint32_t n = 0;
@@ -350,7 +338,6 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     properties_get(ctx, ctx->phys, &p);
     const VkPhysicalDeviceLimits *l = &p.core.properties.limits;
     const uint32_t *groups = l->maxComputeWorkGroupCount;
-    const bool cpu = p.core.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     ctx->limits = (vkt_limits){
         .subgroup_size = pick_subgroup_size(&p),
         .max_workgroup_lanes = VKT_MIN(l->maxComputeWorkGroupInvocations, l->maxComputeWorkGroupSize[0]),
@@ -358,12 +345,12 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .max_push_bytes = l->maxPushConstantsSize,
         .shared_bytes = l->maxComputeSharedMemorySize,
         .max_storage_range_bytes = l->maxStorageBufferRange,
-        .max_texel_elements = ctx->has_int64 && wants_texel(cpu) ? l->maxTexelBufferElements : 0,
-        .words64 = wants_words64(),
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
-        .cpu = cpu,
         .choices.off = vkt_variants_off(),
     };
+    VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));
+    if (ctx->has_int64 && ctx->traits.texel_loads && !vkt_env_disabled("texel"))
+        ctx->limits.max_texel_elements = l->maxTexelBufferElements;
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;

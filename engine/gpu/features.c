@@ -1,11 +1,11 @@
-/* gpu/features.c - the device features that the engine wants, by name: as data for whoever makes a device, and looked
- * up in a chain of structs. */
+/* gpu/features.c - the device features that the engine needs, by name. An application gets them as data to create its
+ * device; the engine finds them in a chain of structs. */
 #include "gpu/internal.h"
 
 #include <stddef.h>
 
-/* X(member, struct that has it alone, that struct's type): core features of Vulkan 1.3 that some 1.3 devices might
- * still lack in a broken driver, and that a device has to be made with. */
+/* X(member, struct with this feature alone, type of that struct). These are core features of Vulkan 1.3, but a broken
+ * driver may lack them. A device must be created with them. */
 #define VULKAN12_FEATURES(X) X(timelineSemaphore, TimelineSemaphore, TIMELINE_SEMAPHORE)
 #define VULKAN13_FEATURES(X)                                           \
     X(synchronization2, Synchronization2, SYNCHRONIZATION_2)           \
@@ -33,7 +33,7 @@ const vkt_vk_needs *vkt_vk_get_needs(void)
     return &needs;
 }
 
-/* Where a feature stands: in a struct of its version, or in one of its own. */
+/* The position of a feature: in the struct of its Vulkan version, or in its own struct. */
 typedef struct feature {
     const char *name;
     struct {
@@ -51,8 +51,8 @@ typedef struct feature {
 #define OF12(...) FEATURE(Vulkan12, VULKAN_1_2, __VA_ARGS__)
 #define OF13(...) FEATURE(Vulkan13, VULKAN_1_3, __VA_ARGS__)
 static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF13) };
-/* What our modules of cooperative matrices ask for. The last: an atomic has the scope of the device (overflow.comp),
- * and must not where there is the memory model without it. */
+/* The features that our modules of cooperative matrices need. The last one allows an atomic operation with the scope of
+ * the device (overflow.comp), which the memory model forbids without it. */
 #define COOP12_FEATURES(X)                                       \
     X(shaderFloat16, ShaderFloat16Int8, SHADER_FLOAT16_INT8)     \
     X(vulkanMemoryModel, VulkanMemoryModel, VULKAN_MEMORY_MODEL) \
@@ -64,7 +64,7 @@ static const feature features[] = { VULKAN12_FEATURES(OF12) VULKAN13_FEATURES(OF
     }
 static const feature coop_features[] = { COOP12_FEATURES(OF12){ "feature cooperativeMatrix", { COOP, COOP } } };
 #undef COOP
-/* What texel variants ask for. */
+/* The feature that texel variants need. */
 #define CORE                                                                                                    \
     {                                                                                                           \
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, offsetof(VkPhysicalDeviceFeatures2, features.shaderInt64) \
@@ -74,7 +74,7 @@ static const feature int64_feature = { "feature shaderInt64", { CORE, CORE } };
 #undef OF12
 #undef OF13
 
-/* NULL: no struct of the chain has it. */
+/* Returns the member of a feature; NULL: no struct of the chain has it. */
 static VkBool32 *find(const void *chain, const feature *f)
 {
     for (const VkBaseInStructure *s = chain; s; s = s->pNext)

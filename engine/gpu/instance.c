@@ -1,4 +1,4 @@
-/* gpu/instance.c - the loader, the instance, and the way of validation messages into the host's log. */
+/* gpu/instance.c - the loader, the instance, and validation messages, which go to the host's log. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #define VALIDATION_LAYER "VK_LAYER_KHRONOS_validation"
 
-/* One message of a layer, as one line: an error of the application's log, or a warning. */
+/* Logs one message of a layer as one line: an error or a warning. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
@@ -50,7 +50,7 @@ static vkt_result has_layer(vkt_ctx *ctx, const char *name, bool *found)
     return r < 0 ? vkt_vk_check(ctx, r, "vkEnumerateInstanceLayerProperties") : VKT_OK;
 }
 
-/* Whether the loader and drivers, or `layer`, bring an instance extension. */
+/* Finds out whether the loader and drivers, or `layer`, have an instance extension. */
 static vkt_result has_extension(vkt_ctx *ctx, const char *layer, const char *name, bool *found)
 {
     static const char *const what = "vkEnumerateInstanceExtensionProperties";
@@ -77,7 +77,7 @@ static vkt_result create(vkt_ctx *ctx, bool layer)
     const char *const extensions[] = { VK_EXT_DEBUG_UTILS_EXTENSION_NAME };
     const VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-        .pNext = ctx->has_debug_utils ? &messenger : NULL, /* hears what happens while the instance is made and freed */
+        .pNext = ctx->has_debug_utils ? &messenger : NULL, /* messages while the instance is created and destroyed */
         .pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                                   .pEngineName = "vktrain",
                                                   .apiVersion = VK_API_VERSION_1_3 },

@@ -1,12 +1,12 @@
-/* gpu/memory.c - device memory: blocks from the driver, cut into buffers under a hard cap.
+/* gpu/memory.c - device memory: blocks from the driver, divided into buffers, with a hard cap.
  *
- * A block belongs to one memory type and keeps a list of its free ranges, sorted by offset, neighbours merged; buffers
- * are placed first-fit over the blocks. A request above half a block gets a block of its own size. Blocks that became
- * free stay, until vkt_ctx_trim, the cap or the driver wants them back. */
+ * A block has one memory type and a list of its free ranges. The list is sorted by offset, and neighbours are merged. A
+ * buffer gets the first free range that fits, over all blocks. A request larger than half a block gets a block of its
+ * own size. Free blocks are kept until vkt_ctx_trim, the cap or the driver needs their memory. */
 #include "gpu/internal.h"
 
 #define BLOCK_BYTES ((uint64_t)64 << 20)
-#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* staging memory that is not the device's own */
+#define HOST_BLOCK_BYTES ((uint64_t)16 << 20) /* staging memory that is not device-local */
 #define SMALLEST_BLOCK_BYTES ((uint64_t)1 << 20)
 
 typedef struct range {
@@ -14,17 +14,17 @@ typedef struct range {
 } range;
 
 typedef struct block {
-    VkDeviceMemory memory; /* VK_NULL_HANDLE: an empty place in the list */
+    VkDeviceMemory memory; /* VK_NULL_HANDLE: an unused element of the list */
     uint32_t type;
     uint64_t bytes;
-    void *mapped; /* NULL where the host cannot see it */
-    range *holes; /* room for one more than there are buffers: freeing never allocates */
+    void *mapped; /* NULL if the memory is not host-visible */
+    range *holes; /* there is always space for one hole more than buffers: freeing never allocates */
     size_t n_holes, cap_holes;
     uint32_t buffers;
 } block;
 
 struct vkt_memory {
-    vkt_memory_stats stats; /* but for the budget */
+    vkt_memory_stats stats; /* without the budget */
     VkPhysicalDeviceMemoryProperties props;
     block *blocks;
     size_t n_blocks, cap_blocks;
@@ -33,10 +33,10 @@ struct vkt_memory {
 /* ---- budget ---- */
 
 typedef struct heap_room {
-    uint64_t size, budget, usage; /* budget 0: the driver does not tell */
+    uint64_t size, budget, usage; /* budget 0: unknown */
 } heap_room;
 
-/* Of the largest device-local heap. */
+/* Returns the size and the budget of the largest device-local heap. */
 static heap_room main_heap(const vkt_ctx *ctx)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {
@@ -111,7 +111,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
 
 uint64_t vkt_ctx_trim(vkt_ctx *ctx)
 {
-    if (!ctx || vkt_is_forked(ctx)) return 0; /* a fork's memory is the parent's */
+    if (!ctx || vkt_is_forked(ctx)) return 0; /* the memory of a fork belongs to its parent */
     vkt_memory *m = ctx->memory;
     const uint64_t before = m->stats.reserved_bytes;
     for (size_t i = 0; i < m->n_blocks; i++)
@@ -127,8 +127,7 @@ static uint64_t usual_block_bytes(const vkt_memory *m, uint32_t type)
     return VKT_MAX(VKT_MIN(local ? BLOCK_BYTES : HOST_BLOCK_BYTES, of_heap), SMALLEST_BLOCK_BYTES);
 }
 
-/* VKT_OK when `bytes` more may be taken from the driver; `bytes` may shrink to `need` and cached blocks may go for it.
- */
+/* Makes *bytes more fit below the cap: frees cached blocks, and reduces *bytes to `need`. Else VKT_E_MEMORY_CAP. */
 static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
@@ -143,7 +142,7 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
                     vkt_bytes_text(s->used_total_bytes, u));
 }
 
-/* Memory, mapped where the host can see it. VKT_E_DEVICE_MEMORY is not logged: the caller may try less. */
+/* Allocates memory, and maps it if it is host-visible. VKT_E_DEVICE_MEMORY is not logged: the caller may try less. */
 static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, block *b)
 {
     const VkMemoryAllocateInfo info = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
@@ -169,7 +168,7 @@ static vkt_result block_allocate(vkt_ctx *ctx, uint32_t type, uint64_t bytes, bl
     return vkt_vk_check(ctx, r, "vkMapMemory");
 }
 
-/* A new block with room for `need` bytes, at *index of the list. */
+/* Creates a block with space for `need` bytes, at *index of the list. */
 static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_t *index)
 {
     vkt_memory *m = ctx->memory;
@@ -201,7 +200,7 @@ static vkt_result block_create(vkt_ctx *ctx, uint32_t type, uint64_t need, size_
     return VKT_OK;
 }
 
-/* First fit; false when no hole is large enough. Start and size are multiples of `align`. */
+/* Finds the first hole that fits; false: no hole is large enough. Offset and size are multiples of `align`. */
 static bool block_take(block *b, uint64_t bytes, uint64_t align, uint64_t *offset)
 {
     for (size_t i = 0; i < b->n_holes; i++) {
@@ -230,7 +229,7 @@ static void block_give(block *b, uint64_t offset, uint64_t bytes)
     b->holes[i] = (range){ offset, bytes };
     b->n_holes++;
     b->buffers--;
-    /* Merge with the hole behind, then with the one in front. */
+    /* Merge with the hole behind it, then with the hole before it. */
     for (size_t k = i + 1; k-- > (i ? i - 1 : 0);)
         if (k + 1 < b->n_holes && b->holes[k].offset + b->holes[k].bytes == b->holes[k + 1].offset) {
             b->holes[k].bytes += b->holes[k + 1].bytes;
@@ -241,7 +240,7 @@ static void block_give(block *b, uint64_t offset, uint64_t bytes)
 
 /* ---- memory types ---- */
 
-/* What a place must have, and how much each further property is wanted (negative: avoided). */
+/* The properties that a buffer needs, and a score for each further property (negative: avoid it). */
 typedef struct wish {
     VkMemoryPropertyFlags required;
     int local, visible, cached;
@@ -252,7 +251,8 @@ static wish wish_of(const vkt_memory *m, vkt_memory_place place)
     const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     if (place == VKT_PLACE_DEVICE) return (wish){ VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0, -2, -1 };
     if (place == VKT_PLACE_READBACK) return (wish){ host, -1, 0, 2 };
-    /* Device memory that the host sees is plentiful when its heap is no mere window of the main heap. */
+    /* Host-visible device memory is plentiful if its heap has at least half of the size of the largest one. Otherwise
+     * it is a small part of the main heap. */
     uint64_t largest = 0, seen = 0;
     for (uint32_t i = 0; i < m->props.memoryTypeCount; i++) {
         const VkMemoryType *t = &m->props.memoryTypes[i];
@@ -264,7 +264,7 @@ static wish wish_of(const vkt_memory *m, vkt_memory_place place)
     return (wish){ host, seen >= largest / 2 && seen ? 2 : -2, 0, -1 };
 }
 
-/* Memory types fit for `place` among those that the buffer allows, best first. Returns how many. */
+/* Sorts the memory types that fit `place` and that the buffer allows, best first. Returns their number. */
 static uint32_t rank_types(const vkt_memory *m, vkt_memory_place place, uint32_t allowed,
                            uint32_t order[VK_MAX_MEMORY_TYPES])
 {
@@ -328,7 +328,7 @@ static vkt_result place_buffer(vkt_ctx *ctx, vkt_memory_place place, const VkMem
                     vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
 }
 
-/* UNIFORM_TEXEL_BUFFER: kernel/self_test.c. */
+/* UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
 #define USAGE                                                                        \
     (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | \
      VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT)
@@ -357,7 +357,7 @@ static void count(vkt_memory_stats *s, vkt_mem_class cls, uint64_t bytes)
     s->peak_total_bytes = VKT_MAX(s->peak_total_bytes, s->used_total_bytes);
 }
 
-/* Everything after the object itself; what was done is in *buf, for vkt_buffer_destroy. */
+/* Creates everything but the object itself. After a failure, vkt_buffer_destroy frees the parts that *buf has. */
 static vkt_result fill_buffer(vkt_ctx *ctx, vkt_memory_place place, vkt_buffer *buf)
 {
     VKT_TRY(make_handle(ctx, buf->bytes, &buf->handle));

@@ -1,8 +1,8 @@
-/* gpu/pipeline_cache.c - compiled pipelines, kept on disk between runs.
+/* gpu/pipeline_cache.c - compiled pipelines, stored in a file between runs.
  *
- * One file per device, driver and subgroup size (the width of a CPU driver's vectors) in $XDG_CACHE_HOME/vktrain or
- * ~/.cache/vktrain: a header of ours, then what the driver gave. A file that is truncated, damaged or another driver's
- * is as good as none. */
+ * There is one file per device, driver and subgroup size (the vector width of a CPU driver), in $XDG_CACHE_HOME/vktrain
+ * or ~/.cache/vktrain. It has our header and then the driver's data. A file that is truncated, damaged or from another
+ * driver is ignored. */
 #include "gpu/internal.h"
 
 #include <errno.h>
@@ -16,13 +16,14 @@
 
 typedef struct file_header {
     char magic[8];
-    uint64_t bytes; /* of the driver's data behind the header */
+    uint64_t bytes; /* size of the driver's data behind the header */
     uint64_t hash;
 } file_header;
 
 static const char magic[8] = { 'v', 'k', 't', 'p', 'i', 'p', 'e', '1' };
 
-/* Nothing about the cache is worth an error line: file operations are silent, and one debug line tells the outcome. */
+/* Returns a host without a log. Problems of the cache are no errors: file operations log nothing, and one debug line
+ * reports the result. */
 static vkt_host silent(const vkt_ctx *ctx)
 {
     vkt_host h = ctx->host;
@@ -35,7 +36,7 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
     VkPhysicalDeviceProperties p;
     ctx->vk.GetPhysicalDeviceProperties(ctx->phys, &p);
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const bool has_xdg = xdg && xdg[0] == '/'; /* others are to be ignored: XDG Base Directory Specification */
+    const bool has_xdg = xdg && xdg[0] == '/'; /* XDG Base Directory Specification: relative paths must be ignored */
     *path = NULL;
     if (!has_xdg && (!home || home[0] != '/')) return VKT_OK;
     vkt_text t = { .h = &ctx->host };
@@ -51,7 +52,7 @@ vkt_result vkt_cache_path(vkt_ctx *ctx, const char *suffix, char **path)
     return VKT_OK;
 }
 
-/* What is wrong with a file's content; NULL: nothing. */
+/* Returns the fault in the content of a file; NULL: none. */
 static const char *fault_of(vkt_ctx *ctx, const unsigned char *data, size_t n)
 {
     file_header h;
@@ -78,7 +79,7 @@ static vkt_result create(vkt_ctx *ctx, const void *data, size_t n)
                                              .pInitialData = data };
     const VkResult r = ctx->vk.CreatePipelineCache(ctx->device, &info, ctx->allocation, &ctx->pipeline_cache);
     if (r != VK_SUCCESS) ctx->pipeline_cache = VK_NULL_HANDLE;
-    if (r != VK_SUCCESS && n) return create(ctx, NULL, 0); /* the driver did not like the data after all */
+    if (r != VK_SUCCESS && n) return create(ctx, NULL, 0); /* the driver rejected the data */
     return vkt_vk_check(ctx, r, "vkCreatePipelineCache");
 }
 
@@ -108,12 +109,12 @@ void vkt_cache_make_directories(char *path)
 {
     for (char *c = strchr(path + 1, '/'); c; c = strchr(c + 1, '/')) {
         *c = 0;
-        (void)mkdir(path, 0700); /* XDG: 0700; one that cannot be made shows when the file is written */
+        (void)mkdir(path, 0700); /* XDG: 0700; if this fails, writing the file fails too */
         *c = '/';
     }
 }
 
-/* The driver's data behind our header; NULL when there is none. */
+/* Returns the content of the file: our header and the driver's data; NULL: there are no data. */
 static void *collect(vkt_ctx *ctx, const vkt_host *quiet, size_t *bytes)
 {
     size_t n = 0;

@@ -1,8 +1,8 @@
-/* gpu/queue.c - submissions, counted by a timeline semaphore, and waiting for them.
+/* gpu/queue.c - submissions, counted by a timeline semaphore, and waits for them.
  *
- * Every submission ends with the same pre-recorded full barrier. So whatever was submitted before is complete and
- * visible to whatever is submitted next on that queue, and to the host that waited: nobody else needs a barrier between
- * submissions. Across queues the timelines do the same. */
+ * Every submission ends with the same pre-recorded full barrier. So all earlier work is complete and visible to later
+ * submissions on that queue, and to a host that waited. No other barrier is needed between submissions. Across queues,
+ * the timelines do the same. */
 #include "gpu/internal.h"
 
 #include <stdio.h>
@@ -97,7 +97,7 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q)
     *q = (vkt_queue){ 0 };
 }
 
-/* The infos signal the queue's timeline by one each. */
+/* Submits the infos. Each of them adds one to the queue's timeline. */
 static vkt_result submit_all(vkt_ctx *ctx, vkt_queue *q, const VkSubmitInfo2 *infos, uint32_t n, const char *label,
                              uint64_t *value)
 {
@@ -144,7 +144,7 @@ vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, con
     return submit_all(ctx, q, &info, 1, label, value);
 }
 
-/* Brings q->done up to date without blocking. */
+/* Updates q->done without blocking. */
 static vkt_result poll(vkt_ctx *ctx, vkt_queue *q)
 {
     uint64_t now = 0;
@@ -168,19 +168,20 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
         .pSemaphores = &q->timeline,
         .pValues = &value,
     };
-    const uint64_t start = vkt_now_ns(), cpu = vkt_thread_cpu_ns();
+    const uint64_t start = vkt_now_ns(), cpu_ns = vkt_thread_cpu_ns();
     const VkResult r = ctx->vk.WaitSemaphores(ctx->device, &info, UINT64_MAX);
     ctx->counters.waits++;
     ctx->counters.wait_ns += vkt_now_ns() - start;
-    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu;
+    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu_ns;
     VKT_TRY(vkt_vk_check(ctx, r, "vkWaitSemaphores"));
     q->done = VKT_MAX(q->done, value);
     return VKT_OK;
 }
 
-/* ---- submitting to the compute queue, for the floors above ---- */
+/* ---- submissions to the compute queue, for higher layers ---- */
 
-/* Later submissions of one queue are behind the wait of an earlier one, so each upload is awaited once. */
+/* Returns whether there are uploads that no compute submission waits for yet. A wait also holds back all later
+ * submissions of the queue, so one wait for each upload is enough. */
 static bool has_new_uploads(const vkt_ctx *ctx)
 {
     return ctx->has_transfer_queue && ctx->transfer.submitted > ctx->uploads_awaited;
@@ -269,7 +270,8 @@ static vkt_result check_sync(const vkt_ctx *ctx, const vkt_sync *sync, const cha
                     label, VKT_SYNC_MAX, sync->n_waits, sync->n_signals);
 }
 
-/* What a compute submission waits for: uploads, and what a host says. Returns how many; all checked. */
+/* Collects the semaphores of a compute submission: the one of uploads and those of the host, which are already checked.
+ * Returns their number. */
 static uint32_t gather_waits(const vkt_ctx *ctx, const vkt_sync *sync, VkSemaphoreSubmitInfo out[1 + VKT_SYNC_MAX])
 {
     uint32_t n = 0;
@@ -328,7 +330,7 @@ vkt_result vkt_submit(vkt_ctx *ctx, VkCommandBuffer cmd, const char *label, uint
     return vkt_submit_synced(ctx, cmd, NULL, label, value);
 }
 
-/* ---- waiting, for the floors above ---- */
+/* ---- waits, for higher layers ---- */
 
 vkt_result vkt_wait(vkt_ctx *ctx, uint64_t value)
 {
@@ -370,7 +372,8 @@ vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
 
 void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
 {
-    /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
+    /* The value may be from a transfer queue that was disabled since. That upload is done, and the smaller value avoids
+     * an error. */
     const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
     if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

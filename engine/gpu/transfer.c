@@ -1,11 +1,11 @@
-/* gpu/transfer.c - staging rings: host memory to the device, and back.
+/* gpu/transfer.c - staging rings: copies from host memory to the device, and back.
  *
- * Upload: one host-visible ring of VKT_RING_BYTES. A piece takes a region at the head and one of SLOTS command buffers;
- * both come free, in order, when the piece's submission is done. Positions only grow; a position modulo the ring's size
- * is an offset, and a piece never wraps. Readback: one host-visible buffer of two halves, so that one is copied from
- * while the device fills the other.
+ * Upload: one host-visible ring of VKT_RING_BYTES. A piece needs a region at the head of the ring and one of SLOTS
+ * command buffers. Both become free, in order, when the submission of the piece is done. Positions only grow. The
+ * offset is the position modulo the size of the ring. A piece never wraps. Readback: one host-visible buffer of two
+ * halves. The host copies from one half while the device fills the other.
  *
- * Both are made at the first use. Order between pieces, and with compute work, is kept by queue.c: see
+ * Both are created at the first use. queue.c keeps the order between pieces, and with compute work: see
  * vkt_queue_submit. */
 #include "gpu/internal.h"
 
@@ -14,15 +14,15 @@
 
 typedef struct slot {
     vkt_commands commands;
-    uint64_t value; /* its submission; 0: never used */
-    uint64_t end;   /* where its region ends: the ring's tail once it is done */
+    uint64_t value; /* value of its submission; 0: never used */
+    uint64_t end;   /* end of its region: the ring's tail when it is done */
 } slot;
 
 struct vkt_transfer {
     vkt_buffer *ring;
     uint64_t head, tail; /* the ring is in use from tail to head */
     slot slots[SLOTS];
-    uint32_t newest; /* the slot used last; the next one is the oldest */
+    uint32_t newest; /* newest slot; the next one is the oldest */
     vkt_buffer *back;
     vkt_commands back_commands[2];
 };
@@ -45,7 +45,7 @@ void vkt_transfers_destroy(vkt_ctx *ctx)
     ctx->transfers = NULL;
 }
 
-/* Range and alignment of a transfer, and whether the buffer was made for it. */
+/* Checks offset and size of a transfer, and that the buffer has the usage for it. */
 static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uint64_t offset, uint64_t bytes,
                         VkBufferUsageFlags usage)
 {
@@ -61,7 +61,7 @@ static vkt_result check(vkt_ctx *ctx, const char *what, const vkt_buffer *b, uin
 
 /* ---- upload and fill ---- */
 
-/* The oldest slot, free for recording; blocks while its submission runs. */
+/* Returns the oldest slot, ready for recording. Blocks while its submission runs. */
 static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 {
     vkt_transfer *t = ctx->transfers;
@@ -75,7 +75,7 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
     return VKT_OK;
 }
 
-/* A region of the ring for `bytes` (at most PIECE_BYTES), at *position; blocks while it is in use. */
+/* Reserves a region of the ring for `bytes` (at most PIECE_BYTES), at *position. Blocks while it is in use. */
 static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
@@ -180,7 +180,8 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
                             "readback", value);
 }
 
-/* Piece i is started one turn before it is taken over. value: of the newest submission of each half. */
+/* Copies all pieces. The copy of piece i starts one iteration before the host reads it. value[h]: newest submission of
+ * half h. */
 static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *dst, uint64_t bytes,
                               uint64_t value[2])
 {
@@ -203,7 +204,7 @@ vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *ds
     VKT_TRY(back_open(ctx));
     uint64_t value[2] = { 0 };
     const vkt_result r = back_pieces(ctx, src, offset, dst, bytes, value);
-    /* A piece may still be on its way: neither its commands nor `src` are free before it has arrived. */
+    /* A piece may still be running: its commands and `src` are in use until it is done. */
     if (r != VKT_OK && ctx->lost == VKT_OK)
         (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), VKT_MAX(value[0], value[1]));
     return r;

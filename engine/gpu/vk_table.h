@@ -1,7 +1,9 @@
 /* gpu/vk_table.h - the Vulkan functions that the engine calls, as a table per context.
  *
- * Nothing links libvulkan: functions are found at run time. The lists below are the whole of what is used; all of it is
- * core Vulkan 1.3 but VKT_VK_DEBUG_UTILS. Members are named without the prefix: ctx->vk.CmdDispatch(cmd, x, 1, 1). */
+ * No part of the library links libvulkan: the functions are found at run time. The lists below contain all functions in
+ * use. All of them are core Vulkan 1.3, except VKT_VK_DEBUG_UTILS. Members have no prefix:
+ *
+ *     ctx->vk.CmdDispatch(cmd, x, 1, 1); */
 #ifndef VKT_VK_TABLE_H
 #define VKT_VK_TABLE_H
 
@@ -12,14 +14,14 @@
 
 #include "base/base.h"
 
-/* Found without an instance. */
+/* Functions that are found without an instance. */
 #define VKT_VK_GLOBAL(X)                \
     X(CreateInstance)                   \
     X(EnumerateInstanceVersion)         \
     X(EnumerateInstanceLayerProperties) \
     X(EnumerateInstanceExtensionProperties)
 
-/* Found with an instance. */
+/* Functions that are found with an instance. */
 #define VKT_VK_INSTANCE(X)                    \
     X(DestroyInstance)                        \
     X(EnumeratePhysicalDevices)               \
@@ -33,7 +35,7 @@
     X(CreateDevice)                           \
     X(GetDeviceProcAddr)
 
-/* VK_EXT_debug_utils: NULL unless the extension was enabled (ctx->has_debug_utils). */
+/* Functions of VK_EXT_debug_utils: NULL unless the extension is enabled (ctx->has_debug_utils). */
 #define VKT_VK_DEBUG_UTILS(X)        \
     X(CreateDebugUtilsMessengerEXT)  \
     X(DestroyDebugUtilsMessengerEXT) \
@@ -41,7 +43,7 @@
     X(CmdBeginDebugUtilsLabelEXT)    \
     X(CmdEndDebugUtilsLabelEXT)
 
-/* Found with a device. */
+/* Functions that are found with a device. */
 #define VKT_VK_DEVICE(X)           \
     X(DestroyDevice)               \
     X(DeviceWaitIdle)              \
@@ -107,21 +109,21 @@ typedef struct vkt_vk {
 #undef VKT_VK_MEMBER
 } vkt_vk;
 
-/* Where Vulkan comes from. All zero: the installed loader. */
+/* The source of Vulkan. All zero: the installed loader. */
 typedef struct vkt_loader {
     const char *const *names;           /* libraries to try, NULL-terminated; NULL: libvulkan.so.1, libvulkan.so */
     PFN_vkGetInstanceProcAddr get_proc; /* not NULL: used instead of a library */
 } vkt_loader;
 
-/* Opens the loader and fills the global functions. *library is the dlopen handle, or NULL if `loader` brought get_proc.
- * VKT_E_NO_LOADER, with what to install in the message, or VKT_E_DRIVER for a loader without a function. */
+/* Opens the loader and fills the global functions. *library is the dlopen handle, or NULL if `loader` has get_proc.
+ * VKT_E_NO_LOADER (the message says what to install), or VKT_E_DRIVER if the loader lacks a function. */
 vkt_result vkt_vk_open(const vkt_host *h, const vkt_loader *loader, vkt_vk *vk, void **library);
 void vkt_vk_close(void *library);
-/* Fill the next level. VKT_E_DRIVER if a function is missing (its name is logged). */
+/* Fill the functions of an instance, or of a device. VKT_E_DRIVER if a function is missing (its name is logged). */
 vkt_result vkt_vk_load_instance(const vkt_host *h, vkt_vk *vk, VkInstance instance, bool debug_utils);
 vkt_result vkt_vk_load_device(const vkt_host *h, vkt_vk *vk, VkDevice device);
 
-/* "VK_ERROR_DEVICE_LOST"; "VkResult ?" for one that the engine never meets. */
+/* Returns the name, for instance "VK_ERROR_DEVICE_LOST"; "VkResult ?" for a result that the engine does not expect. */
 const char *vkt_vk_result_name(VkResult r);
 
 #endif

@@ -73,10 +73,10 @@ struct vkt_node {
     uint32_t n_in, n_out;
     vkt_tensor in[VKT_MAX_IN]; /* an absent optional input is {0} */
     vkt_tensor out[VKT_MAX_OUT];
-    const void *attr; /* the op's attributes, owned by the graph; NULL: none */
-    uint32_t then;    /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
-                       * passes/epilogue.c */
-    bool within;      /* this node is such an epilogue: its output is an alias */
+    const void *attr;  /* the op's attributes, owned by the graph; NULL: none */
+    uint32_t epilogue; /* number + 1 of the node that is fused to this one as an epilogue, on output 0; 0: none. See
+                        * passes/epilogue.c */
+    bool is_epilogue;  /* this node is such an epilogue: its output is an alias */
 };
 
 struct vkt_graph {
@@ -106,15 +106,15 @@ struct vkt_graph {
 };
 
 /* The kind of an op for fusing (`fuse`, epilogues). Fusing code sees this kind and no op names. */
-typedef enum vkt_stage {
-    VKT_STAGE_NONE = 0,
-    VKT_STAGE_AFFINE,  /* inputs x, w, bias or null: x w^T + bias */
-    VKT_STAGE_RELU,    /* input x: max(x, 0) */
-    VKT_STAGE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
-    VKT_STAGE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
-    VKT_STAGE_SLOPE,   /* inputs v, dy: dy f'(v), for some function f */
-    VKT_STAGE_DROPOUT  /* inputs x, step: mask x / (1-p) */
-} vkt_stage;
+typedef enum vkt_fuse_kind {
+    VKT_FUSE_NONE = 0,
+    VKT_FUSE_AFFINE,  /* inputs x, w, bias or null: x w^T + bias */
+    VKT_FUSE_RELU,    /* input x: max(x, 0) */
+    VKT_FUSE_NETWORK, /* input x and those of vkt_mlp_attr: AFFINE and RELU alternately, the last one AFFINE */
+    VKT_FUSE_SUM,     /* inputs a, b: a + b, if both have the same shape and layout */
+    VKT_FUSE_SLOPE,   /* inputs v, dy: dy f'(v), for some function f */
+    VKT_FUSE_DROPOUT  /* inputs x, step: mask x / (1-p) */
+} vkt_fuse_kind;
 
 /* One member of an op's attributes as text ("stride=2,2"), for shapes files and names of benchmarks. */
 typedef enum vkt_field_kind { VKT_FIELD_BOOL, VKT_FIELD_U32, VKT_FIELD_F32, VKT_FIELD_F64 } vkt_field_kind;
@@ -145,13 +145,14 @@ struct vkt_op {
     bool uses_step;         /* the step state is appended as the last input by vkt_apply */
     bool side_effect;       /* runs even if nothing reads its outputs (updates, reports) */
     bool cheap;             /* its time is small beside its memory traffic: it may be recomputed to save memory */
-    uint8_t in_place;  /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
-                        * and layout. The invocation that writes an element is then the only one that reads this element
-                        * of the input, and it reads it first */
-    bool prologue;     /* runs before all other nodes, whenever it was added */
-    vkt_stage stage;   /* the op's kind for fusing */
-    uint32_t takes;    /* bit s: emit can apply an epilogue of vkt_stage s to output 0 as it stores it: see vkt_take */
-    uint32_t diff;     /* bit i: input i has a gradient */
+    uint8_t in_place; /* bit i: output 0 may overwrite input i, if all inputs with a bit have the output's type, shape
+                       * and layout. The invocation that writes an element is then the only one that reads this element
+                       * of the input, and it reads it first */
+    bool prologue;    /* runs before all other nodes, whenever it was added */
+    vkt_fuse_kind fuse_kind; /* the op's kind for fusing */
+    uint32_t
+        epilogues; /* bit s: emit can apply an epilogue of kind s to output 0 as it stores it: see vkt_fuse_epilogue */
+    uint32_t diff; /* bit i: input i has a gradient */
     size_t attr_bytes; /* an op that chooses variants has no padding bytes in its struct: see vkt_node_key */
     /* Checks inputs and attributes, and describes the outputs. Everything that passes may be emitted and computed:
      * cases from text and calls of builders are not checked further. */
@@ -357,8 +358,8 @@ struct vkt_emit {
     vkt_memory *memory;
     size_t n_memory, cap_memory;
     const vkt_node *node;
-    const vkt_node *then; /* epilogues that are still to be applied to its output 0: see vkt_take */
-    vkt_tensor relu;      /* dispatches that bind this value store max(., 0) in it; {0}: none */
+    const vkt_node *epilogue; /* epilogues that are still to be applied to its output 0: see vkt_fuse_epilogue */
+    vkt_tensor relu;          /* dispatches that bind this value store max(., 0) in it; {0}: none */
 };
 
 /* Chooses among n >= 1 ways (vkt_variant_choose) of the node that is being lowered, and records the choice. Only this
@@ -368,10 +369,25 @@ vkt_variant vkt_pick(vkt_emit *e, const vkt_way *ways, uint32_t n);
  * nodes have equal keys, in any graph and any run. */
 uint64_t vkt_node_key(const vkt_node *n);
 
-/* Appends one dispatch. `bind` is indexed by binding number. A gx above limits.max_groups is reduced to it, because
- * kernels stride over x. Kernels need not stride over y and z: a larger gy or gz is VKT_E_UNSUPPORTED. */
-void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
-                      size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz);
+/* One dispatch as an op describes it. All pointers are read during the call only. */
+typedef struct vkt_launch {
+    uint16_t kernel;      /* vkt_kernel_id */
+    const vkt_bind *bind; /* entry i is binding i */
+    uint32_t n_bind;
+    const void *push; /* push constants; may be NULL */
+    size_t push_bytes;
+    const uint32_t *spec; /* entry i is specialization constant i; entry 0 is the number of lanes */
+    uint32_t n_spec;
+    uint64_t groups[3]; /* x, y, z: 1 or more */
+} vkt_launch;
+/* Fields of a vkt_launch from arrays and a struct. */
+#define VKT_LAUNCH_BIND(array) .bind = (array), .n_bind = VKT_COUNT(array)
+#define VKT_LAUNCH_PUSH(object) .push = &(object), .push_bytes = sizeof(object)
+#define VKT_LAUNCH_SPEC(array) .spec = (array), .n_spec = VKT_COUNT(array)
+
+/* Appends one dispatch. An x above limits.max_groups is reduced to it, because kernels stride over x. Kernels need not
+ * stride over y and z: a larger y or z is VKT_E_UNSUPPORTED. */
+void vkt_dispatch_add(vkt_emit *e, const vkt_launch *launch);
 /* Makes a scratch value. Its live range is from the first dispatch that binds it to the last: within this node unless a
  * later node recalls it. */
 vkt_tensor vkt_scratch(vkt_emit *e, const char *name, uint64_t bytes);
@@ -388,7 +404,7 @@ void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
  * there is none. Epilogues that are not taken get dispatches of their own, in place. */
-const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage);
+const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {
     return &n->g->values[n->in[i].id];

@@ -15,19 +15,21 @@ void vkt_emit_error(vkt_emit *e, vkt_result r)
     if (e->status == VKT_OK) e->status = r;
 }
 
-void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32_t n_bind, const void *push,
-                      size_t push_bytes, const uint32_t *spec, uint32_t n_spec, uint64_t gx, uint32_t gy, uint32_t gz)
+void vkt_dispatch_add(vkt_emit *e, const vkt_launch *l)
 {
+    const uint64_t *groups = l->groups;
     if (e->status != VKT_OK) return;
-    if (n_bind > VKT_MAX_BINDINGS || n_spec > VKT_MAX_SPECS || push_bytes > VKT_EMIT_PUSH || !gx || !gy || !gz) {
+    if (l->n_bind > VKT_MAX_BINDINGS || l->n_spec > VKT_MAX_SPECS || l->push_bytes > VKT_EMIT_PUSH || !groups[0] ||
+        !groups[1] || !groups[2]) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_STATE,
                                    "%s: a dispatch of %u bindings, %zu push bytes, %u constants is out of bounds",
-                                   e->node->op->name, n_bind, push_bytes, n_spec));
+                                   e->node->op->name, l->n_bind, l->push_bytes, l->n_spec));
         return;
     }
-    if (VKT_MAX(gy, gz) > e->lim->max_groups) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %u x %u groups; this device runs at most %u",
-                                   e->node->op->name, gy, gz, e->lim->max_groups));
+    if (VKT_MAX(groups[1], groups[2]) > e->lim->max_groups) {
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu groups; this device runs at most %u",
+                                   e->node->op->name, (unsigned long long)groups[1], (unsigned long long)groups[2],
+                                   e->lim->max_groups));
         return;
     }
     const vkt_result r = vkt_grow(&e->host, &e->list, e->n, &e->cap, sizeof *e->list);
@@ -37,21 +39,22 @@ void vkt_dispatch_add(vkt_emit *e, uint16_t kernel, const vkt_bind *bind, uint32
     }
     vkt_dispatch *d = &e->list[e->n++];
     *d = (vkt_dispatch){ .node = e->node->index,
-                         .kernel = kernel,
-                         .n_bind = (uint8_t)n_bind,
-                         .n_spec = (uint8_t)n_spec,
-                         .push_bytes = (uint8_t)push_bytes,
-                         .groups = { (uint32_t)VKT_MIN(gx, e->lim->max_groups), gy, gz } };
-    memcpy(d->bind, bind, n_bind * sizeof *bind);
-    for (uint32_t i = 0; i < n_bind; i++) {
+                         .kernel = l->kernel,
+                         .n_bind = (uint8_t)l->n_bind,
+                         .n_spec = (uint8_t)l->n_spec,
+                         .push_bytes = (uint8_t)l->push_bytes,
+                         .groups = { (uint32_t)VKT_MIN(groups[0], e->lim->max_groups), (uint32_t)groups[1],
+                                     (uint32_t)groups[2] } };
+    memcpy(d->bind, l->bind, l->n_bind * sizeof *l->bind);
+    for (uint32_t i = 0; i < l->n_bind; i++) {
         if (!d->bind[i].t.id) continue;
         const vkt_value *v = vkt_lowered_value(e, d->bind[i].t);
         if (d->bind[i].bytes == 0) d->bind[i].bytes = v->bytes - d->bind[i].offset_bytes;
         d->storage |= (uint32_t)v->storage << 2 * i;
         if (d->bind[i].t.id == e->relu.id) d->storage |= STORAGE_RELU;
     }
-    if (push_bytes) memcpy(d->push, push, push_bytes);
-    if (n_spec) memcpy(d->spec, spec, n_spec * sizeof *spec);
+    if (l->push_bytes) memcpy(d->push, l->push, l->push_bytes);
+    if (l->n_spec) memcpy(d->spec, l->spec, l->n_spec * sizeof *l->spec);
 }
 
 static vkt_tensor extra_value(vkt_emit *e, const char *name, vkt_role role, uint64_t bytes)
@@ -198,16 +201,16 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
     return VKT_OK;
 }
 
-static const vkt_node *next_within(const vkt_node *n)
+static const vkt_node *next_epilogue(const vkt_node *n)
 {
-    return n->then ? n->g->nodes[n->then - 1] : NULL;
+    return n->epilogue ? n->g->nodes[n->epilogue - 1] : NULL;
 }
 
-const vkt_node *vkt_take(vkt_emit *e, vkt_stage stage)
+const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind)
 {
-    const vkt_node *n = e->then;
-    if (!n || n->op->stage != stage) return NULL;
-    e->then = next_within(n);
+    const vkt_node *n = e->epilogue;
+    if (!n || n->op->fuse_kind != kind) return NULL;
+    e->epilogue = next_epilogue(n);
     return n;
 }
 
@@ -241,12 +244,12 @@ static void say_where(const vkt_emit *e)
 static void lower_node(vkt_emit *e, const vkt_node *n)
 {
     e->node = n;
-    e->then = next_within(n);
+    e->epilogue = next_epilogue(n);
     check_sizes(e, n);
     if (e->status == VKT_OK) n->op->emit(n, e);
     e->relu = (vkt_tensor){ 0 };
-    for (const vkt_node *left; e->status == VKT_OK && (left = e->then);) {
-        e->then = next_within(left);
+    for (const vkt_node *left; e->status == VKT_OK && (left = e->epilogue);) {
+        e->epilogue = next_epilogue(left);
         left->op->emit(left, e);
         e->relu = (vkt_tensor){ 0 };
     }
@@ -260,7 +263,7 @@ vkt_result vkt_lower(const vkt_graph *g, const vkt_limits *lim, const bool *live
     for (int prologue = 1; prologue >= 0; prologue--)
         for (size_t i = 0; i < g->n_nodes && out->status == VKT_OK; i++) {
             const vkt_node *n = g->nodes[i];
-            if (n->op->prologue != (bool)prologue || !n->op->emit || n->within || (live && !live[i])) continue;
+            if (n->op->prologue != (bool)prologue || !n->op->emit || n->is_epilogue || (live && !live[i])) continue;
             lower_node(out, n);
             if (out->status != VKT_OK) say_where(out);
         }

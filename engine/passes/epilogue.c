@@ -3,8 +3,8 @@
  *
  * The graph keeps both nodes, so gradients and audits are not affected, and a printed program shows the fusion. The
  * output of the later node becomes an alias of the earlier one's output, as for a reshape, and the lowering skips the
- * later node. The dispatches of the earlier node do its work (vkt_take), or additional dispatches do it in place. This
- * saves one store and one load of the tensor. */
+ * later node. The dispatches of the earlier node do its work (vkt_fuse_epilogue), or additional dispatches do it in
+ * place. This saves one store and one load of the tensor. */
 #include "passes/passes.h"
 
 static bool lie_alike(const vkt_value *a, const vkt_value *b)
@@ -24,10 +24,10 @@ static vkt_node *maker_of(const vkt_graph *g, vkt_tensor t)
 static bool fits_behind(const vkt_graph *g, const vkt_node *n, uint32_t i)
 {
     const vkt_node *last = vkt_sole_maker(g, n->in[i]), *head = maker_of(g, n->in[i]);
-    if (!last || !head || (last != head && !last->within) || last->then) return false;
+    if (!last || !head || (last != head && !last->is_epilogue) || last->epilogue) return false;
     const vkt_value *y = vkt_node_out(head, 0);
     return vkt_root(g, n->in[i]) == head->out[0].id && y->role == VKT_ROLE_ACTIVATION &&
-           (head->op->takes >> n->op->stage & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
+           (head->op->epilogues >> n->op->fuse_kind & 1) && lie_alike(vkt_node_in(n, i), vkt_node_out(n, 0));
 }
 
 /* Returns whether head may write its output into t's memory (plan/plan.c). Then a dispatch after its first would not
@@ -52,17 +52,17 @@ static bool is_ready(const vkt_graph *g, vkt_tensor t, const vkt_node *head)
 static void put_behind(vkt_graph *g, vkt_node *n, uint32_t i)
 {
     vkt_node *last = g->nodes[vkt_sole_maker(g, n->in[i])->index];
-    last->then = n->index + 1;
-    n->within = true;
+    last->epilogue = n->index + 1;
+    n->is_epilogue = true;
     g->values[n->out[0].id].alias = n->in[i].id;
 }
 
 static void place(vkt_graph *g, vkt_node *n)
 {
-    const vkt_stage stage = n->op->stage;
-    if ((stage == VKT_STAGE_RELU || stage == VKT_STAGE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
-    if (stage != VKT_STAGE_SUM && stage != VKT_STAGE_SLOPE) return;
-    for (uint32_t i = stage == VKT_STAGE_SLOPE; i < 2 && !n->within; i++)
+    const vkt_fuse_kind kind = n->op->fuse_kind;
+    if ((kind == VKT_FUSE_RELU || kind == VKT_FUSE_DROPOUT) && fits_behind(g, n, 0)) put_behind(g, n, 0);
+    if (kind != VKT_FUSE_SUM && kind != VKT_FUSE_SLOPE) return;
+    for (uint32_t i = kind == VKT_FUSE_SLOPE; i < 2 && !n->is_epilogue; i++)
         if (lie_alike(vkt_node_in(n, 0), vkt_node_in(n, 1)) && fits_behind(g, n, i) &&
             is_ready(g, n->in[1 - i], maker_of(g, n->in[i])))
             put_behind(g, n, i);
@@ -74,6 +74,6 @@ void vkt_find_epilogues(vkt_graph *g, const bool *live)
     for (size_t i = 0; i < g->n_nodes; i++) {
         vkt_node *n = g->nodes[i];
         const vkt_value *y = n->n_out ? vkt_node_out(n, 0) : NULL;
-        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->within) place(g, n);
+        if (live[i] && y && y->role == VKT_ROLE_ACTIVATION && !y->alias && !n->is_epilogue) place(g, n);
     }
 }

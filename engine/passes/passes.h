@@ -12,8 +12,8 @@ void vkt_find_live(const vkt_graph *g, bool *live);
 void vkt_find_half(const vkt_graph *g, const bool *live, bool *half);
 
 /* Fuses live nodes as epilogues to the producer of their operand, if its op descriptor supports this kind
- * (vkt_op.takes): relu, dropout, the sum with an existing tensor, and the gradient of an activation whose other operand
- * exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
+ * (vkt_op.epilogues): relu, dropout, the sum with an existing tensor, and the gradient of an activation whose other
+ * operand exists. Call it after the graph's gradients have been added. With `no_fuse` it does nothing. */
 void vkt_find_epilogues(vkt_graph *g, const bool *live);
 
 #endif

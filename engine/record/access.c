@@ -29,7 +29,7 @@ static vkt_result check_value(const vkt_program *p, vkt_tensor t, uint64_t bytes
     return VKT_OK;
 }
 
-/* A layout that host memory has already is moved without a detour. */
+/* Returns whether host memory and device memory have the same bytes, so that no conversion is needed. */
 static bool is_plain(const vkt_value *v)
 {
     return v->layout == VKT_ROWS && v->storage == VKT_PRECISION_F32 && v->bytes % 4 == 0;

@@ -1,17 +1,18 @@
-/* record/budget.c - a run shared out over frames: as much of it at a time as a budget allows.
+/* record/budget.c - distributes a run over frames: each frame gets as much of it as its budget allows.
  *
- * The step is recorded once more, as slices that are short beside the budget and cut where barriers stand anyway. Each
- * has timestamps of its own, so that what it takes is known as of the last run, whatever clocks and other work do. */
+ * The step is recorded once more, as slices. A slice is short in comparison with the budget, and it ends at a barrier
+ * of the plan. Each slice has its own timestamps. So its time is known from the last run, even if clocks or other work
+ * change it. */
 #include "record/record.h"
 
-/* Slices of a budget's quarter leave little of it unused; below a tenth of a millisecond submitting costs more than
- * that. */
+/* The grain is a quarter of the budget, so that little of the budget stays unused. It is at least a tenth of a
+ * millisecond, because a submission costs more than a shorter slice is worth. */
 enum { GRAINS = 4, LEAST_GRAIN_NS = 100000 };
 
-/* What a slice takes at least, whatever coarse timestamps say: a loop over a budget ends. */
+/* The least time of a slice, for coarse timestamps that are equal. So a loop over a budget ends. */
 enum { LEAST_SLICE_NS = 1000 };
 
-/* As good as no limit, and a few of them can be added. */
+/* A limit that is never reached. A few of them can be added without overflow. */
 #define MOST_BUDGET_NS (UINT64_MAX / 8)
 
 static uint64_t grain_of(uint64_t budget_ns)
@@ -27,7 +28,7 @@ void vkt_budget_free(vkt_program *p)
     p->budget.ns = NULL;
 }
 
-/* What each takes, by the kernels' times. */
+/* Sets the expected time of each slice: the sum of its kernels' times. */
 static void expect(vkt_program *p, const uint32_t *ends, uint32_t n)
 {
     for (uint32_t i = 0, d = 0; i < n; i++) {
@@ -56,7 +57,7 @@ static vkt_result record(vkt_program *p, const uint32_t *ends, uint32_t n)
     return VKT_OK;
 }
 
-/* Slices for this budget; those of a larger one are replaced. Nothing of ours is pending. */
+/* Records the slices for this budget, and frees those of a larger budget. No slice may be pending. */
 static vkt_result cut(vkt_program *p, uint64_t budget_ns)
 {
     const uint32_t n = (uint32_t)p->lowered.n;
@@ -70,7 +71,7 @@ static vkt_result cut(vkt_program *p, uint64_t budget_ns)
     return r;
 }
 
-/* Takes over the times of the last run, which is done. Behind the times of slices is room for their timestamps. */
+/* Reads the times of the last run, which is done. The timestamps are stored behind the times of the slices. */
 static vkt_result learn(vkt_program *p)
 {
     const uint32_t n = p->budget.slices.n;
@@ -87,7 +88,7 @@ static bool idle(const vkt_program *p)
     return p->budget.now.ns == 0 && p->budget.before.ns == 0;
 }
 
-/* Drops what is done by now. */
+/* Forgets submitted work that is done by now. */
 static void settle(vkt_program *p)
 {
     vkt_pending *const each[] = { &p->budget.before, &p->budget.now };
@@ -95,7 +96,7 @@ static void settle(vkt_program *p)
         if (each[i]->ns && vkt_reached(p->ctx, each[i]->value)) each[i]->ns = 0;
 }
 
-/* Whether this frame may submit at all: `left_ns` is what the last call left where the frame goes on. */
+/* Returns whether this frame may submit. A budget equal to left_ns means that the frame of the last call goes on. */
 static bool has_room(vkt_program *p, uint64_t budget_ns)
 {
     const bool goes_on = budget_ns == p->budget.left_ns;
@@ -110,11 +111,11 @@ static bool has_room(vkt_program *p, uint64_t budget_ns)
     return true;
 }
 
-/* Before a run: its words, and slices that fit the budget. *ready: false where that would have to wait. */
+/* Prepares a run: its words, and slices that fit the budget. *ready is false if that would have to wait. */
 static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, bool *ready)
 {
     const uint64_t r = p->runs, *values = p->values;
-    const bool measured = !p->parts.n && r >= 2; /* the second run's times are not taken yet */
+    const bool measured = !p->parts.n && r >= 2; /* the times of the second run are not read yet */
     *ready = (!measured || vkt_reached(p->ctx, values[(r - 1) % VKT_RUN_RING])) &&
              (r < VKT_RUN_RING || vkt_reached(p->ctx, values[r % VKT_RUN_RING]));
     if (!*ready) return VKT_OK;
@@ -125,12 +126,13 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     return cut(p, budget_ns);
 }
 
-/* Slices from `next` on that fit; at least one where nothing is pending, for it will not get shorter. */
+/* Returns the end of the slices from `next` on that fit. If nothing is pending, at least one slice fits: it would not
+ * fit later either. */
 static uint32_t fit(const vkt_program *p, const vkt_series *s, uint64_t budget_ns, uint64_t *cost_ns)
 {
     uint32_t end = p->budget.next;
     *cost_ns = 0;
-    if (s == &p->pieces) { /* nobody knows what it takes: it is all that this frame gets */
+    if (s == &p->pieces) { /* its time is not known: the frame gets one piece and no more */
         *cost_ns = budget_ns;
         return end + 1;
     }
@@ -155,7 +157,7 @@ static vkt_result submit(vkt_program *p, vkt_series *s, uint32_t end, uint64_t c
     return VKT_OK;
 }
 
-/* Semaphores are the application's, whether there is something to submit or not. */
+/* Submits only the application's semaphores, if there are any. */
 static vkt_result submit_nothing(vkt_program *p, const vkt_sync *sync)
 {
     uint64_t value;

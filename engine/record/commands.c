@@ -8,7 +8,8 @@ static uint32_t kernel_bindings(const vkt_kernel_row *row)
     return row->reads | row->writes;
 }
 
-/* Texel loads where the device wants them, every such window fits into a view and a host's buffer was made for them. */
+/* Returns whether the dispatch uses texel loads. The device must want them, each range must fit into a view, and a
+ * host's buffer must have the usage for them. */
 static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row)
 {
     const uint64_t most = p->ctx->limits.max_texel_elements;
@@ -21,7 +22,8 @@ static bool use_texels(const vkt_program *p, const vkt_dispatch *d, const vkt_ke
     return true;
 }
 
-/* `texels`: the bindings that are texel buffers, which may be larger than storage buffers. */
+/* Checks the bindings of a dispatch. `texels` are the bindings that are texel buffers; these may be larger than storage
+ * buffers. */
 static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, const vkt_kernel_row *row,
                                  uint32_t texels)
 {
@@ -88,7 +90,7 @@ static vkt_result make_pool(vkt_program *p)
     return p->views ? VKT_OK : vkt_fail_nomem(&ctx->host, "buffer views", texels * sizeof *p->views);
 }
 
-/* Of the format that lib/load.glsl declares. */
+/* Creates a view with the format that lib/load.glsl declares. */
 static vkt_result make_view(vkt_program *p, vkt_range r, VkBufferView *out)
 {
     vkt_ctx *ctx = p->ctx;
@@ -137,7 +139,7 @@ static vkt_result write_set(vkt_program *p, size_t i)
     return VKT_OK;
 }
 
-/* What dispatches wrote, to dispatches. */
+/* Records a barrier between dispatches: later ones see the writes of earlier ones. */
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd)
 {
     const VkMemoryBarrier2 m = { .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
@@ -195,7 +197,7 @@ vkt_result vkt_bind_all(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const size_t n = p->lowered.n;
-    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* an input, or a reshape of one */
+    if (n == 0 && keeps_any(p->g)) return VKT_OK; /* the kept value is an input, or a reshape of one */
     if (n == 0 || n > UINT32_MAX / 2) return vkt_fail(&ctx->host, VKT_E_ARG, "program: the graph computes nothing");
     p->pipelines = vkt_alloc_array(&ctx->host, n, sizeof *p->pipelines);
     p->sets = vkt_alloc_array(&ctx->host, n, sizeof *p->sets);

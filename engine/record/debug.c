@@ -1,5 +1,5 @@
-/* record/debug.c - what VKT_DEBUG makes of a program (vktrain/core.h): GPU time per kernel, the first NaN of a run; and
- * for tests, guards. */
+/* record/debug.c - the effect of VKT_DEBUG on a program (vktrain/core.h): GPU time per kernel, the first NaN of a run.
+ * For tests: guards. */
 #include "record/debug.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ typedef struct kernel_sum {
     uint64_t ns;
 } kernel_sum;
 
-/* One line per kernel, the longest first. */
+/* Logs one line per kernel, the longest time first. */
 static void log_times(const vkt_program *p)
 {
     kernel_sum sums[VKT_K_COUNT] = { { 0 } };
@@ -64,7 +64,7 @@ void vkt_debug_end(vkt_program *p)
 
 /* ---- level 4: the first NaN ---- */
 
-/* Whether t is f32 that the program computes; values of dead nodes are not in its plan. */
+/* Returns whether t is an f32 value that the program computes. Values of dead nodes are not in its plan. */
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;
@@ -83,7 +83,7 @@ static bool is_computed(const vkt_program *p, vkt_tensor t)
     }
 }
 
-/* The number of t's first NaN in row-major order; its elements if it has none. */
+/* Finds the row-major index of t's first NaN; the number of elements if it has none. */
 static vkt_result first_nan(vkt_program *p, vkt_tensor t, uint64_t *at)
 {
     const uint64_t n = vkt_shape_elements(p->g->values[t.id].shape);
@@ -95,7 +95,7 @@ static vkt_result first_nan(vkt_program *p, vkt_tensor t, uint64_t *at)
     return r;
 }
 
-/* An element of an arena is one of a parameter: "fc1.weight[3,7]". Other elements: "[3,7]". */
+/* Writes the index of an element: "[3,7]"; for an element of an arena, with its parameter: " of fc1.weight[3,7]". */
 static void element_text(const vkt_program *p, vkt_tensor t, uint64_t at, char out[160])
 {
     const vkt_graph *g = p->g;
@@ -123,7 +123,7 @@ static vkt_result check_value(vkt_program *p, const vkt_node *n, vkt_tensor t)
                     p->name, (unsigned long long)(p->runs - 1), n->index, n->op->name, v->name, element);
 }
 
-/* Values share no memory, so each still holds what its node wrote. */
+/* Checks the outputs of all nodes. Values share no memory, so each still has the numbers that its node wrote. */
 static vkt_result check_values(vkt_program *p)
 {
     for (size_t i = 0; i < p->g->n_nodes; i++) {

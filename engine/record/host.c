@@ -1,10 +1,10 @@
-/* record/host.c - what an application of its own device has to do with programs: runs in its command buffers, its
- * buffers as arrays, ours for its shaders. */
+/* record/host.c - functions for an application with its own device: runs in its command buffers, its buffers as arrays,
+ * and the engine's buffers for its shaders. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"
 
-/* ---- runs in its command buffer ---- */
+/* ---- runs in the application's command buffer ---- */
 
 static void barrier(vkt_ctx *ctx, VkCommandBuffer cmd, VkPipelineStageFlags2 from, VkAccessFlags2 by,
                     VkPipelineStageFlags2 to, VkAccessFlags2 what)
@@ -25,7 +25,8 @@ static void set_words(vkt_program *p, VkCommandBuffer cmd, const uint32_t words[
     p->ctx->vk.CmdUpdateBuffer(cmd, p->words->handle, RING_SLOTS * RING_WORDS * 4, RING_WORDS * 4, words);
 }
 
-/* The words of the last slot hold while the run is executed; metrics are the host's to read when it is done. */
+/* Records a run. The words of the last slot are valid while the run executes. The host may read the metrics when it is
+ * done. */
 vkt_result vkt_program_record(vkt_program *p, VkCommandBuffer cmd, const vkt_run *run)
 {
     VKT_WANT(NULL, p);
@@ -69,7 +70,7 @@ void vkt_program_barriers(const vkt_program *p, VkMemoryBarrier2 *before, VkMemo
                                  .srcAccessMask = writes };
 }
 
-/* ---- its buffers ---- */
+/* ---- the application's buffers ---- */
 
 vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, vkt_array **out)
 {
@@ -96,7 +97,7 @@ vkt_result vkt_array_adopt(vkt_ctx *ctx, const vkt_array_adopt_params *params, v
     return r;
 }
 
-/* The other owner is a family of the device, another process or another driver. */
+/* Checks the other owner: it is a queue family of the device, another process or another driver. */
 static vkt_result check_other_family(vkt_ctx *ctx, uint32_t family)
 {
     uint32_t n = 0;
@@ -107,7 +108,7 @@ static vkt_result check_other_family(vkt_ctx *ctx, uint32_t family)
                     family);
 }
 
-/* Records one half of a transfer of ownership; the other one is the application's, over the same range. */
+/* Records one half of a transfer of ownership. The application records the other half, over the same range. */
 static vkt_result record_handover(vkt_array *a, bool acquire, uint32_t other, vkt_commands *c)
 {
     vkt_ctx *ctx = a->ctx;
@@ -138,7 +139,7 @@ static vkt_result hand_over(vkt_array *a, bool acquire, uint32_t other, const vk
     vkt_handover *h = &a->handover[acquire];
     if (!h->commands.cmd || h->family != other) {
         VKT_TRY(check_other_family(a->ctx, other));
-        VKT_TRY(vkt_wait(a->ctx, h->value)); /* its commands are about to be recorded anew */
+        VKT_TRY(vkt_wait(a->ctx, h->value)); /* they must be done before they are recorded again */
         const vkt_result r = record_handover(a, acquire, other, &h->commands);
         if (r != VKT_OK) {
             vkt_commands_destroy(a->ctx, &h->commands);
@@ -161,7 +162,7 @@ vkt_result vkt_array_release(vkt_array *a, uint32_t to_family, const vkt_sync *s
     return hand_over(a, false, to_family, sync);
 }
 
-/* ---- ours for its shaders ---- */
+/* ---- the engine's buffers for the application's shaders ---- */
 
 static vkt_vk_buffer range_in(const vkt_buffer *b, uint64_t offset_bytes, uint64_t bytes)
 {

@@ -1,8 +1,8 @@
-/* record/parts.c - the command buffers of a program: a step cut into submissions that end in time.
+/* record/parts.c - the command buffers of a program: splits a step into submissions that end in time.
  *
- * A device's watchdog ends a submission that takes too long, and how long a kernel takes is not known before it ran. So
- * the first two runs go dispatch by dispatch, with timestamps: the first warms up (drivers compile late), the second is
- * measured. Then the step is recorded for good, in as few parts as the limit allows. */
+ * A device's watchdog ends a submission that takes too long. The time of a kernel is unknown before it has run. So the
+ * first two runs submit each dispatch alone, with timestamps. The first run warms up, because drivers compile late. The
+ * second one is measured. Then the step is recorded for all later runs, in as few parts as the limit allows. */
 #include "record/record.h"
 
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out)
@@ -24,7 +24,7 @@ vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vk
     return r;
 }
 
-/* Records the parts; the pieces have served. */
+/* Records the parts and frees the pieces. */
 static vkt_result record_parts(vkt_program *p, uint32_t n)
 {
     vkt_series parts;
@@ -59,7 +59,7 @@ static void warn_of_long_kernels(const vkt_program *p, const uint64_t *ns)
         if (ns[i] > ns[longest]) longest = i;
     }
     if (n)
-        vkt_say(&p->ctx->host, p->ctx->limits.cpu ? VKT_LOG_DEBUG : VKT_LOG_WARN,
+        vkt_say(&p->ctx->host, p->ctx->limits.traits->watchdog ? VKT_LOG_WARN : VKT_LOG_DEBUG,
                 "%s: %u kernels take longer than a submission should (%.1f ms); dispatch %u, %s, takes %.1f ms",
                 p->name, n, (double)p->ctx->max_submission_ns * 1e-6, longest,
                 vkt_kernel_get((vkt_kernel_id)p->lowered.list[longest].kernel)->name, (double)ns[longest] * 1e-6);

@@ -1,7 +1,7 @@
 /* record/print.c - a program as text: graph, memory, dispatches and barriers. */
 #include "record/record.h"
 
-/* The node's choices among variants: " by tile". */
+/* Appends the variants that were chosen for the node: " by tile". */
 static void picked_text(const vkt_program *p, uint32_t node, vkt_text *t)
 {
     for (size_t i = 0; i < p->lowered.n_picked; i++)
@@ -30,7 +30,7 @@ static void graph_text(const vkt_program *p, vkt_text *t)
                          v->alias ? " (alias)" : "");
         }
         picked_text(p, n->index, t);
-        if (n->within) vkt_text_add(t, " within %u", g->values[vkt_root(g, n->out[0])].producer - 1);
+        if (n->is_epilogue) vkt_text_add(t, " within %u", g->values[vkt_root(g, n->out[0])].producer - 1);
         vkt_text_add(t, "\n");
     }
 }
@@ -49,7 +49,7 @@ static void dispatches_text(const vkt_program *p, vkt_text *t)
     size_t next = 0;
     uint32_t part = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
-        const bool starts = part < p->parts.n && p->ends[part] == i; /* a submission orders as a barrier does */
+        const bool starts = part < p->parts.n && p->ends[part] == i; /* a submission also acts as a barrier */
         if (starts) vkt_text_add(t, "      ==== submission %u of %u\n", ++part + 1, p->parts.n);
         if (next < p->plan.n_barriers && p->plan.barriers[next].before == i) {
             const vkt_barrier *b = &p->plan.barriers[next++];

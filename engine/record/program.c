@@ -1,4 +1,4 @@
-/* record/program.c - a graph compiled for a context, and its runs. */
+/* record/program.c - compiles a graph for a context: memory, bindings and command buffers. */
 #include "record/debug.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* The program's parameters are the store's by name; whoever uses an arena as a whole must have the same arena. */
+/* Finds the graph's parameters in the store, by name. If the graph uses an arena as a whole, its layout must be the
+ * store's. */
 static vkt_result match_store(vkt_program *p)
 {
     const vkt_host *h = &p->ctx->host;
@@ -19,7 +20,7 @@ static vkt_result match_store(vkt_program *p)
         vkt_value *v = &g->values[g->params[i]];
         const vkt_store_entry *e = NULL;
         if (i < p->store->n && strcmp(p->store->entries[i].name, v->name) == 0)
-            e = &p->store->entries[i]; /* as a rule */
+            e = &p->store->entries[i]; /* the usual case */
         for (uint32_t k = 0; k < p->store->n && !e; k++)
             if (strcmp(p->store->entries[k].name, v->name) == 0) e = &p->store->entries[k];
         char want[80], have[80];
@@ -47,7 +48,7 @@ static vkt_result finish_graph(vkt_program *p)
         vkt_step_advance(g, g->has_optimizer);
         const vkt_result r = g->status;
         g->has_advance = r == VKT_OK;
-        if (!g->has_advance) { /* the graph is as it was: the caller may try again */
+        if (!g->has_advance) { /* the graph is unchanged: the caller may try again */
             g->n_values = n_values;
             g->words = words;
             g->clock = clock;
@@ -84,7 +85,7 @@ static vkt_result lower_and_plan(vkt_program *p, vkt_precision precision, bool r
     return vkt_plan_make(&p->lowered, &p->options, &p->plan);
 }
 
-/* What is published is only read, but by the graph that publishes. */
+/* Checks that the program only reads published parameters, if its params have `published`. */
 static vkt_result check_published(const vkt_program *p)
 {
     const vkt_emit *e = &p->lowered;
@@ -109,7 +110,7 @@ static uint64_t planned_bytes(const vkt_program *p)
     return p->plan.packed_bytes + p->plan.const_bytes + p->plan.input_bytes;
 }
 
-/* Refuses before the first allocation, with the plan in the message. */
+/* Fails before the first allocation if the plan does not fit. The message has the plan. */
 static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
 {
     vkt_memory_stats m;
@@ -126,7 +127,8 @@ static vkt_result check_cap(vkt_program *p, uint64_t max_bytes)
         vkt_bytes_text(p->plan.const_bytes, c), vkt_bytes_text(p->plan.input_bytes, d), vkt_bytes_text(left, e));
 }
 
-/* As bound, to whole vectors. Two arrays may be parts of one buffer of the application's. */
+/* Returns whether two arrays overlap, as they are bound: rounded up to 16 bytes. Both may be parts of one buffer of the
+ * application. */
 static bool share_memory(const vkt_array *a, const vkt_array *b)
 {
     const uint64_t from_a = a->buffer->base_bytes, from_b = b->buffer->base_bytes;
@@ -134,7 +136,7 @@ static bool share_memory(const vkt_array *a, const vkt_array *b)
            from_b < from_a + vkt_round_up(a->bytes, 16);
 }
 
-/* What is written is no other value's memory: see vkt_write. */
+/* Checks that no array which the program writes shares memory with another one: see vkt_write. */
 static vkt_result check_arrays_apart(const vkt_program *p, const vkt_program_params *params)
 {
     for (uint32_t i = 0; i < params->n_arrays; i++)
@@ -224,8 +226,8 @@ static vkt_result make_memory(vkt_program *p)
     return make_step(p);
 }
 
-/* The batch of a gather, else the largest one of values that have their batch last. 0: the graph tells of none, and an
- * input by rows need not be a batch. */
+/* Returns the batch of a gather; without one, the largest first dimension of the values with layout BATCH_LAST. Returns
+ * 0 if there is neither, because the first dimension of an input with layout ROWS need not be a batch. */
 static uint32_t find_most_rows(const vkt_graph *g)
 {
     uint32_t most = 0;
@@ -257,7 +259,7 @@ static vkt_result build(vkt_program *p, const vkt_program_params *params)
     VKT_TRY(make_memory(p));
     if (p->debug.level >= 3) vkt_program_log(p);
     const bool measure = p->debug.level >= 2 && p->ctx->timestamp_period_ns != 0 && p->lowered.n;
-    p->profile = (params->profile || measure) && p->lowered.n; /* what computes nothing has no times */
+    p->profile = (params->profile || measure) && p->lowered.n; /* without dispatches there are no times */
     VKT_TRY(vkt_bind_all(p));
     VKT_TRY(vkt_parts_create(p));
     return measure ? vkt_debug_start(p) : VKT_OK;
@@ -279,7 +281,7 @@ static vkt_result create(vkt_ctx *ctx, vkt_graph *g, vkt_store *store, const vkt
                         .options = options,
                         .budget.left_ns = UINT64_MAX,
                         .debug.level = vkt_debug_level() };
-    if (p->debug.level >= 4) p->options = apart; /* each value keeps what was written to it */
+    if (p->debug.level >= 4) p->options = apart; /* so that each value stays as it was written */
     snprintf(p->name, sizeof p->name, "%s", params && params->name ? params->name : "program");
     const vkt_result r = build(p, params ? params : &none);
     if (r == VKT_OK)

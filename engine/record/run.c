@@ -1,4 +1,4 @@
-/* record/run.c - runs of a program: started, their metrics, and the times of their dispatches. */
+/* record/run.c - starts runs of a program, returns their metrics and the times of their dispatches. */
 #include "record/record.h"
 
 #include "abi/step.abi.h"
@@ -16,13 +16,13 @@ vkt_result vkt_program_run(vkt_program *p, const vkt_run *run, uint64_t *run_ind
     return vkt_program_run_synced(p, run, NULL, run_index);
 }
 
-/* What lies in a slot of the ring; the run that wrote it is done. */
+/* Reads the metrics from a slot of the ring. The run that wrote them is done. */
 static void take_metrics(const vkt_program *p, uint64_t slot, vkt_metrics *out)
 {
     const uint32_t *m = (const uint32_t *)p->metrics->mapped + slot * METRIC_WORDS;
     memcpy(&out->loss, &m[METRIC_LOSS], sizeof out->loss);
     memcpy(&out->correct, &m[METRIC_CORRECT], sizeof out->correct);
-    out->rows = m[METRIC_ROWS] == ROWS_UNTOLD ? 0 : m[METRIC_ROWS]; /* as submit writes "all" */
+    out->rows = m[METRIC_ROWS] == ROWS_UNTOLD ? 0 : m[METRIC_ROWS]; /* ROWS_UNTOLD stands for all rows */
     out->t = m[METRIC_T];
     memcpy(&out->loss_scale, &m[METRIC_SCALE], sizeof out->loss_scale);
     out->skipped = m[METRIC_SKIPPED];

@@ -1,14 +1,14 @@
-/* record/texture.c - an application's pictures, and the arrays that stand for them. */
+/* record/texture.c - copies between an application's images and the arrays that stand for them. */
 #include "record/record.h"
 
 #include "abi/abi.h"
 #include "abi/texture.abi.h"
 
-/* One direction: picture to array, or array to picture. */
+/* One direction of copying: image to array, or array to image. */
 typedef struct way {
-    const vkt_pipeline *pipeline; /* NULL: the picture's usage does not allow it */
+    const vkt_pipeline *pipeline; /* NULL: the image's usage does not allow it */
     VkDescriptorSet set;
-    vkt_commands commands; /* to be submitted; made when asked for */
+    vkt_commands commands; /* commands to submit; made at the first use */
 } way;
 
 struct vkt_texture {
@@ -27,7 +27,7 @@ static const char *const names[] = { "reading a texture", "writing a texture" };
 
 #define LANES 64u
 
-/* What can be done with a format beside sampling it: kernels, VKT_K_NONE for nothing. */
+/* The kernels for a format of an image. VKT_K_NONE: shaders can only sample it. */
 typedef struct format {
     VkFormat format;
     vkt_kernel_id storage[2];
@@ -48,7 +48,7 @@ static const format *find_format(VkFormat f)
     return NULL;
 }
 
-/* Numbers of a pixel as the array has it; 0: its shape is none for this picture. */
+/* Returns how many numbers a pixel has in the array; 0: the array's shape does not fit the image. */
 static uint32_t channels_of(const vkt_texture_params *p)
 {
     const vkt_shape s = p->array->shape;
@@ -83,7 +83,7 @@ static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
     return VKT_OK;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static vkt_result make_view(vkt_texture *t, const vkt_texture_params *p)
 {
@@ -205,7 +205,7 @@ void vkt_texture_destroy(vkt_texture **pt)
     *pt = NULL;
 }
 
-/* ---- using it ---- */
+/* ---- use ---- */
 
 static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
 {
@@ -222,7 +222,7 @@ static vkt_result record(vkt_texture *t, int which, VkCommandBuffer cmd)
     return VKT_OK;
 }
 
-/* Recorded at the first use, for good. */
+/* Records the commands, once. They stay valid for all later uses. */
 static vkt_result prepare(vkt_texture *t, int which, vkt_commands *c)
 {
     VKT_TRY(vkt_commands_create(t->ctx, names[which], c));

@@ -1,15 +1,15 @@
-/* train/advise.c - which batch, or which cap, would have done where a trainer did not fit into memory.
+/* train/advise.c - the advice after a trainer did not fit into memory: a smaller batch that fits, or a larger cap.
  *
- * The sizes come from memory plans, as programs make them, without the device: two plans (training and validation) for
- * each batch that is looked at, and few batches, because only powers of two are. */
+ * The sizes come from memory plans, as programs make them. They need no work on the device. Each batch that is tried
+ * needs two plans: training and validation. Only powers of two are tried, so these are few. */
 #include "record/record.h"
 #include "train/trainer.h"
 
-/* Beside what is planned: blocks that are not full (gpu/memory.c), staging, and what a program keeps for itself. */
+/* Memory beside the plan: blocks that are not full (gpu/memory.c), staging, and a program's own small buffers. */
 static const uint64_t SLACK_BYTES = 96ull << 20;
 
 typedef struct need {
-    uint64_t program, data, data_streamed; /* bytes: but for the data; of the data, whole and as a ring of batches */
+    uint64_t program, data, data_streamed; /* bytes: all but the data; the whole data; a ring of batches */
 } need;
 
 static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch, need *n, vkt_feed *feed)
@@ -21,7 +21,7 @@ static void add_data(const vkt_trainer *t, const vkt_dataset *d, uint32_t batch,
     n->data += vkt_feed_bytes(feed);
 }
 
-/* Arenas of parameters, one for each that the graph has. */
+/* Returns the bytes of the parameter arenas that the graph has. */
 static uint64_t store_bytes(const vkt_graph *g)
 {
     uint64_t bytes = 0;
@@ -71,7 +71,7 @@ static bool plan(const vkt_trainer *t, uint32_t batch, need *n)
     return plan_training(t, batch, n) == VKT_OK && plan_validation(t, batch, n) == VKT_OK;
 }
 
-/* Data sets above half of the cap are streamed; see vkt_feed_create. */
+/* Returns whether the need is within the cap. A data set larger than half of the cap is streamed (vkt_feed_create). */
 static bool fits(const need *n, uint64_t cap)
 {
     const uint64_t data = n->data <= cap / 2 ? n->data : n->data_streamed;
@@ -79,14 +79,14 @@ static bool fits(const need *n, uint64_t cap)
     return n->program + data + slack <= cap;
 }
 
-/* The largest power of two below `batch` that fits; 0: none does. */
+/* Returns the largest power of two below `batch` that fits; 0: none does. */
 static uint32_t batch_that_fits(const vkt_trainer *t, uint32_t batch, uint64_t cap)
 {
     need n;
-    uint32_t low = 0, high = 0; /* 2^low fits; 2^high is the batch, or the power of two below it */
+    uint32_t low = 0, high = 0; /* 2^low fits; 2^high is the batch, or the largest power of two below it */
     if (batch == 1 || !plan(t, 1, &n) || !fits(&n, cap)) return 0;
     while (high < 31 && 2u << high <= batch) high++;
-    if (batch > 1u << high) high++; /* then the power of two below is looked at, too */
+    if (batch > 1u << high) high++; /* so that the loop also tries the power of two below the batch */
     while (low + 1 < high) {
         const uint32_t middle = (low + high) / 2;
         if (plan(t, 1u << middle, &n) && fits(&n, cap))
@@ -104,7 +104,7 @@ void vkt_trainer_advise(vkt_trainer *t)
     vkt_memory_stats m;
     vkt_ctx_memory(t->ctx, &m);
     need n;
-    t->host.log_level = VKT_LOG_NONE; /* a batch that cannot be planned is no error here */
+    t->host.log_level = VKT_LOG_NONE; /* the search expects batches that cannot be planned: these are no errors */
     const bool planned = plan(t, batch, &n);
     const uint32_t fit = batch_that_fits(t, batch, m.cap_bytes);
     t->host = h;

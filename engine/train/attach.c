@@ -1,5 +1,4 @@
-/* train/attach.c - texts that travel with the weights: metadata "vktrain.text.<name>" of checkpoints and weights files.
- */
+/* train/attach.c - texts stored with the weights: metadata "vktrain.text.<name>" of checkpoints and weights files. */
 #include "train/trainer.h"
 
 #define PREFIX "vktrain.text."
@@ -13,7 +12,7 @@ static char *key_of(const vkt_host *h, const char *name)
     return key;
 }
 
-/* Metadata lends its texts as const; these are ours. */
+/* Frees a text of a metadata item. The item's type has it as const, but the trainer owns it. */
 static void free_text(const vkt_host *h, const char *text)
 {
     vkt_free(h, (void *)(uintptr_t)text);

@@ -9,7 +9,7 @@
 
 enum { TOLD = 5, OPS = 128 };
 
-/* A part of a text. */
+/* A part of a text. It is not terminated by 0. */
 typedef struct part {
     const char *s;
     int n;
@@ -23,7 +23,7 @@ void vkt_differences_add(vkt_differences *d, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(one, sizeof one, fmt, args);
     va_end(args);
-    for (char *c = one; *c; c++) /* a file's text is on its way to a terminal */
+    for (char *c = one; *c; c++) /* a terminal may show the text of a file: no control characters */
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     vkt_text_add(&d->text, "%s%s", d->n > 1 ? "; " : "", one);
 }
@@ -40,7 +40,8 @@ static bool same(part a, part b)
     return a.n == b.n && memcmp(a.s, b.s, (size_t)a.n) == 0;
 }
 
-/* Takes what stands in front of `end` (or all) off *text; false at its end. */
+/* Moves the part in front of `end` (or the rest, if there is no `end`) from *text to *out. Returns false if *text is
+ * empty. */
 static bool next(part *text, char end, part *out)
 {
     if (text->n == 0) return false;
@@ -57,7 +58,7 @@ static part whole(const char *text)
     return (part){ text, (int)strlen(text) };
 }
 
-/* The name in front of '='; *value is the rest. */
+/* Returns the name in front of '='. *value is the rest. */
 static part name_of(part line, part *value)
 {
     part name = { line.s, 0 };
@@ -66,7 +67,7 @@ static part name_of(part line, part *value)
     return name;
 }
 
-/* The value of `name` among the lines of a text, or the words of a line. */
+/* Finds `name` among the lines of a text or the words of a line. *value is its value. */
 static bool find(part text, char end, part name, part *value)
 {
     for (part one; next(&text, end, &one);)
@@ -86,7 +87,7 @@ static void tell(vkt_differences *d, part of, part name, const part *was, const 
                             VKT_MIN(a.n, 60), a.s, VKT_MIN(b.n, 60), b.s);
 }
 
-/* The member of an op's attributes; NULL: it has none of this name. */
+/* Returns the field of an op's attributes with this name; NULL: the op has none. */
 static const vkt_field *field_of(part op, part name)
 {
     const vkt_field *f = NULL;
@@ -96,7 +97,7 @@ static const vkt_field *field_of(part op, part name)
     return f && f->name ? f : NULL;
 }
 
-/* A number of 32 bits as the fraction of 2^32 that it is, into `room`; anything else as it stands. */
+/* Returns a whole number of 32 bits as a fraction of 2^32, in `room`; any other text unchanged. */
 static part as_fraction(const part *value, char room[32])
 {
     char digits[12], *end;
@@ -112,7 +113,7 @@ static part as_fraction(const part *value, char room[32])
     return whole(room);
 }
 
-/* Tells it as the op says. */
+/* Adds the difference of one attribute in the words of the op's field. */
 static void tell_attribute(vkt_differences *d, part op, part of, part name, const part *was, const part *is)
 {
     const vkt_field *f = op.n ? field_of(op, name) : NULL;
@@ -125,7 +126,8 @@ static void tell_attribute(vkt_differences *d, part op, part of, part name, cons
     }
 }
 
-/* All that has a name in one of the two texts, and not the same value in the other. `op`: whose attributes they are. */
+/* Adds each name whose value differs, or which only one of the two texts has. `op` is the op of the attributes; it is
+ * empty for settings. */
 static void compare(part op, part of, part was, part is, char end, vkt_differences *d)
 {
     part value, other, at = is;
@@ -150,7 +152,7 @@ void vkt_compare_settings(const char *was, const char *is, vkt_differences *d)
 
 /* ---- graphs ---- */
 
-/* How many nodes of each op two graphs have. */
+/* The number of nodes of each op in two graphs. */
 typedef struct census {
     part op[OPS];
     uint32_t was[OPS], is[OPS];
@@ -169,7 +171,7 @@ static void count(census *c, part text, bool is)
     }
 }
 
-/* Tells of ops that one graph has more often; where there are none, at which node they part. */
+/* Adds the ops whose counts differ in the two graphs. If all counts are equal, adds the first node that differs. */
 static void tell_ops(part was, part is, uint32_t node, part op, part other, vkt_differences *d)
 {
     census c = { .n = 0 };
@@ -195,7 +197,7 @@ void vkt_compare_graphs(const char *was, const char *is, vkt_differences *d)
         if (both && same(x, y)) continue;
         if (!both || !next(&x, ' ', &op) || !next(&y, ' ', &other) || !same(op, other)) {
             d->n = before;
-            d->text.len = len; /* behind a node more or less, every other one has another number */
+            d->text.len = len; /* the node numbers differ from here on: drop these differences */
             tell_ops(whole(was), whole(is), node, op, other, d);
             return;
         }

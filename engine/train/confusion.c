@@ -1,4 +1,4 @@
-/* train/confusion.c - a confusion matrix as CSV and as a picture (vktrain/metrics.h). */
+/* train/confusion.c - a confusion matrix as CSV and as an image (vktrain/metrics.h). */
 #include <math.h>
 #include <stdio.h>
 #include <strings.h>
@@ -13,8 +13,8 @@ enum { MOST_PICTURED = 2048, MOST_NAMED = 128, NAME_ROOM = 64 };
 #define TITLE_SIZE 20.0
 #define TEXT_SIZE 13.0
 #define HEADER 74.0     /* title and the line below it */
-#define MOST_NAME 190.0 /* width of the names at most */
-#define MIN_NAMED 9.0   /* cells that are smaller have no names */
+#define MOST_NAME 190.0 /* largest width of the names */
+#define MIN_NAMED 9.0   /* smaller cells have no names */
 #define MIN_COUNTED 26.0
 
 /* ---- CSV ---- */
@@ -25,7 +25,7 @@ static const char *name_of(const char *const *names, uint32_t k, char room[NAME_
     return names && names[k] ? names[k] : room;
 }
 
-/* Quoted where RFC 4180 wants it. */
+/* Adds a field of a CSV line. It is quoted if RFC 4180 requires that. */
 static void add_field(vkt_text *t, const char *s)
 {
     if (!strpbrk(s, ",\"\r\n")) {
@@ -59,18 +59,18 @@ static vkt_result write_csv(const vkt_host *h, const uint64_t *counts, uint32_t 
     return r;
 }
 
-/* ---- the picture ---- */
+/* ---- the image ---- */
 
 typedef struct matrix {
-    const uint64_t *counts, *rows; /* rows: sums of the rows of counts */
+    const uint64_t *counts, *rows; /* rows: the sums of the rows of counts */
     uint32_t classes;
     const char *const *names;
     const char *title;
-    double cell, left, top; /* size of a cell; the first one's corner */
+    double cell, left, top; /* cell: the size of a cell; left, top: the corner of the first cell */
     uint64_t right, all;
 } matrix;
 
-/* A name that fits into MOST_NAME, cut between letters where it does not, without control characters. */
+/* Writes a name that fits into MOST_NAME. A longer name is cut between letters. Control characters are removed. */
 static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_ROOM + 4])
 {
     char room[NAME_ROOM];
@@ -86,11 +86,11 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_R
     }
 }
 
-/* White over light blue to the blue of a series. */
+/* Returns a color between white and the blue of a series, by way of light blue. */
 static vkt_rgb shade(double part)
 {
     const vkt_rgb full = vkt_series_color[0];
-    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* a few rows are to be seen */
+    const double p = part > 0 ? 0.06 + 0.94 * sqrt(part) : 0; /* a few samples are visible too */
     return (vkt_rgb){ 1 - p * (1 - full.r), 1 - p * (1 - full.g), 1 - p * (1 - full.b) };
 }
 
@@ -138,7 +138,7 @@ static void draw_names(cairo_t *cr, const matrix *m)
         const double middle = (k + 0.5) * m->cell + size * 0.36;
         short_name(m, cr, k, name);
         vkt_page_text(cr, m->left - 8, m->top + middle, 1, vkt_soft_ink, name);
-        cairo_save(cr); /* downwards, below the columns */
+        cairo_save(cr); /* text from top to bottom, below the columns */
         cairo_translate(cr, m->left + middle - size * 0.72, m->top + side + 8);
         cairo_rotate(cr, acos(-1.0) / 2);
         vkt_page_text(cr, 0, 0, 0, vkt_soft_ink, name);

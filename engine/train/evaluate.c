@@ -1,7 +1,7 @@
-/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single rows. */
+/* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single samples. */
 #include "train/trainer.h"
 
-/* Its batch is the trainer's, or all rows where there are fewer. */
+/* Builds the program. Its batch is the trainer's, or all samples if there are fewer. */
 static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
 {
     const uint32_t batch = VKT_MIN(t->params.batch, vkt_dataset_rows(data));
@@ -71,14 +71,15 @@ static vkt_result collect(vkt_evaluator *e, uint64_t run, vkt_sums *s)
     return VKT_OK;
 }
 
-/* All batches, into *s. */
+/* Runs all batches and adds their results to *s. */
 static vkt_result run_batches(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, vkt_sums *s)
 {
     uint64_t run = 0, arrived = 0, submitted = 0;
     vkt_order_identity(e->feed.host_order, e->feed.n);
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     const uint64_t start = vkt_now_ns();
-    const uint64_t late = e->metrics ? 1 : 3; /* results are read two batches late, outputs before the next batch */
+    /* Results are read two batches late. With metrics, the outputs are read before the next batch. */
+    const uint64_t late = e->metrics ? 1 : 3;
     for (;;) {
         vkt_batch b;
         VKT_TRY(vkt_feed_next(&e->feed, e->program, &b));
@@ -130,14 +131,15 @@ vkt_result vkt_trainer_evaluate(vkt_trainer *t, const vkt_dataset *data, double 
     return r;
 }
 
-/* Rows [first, first + count), a batch at a time; `room` holds a batch of outputs, K a row, and of classes. */
+/* Predicts samples [first, first + count), a batch at a time. `room` has space for a batch of outputs (K for each
+ * sample) and for a batch of classes. */
 static vkt_result predict(vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes, float *outputs, size_t K,
                           void *room)
 {
     const uint32_t B = e->feed.batch;
     float *y = room;
     uint32_t *k = (uint32_t *)(void *)(y + B * K);
-    /* The rows asked for come first in the order; a resident feed has them all, a streamed one is started at them. */
+    /* The wanted samples come first in the order. Both kinds of feed begin with them: resident and streamed. */
     for (uint32_t i = 0; i < e->feed.n; i++) e->feed.host_order[i] = (first + i) % e->feed.n;
     VKT_TRY(vkt_feed_start(&e->feed, 0, (vkt_pass){ 0 }));
     for (uint32_t done = 0; done < count;) {

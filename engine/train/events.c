@@ -1,6 +1,6 @@
-/* train/events.c - event files for TensorBoard; see vktrain/events.h. Messages are written by hand: a protocol buffer's
- * field is a key (number << 3 | wire type) and a value: a varint (0), 8 bytes (1), a length and bytes (2), or 4 bytes
- * (5). */
+/* train/events.c - event files for TensorBoard; see vktrain/events.h. This file writes the messages without a library.
+ * A field of a protocol buffer is a key (number << 3 | wire type) and a value. The value is a varint (0), 8 bytes (1),
+ * a length and bytes (2), or 4 bytes (5). */
 #include "vktrain/events.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct vkt_events {
     vkt_host h;
     FILE *file;
     char *path;
-    bool broken; /* a write failed: what follows a part of a record could not be read */
+    bool broken; /* a write failed and left a part of a record: no reader could read more records behind it */
 };
 
 /* Bytes that grow. A failed allocation is remembered, and later appends do nothing. */
@@ -47,7 +47,7 @@ static void put(bytes *b, const void *from, size_t n)
     b->n += n;
 }
 
-/* n bytes of x, the lowest first. */
+/* Appends n bytes of x, the lowest first. */
 static void put_little_endian(bytes *b, uint64_t x, size_t n)
 {
     uint8_t out[8];
@@ -93,7 +93,7 @@ static void put_bytes(bytes *b, unsigned field, const void *p, size_t n)
     put(b, p, n);
 }
 
-/* A field that is a message. Frees the message. */
+/* Appends a field that is a message. Frees the message. */
 static void put_message(bytes *b, unsigned field, bytes *message)
 {
     put_bytes(b, field, message->p, message->n);
@@ -115,7 +115,8 @@ uint32_t vkt_crc32c(const void *p, size_t n)
     return ~crc;
 }
 
-/* Checksums of data that contain checksums are stored rotated and shifted by a constant (record_writer.h). */
+/* Returns the form in which a checksum is stored: rotated, plus a constant (record_writer.h). The reason is data that
+ * contain checksums. */
 static uint32_t masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -139,7 +140,7 @@ static vkt_result write_record(vkt_events *e, bytes *event)
     if (all.failed || event->failed)
         r = vkt_fail_nomem(&e->h, "an event", event->n);
     else if (e->broken)
-        r = VKT_E_IO; /* which was logged */
+        r = VKT_E_IO; /* already logged */
     else if (fwrite(all.p, 1, all.n, e->file) != all.n)
         r = write_failed(e);
     vkt_free(&e->h, all.p);
@@ -147,7 +148,7 @@ static vkt_result write_record(vkt_events *e, bytes *event)
     return r;
 }
 
-/* Event: 1 wall_time, 2 step. */
+/* Begins an Event with fields 1 wall_time and 2 step. */
 static bytes begin_event(const vkt_events *e, uint64_t step)
 {
     bytes event = { .h = &e->h };
@@ -158,7 +159,7 @@ static bytes begin_event(const vkt_events *e, uint64_t step)
     return event;
 }
 
-/* Event: 5 summary, whose field 1 is the value. Takes the value. */
+/* Writes field 5 of Event: the summary, whose field 1 is the value. Takes ownership of the value. */
 static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 {
     bytes event = begin_event(e, step), summary = { .h = &e->h };
@@ -169,10 +170,10 @@ static vkt_result write_value(vkt_events *e, uint64_t step, bytes *value)
 
 /* ---- the file ---- */
 
-/* A new file; the number in its name makes it one that is not there yet. */
+/* Creates a new file. A number in its name makes the name unique. */
 static vkt_result open_new(vkt_events *e, const char *folder)
 {
-    static atomic_uint files; /* of this process */
+    static atomic_uint files; /* files that this process has opened */
     char host[65] = "";
     if (gethostname(host, sizeof host - 1) != 0 || !*host) snprintf(host, sizeof host, "localhost");
     for (int i = 0; i < 1000; i++) {
@@ -192,7 +193,8 @@ static vkt_result open_new(vkt_events *e, const char *folder)
     return vkt_fail(&e->h, VKT_E_IO, "%s: cannot be made: %s", e->path, strerror(errno));
 }
 
-/* Event: 3 file_version; of a run that goes on 7 session_log with 1 status START, which drops later steps. */
+/* Writes field 3 of Event: file_version. A run that continues also writes field 7: session_log with 1 status START,
+ * after which readers drop later steps. */
 static vkt_result write_head(vkt_events *e, uint64_t first_step)
 {
     static const char version[] = "brain.Event:2";
@@ -242,9 +244,9 @@ vkt_result vkt_events_flush(vkt_events *e)
     return fflush(e->file) == 0 ? VKT_OK : write_failed(e);
 }
 
-/* ---- what is added ---- */
+/* ---- values ---- */
 
-/* Summary.Value: 1 tag. */
+/* Begins a Summary.Value with field 1 tag. */
 static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
 {
     if (!tag || !*tag) return vkt_fail(&e->h, VKT_E_ARG, "events: want a tag, got none");
@@ -253,7 +255,7 @@ static vkt_result begin_value(vkt_events *e, const char *tag, bytes *value)
     return VKT_OK;
 }
 
-/* Summary.Value: 9 metadata, with 1 plugin_data, with 1 plugin_name. */
+/* Appends field 9 of Summary.Value: metadata, with 1 plugin_data, with 1 plugin_name. */
 static void put_plugin(bytes *value, const char *name)
 {
     bytes plugin = { .h = value->h }, metadata = { .h = value->h };
@@ -262,7 +264,7 @@ static void put_plugin(bytes *value, const char *name)
     put_message(value, 9, &metadata);
 }
 
-/* Summary.Value: 2 simple_value. */
+/* Writes a Summary.Value with field 2 simple_value. */
 vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double x)
 {
     VKT_WANT(NULL, e);
@@ -289,7 +291,7 @@ vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const 
     return write_value(e, step, &value);
 }
 
-/* The picture as PNG; *n bytes that vkt_free frees. */
+/* Encodes the image as PNG: *n bytes, which the caller frees with vkt_free. */
 static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
                          void **png, size_t *n)
 {
@@ -309,7 +311,8 @@ static vkt_result encode(const vkt_host *h, const uint8_t *pixels, uint32_t heig
     return VKT_OK;
 }
 
-/* Summary.Value: 4 image, with 1 height, 2 width, 3 colorspace (its channels), 4 the encoded picture. */
+/* Writes a Summary.Value with field 4 image, which has 1 height, 2 width, 3 colorspace (number of channels), 4 the
+ * encoded image. */
 vkt_result vkt_events_image(vkt_events *e, const char *tag, uint64_t step, const uint8_t *pixels, uint32_t height,
                             uint32_t width, uint32_t channels)
 {

@@ -1,10 +1,10 @@
-/* train/events.h - one record of an event file as bytes; for the writer and its test. */
+/* train/events.h - the checksum of event files, for the writer and its test. */
 #ifndef VKT_TRAIN_EVENTS_H
 #define VKT_TRAIN_EVENTS_H
 
 #include "base/base.h"
 
-/* CRC-32C (Castagnoli; RFC 3720, appendix B.4) of n bytes. */
+/* Returns the CRC-32C (Castagnoli; RFC 3720, appendix B.4) of n bytes. */
 uint32_t vkt_crc32c(const void *bytes, size_t n);
 
 #endif

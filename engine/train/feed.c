@@ -10,7 +10,7 @@ static uint32_t pitch_of(const vkt_dataset *d)
     return (uint32_t)vkt_round_up(vkt_dataset_row_bytes(d), 4);
 }
 
-/* Rows of the tables on the device. */
+/* Returns the number of samples in the tables on the device. */
 static uint32_t table_rows(const vkt_feed *f)
 {
     return f->streams ? VKT_FEED_SLOTS * f->batch : f->n;
@@ -59,7 +59,7 @@ static vkt_result upload_batches(vkt_feed *f, vkt_loader *l, const vkt_loader_sl
     }
 }
 
-/* Rows whose bytes are no multiple of 4, or that workers make, go to the device a chunk at a time. */
+/* Uploads samples in chunks: samples whose bytes are no multiple of 4, or samples that workers make. */
 static vkt_result upload_rows(vkt_feed *f, uint32_t workers)
 {
     const uint32_t pitch = pitch_of(f->data), chunk = VKT_MAX(1u, (4u << 20) / pitch);
@@ -113,7 +113,7 @@ static vkt_result make_ring(vkt_feed *f, uint32_t workers)
     return vkt_loader_create(f->h, &p, &f->loader);
 }
 
-/* Half of what is left below the cap is for the data; the rest is the program's. */
+/* Returns whether the data fit into half of the memory left below the cap. The other half is for the program. */
 static bool fits(vkt_ctx *ctx, const vkt_dataset *d)
 {
     vkt_memory_stats m;
@@ -184,7 +184,7 @@ uint32_t vkt_feed_bind(const vkt_feed *f, vkt_feed_values v, vkt_binding out[VKT
     return f->targets ? 4 : 3;
 }
 
-/* The batch with mean 0 and deviation 1 where the data set's normalisation says so. */
+/* Returns the batch. The data set's normalisation gives it mean 0 and deviation 1. */
 static vkt_tensor gather_numbers(vkt_graph *g, const vkt_feed *f, vkt_feed_values v, const uint32_t chw[3])
 {
     double scale[VKT_GATHER_CHANNELS], shift[VKT_GATHER_CHANNELS];
@@ -238,7 +238,7 @@ vkt_result vkt_feed_start(vkt_feed *f, uint32_t skip, vkt_pass pass)
     return vkt_loader_start_epoch(f->loader, f->host_order + f->at, f->n - f->at, pass);
 }
 
-/* Gives back the slots of finished runs; if none is free, waits for the oldest. */
+/* Frees the slots of finished runs. If no slot is free, waits for the oldest run. */
 static vkt_result free_slots(vkt_feed *f, vkt_program *p)
 {
     uint32_t busy = 0, oldest = 0;

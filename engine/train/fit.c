@@ -1,4 +1,4 @@
-/* train/fit.c - the loop: epochs of steps, validation, early stopping. */
+/* train/fit.c - the training loop: epochs of steps, validation, early stopping. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -12,12 +12,12 @@ typedef struct fit {
     uint64_t run;                /* newest run of the program */
     uint64_t submitted, arrived; /* steps of this call */
     uint64_t epoch_start_ns, last_ns;
-    uint64_t last_cpu_ns; /* of this thread without its waits, as the last step's result was there */
-    bool interrupted;     /* callbacks.stop said so */
-    vkt_monitor monitor;  /* the caller's; never AUTO */
-    bool nonfinite;       /* a loss of this epoch, or a weight, is not finite: it was told */
+    uint64_t last_cpu_ns; /* CPU time of this thread without its waits, when the last step's result had arrived */
+    bool interrupted;     /* callbacks.stop returned true */
+    vkt_monitor monitor;  /* the monitor in use; never AUTO */
+    bool nonfinite;       /* a loss or a weight of this epoch is not finite, and this was logged */
     vkt_result written;   /* VKT_E_CHECKPOINT once a checkpoint could not be written */
-    double median_ms;     /* of the steps up to the last look */
+    double median_ms;     /* median of the steps up to the last update */
 } fit;
 
 static int ascending(const void *a, const void *b)
@@ -91,7 +91,7 @@ static void tell_batch(const fit *f)
     c->on_batch(c->user, &progress);
 }
 
-/* The rate of step `batch` of an epoch, which counts from 1. */
+/* Returns the learning rate of step `batch` of an epoch. Epochs count from 1. */
 static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -101,11 +101,11 @@ static double rate_of(const vkt_trainer *t, uint32_t epoch, uint64_t batch)
     return vkt_schedule_lr(s, (double)t->params.lr, at) * t->at.plateau.scale;
 }
 
-/* Tells, once an epoch, that `what` is not finite. VKT_E_DIVERGED, or VKT_OK where the caller wants to go on. */
+/* Logs, once an epoch, that `what` is not finite. Returns VKT_E_DIVERGED, or VKT_OK if the caller allows it. */
 static vkt_result diverged(fit *f, const char *what)
 {
     const vkt_trainer *t = f->t;
-    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch before */
+    const bool allowed = f->p->allow_nonfinite, over = t->at.batch == 0 && t->at.epoch > 1; /* the epoch has ended */
     const uint32_t batches = vkt_div_up(t->feed.n, t->feed.batch), epoch = t->at.epoch - over;
     const uint32_t batch = over ? batches : t->at.batch;
     if (f->nonfinite) return VKT_OK;
@@ -120,8 +120,8 @@ static vkt_result diverged(fit *f, const char *what)
     return allowed ? VKT_OK : VKT_E_DIVERGED;
 }
 
-/* Takes the result of the oldest step that has not arrived; waits for it. A step that is skipped for its gradients, in
- * half precision, has a finite loss all the same. */
+/* Reads the result of the oldest step that has not arrived, and waits for it. In half precision, a step may be skipped
+ * because of its gradients; its loss is finite all the same. */
 static vkt_result take_one(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -135,7 +135,7 @@ static vkt_result take_one(fit *f)
     t->at.t = m.t; /* a skipped step does not count */
     note_time(f);
     tell_batch(f);
-    f->last_cpu_ns = busy_ns(t); /* a callback's time is the application's */
+    f->last_cpu_ns = busy_ns(t); /* the time of a callback belongs to the application */
     return isfinite(m.loss) ? VKT_OK : diverged(f, "the loss");
 }
 
@@ -145,8 +145,8 @@ static vkt_result drain(fit *f)
     return VKT_OK;
 }
 
-/* A file that cannot be written does not end the training: the next checkpoint is another attempt, and the last one
- * that failed is the next fit's first task. What is not finite is not written over what is. */
+/* Writes a checkpoint. If the file cannot be written, training goes on and the next checkpoint tries again. If the last
+ * one of a fit fails, the next fit writes it first. A state that is not finite never replaces a finite one. */
 static vkt_result checkpoint(fit *f)
 {
     if (!f->p->checkpoint || f->nonfinite) return VKT_OK;
@@ -159,7 +159,7 @@ static vkt_result checkpoint(fit *f)
     return VKT_OK;
 }
 
-/* A checkpoint describes the state between two steps: everything submitted must have arrived. */
+/* Writes a checkpoint if it is due. It describes the state between two steps, so it waits for all submitted steps. */
 static vkt_result maybe_checkpoint(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -168,7 +168,7 @@ static vkt_result maybe_checkpoint(fit *f)
     if (!f->p->checkpoint || !every || done % every) return VKT_OK;
     VKT_TRY(drain(f));
     VKT_TRY(checkpoint(f));
-    f->last_ns = vkt_now_ns(); /* the file's time is not the next step's */
+    f->last_ns = vkt_now_ns(); /* the time to write the file does not count for the next step */
     f->last_cpu_ns = busy_ns(t);
     return VKT_OK;
 }
@@ -193,7 +193,8 @@ static vkt_result run_steps(fit *f)
         vkt_feed_used(&t->feed, f->run);
         f->submitted++;
         t->submitted++;
-        /* Results are read two steps late; the very first one at once, for the latency that is reported. */
+        /* Results are read two steps late. The very first one is read at once, to measure the latency of the first
+         * step. */
         if (f->submitted - f->arrived > 2 || !t->first_step_ns) VKT_TRY(take_one(f));
         VKT_TRY(maybe_checkpoint(f));
         f->interrupted = c->stop && c->stop(c->user);
@@ -201,8 +202,8 @@ static vkt_result run_steps(fit *f)
     }
 }
 
-/* Steps that were submitted change the weights, also where something fails after them. So they count, and another fit
- * goes on behind them. */
+/* Trains one epoch. Submitted steps change the weights even if something fails after them. So they count, and the next
+ * fit continues after them. */
 static vkt_result train_epoch(fit *f)
 {
     const vkt_result r = run_steps(f);
@@ -236,8 +237,8 @@ static double monitored(vkt_monitor m, const vkt_epoch_record *r)
     }
 }
 
-/* Resolves AUTO and refuses what this trainer does not measure. A run that goes on with another monitor compares with
- * what its best epoch had of that. */
+/* Resolves AUTO. Refuses a monitor that this trainer does not measure. If the monitor has changed, sets at.best to the
+ * new monitor's value of the best epoch. */
 static vkt_result choose_monitor(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -268,7 +269,7 @@ static bool is_better(const fit *f, double now)
     return !isnan(now) && (isnan(best) || (grows(f->t, f->monitor) ? now > best + delta : now < best - delta));
 }
 
-/* Lets a plateau look at the epoch. */
+/* Passes the epoch's value to the plateau schedule. */
 static void follow(vkt_trainer *t, const vkt_epoch_record *r)
 {
     const vkt_schedule *s = &t->params.schedule;
@@ -280,7 +281,7 @@ static void follow(vkt_trainer *t, const vkt_epoch_record *r)
                 (double)t->params.lr * t->at.plateau.scale);
 }
 
-/* Fills in the epoch's record and tells whether it is the best so far: then its weights are in t->weights. */
+/* Fills in the epoch's record. Sets *best if it is the best so far; then t->weights has its weights. */
 static vkt_result look_at_epoch(fit *f, vkt_epoch_record *r, bool *best)
 {
     vkt_trainer *t = f->t;
@@ -318,7 +319,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     vkt_position *at = &t->at;
     vkt_epoch_record r;
     bool best = false;
-    /* All that may fail comes first, and changes nothing: after a failure another fit finishes this epoch, once. */
+    /* Everything that may fail comes first and changes nothing. So after a failure, the next fit finishes this epoch,
+     * exactly once. */
     const vkt_result finite = look_at_epoch(f, &r, &best);
     if (finite != VKT_OK && finite != VKT_E_DIVERGED) return finite;
     VKT_TRY(vkt_history_add(&t->history, &r));
@@ -339,7 +341,8 @@ static vkt_result finish_epoch(fit *f, bool *stop)
     return finite != VKT_OK ? finite : written;
 }
 
-/* A metric of the caller's may be NaN in an epoch that went well. */
+/* Returns the error for a fit without a best epoch. The caller's own metric may be NaN in each epoch, even if the
+ * losses are finite. */
 static vkt_result fail_without_best(const fit *f)
 {
     const vkt_trainer *t = f->t;
@@ -355,8 +358,8 @@ static vkt_result fail_without_best(const fit *f)
     return vkt_fail(&t->host, VKT_E_DIVERGED, "fit: no epoch has a finite loss and finite weights: none is the best");
 }
 
-/* After a divergence: VKT_E_STATE while a number is not finite that the next step would go on from. The epoch in which
- * the run diverged begins anew, for the sums of its losses are no numbers. */
+/* Continues after a divergence. VKT_E_STATE if weights or optimizer state are not finite. The epoch in which the run
+ * diverged begins again, because the sums of its losses are not finite. */
 static vkt_result go_on(fit *f)
 {
     static const char *const names[VKT_ARENAS] = { [VKT_PART_VALUE] = "weights",
@@ -381,7 +384,7 @@ static vkt_result go_on(fit *f)
     return VKT_OK;
 }
 
-/* Epochs until the last one, or until something ends the run. */
+/* Trains epochs until the last one, or until something ends the run. */
 static vkt_result train(fit *f)
 {
     vkt_trainer *t = f->t;
@@ -414,7 +417,7 @@ vkt_result vkt_trainer_fit(vkt_trainer *t, const vkt_fit_params *params)
     const vkt_result r = train(&f);
     const bool ended = (r == VKT_OK && !f.interrupted) || r == VKT_E_DIVERGED;
     if (r == VKT_E_DIVERGED) {
-        t->owes_checkpoint = false; /* a finite state that could be written is gone */
+        t->owes_checkpoint = false; /* the finite state that this checkpoint would have is lost */
         t->diverged = true;
     }
     if (ended && t->at.best_epoch) VKT_TRY(vkt_trainer_put(t, VKT_PART_VALUE, t->best));

@@ -1,7 +1,7 @@
 /* train/graphs.c - the graphs of a training step and of an evaluation, and the parameters that an evaluation reads. */
 #include "train/identity.h"
 
-/* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
+/* Builds the graph: data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
                              vkt_feed_values *v, vkt_head *head, vkt_text *lines)
 {

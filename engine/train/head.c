@@ -1,4 +1,4 @@
-/* train/head.c - what training and evaluation have in common: the batch, the model over it, loss and hits. */
+/* train/head.c - the common part of training and evaluation: the batch, the model, the loss and the number of hits. */
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ static bool has_targets(const vkt_dataset *d)
     return vkt_dataset_targets(d) != NULL;
 }
 
-/* Whether `d` has what the loss of the training set is made of. */
+/* Returns whether `d` has the labels and targets that the training set has. The loss may need them. */
 static bool is_measurable(const vkt_trainer *t, const vkt_dataset *d)
 {
     const vkt_dataset *train = t->params.train;
@@ -32,7 +32,7 @@ vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char
                     is_labelled(d) || !is_labelled(train) ? "targets" : "labels");
 }
 
-/* One number a class, so that the largest one is an answer. */
+/* Returns whether the output has a number for each class. Then the largest one is the predicted class. */
 static bool classifies(const vkt_graph *g, const vkt_trainer *t, vkt_tensor y)
 {
     const vkt_shape s = vkt_tensor_shape(g, y);
@@ -72,7 +72,7 @@ vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *
     if (!is_labelled(feed->data)) labels = (vkt_tensor){ 0 };
     *out = (vkt_head){ .y = m->forward(b, x, m->user) };
     out->classifies = classifies(g, t, out->y);
-    if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* good for predictions alone */
+    if (!is_measurable(t, feed->data)) return vkt_graph_status(g); /* enough for predictions */
     out->loss =
         m->loss ? m->loss(b, out->y, x, labels, targets, m->user) : usual_loss(g, t, labels, targets, training, out);
     if (out->classifies) out->correct = vkt_count_correct(g, out->y, labels);
@@ -123,7 +123,7 @@ vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights)
     const uint32_t classes = vkt_dataset_classes(t->params.train);
     float *all = vkt_alloc_array(&t->host, shape.dim[0], sizeof *all);
     if (!all) return vkt_fail_nomem(&t->host, "class weights", shape.dim[0] * sizeof *all);
-    for (uint32_t k = 0; k < shape.dim[0]; k++) all[k] = k < classes ? weights[k] : 1; /* no label is beyond */
+    for (uint32_t k = 0; k < shape.dim[0]; k++) all[k] = k < classes ? weights[k] : 1; /* no label has these classes */
     const vkt_array_params p = { .shape = shape, .data = all, .name = "class.weights" };
     t->weights_hash = vkt_hash(VKT_HASH_START, all, shape.dim[0] * sizeof *all);
     const vkt_result r = vkt_array_create(t->ctx, &p, &t->class_weights);

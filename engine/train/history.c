@@ -23,11 +23,11 @@ void vkt_history_free(vkt_history *history)
 
 bool vkt_epoch_is_finite(const vkt_epoch_record *r)
 {
-    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy comes with a loss */
+    const bool validated = !isnan(r->val_acc) || !isnan(r->val_loss); /* an accuracy always comes with a loss */
     return isfinite(r->train_loss) && (!validated || isfinite(r->val_loss));
 }
 
-/* Index of the first largest sign * field of the finite epochs; n when all are NaN. */
+/* Returns the index of the largest sign * field of the finite epochs, the first of equals; n if all are NaN. */
 static size_t extreme(const vkt_epoch_record *records, size_t n, size_t field, double sign)
 {
     size_t best = n;
@@ -55,7 +55,7 @@ vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *reco
 {
     const locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!c_locale) return vkt_fail_nomem(h, "a locale", 0);
-    const locale_t old = uselocale(c_locale); /* of this thread */
+    const locale_t old = uselocale(c_locale); /* of this thread alone */
     vkt_text t = { .h = h };
     vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds");
     for (uint32_t k = 0; n && k < records[0].n_metrics; k++) vkt_text_add(&t, ",%s", records[0].metrics[k].name);

@@ -58,7 +58,7 @@ static uint64_t hash_class_names(const vkt_dataset *d)
     return h;
 }
 
-/* All of a validation set, in one number. */
+/* Computes the hash of a validation set: type, shape, labels, targets, features. */
 static vkt_result hash_set(const vkt_host *h, const vkt_dataset *d, uint64_t *hash)
 {
     uint32_t shape[5] = { 0, 0, 0, vkt_dataset_rows(d), (uint32_t)vkt_dataset_type(d) };
@@ -162,7 +162,7 @@ static void add_optimizer(const vkt_trainer *t, vkt_text *x)
     add_groups(t, x);
 }
 
-/* A function is known by its kind alone. */
+/* Adds a schedule. A function is described only by its kind. */
 static void add_schedule(const vkt_schedule *s, vkt_text *x)
 {
     static const char *const kinds[VKT_SCHEDULE_KIND_COUNT] = { [VKT_SCHEDULE_CONSTANT] = "constant",
@@ -246,7 +246,7 @@ vkt_result vkt_trainer_identity(vkt_trainer *t, const char **lines)
 
 /* ---- the graph ---- */
 
-/* A name as one word of ASCII: spaces part words and commas lists. */
+/* Adds a name as one word of ASCII, because spaces separate words and commas separate items of lists. */
 static void add_word(vkt_text *x, const char *name, size_t n)
 {
     char word[VKT_NAME_MAX + 1];
@@ -257,11 +257,11 @@ static void add_word(vkt_text *x, const char *name, size_t n)
     vkt_text_add(x, "%s", word);
 }
 
-/* "conv1" of a node that reads conv1.weight; else the name of its output, "attention.7". */
+/* Adds "conv1" for a node that reads conv1.weight; otherwise the name of its output, "attention.7". */
 static void add_label(vkt_text *x, const vkt_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* a parameter that is seen with another shape */
+        const vkt_value *v = &n->g->values[vkt_root(n->g, n->in[i])]; /* the parameter, also behind a reshape */
         const char *dot = v->role == VKT_ROLE_PARAM ? strrchr(v->name, '.') : NULL;
         if (!dot || dot == v->name) continue;
         add_word(x, v->name, (size_t)(dot - v->name));
@@ -300,9 +300,9 @@ vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out)
     return out->failed ? vkt_fail_nomem(&g->host, "the lines of a graph", out->len) : VKT_OK;
 }
 
-/* ---- another run's? ---- */
+/* ---- comparison with a checkpoint ---- */
 
-/* Skips lines about the graph's parameters: another graph changes them. */
+/* Skips lines about the graph's parameters. These differ whenever the graphs differ. */
 static const char *skip_parameters(const char *at)
 {
     static const char groups[] = "parameter groups=", frozen[] = "frozen parameters=";
@@ -313,7 +313,7 @@ static const char *skip_parameters(const char *at)
     return at;
 }
 
-/* Whether two texts of settings differ in nothing but the lines about the graph's parameters. */
+/* Returns whether two texts of settings are equal, apart from the lines about the graph's parameters. */
 static bool same_but_parameters(const char *a, const char *b)
 {
     for (;;) {

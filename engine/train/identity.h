@@ -1,26 +1,26 @@
-/* train/identity.h - what tells a run from another one: settings, data and network, as text in its checkpoints.
+/* train/identity.h - the identity of a run as text in its checkpoints: settings, data and network.
  *
  * Metadata of a checkpoint, a line for each fact:
- *   vktrain.run    "batch=128"; a hash stands behind '#'. All of it must be equal for a resumed run to go on
- *   vktrain.rate   learning rate and length of the schedule: another value is said, and then taken
+ *   vktrain.run    "batch=128"; a hash follows '#'. All lines must be equal, or the run cannot be resumed
+ *   vktrain.rate   learning rate and length of the schedule: a different value is logged, and then used
  *   vktrain.graph  a node of model and loss: "attention attention.7 shape=16x64x96 of=add.6 heads=4 causal=1 scale=0.2"
  *
- * Data sets are compared by a hash over type, shape, all labels and targets, and the features: all of them where they
- * lie in memory and take 64 MiB or less, else those of evenly spaced rows that take 64 MiB or less, first and last
- * included (at most 256 rows where a source makes them, as it does for epoch 0). So a change of single rows in a larger
- * data set may pass. */
+ * Data sets are compared by a hash over type, shape, all labels and targets, and features. If the features are in
+ * memory and have 64 MiB or less, the hash reads all of them. Otherwise it reads evenly spaced samples of 64 MiB or
+ * less, which include the first and the last one. If a source makes the samples, the hash reads at most 256 of them, as
+ * they are in epoch 0. So a change of single samples in a larger data set may not be found. */
 #ifndef VKT_IDENTITY_H
 #define VKT_IDENTITY_H
 
 #include "train/trainer.h"
 
-/* The lines of one graph, of every node that it has so far. VKT_E_NOMEM. */
+/* Writes the lines of a graph, one for each node that it has so far. VKT_E_NOMEM. */
 vkt_result vkt_identity_graph(const vkt_graph *g, vkt_text *out);
-/* The other lines, as t->run_lines and t->rate_lines. The first call reads the data sets: VKT_E_NOMEM, or a source's
- * error. Nothing in them changes once a trainer is made. */
+/* Writes the other lines to t->run_lines and t->rate_lines. The first call reads the data sets: VKT_E_NOMEM, or a
+ * source's error. The lines do not change after that. */
 vkt_result vkt_identity_know(vkt_trainer *t);
-/* Compares the trainer with a checkpoint: VKT_E_STATE, and the message names what differs. Says what may differ and
- * does. `path` is for messages. */
+/* Compares the trainer with a checkpoint. VKT_E_STATE if they differ; the message names the differences. Logs
+ * differences that are allowed. `path` is for messages. */
 vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const char *path);
 
 #endif

@@ -1,4 +1,5 @@
-/* train/init.c - initial values from a builder (nn/init.c draws them) into a store, which is above nn's floor. */
+/* train/init.c - copies initial values from a builder (nn/init.c generates them) to a store. This file is here because
+ * the store is on a higher layer than nn. */
 #include "nn/builder.h"
 
 vkt_result vkt_nn_init(const vkt_builder *b, vkt_store *store, uint64_t seed)

@@ -1,4 +1,4 @@
-/* train/metrics.c - see vktrain/metrics.h: the numbers. */
+/* train/metrics.c - see vktrain/metrics.h: the scores. */
 #include "vktrain/metrics.h"
 
 #include <math.h>
@@ -46,7 +46,8 @@ static double part(uint64_t of, uint64_t all, double zero_division)
     return all ? (double)of / (double)all : zero_division;
 }
 
-/* 2 right / (predicted + support): 0, not zero_division, as soon as the class is anywhere. */
+/* Returns the scores of a class. F1 is 2 right / (predicted + support): it is 0, not zero_division, if the class has a
+ * label or a prediction. */
 static vkt_class_score score_of(const tally *t, double zero_division)
 {
     return (vkt_class_score){ .precision = part(t->right, t->predicted, zero_division),
@@ -57,7 +58,7 @@ static vkt_class_score score_of(const tally *t, double zero_division)
 
 static void add(vkt_class_score *sum, const vkt_class_score *s, double weight)
 {
-    if (weight == 0) return; /* NaN times 0 */
+    if (weight == 0) return; /* the product with NaN would be NaN */
     sum->precision += weight * s->precision;
     sum->recall += weight * s->recall;
     sum->f1 += weight * s->f1;
@@ -93,7 +94,7 @@ vkt_result vkt_class_scores(const vkt_host *host, const uint64_t *counts, uint32
 
 enum { MOST_WIDE = 32, NAME_ROOM = 4 * MOST_WIDE + 1 };
 
-/* A name of at most MOST_WIDE letters, without control characters; *letters: how many it has. */
+/* Writes a name of at most MOST_WIDE letters, without control characters. *letters is the number of its letters. */
 static void plain_name(const char *const *names, uint32_t k, char out[NAME_ROOM], uint32_t *letters)
 {
     char number[16];
@@ -122,7 +123,7 @@ static void add_table(vkt_text *t, uint32_t classes, const char *const *names, c
                       const vkt_class_means *m)
 {
     char name[NAME_ROOM];
-    uint32_t letters, widest = 8; /* "weighted" */
+    uint32_t letters, widest = 8; /* the width of "weighted" */
     for (uint32_t k = 0; k < classes; k++) {
         plain_name(names, k, name, &letters);
         widest = VKT_MAX(widest, letters);
@@ -161,7 +162,7 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
 
 /* ---- outputs ---- */
 
-/* Whether a comes before b, which has a lower index. */
+/* Returns whether a comes before b. b has a lower index, so it wins if they are equal. */
 static bool is_larger(float a, float b)
 {
     return isnan(a) ? !isnan(b) : a > b;
@@ -188,7 +189,7 @@ double vkt_top_k_accuracy(const float *outputs, const uint32_t *labels, uint64_t
     for (uint64_t i = 0; i < n; i++, outputs += classes) {
         const uint32_t label = labels[i];
         if (label >= classes) return NAN;
-        uint32_t before = 0; /* of those that vkt_top_k puts before the label */
+        uint32_t before = 0; /* classes that vkt_top_k puts before the label */
         for (uint32_t j = 0; j < classes; j++)
             before += j < label ? !is_larger(outputs[label], outputs[j]) : is_larger(outputs[j], outputs[label]);
         right += before < k;

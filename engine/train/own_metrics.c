@@ -1,4 +1,4 @@
-/* train/own_metrics.c - metrics of the caller's (vkt_metric): called with every batch of the validation in a fit. */
+/* train/own_metrics.c - the caller's own metrics (vkt_metric). A fit calls them with every batch of the validation. */
 #include "train/trainer.h"
 
 #include <stdint.h>
@@ -13,7 +13,7 @@ static bool is_name(const char *s)
     return n >= 1 && n <= MOST_NAME && strspn(s, letters) == n;
 }
 
-/* Whether the column is there already: in every history, or as an earlier metric's. */
+/* Returns whether the column exists: in every history, or as an earlier metric. */
 static bool is_taken(const vkt_trainer *t, uint32_t n, const char *name)
 {
     static const char *const columns[] = { "epoch", "train_loss", "train_acc", "val_loss", "val_acc", "lr", "seconds" };
@@ -28,7 +28,7 @@ vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics)
 {
     const vkt_host *h = &t->host;
     const uint32_t n = t->params.n_metrics;
-    t->params.n_metrics = 0; /* those that are copied */
+    t->params.n_metrics = 0; /* counts the copied ones */
     t->params.metrics = t->metrics;
     if (n == 0) return VKT_OK;
     if (!metrics || n > VKT_MAX_METRICS || !t->params.validation)

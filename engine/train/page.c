@@ -41,9 +41,9 @@ double vkt_page_text_width(cairo_t *cr, const char *text)
     return e.x_advance;
 }
 
-/* ---- text of an SVG stays text: cairo would draw the outlines of its letters ---- */
+/* ---- the text of an SVG stays text: cairo would draw the outlines of its letters ---- */
 
-/* The <text> elements of a page that becomes an SVG, kept with its cairo_t. */
+/* The key of the <text> elements of an SVG page. They are stored with its cairo_t. */
 static const cairo_user_data_key_t labels_key;
 
 static void add_escaped(vkt_text *t, const char *text)
@@ -52,7 +52,7 @@ static void add_escaped(vkt_text *t, const char *text)
         case '<': vkt_text_add(t, "&lt;"); break;
         case '>': vkt_text_add(t, "&gt;"); break;
         case '&': vkt_text_add(t, "&amp;"); break;
-        default: vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML has no control characters */
+        default: vkt_text_add(t, "%c", (unsigned char)*text < ' ' ? ' ' : *text); /* XML allows no control characters */
         }
 }
 
@@ -71,7 +71,7 @@ static void add_label(cairo_t *cr, vkt_text *labels, double x, double y, double 
 
 void vkt_page_text(cairo_t *cr, double x, double y, double anchor, vkt_rgb color, const char *text)
 {
-    const double width = vkt_page_text_width(cr, text); /* looks whether it is UTF-8, too */
+    const double width = vkt_page_text_width(cr, text); /* this call also checks that the text is UTF-8 */
     vkt_text *labels = cairo_get_user_data(cr, &labels_key);
     if (labels) {
         add_label(cr, labels, x, y, anchor, color, text);
@@ -117,13 +117,13 @@ typedef struct page {
     bool png;
 } page;
 
-/* A cairo stream into the file. */
+/* A write function of cairo that writes to the file. */
 static cairo_status_t write_chunk(void *writer, const unsigned char *bytes, unsigned n)
 {
     return vkt_file_writer_write(writer, bytes, n) == VKT_OK ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* A cairo stream into a vkt_text. */
+/* A write function of cairo that appends to a vkt_text. */
 static cairo_status_t keep_chunk(void *text, const unsigned char *bytes, unsigned n)
 {
     vkt_text_add(text, "%.*s", (int)n, (const char *)bytes);
@@ -155,7 +155,7 @@ static cairo_status_t render_png(const page *p, vkt_file_writer *w)
     return status;
 }
 
-/* The file that cairo writes, with the labels as its last elements. */
+/* Writes the file: cairo's drawing, with the labels as its last elements. */
 static cairo_status_t join_svg(const vkt_text *drawing, const vkt_text *labels, vkt_file_writer *w)
 {
     static const char end[] = "</svg>", group[] = "<g font-family=\"sans-serif\" xml:space=\"preserve\">\n",
@@ -182,7 +182,7 @@ static cairo_status_t render_svg(const vkt_host *h, const page *p, vkt_file_writ
     cairo_surface_t *surface = cairo_svg_surface_create_for_stream(keep_chunk, &drawing, p->width, p->height);
     cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
     cairo_status_t status = draw_on(surface, p, &labels);
-    cairo_surface_finish(surface); /* it is written here */
+    cairo_surface_finish(surface); /* cairo writes the file here */
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
     vkt_numbers_end(numbers);
@@ -204,7 +204,7 @@ vkt_result vkt_page_write(const vkt_host *h, const char *path, double width, dou
     const cairo_status_t status = p.png ? render_png(&p, &w) : render_svg(h, &p, &w);
     if (status == CAIRO_STATUS_SUCCESS) return vkt_file_writer_commit(&w);
     vkt_file_writer_abort(&w);
-    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* the writer said why */
+    if (status == CAIRO_STATUS_WRITE_ERROR) return VKT_E_IO; /* already logged by the writer */
     const vkt_result r = status == CAIRO_STATUS_NO_MEMORY        ? VKT_E_NOMEM
                          : status == CAIRO_STATUS_INVALID_STRING ? VKT_E_ARG
                                                                  : VKT_E_IO;

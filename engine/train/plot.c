@@ -1,4 +1,4 @@
-/* train/plot.c - two panels. */
+/* train/plot.c - see plot.h: two panels. */
 #include "train/plot.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "train/page.h"
 
-/* The page, in its units. */
+/* The size of the page and of its parts, in units. */
 #define WIDTH 1120.0
 #define HEIGHT 460.0
 #define MARGIN 28.0
@@ -18,20 +18,20 @@
 #define HEADER_SIZE 15.0
 #define TEXT_SIZE 13.0
 #define MIN_MARKER_STEP 16.0 /* closer points get no markers */
-#define MAX_VALUE 1e30       /* values beyond are gaps, like NaN: axis arithmetic stays finite */
+#define MAX_VALUE 1e30       /* larger values are gaps, like NaN, so that axis arithmetic stays finite */
 
 #define TRAIN_COLOR vkt_series_color[0]
 #define VAL_COLOR vkt_series_color[1]
 
 typedef struct axis {
-    double lo, hi, step; /* values; ticks at multiples of step */
-    double from, to;     /* where lo and hi lie on the page */
+    double lo, hi, step; /* range of values; ticks are multiples of step */
+    double from, to;     /* positions of lo and hi on the page */
 } axis;
 
 typedef struct panel {
     const char *header;
     size_t train, val; /* offsets of the two fields in a record */
-    double limit;      /* values do not exceed it, so the axis need not either */
+    double limit;      /* no value exceeds it, so the axis does not either */
     double left, right;
 } panel;
 
@@ -56,26 +56,26 @@ static double place(const axis *a, double value)
     return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
 }
 
-/* The range of both series, widened to ticks. False when there is no value. */
+/* Computes the range of both series, widened to ticks. Returns false if there is no value. */
 static bool fit_values(const chart *c, const panel *p, axis *a)
 {
     double lo = INFINITY, hi = -INFINITY;
     for (size_t i = 0; i < 2 * c->n; i++) {
         const double v = field(&c->records[i / 2], i % 2 ? p->val : p->train);
-        lo = fmin(lo, v); /* fmin and fmax skip NaN */
+        lo = fmin(lo, v); /* fmin and fmax ignore NaN */
         hi = fmax(hi, v);
     }
     if (!(lo <= hi)) return false;
-    const double least = fmax(fabs(hi) * 1e-4, 1e-12); /* below this tick labels would not differ */
+    const double least = fmax(fabs(hi) * 1e-4, 1e-12); /* a smaller range would give equal tick labels */
     double span_lo = lo, span_hi = hi;
-    if (hi - lo < least) { /* (nearly) constant: a band around it */
+    if (hi - lo < least) { /* (nearly) constant: use a band around the value */
         const double around = hi == 0 ? 0.5 : fmax(fabs(hi) * 0.05, least);
         span_lo = lo >= 0 ? fmax(lo - around, 0) : lo - around;
         span_hi = hi <= p->limit ? fmin(hi + around, p->limit) : hi + around;
     }
-    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: let heights be proportions */
+    if (lo > 0 && lo < hi / 4) span_lo = 0; /* zero is near: begin there, so that heights are proportional */
     a->step = vkt_page_step(span_hi - span_lo, 4.5);
-    const double slack = 1e-9; /* of a step: 0.3 / 0.1 is not 3 */
+    const double slack = 1e-9; /* in steps: 0.3 / 0.1 is not exactly 3 */
     a->lo = floor(span_lo / a->step + slack) * a->step;
     a->hi = ceil(span_hi / a->step - slack) * a->step;
     return true;
@@ -94,7 +94,7 @@ static axis fit_epochs(const chart *c)
 
 /* ---- parts of a panel ---- */
 
-/* Circles for training, diamonds for validation: told apart in black and white too. */
+/* Draws a circle for training or a diamond for validation. Both are distinguishable in black and white. */
 static void draw_marker(cairo_t *cr, double x, double y, bool val)
 {
     cairo_new_path(cr);
@@ -144,7 +144,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
         if (!isnan(v)) {
             const double px = place(x, c->records[i].epoch), py = place(y, v);
             if (!inside) cairo_move_to(cr, px, py);
-            cairo_line_to(cr, px, py); /* a point alone becomes a dot, by the round caps */
+            cairo_line_to(cr, px, py); /* a single point becomes a dot, because of the round caps */
         }
         inside = !isnan(v);
     }
@@ -158,7 +158,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     }
 }
 
-/* A dashed line at the best epoch, and a ring around the value that counts. */
+/* Draws a dashed line at the best epoch, and a ring around the value that decides. */
 static void draw_best(const chart *c, const panel *p, const axis *x, const axis *y)
 {
     if (c->best == c->n) return;
@@ -187,7 +187,8 @@ static bool has_values(const chart *c, size_t offset)
     return false;
 }
 
-/* Right-aligned in the header's line, so that it never hides a curve; only the series that exist. */
+/* Draws the legend, right-aligned in the line of the header, so that it never hides a curve. It names only the series
+ * that exist. */
 static void draw_legend(const chart *c, const panel *p)
 {
     static const char *const names[] = { "train", "validation" };
@@ -235,7 +236,7 @@ static void draw_panel(const chart *c, const panel *p)
 
 /* ---- the page ---- */
 
-/* "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512" */
+/* Writes "best epoch 7:  validation accuracy 0.9837,  validation loss 0.0512". */
 static void best_text(const chart *c, char *out, size_t size)
 {
     const vkt_epoch_record *r = &c->records[c->best < c->n ? c->best : 0];

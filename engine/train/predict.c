@@ -1,4 +1,4 @@
-/* train/predict.c - predictions without a trainer: a forward program, a store of weights, the rows of one data set. */
+/* train/predict.c - predictions without a trainer: a forward program, a store of weights, samples of one data set. */
 #include "train/trainer.h"
 
 struct vkt_predictor {

@@ -1,8 +1,8 @@
-/* train/progress.c - a progress bar on a terminal, one line an epoch elsewhere.
+/* train/progress.c - a progress bar on a terminal; elsewhere one line an epoch.
  *
- * The bar is one line, rewritten in place, and always shorter than the terminal is wide: a line that wraps would be
- * left behind by every redraw. The width is asked for at each redraw, so a resized window needs no signal handler.
- * There are no colours, so NO_COLOR has nothing to switch off. */
+ * The bar is one line, rewritten in place, and always shorter than the width of the terminal. Each redraw would leave a
+ * line behind if it wrapped. Each redraw reads the width, so a resized window needs no signal handler. There are no
+ * colours, so NO_COLOR has no effect. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -13,15 +13,15 @@ struct vkt_progress {
     vkt_host host;
     FILE *out;
     bool rewrites, unicode;
-    bool open;    /* the bar stands in an unfinished line */
-    double drawn; /* seconds of the epoch at the last drawing */
+    bool open;    /* the bar is in an unfinished line */
+    double drawn; /* time of the last drawing, in seconds of the epoch */
     uint32_t epochs;
-    double lr; /* of the last epoch; 0: there was none */
+    double lr; /* rate of the last epoch; 0: there was none */
 };
 
 enum { BAR = 24, SHORTEST_BAR = 8, PART_ROOM = 64 };
 
-/* "0:07", "1:02:03" */
+/* Writes "0:07" or "1:02:03". */
 static void clock_text(double seconds, char out[24])
 {
     const unsigned s = seconds > 0 && seconds < 1e8 ? (unsigned)(seconds + 0.5) : 0;
@@ -31,7 +31,7 @@ static void clock_text(double seconds, char out[24])
         snprintf(out, 24, "%u:%02u", s / 60, s % 60);
 }
 
-/* "0.1234", and "1.235e+30" where four decimals would be a long number. */
+/* Writes "0.1234", or "1.235e+30" if four decimals would make a long number. */
 static const char *loss_text(double loss, char out[24])
 {
     snprintf(out, 24, fabs(loss) < 1e6 ? "%.4f" : "%.4g", loss);
@@ -40,11 +40,11 @@ static const char *loss_text(double loss, char out[24])
 
 /* ---- the bar ---- */
 
-/* The parts of the line, in the order in which they are written; the bar stands behind the first one. */
+/* The parts of the line, in the order of writing. The bar follows the first one. */
 enum { HEAD, BATCHES, TIMES, RATE, LOSS, ACCURACY, PARTS, THE_BAR };
 
-/* A terminal that is too narrow first has a shorter bar, of SHORTEST_BAR columns at least; then the line goes without
- * these, one after the other. The head stays, cut where even that is too long. */
+/* The parts that a narrow terminal does without, in this order. Before that, the bar shrinks to SHORTEST_BAR columns.
+ * The head stays; it is cut if even the head is too long. */
 static const int given_up[] = { RATE, TIMES, THE_BAR, ACCURACY, LOSS, BATCHES };
 
 static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
@@ -61,10 +61,10 @@ static void write_parts(const vkt_fit_progress *f, char parts[PARTS][PART_ROOM])
     if (!isnan(f->accuracy)) snprintf(parts[ACCURACY], PART_ROOM, "  acc %.4f", f->accuracy);
 }
 
-/* Empties parts until the line fits `room` columns; returns how many of them are the bar's. */
+/* Empties parts until the line fits into `room` columns. Returns the number of columns of the bar. */
 static uint32_t fit_parts(char parts[PARTS][PART_ROOM], uint32_t room)
 {
-    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* and a blank before it */
+    uint32_t used = 0, bar = SHORTEST_BAR + 1; /* with the blank before it */
     for (int i = 0; i < PARTS; i++) used += (uint32_t)strlen(parts[i]);
     for (size_t i = 0; i < VKT_COUNT(given_up) && used + bar > room; i++) {
         if (given_up[i] == THE_BAR) {
@@ -97,7 +97,7 @@ static void draw(vkt_progress *p, const vkt_fit_progress *f)
     fprintf(p->out, "\r%.*s", (int)room, parts[HEAD]);
     if (bar) put_bar(p, f, bar);
     for (int i = HEAD + 1; i < PARTS; i++) fputs(parts[i], p->out);
-    fputs("\x1b[K", p->out); /* erase what a longer line has left */
+    fputs("\x1b[K", p->out); /* erase the rest of a longer line */
     fflush(p->out);
     p->open = true;
 }
@@ -109,7 +109,7 @@ static void on_batch(void *user, const vkt_fit_progress *f)
     if (!p->rewrites) return;
     const bool last = f->batch == f->batches;
     if (!last && f->batch > 1 && f->seconds - p->drawn < 0.05 && f->seconds >= p->drawn)
-        return; /* 20 drawings a second */
+        return; /* at most 20 drawings a second */
     p->drawn = f->seconds;
     draw(p, f);
 }
@@ -131,7 +131,8 @@ static void add_field(record *l, const char *format, ...)
     va_end(args);
 }
 
-/* Writes the fields side by side; where the terminal's columns end (0: it is none), the next line goes on. */
+/* Writes the fields side by side. Continues on the next line if the terminal has no more columns. columns 0: not a
+ * terminal. */
 static void put_record(FILE *out, const record *l, uint32_t columns)
 {
     uint32_t column = 0;
@@ -160,7 +161,7 @@ static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
     for (uint32_t i = 0; i < r->n_metrics; i++)
         if (!isnan(r->metrics[i].value)) add_field(&l, "%s %.4f", r->metrics[i].name, r->metrics[i].value);
     if (p->lr != 0 && r->lr != p->lr) add_field(&l, "lr %.3g", r->lr);
-    char *last = l.fields[l.n - 1]; /* the star never stands in a line alone */
+    char *last = l.fields[l.n - 1]; /* a line never consists of the star alone */
     if (best) snprintf(last + strlen(last), PART_ROOM - strlen(last), "  *");
     if (p->open) fputs("\r\x1b[K", p->out);
     put_record(p->out, &l, vkt_terminal_columns(p->out));
@@ -188,7 +189,7 @@ void vkt_progress_destroy(vkt_progress **pp)
 {
     if (!pp || !*pp) return;
     const vkt_host h = (*pp)->host;
-    if ((*pp)->open) fputc('\n', (*pp)->out); /* a fit that was interrupted */
+    if ((*pp)->open) fputc('\n', (*pp)->out); /* after a fit that was interrupted */
     vkt_free(&h, *pp);
     *pp = NULL;
 }

@@ -12,7 +12,7 @@
 #define TOP 104.0
 #define BOTTOM (HEIGHT - 66.0)
 #define TEXT_SIZE 13.0
-#define MOST 1e30 /* losses beyond are gaps, like NaN: axis arithmetic stays finite */
+#define MOST 1e30 /* larger losses are gaps, like NaN, so that axis arithmetic stays finite */
 
 typedef struct chart {
     const double *rates, *losses, *smoothed;
@@ -37,8 +37,8 @@ static bool is_seen(const chart *c, double loss)
     return loss >= c->y_lo && loss <= c->y_hi;
 }
 
-/* The range of the smoothed losses, or of all where there are none, widened to ticks. A loss above it is not seen: the
- * last ones of a test are much larger than the rest. False where there is no loss. */
+/* Computes the range of the smoothed losses, or of all losses if there are none of these, widened to ticks. Losses
+ * above it are not visible: the last ones of a test are much larger than the rest. Returns false without a loss. */
 static bool fit(chart *c)
 {
     double lo = INFINITY, hi = -INFINITY;

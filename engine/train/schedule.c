@@ -56,7 +56,7 @@ static double line(double from, double to, double part)
     return from + (to - from) * part;
 }
 
-/* torch counts phases to the last step, not to the number of steps. */
+/* Returns the rate of the one-cycle schedule. As in torch, phases end at the last step, not at the number of steps. */
 static double one_cycle(const vkt_schedule *s, double lr, double t)
 {
     const double first = lr / vkt_or(s->div_factor, 25), last = first / vkt_or(s->final_div_factor, 1e4);
@@ -96,7 +96,7 @@ double vkt_schedule_lr(const vkt_schedule *s, double lr, uint64_t step)
 static bool is_better(const vkt_plateau *p, const vkt_plateau_state *s, double value)
 {
     const double threshold = vkt_or(p->threshold, 1e-4), sign = p->maximise ? 1 : -1;
-    if (isnan(value) || !s->seen) return isfinite(value); /* nothing beats a best that is not there yet */
+    if (isnan(value) || !s->seen) return isfinite(value); /* without a best value, any finite value is better */
     const double by = p->form == VKT_PLATEAU_KERAS || p->absolute ? threshold : threshold * s->best;
     return p->maximise ? value > s->best + sign * by : value < s->best + sign * by;
 }
@@ -107,7 +107,7 @@ bool vkt_plateau_next(const vkt_plateau *p, double lr, vkt_plateau_state *s, dou
     const bool keras = p->form == VKT_PLATEAU_KERAS, cooling = s->cooling > 0;
     const double min_lr = vkt_or(p->min_lr, 0);
     const uint32_t patience = p->patience == VKT_PATIENCE_NONE ? 0 : p->patience ? p->patience : 10;
-    if (keras && cooling) { /* the epoch that ends it is no longer part of it */
+    if (keras && cooling) { /* Keras: the epoch that ends the cooldown is not part of it */
         s->cooling--;
         s->bad = 0;
     }

@@ -1,20 +1,23 @@
 /* train/state.c - weights and full training state in files.
  *
- * A checkpoint holds what the next step depends on and nothing else (no times, no names of devices), so that two runs
- * with one seed end in the same bytes:
- *   <name>                  parameters                        F32
- *   vktrain.best.<name>     those of the best epoch           F32, once there is one
- *   vktrain.moment1.<name>  to moment3, as the optimizer has  F32
- *   vktrain.gradient_sum.<name>  of the micro-batches so far   F32, where a step has several
- *   vktrain.published.<name>     the averaged parameters       F32, where there are such
- *   vktrain.history         (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
- *                           caller's metrics                                                     F64
- * and as metadata:
- *   vktrain.run, .rate, .graph    identity.h
- *   vktrain.position              position_text; hexadecimal floats of C99 are exact
- *   vktrain.loss_scale            scale, good steps, skipped steps; in half precision
- *   vktrain.accumulation          micro-batches that are in the sum, and their rows; where a step has several
- *   vktrain.text.<name>           texts that were attached (attach.c) */
+ * A checkpoint has everything that the next step depends on and nothing else: no times, no names of devices. So two
+ * runs with one seed end in the same bytes. Its tensors are:
+ *
+ *   <name>                       parameters                        F32
+ *   vktrain.best.<name>          those of the best epoch           F32, once there is one
+ *   vktrain.moment1.<name>       to moment3, as the optimizer has  F32
+ *   vktrain.gradient_sum.<name>  of the micro-batches so far       F32, if a step has several
+ *   vktrain.published.<name>     the averaged parameters           F32, if they exist
+ *   vktrain.history              (epochs, 6 or more): epoch, train_loss, train_acc, val_loss, val_acc, lr, and the
+ *                                caller's metrics                  F64
+ *
+ * Its metadata are:
+ *
+ *   vktrain.run, .rate, .graph   see identity.h
+ *   vktrain.position             see position_text; hexadecimal floats of C99 are exact
+ *   vktrain.loss_scale           scale, good steps, skipped steps; in half precision
+ *   vktrain.accumulation         number of micro-batches in the sum, and their samples; if a step has several
+ *   vktrain.text.<name>          attached texts (attach.c) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,21 +29,21 @@
 
 enum { HISTORY_COLUMNS = 6, TEXT_ROOM = 1024 };
 
-/* A state between the file and the trainer: copies of its parts, and the list of tensors that is written. */
+/* The state between the file and the trainer: copies of its parts, and the list of tensors to write. */
 typedef struct state {
     vkt_trainer *t;
     uint32_t n; /* parameters */
     vkt_blob *blobs;
     size_t n_blobs;
     char (*names)[VKT_WEIGHT_NAME_ROOM];
-    float *part[VKT_ARENAS]; /* by vkt_store_part; [1], the gradient, is no state */
+    float *part[VKT_ARENAS]; /* index: vkt_store_part; [1], the gradient, is not in the state */
     double *history;
     uint32_t n_history;
     vkt_loss_scale scale;
     vkt_accumulation accumulation;
 } state;
 
-/* The history has so many columns. */
+/* Returns the number of columns of the history. */
 static uint32_t columns(const vkt_trainer *t)
 {
     return HISTORY_COLUMNS + t->params.n_metrics;
@@ -116,7 +119,7 @@ static vkt_result loss_scale_text(const vkt_trainer *t, char out[TEXT_ROOM])
     return VKT_OK;
 }
 
-/* A run without a loss scale gets the one of a new run. */
+/* Parses the loss scale. Without half precision the text is ignored, and the scale is 0, as in a new run. */
 static bool parse_loss_scale(const vkt_trainer *t, const char *text, vkt_loss_scale *l)
 {
     *l = (vkt_loss_scale){ .scale = 0 };
@@ -164,7 +167,7 @@ static bool parse_position(const char *text, uint64_t *seed, vkt_position *p)
     p->stopped = stopped != 0;
     l->seen = seen != 0;
     p->monitor = (vkt_monitor)monitor;
-    if (p->best == -HUGE_VAL) p->best = NAN; /* as position_text writes it: no accuracy or loss is -inf */
+    if (p->best == -HUGE_VAL) p->best = NAN; /* position_text writes NaN as -inf; no accuracy and no loss is -inf */
     return n == 17 && p->epoch >= 1 && stopped >= 0 && stopped <= 1 && l->scale > 0 && monitor >= VKT_MONITOR_AUTO &&
            monitor <= VKT_MONITOR_METRIC;
 }
@@ -233,7 +236,7 @@ static vkt_result read_all(const vkt_trainer *t, const vkt_safetensors *st, cons
     return VKT_OK;
 }
 
-/* Everything is read before anything is changed. */
+/* Reads the state into *s. The trainer does not change. */
 static vkt_result read_state(vkt_trainer *t, const vkt_safetensors *st, const char *path, state *s, float *best,
                              vkt_position *at, uint64_t *seed)
 {
@@ -278,7 +281,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
 {
     vkt_history history;
     VKT_TRY(history_from_columns(t, s, &history));
-    const vkt_result r = vkt_store_set_loss_scale(t->store, &s->scale); /* which may refuse it */
+    const vkt_result r = vkt_store_set_loss_scale(t->store, &s->scale); /* may refuse the scale */
     if (r != VKT_OK) {
         vkt_history_free(&history);
         return r;
@@ -289,7 +292,7 @@ static vkt_result apply_state(vkt_trainer *t, const state *s, const float *best,
         if (s->part[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, s->part[i]));
     memcpy(t->best, best, vkt_store_elements(t->store) * sizeof *best);
     t->at = *at;
-    t->owes_checkpoint = t->diverged = false; /* of another run */
+    t->owes_checkpoint = t->diverged = false; /* both belong to the run before */
     t->params.seed = seed;
     VKT_TRY(vkt_store_set_clock(t->store, at->t, seed));
     return vkt_store_set_accumulation(t->store, &s->accumulation);
@@ -309,7 +312,7 @@ vkt_result vkt_trainer_resume(vkt_trainer *t, const char *path)
     if (r == VKT_OK) {
         vkt_position at = { 0 };
         uint64_t seed = 0;
-        float *best = t->weights; /* nobody else's now */
+        float *best = t->weights; /* t->weights is free memory now */
         r = read_state(t, st, path, &s, best, &at, &seed);
         if (r == VKT_OK) r = vkt_attachments_resume(t, st);
         if (r == VKT_OK) r = apply_state(t, &s, best, &at, seed);
@@ -340,7 +343,7 @@ vkt_result vkt_trainer_save(vkt_trainer *t, const char *path)
     return r;
 }
 
-/* Reads the parameters whose names match to their places in `weights`. */
+/* Reads the parameters whose names match, to their positions in `weights`. */
 static vkt_result read_matching(const vkt_trainer *t, const vkt_safetensors *st, const char *path, const char *pattern,
                                 float *weights)
 {
@@ -368,7 +371,7 @@ static vkt_result write_matching(const vkt_trainer *t, const char *pattern, cons
     return VKT_OK;
 }
 
-/* Sets the optimizer back to its start: what a diverged run left in it is not finite. */
+/* Resets the optimizer to its start, because a diverged run leaves numbers in it that are not finite. */
 static vkt_result reset_optimizer(vkt_trainer *t)
 {
     static const vkt_store_part parts[] = { VKT_PART_MOMENT1, VKT_PART_MOMENT2, VKT_PART_MOMENT3,

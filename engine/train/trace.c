@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-/* As the inside of a JSON string (RFC 8259, section 7). */
+/* Adds `s` as the inside of a JSON string (RFC 8259, section 7). */
 static void add_escaped(vkt_text *out, const char *s)
 {
     for (; *s; s++) {
@@ -25,13 +25,13 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     add_escaped(out, t->params.model.name);
     vkt_text_add(out, ": one training step\"}}");
     for (uint32_t i = 0; i < n; i++) {
-        /* Microseconds by integers: the decimal point of %f is the locale's. */
+        /* Microseconds by integers: the decimal point of %f depends on the locale. */
         const unsigned long long ts = k[i].start_ns, dur = k[i].end_ns - k[i].start_ns;
         vkt_text_add(out,
                      ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%s\",\"cat\":\"kernel\",\"ts\":%llu.%03llu,"
                      "\"dur\":%llu.%03llu,\"args\":{\"node\":\"",
                      k[i].kernel, ts / 1000, ts % 1000, dur / 1000, dur % 1000);
-        add_escaped(out, k[i].node); /* perhaps a name that the model gave */
+        add_escaped(out, k[i].node); /* the model may have chosen this name */
         vkt_text_add(out, "\"}}");
     }
     vkt_text_add(out, "\n]");

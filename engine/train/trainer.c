@@ -1,4 +1,4 @@
-/* train/trainer.c - making a trainer: data, graphs, store, programs, initial weights. */
+/* train/trainer.c - creates a trainer: data, graphs, store, programs, initial weights. */
 #include "train/identity.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     if (!t->name) return vkt_fail_nomem(h, "a model's name", strlen(q->model.name ? q->model.name : "model") + 1);
     q->model.name = t->name;
     t->batch_wanted = q->batch ? q->batch : 128;
-    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more rows would be padding */
+    q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
     if (q->batch < t->batch_wanted)
         vkt_say(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
                 t->batch_wanted, q->batch);
@@ -31,7 +31,7 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     return VKT_OK;
 }
 
-/* The table of layers, and what the recorded step takes. */
+/* Makes the table of layers, and the numbers of the recorded step. */
 static vkt_result make_summary(vkt_trainer *t)
 {
     char *layers, packed[24], bound[24];
@@ -83,7 +83,8 @@ static vkt_result build(vkt_trainer *t)
         return vkt_fail_nomem(&t->host, "weights", n * sizeof(float));
     VKT_TRY(vkt_store_set_clock(t->store, 0, p->seed));
     VKT_TRY(vkt_nn_init(t->builder, t->store, p->seed));
-    return vkt_trainer_get(t, VKT_PART_VALUE, t->best); /* makes the readback ring: a fit must not find the cap full */
+    /* This allocates the readback ring. A fit may find no memory for it below the cap. */
+    return vkt_trainer_get(t, VKT_PART_VALUE, t->best);
 }
 
 vkt_result vkt_trainer_create(vkt_ctx *ctx, const vkt_trainer_params *params, vkt_trainer **out)
@@ -171,7 +172,7 @@ bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values)
     return true;
 }
 
-/* ---- what a trainer tells ---- */
+/* ---- reports ---- */
 
 const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32_t *count)
 {

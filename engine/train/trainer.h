@@ -1,4 +1,4 @@
-/* train/trainer.h - inside of a trainer. */
+/* train/trainer.h - the struct of a trainer, and the functions that the files of train/ share. */
 #ifndef VKT_TRAINER_H
 #define VKT_TRAINER_H
 
@@ -9,25 +9,25 @@
 #include "train/history.h"
 #include "vktrain/train.h"
 
-/* The values of a graph that training and evaluation ask for. */
+/* The values of a graph that training and evaluation read. */
 typedef struct vkt_head {
-    vkt_tensor y, loss; /* loss: null where the data set lacks what it is made of */
-    vkt_tensor correct; /* null where there is no accuracy */
+    vkt_tensor y, loss; /* loss: null if the data set lacks the labels or targets that the loss needs */
+    vkt_tensor correct; /* null if there is no accuracy */
     bool classifies;    /* y is (B,K), a number for each class */
     vkt_tensor weights; /* (K) of the classes, external; null: none */
 } vkt_head;
 
-/* A recorded evaluation of one data set. */
+/* The evaluation program of one data set, and its buffers. */
 typedef struct vkt_evaluator {
     vkt_feed feed;
     vkt_graph *g;
     vkt_program *program;
     vkt_head head;
-    vkt_tensor classes; /* of the last batch, kept as head.y is; null where the model does not classify */
-    /* Metrics of the caller's, in a fit alone: see own_metrics.c. */
-    const vkt_metric *metrics;    /* NULL: none now */
-    uint32_t n_metrics, measured; /* measured: rows of the epoch so far */
-    float *outputs;               /* room for those of a batch; NULL: none are ever wanted */
+    vkt_tensor classes; /* of the last batch, kept like head.y; null if the model does not classify */
+    /* The caller's own metrics, only during a fit: see own_metrics.c. */
+    const vkt_metric *metrics;    /* NULL: none at the moment */
+    uint32_t n_metrics, measured; /* measured: samples of the epoch so far */
+    float *outputs;               /* space for the outputs of a batch; NULL: not needed so far */
 } vkt_evaluator;
 
 /* Sums over the batches of an epoch whose results have arrived. */
@@ -36,124 +36,127 @@ typedef struct vkt_sums {
     uint64_t rows;
 } vkt_sums;
 
-/* The place of a run between two steps: with parameters, moments and best weights, all that a checkpoint holds. */
+/* The position of a run between two steps. A checkpoint has it, the parameters, the moments and the best weights. */
 typedef struct vkt_position {
-    uint64_t t;     /* completed steps */
-    uint32_t epoch; /* running epoch, from 1 */
-    uint32_t batch; /* batches of it that are done */
+    uint64_t t;     /* completed steps, without skipped ones */
+    uint32_t epoch; /* current epoch, from 1 */
+    uint32_t batch; /* completed batches of this epoch */
     vkt_sums sums;  /* of those batches */
-    double best;    /* monitored value of the best epoch; NaN before there is one */
+    double best;    /* monitored value of the best epoch; NaN if there is none yet */
     uint32_t best_epoch;
-    uint32_t since_best; /* epochs since */
+    uint32_t since_best; /* epochs since the best one */
     bool stopped;        /* early stopping has ended the run */
     vkt_plateau_state plateau;
-    vkt_monitor monitor; /* what `best` is a value of; AUTO before the first fit */
+    vkt_monitor monitor; /* the monitor of `best`; AUTO before the first fit */
 } vkt_position;
 
-/* Texts that go into files, as metadata: see attach.c. */
+/* Texts that are written to files as metadata: see attach.c. */
 typedef struct vkt_attachments {
-    vkt_meta *items; /* their texts are owned */
+    vkt_meta *items; /* owns their texts */
     size_t n, cap;
 } vkt_attachments;
 void vkt_attachments_free(const vkt_host *h, vkt_attachments *a);
-/* `own` (n of them, may be NULL) and then what is attached, for the call of a writer; vkt_free frees *all alone. */
+/* Joins `own` (n items, may be NULL) and the attached texts into *all, for a writer. The caller frees *all, but not its
+ * texts, with vkt_free. */
 vkt_result vkt_attachments_join(const vkt_host *h, const vkt_attachments *a, const vkt_meta *own, size_t n,
                                 vkt_meta **all);
-/* Attaches what a checkpoint has and the trainer has not: the next checkpoint would be without it. */
+/* Attaches texts that a checkpoint has and the trainer does not have. Otherwise the next checkpoint would not have
+ * them. */
 vkt_result vkt_attachments_resume(vkt_trainer *t, const vkt_safetensors *st);
-/* Adds the texts that both have, and not alike. */
+/* Adds the texts that both have and that differ. */
 void vkt_attachments_compare(const vkt_attachments *a, const vkt_safetensors *st, vkt_differences *d);
 
 struct vkt_trainer {
     vkt_ctx *ctx;
     vkt_host host;
     vkt_trainer_params params; /* resolved; the data sets are borrowed */
-    char *name;                /* a copy: params.model.name */
-    uint32_t batch_wanted;     /* more than params.batch where the training set has fewer rows */
+    char *name;                /* a copy of params.model.name */
+    uint32_t batch_wanted;     /* more than params.batch if the training set has fewer samples */
     vkt_feed feed;
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
-    char *graph_lines, *run_lines, *rate_lines; /* identity.h; the last two NULL before somebody asked */
+    char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_know */
     vkt_store *store;
     vkt_program *program;
     vkt_evaluator *validation; /* NULL: none */
     char *summary;
     vkt_history history;
     vkt_position at;
-    bool owes_checkpoint; /* the last one of a fit could not be written */
-    bool diverged;        /* the last fit did, and nothing has been loaded since: see go_on in fit.c */
+    bool owes_checkpoint; /* the last checkpoint of a fit could not be written */
+    bool diverged;        /* the last fit diverged, and nothing was loaded since: see go_on in fit.c */
     vkt_attachments attached;
-    vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics; their names are owned */
+    vkt_metric metrics[VKT_MAX_METRICS]; /* params.n_metrics of them; owns their names */
     vkt_array *class_weights;            /* head.weights; NULL: none */
-    uint64_t weights_hash;               /* of what is in it */
+    uint64_t weights_hash;               /* hash of the class weights */
     float *weights;                      /* room for all parameters, in the order of the store */
-    float *best;                         /* the best epoch's, same order; valid once at.best_epoch > 0 */
+    float *best;                         /* those of the best epoch, in the same order; valid if at.best_epoch > 0 */
     float *step_ms;                      /* wall times of the last steps, a ring */
-    float *host_us;                      /* CPU times of the same steps on the thread of fit, likewise */
-    float *sorted;                       /* room to sort one of them */
+    float *host_us;                      /* CPU times of the same steps on the thread of fit, a ring */
+    float *sorted;                       /* space to sort one of them */
     uint32_t n_steps;
     uint64_t submitted;     /* training steps of all fits */
-    uint64_t first_step_ns; /* vkt_now_ns() when the first step's result was there; 0: not yet */
+    uint64_t first_step_ns; /* vkt_now_ns() when the first step's result had arrived; 0: not yet */
 };
 
 enum { VKT_STEP_TIMES = 4096 };
 
-/* Whether `d` has what the loss is made of; `what` begins the message. */
+/* Checks that `d` has the labels and targets that the loss needs. VKT_E_ARG; `what` begins the message. */
 vkt_result vkt_head_check(const vkt_trainer *t, const vkt_dataset *d, const char *what);
-/* Batch, model and loss, in the builder's graph. With `training`, the loss has class weights and label smoothing. */
+/* Builds batch, model and loss in the builder's graph. `training`: with class weights and label smoothing. */
 vkt_result vkt_head_build(const vkt_trainer *t, vkt_builder *b, const vkt_feed *feed, vkt_feed_values v, bool training,
                           vkt_head *out);
-/* Class weights and label smoothing: whether they may be; the array of the weights; as text for a checkpoint. */
+/* Checks class weights and label smoothing: VKT_E_ARG. The second function creates the array of the weights. */
 vkt_result vkt_class_loss_check(const vkt_trainer *t);
 vkt_result vkt_class_weights_create(vkt_trainer *t, const float *weights);
 double vkt_sums_loss(const vkt_sums *s);
 double vkt_sums_accuracy(const vkt_sums *s, const vkt_head *head); /* NaN: there is none */
 
-/* The parameters that are evaluated, kept as the best and saved: the averaged ones, where there are such. */
+/* Returns the part that is evaluated, kept as the best, and saved: the averaged parameters if they exist, else the
+ * parameters. */
 vkt_store_part vkt_trainer_served(const vkt_trainer *t);
 /* Copies all parameters to or from `values`, in the order of the store. */
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values);
 vkt_result vkt_trainer_put(vkt_trainer *t, vkt_store_part part, const float *values);
-/* Whether all of `values`, in the order of the store, are finite; frozen parameters may be anything. */
+/* Returns whether all of `values`, in the order of the store, are finite. Frozen parameters are not checked. */
 bool vkt_trainer_is_finite(const vkt_trainer *t, const float *values);
 
-/* The graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (NULL: not wanted) takes
- * what tells model and loss from others (identity.h). The caller destroys *g and *b and frees the lines, also after a
- * failure. */
+/* Builds the graph of a training step over `feed`: data, forward, loss, backward, update. `lines` (may be NULL) gets
+ * the lines of model and loss (identity.h). The caller destroys *g and *b and frees the lines, also after a failure. */
 vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
                              vkt_feed_values *v, vkt_head *head, vkt_text *lines);
-/* Likewise of an evaluation. */
+/* Builds the graph of an evaluation, likewise. */
 vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
                                vkt_head *head, vkt_tensor *classes);
-/* After a trainer did not fit: logs which smaller batch, or which larger cap, would do. */
+/* Logs, after a trainer did not fit, which smaller batch or which larger cap would fit. */
 void vkt_trainer_advise(vkt_trainer *t);
 
 vkt_result vkt_evaluator_create(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator **out);
 void vkt_evaluator_destroy(vkt_trainer *t, vkt_evaluator **e);
-/* Frees what *e holds, not *e itself. */
+/* Frees the contents of *e, not *e itself. */
 void vkt_evaluator_clear(vkt_evaluator *e);
-/* Rows [first, first + count) of its data set, a batch at a time. `classes` may be NULL, and so may `outputs`. */
+/* Predicts samples [first, first + count) of its data set, a batch at a time. `classes` and `outputs` may be NULL. */
 vkt_result vkt_evaluator_predict(const vkt_host *h, vkt_evaluator *e, uint32_t first, uint32_t count, uint32_t *classes,
                                  float *outputs);
-/* on_batch may be NULL. */
+/* Evaluates the whole data set. `c` and its on_batch may be NULL. */
 vkt_result vkt_evaluator_run(vkt_evaluator *e, const vkt_fit_callbacks *c, vkt_fit_progress *progress, double *loss,
                              double *accuracy);
 
-/* Metrics of the caller's: own_metrics.c. The first copies those of the params. */
+/* Copies the caller's metrics (own_metrics.c). VKT_E_ARG, VKT_E_NOMEM. */
 vkt_result vkt_own_metrics_create(vkt_trainer *t, const vkt_metric *metrics);
 void vkt_own_metrics_free(vkt_trainer *t);
-/* From now on the validation measures; all of its results, into the record, and no more after that. */
+/* Begin: the next validation calls the metrics. End: writes all results to the record; no later validation calls the
+ * metrics. */
 void vkt_own_metrics_begin(vkt_trainer *t);
 void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
-/* One batch, whose run is the program's last. */
+/* Adds one batch. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
 /* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 
-/* The entry of a file for parameter i, under `prefix`, if its shape fits; VKT_E_NOT_FOUND, VKT_E_SHAPE. */
-enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* of a name with its prefix */
+/* Finds the entry of a file for parameter i, under `prefix`. VKT_E_NOT_FOUND; VKT_E_SHAPE if its shape differs. */
+enum { VKT_WEIGHT_NAME_ROOM = 96 }; /* characters of a name with its prefix */
 vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                             const char *prefix, uint32_t i, const vkt_st_entry **out);
 

@@ -5,7 +5,7 @@
 
 enum { SHAPE_ROOM = 24 * VKT_ST_MAX_RANK };
 
-/* "(128,1,28,28)": the shape that a file gives a tensor. */
+/* Writes the shape of a tensor in the file: "(128,1,28,28)". */
 static const char *entry_shape_text(const vkt_st_entry *e, char buf[SHAPE_ROOM])
 {
     size_t at = (size_t)snprintf(buf, SHAPE_ROOM, "(");
@@ -32,7 +32,7 @@ vkt_result vkt_weights_find(const vkt_host *h, const vkt_store *s, const vkt_saf
                     vkt_shape_text(shape, want));
 }
 
-/* Every parameter, in the order of the store, into `values`; `blobs` tell of them. */
+/* Copies all parameters to `values`, in the order of the store, and fills `blobs` to describe them. */
 static vkt_result collect(vkt_store *s, vkt_store_part part, float *values, vkt_blob *blobs)
 {
     for (uint32_t i = 0; i < vkt_store_count(s); i++) {
@@ -61,7 +61,7 @@ vkt_result vkt_store_save(const vkt_host *host, vkt_store *s, vkt_store_part par
     return r;
 }
 
-/* Reads every parameter before the first one is changed. */
+/* Reads all parameters before it changes the first one. */
 static vkt_result read_all(const vkt_host *h, const vkt_store *s, const vkt_safetensors *st, const char *path,
                            float *values)
 {

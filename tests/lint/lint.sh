@@ -122,7 +122,51 @@ rule_shaders() {
     done
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders
+# What documents refer to exists: links and their headings, paths, names of the API. Diaries and changes are of their day.
+rule_docs() {
+    files=$(documents)
+    [ -n "$files" ] || return
+    # shellcheck disable=SC2086
+    refs=$(awk -f "$here/docs.awk" $files)
+    headings=$(echo "$refs" | sed -nE 's/^([^ ]*):[0-9]+ heading (.*)/\1#\2/p')
+    names=$(find include engine shaders -type f -exec cat {} + 2>/dev/null | grep -oE 'vkt_[a-z0-9_]+' | sort -u)
+    echo "$refs" | grep -v ' heading ' | while read -r at kind what; do
+        case $kind in
+        link)
+            file=${what%%"#"*}
+            path=$(dirname "${at%:*}")/$file
+            [ -n "$file" ] || path=${at%:*}
+            [ -e "$path" ] || { echo "$at: the link leads nowhere: $what"; continue; }
+            [ "$what" = "$file" ] && continue
+            path=$(echo "$path" | sed -E ':a; s,(^|/)\./,\1,; ta; :b; s,[^/.]+/\.\./,,; tb')
+            echo "$headings" | grep -qxF "$path#${what#*"#"}" || echo "$at: $path has no heading #${what#*"#"}"
+            ;;
+        path) [ -e "$what" ] || echo "$at: there is no $what" ;;
+        name) echo "$names" | grep -qx "$what" || echo "$at: neither the API nor the engine has $what" ;;
+        esac
+    done
+}
+documents() {
+    find . -name '*.md' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
+        ! -path './docs/lab/*' ! -name CHANGELOG.md | sed 's,^\./,,' | sort
+}
+
+# docs/environment.md has every variable that the programs and scripts read.
+rule_environment() {
+    {
+        find engine samples tests -name '*.[ch]' -exec grep -hoE '(getenv|vkt_env_int)\("[A-Z0-9_]+"' {} + |
+            sed -E 's/.*"(.*)"/\1/'
+        find engine samples tests -name '*.[ch]' -exec grep -hoE 'vkt_env_disabled\("[a-z0-9_]+"' {} + |
+            sed -E 's/.*"(.*)"/\1/; y/abcdefghijklmnopqrstuvwxyz/ABCDEFGHIJKLMNOPQRSTUVWXYZ/; s/^/VKT_NO_/'
+        [ ! -f engine/base/variant.h ] || sed -nE 's/^ *X\(([A-Z0-9_]+), ".*/VKT_NO_\1/p' engine/base/variant.h
+        find samples tests scripts -name '*.sh' ! -path 'tests/lint/*' -exec grep -hoE '[$][{]?VKT_[A-Z0-9_]+' {} + 2>/dev/null |
+            sed 's/^[${]*//' | grep -vE '^VKT_(BUILD|TEST)_PACKAGES$'
+    } | sort -u | while read -r name; do
+        grep -qF "\`$name\`" docs/environment.md 2>/dev/null || echo "docs/environment.md:0: $name is not explained"
+    done
+}
+
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment
 violations=0
 for rule; do
     found=$("rule_$rule")

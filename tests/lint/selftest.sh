@@ -80,6 +80,20 @@ END
     put tree/README.md <<'END'
 Use ../shared/data, "$dir/root/usr" and https://example.org/work/page.
 END
+    put tree/docs/b.md <<'END'
+# The first page
+A [link](environment.md#the-table), [another](#the-first-page), `engine/base/base.c`, `vkt_size()` and `[no](link)`.
+```
+[no](link either)
+```
+END
+    put tree/docs/environment.md <<'END'
+# The table
+See [the first page](../docs/b.md#the-first-page) for `VKT_HERE` and `VKT_NO_THING`.
+END
+    put tree/scripts/a.sh <<'END'
+echo "${VKT_HERE-}" $VKT_BUILD_PACKAGES
+END
 }
 
 # plant RULE PATTERN FILE TEXT: TEXT appended to FILE must be reported by RULE alone, in a line that matches PATTERN.
@@ -144,7 +158,7 @@ clean_tree
 printf '// %0125d\n' 0 | put tree/shaders/k.comp
 {
     printf '%0132d\n| %0140d |\n' 0 0
-    printf '[a](%0140d) and https://example.org/%0140d\n```\n%0140d\n```\n' 0 0 0
+    printf '[a](https://example.org/%0140d) and https://example.org/%0140d\n```\n%0140d\n```\n' 0 0 0
 } | put tree/docs/a.md
 run_lint
 expect "lines of 128 and 132 columns, long tables, code and links are allowed" [ "$status" -eq 0 ]
@@ -177,6 +191,21 @@ plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
 
 plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
 plant shaders 'orphan.comp:1: no row' shaders/orphan.comp '// x'
+
+plant docs 'b.md:6: the link leads nowhere: gone.md' docs/b.md '[x](gone.md)'
+plant docs 'README.md:2: the link leads nowhere: docs/x.md' README.md '[x](docs/x.md)'
+plant docs 'b.md:6: docs/environment.md has no heading #gone' docs/b.md '[x](environment.md#gone)'
+plant docs 'environment.md:3: docs/b.md has no heading #gone' docs/environment.md '[x](../docs/b.md#gone)'
+plant docs 'b.md:6: docs/b.md has no heading #gone' docs/b.md '[x](#gone)'
+plant docs 'b.md:6: there is no engine/base/gone.c' docs/b.md 'In `engine/base/gone.c` it says so.'
+plant docs 'b.md:6: .* has vkt_gone' docs/b.md 'Call `vkt_gone`.'
+
+plant environment 'VKT_THERE is not' engine/base/x.c 'const char *s = getenv("VKT_THERE");'
+plant environment 'VKT_COUNT is not' tests/x.c 'int n = vkt_env_int("VKT_COUNT", 0);'
+plant environment 'VKT_NO_OTHER is not' engine/base/x.c 'int n = vkt_env_disabled("other");'
+plant environment 'VKT_NO_TILE is not' engine/base/variant.h '// clang-format off
+    X(TILE, "tile", "a variant")'
+plant environment 'VKT_ELSEWHERE is not' scripts/a.sh 'echo $VKT_ELSEWHERE'
 
 echo "lint selftest: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -55,8 +55,8 @@ static const struct {
     const char *name;
     vkt_limits limits;
 } devices[] = {
-    { "CPU", { .subgroup_size = 8, .max_texel_elements = 1u << 27, .cpu = true } },
-    { "GPU", { .subgroup_size = 32, .max_texel_elements = 1u << 27 } },
+    { "CPU", { .subgroup_size = 8, .max_texel_elements = 1u << 27, .traits = &vkt_class_traits[VKT_CLASS_CPU] } },
+    { "GPU", { .subgroup_size = 32, .max_texel_elements = 1u << 27, .traits = &vkt_class_traits[VKT_CLASS_OTHER] } },
 };
 
 static vkt_limits limits_of(size_t device)

@@ -1,4 +1,4 @@
-/* samples/embed_minimal.c as its readers meet it: short, word for word in the README, and it learns. */
+/* samples/embed_minimal.c as its readers meet it: short, word for word in docs/embedding.md, and it learns. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -30,21 +30,21 @@ static char *text_of(const vkt_host *h, const char *path)
     return bytes;
 }
 
-static void the_readme_has_it(void **state)
+static void the_guide_has_it(void **state)
 {
     rig *r = rig_of(state);
-    char *readme = text_of(&r->h, VKT_TEST_DIR "/../README.md");
+    char *guide = text_of(&r->h, VKT_TEST_DIR "/../docs/embedding.md");
     char *source = text_of(&r->h, VKT_TEST_DIR "/../samples/embed_minimal.c");
     int lines = 0;
     for (const char *c = source; *c; c++) lines += *c == '\n';
     assert_in_range(lines, 1, 119);
-    assert_non_null(strstr(readme, source));
-    vkt_free(&r->h, readme);
+    assert_non_null(strstr(guide, source));
+    vkt_free(&r->h, guide);
     vkt_free(&r->h, source);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { rig_test(it_learns_the_curve), rig_test(the_readme_has_it) };
+    const struct CMUnitTest tests[] = { rig_test(it_learns_the_curve), rig_test(the_guide_has_it) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

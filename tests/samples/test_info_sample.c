@@ -75,6 +75,31 @@ static vkt_graph *product(const rig *r)
     return g;
 }
 
+/* Those of VKT_TRAITS are marked; an unknown one is an error of the program, with the list of names. */
+static void traits_are_told(void **state)
+{
+    rig *r = rig_of(state);
+    use_own_cache(r);
+    const char *const env[] = { "VKT_TRAITS=items_move=7", NULL };
+    json_t *report = report_of(r, env);
+    const json_t *traits = json_object_get(report, "traits");
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) {
+        const json_t *t = json_object_get(traits, vkt_trait_name(i));
+        const bool set = i == VKT_T_items_move;
+        assert_int_equal(json_is_true(json_object_get(t, "set")), set);
+        assert_true(json_number_of(t, "value") == (set ? 7 : vkt_trait_value(r->ctx->limits.traits, i)));
+    }
+    assert_int_equal(json_object_size(traits), VKT_TRAIT_COUNT);
+    assert_string_equal(json_string_value(json_object_get(report, "class")), vkt_class_name(r->ctx->device_class));
+    json_decref(report);
+    says(text_of(r, env, (const char *const[]){ CASE, NULL }), "7  VKT_TRAITS", r);
+    const char *const wrong[] = { "VKT_TRAITS=items=7", NULL };
+    run done = program_finish(r, program_start(r, VKT_INFO_PROGRAM, wrong, (const char *const[]){ CASE, NULL }));
+    assert_int_not_equal(done.status, 0);
+    says(done.err, "items_elementwise", r);
+    vkt_free(&r->h, done.out);
+}
+
 static void limits_and_choices_are_those_of_programs(void **state)
 {
     rig *r = rig_of(state);
@@ -218,6 +243,7 @@ int main(void)
     setenv("LP_NATIVE_VECTOR_WIDTH", "256", 0); /* vkt-info asks for wider vectors than the rig */
     const struct CMUnitTest tests[] = {
         rig_test(limits_and_choices_are_those_of_programs),
+        rig_test(traits_are_told),
         rig_test(switched_off_and_tuned_variants_show),
         rig_test(it_prints_devices_features_and_all_networks),
         rig_test(dash_is_standard_output),

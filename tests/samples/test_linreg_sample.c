@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/file.h"
-
 #define EXPECT(r, status, says, ...) \
     program_expect(r, VKT_LINREG_PROGRAM, status, says, (const char *const[]){ __VA_ARGS__, NULL })
 #define FEW "--rows", "1003", "--epochs", "120"
@@ -133,25 +131,6 @@ static void help_names_its_options_and_no_others(void **state)
     run_forget(r, &done);
 }
 
-/* Each line of the C example in README.md is a line of samples/linreg.c. */
-static void the_readme_shows_its_graph(void **state)
-{
-    rig *r = rig_of(state);
-    char *readme = NULL, *sample = NULL;
-    size_t n;
-    assert_int_equal(vkt_file_read(&r->h, VKT_TEST_DIR "/../README.md", 1u << 24, (void **)&readme, &n), VKT_OK);
-    assert_int_equal(vkt_file_read(&r->h, VKT_TEST_DIR "/../samples/linreg.c", 1u << 24, (void **)&sample, &n), VKT_OK);
-    char *code = strstr(readme, "```c\n"), *end = code ? strstr(code + 5, "```") : NULL;
-    assert_non_null(end);
-    *end = 0;
-    int lines = 0;
-    for (char *line = strtok(code + 5, "\n"); line; line = strtok(NULL, "\n"), lines++)
-        if (!strstr(sample, line)) fail_msg("samples/linreg.c has no line '%s'", line);
-    assert_in_range(lines, 10, 20);
-    vkt_free(&r->h, readme);
-    vkt_free(&r->h, sample);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,7 +139,6 @@ int main(void)
         rig_test(it_says_what_is_wrong),
         rig_test(ctrl_c_ends_it),
         rig_test(help_names_its_options_and_no_others),
-        rig_test(the_readme_shows_its_graph),
     };
     return cmocka_run_group_tests_name("vkt-linreg", tests, NULL, NULL);
 }

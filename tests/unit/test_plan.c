@@ -10,7 +10,8 @@
 #include "plan/plan.h"
 #include "support/host.h"
 
-static const vkt_limits limits = { .subgroup_size = 8,
+static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
+                                   .subgroup_size = 8,
                                    .max_workgroup_lanes = 1024,
                                    .max_groups = 65535,
                                    .max_push_bytes = 128,
@@ -32,7 +33,13 @@ static void fake_emit(const vkt_node *n, vkt_emit *e)
         { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] }, { .t = s }
     };
     const uint32_t push = 7, spec = 8;
-    vkt_dispatch_add(e, 1, bind, 4, &push, sizeof push, &spec, 1, 1u << 20, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = 1,
+                                       .bind = bind,
+                                       .n_bind = 4,
+                                       VKT_LAUNCH_PUSH(push),
+                                       .spec = &spec,
+                                       .n_spec = 1,
+                                       .groups = { 1u << 20, 1, 1 } });
 }
 
 static const vkt_op fake = {
@@ -51,7 +58,8 @@ static void cell_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
     const uint32_t spec = 8;
-    vkt_dispatch_add(e, 2, bind, 3, NULL, 0, &spec, 1, 1, 1, 1);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = 2, .bind = bind, .n_bind = 3, .spec = &spec, .n_spec = 1, .groups = { 1, 1, 1 } });
 }
 static const vkt_op cell = {
     .name = "cell", .min_in = 1, .max_in = 2, .cheap = true, .in_place = 3, .infer = fake_infer, .emit = cell_emit

@@ -28,7 +28,7 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* The product of one group: M destination channels, N samples of all pixels, K source channels and taps. */
+/* Returns the product of one group: M destination channels, N pixels of all samples, K source channels times taps. */
 static vkt_blocks_job job_of(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -83,13 +83,17 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
     spec[CONV2D_SHARED_SPEC_VECTORS] = j->transposed ? taps == 1 && rows % 4 == 0 : job.k % 4 == 0;
     static const vkt_kernel_id kernels[2][2] = { { VKT_K_CONV2D_SHARED, VKT_K_CONV2D_SHARED_DX },
                                                  { VKT_K_CONV2D_COOP, VKT_K_CONV2D_COOP_DX } };
-    vkt_dispatch_add(e, (uint16_t)kernels[cut->coop][j->transposed], bind, VKT_COUNT(bind), &push, sizeof push, spec,
-                     VKT_COUNT(spec), cut->tiles, 1, z->a.groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = (uint16_t)kernels[cut->coop][j->transposed],
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { cut->tiles, 1, z->a.groups } });
 }
 
 /* ---- dw and db ---- */
 
-/* The product of one group: M output channels, N their weights and, for db, one column of ones, K all samples. */
+/* Returns the product of one group: M output channels, N weights of a channel and, for db, one column of ones, K pixels
+ * of all samples. */
 static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -103,7 +107,7 @@ vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job 
 {
     const vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
-    /* The bytes of dy as these kernels read it: not pooled. */
+    /* These kernels read the complete dy, not the pooled one. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)
@@ -145,7 +149,10 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
     spec[CONV2D_DW_SHARED_SPEC_KERNEL_W] = z->kernel[1];
     spec[CONV2D_DW_SHARED_SPEC_N4] = z->n4;
     spec[CONV2D_DW_SHARED_SPEC_WIDTH] = z->out[1];
-    vkt_dispatch_add(e, cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED, bind, VKT_COUNT(bind), &push,
-                     sizeof push, spec, VKT_COUNT(spec), cut->tiles, cut->slices, z->a.groups);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = cut->coop ? VKT_K_CONV2D_DW_COOP : VKT_K_CONV2D_DW_SHARED,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { cut->tiles, cut->slices, z->a.groups } });
     if (slices.t.id) vkt_conv2d_sum_slices(e, &slices, j->dw, j->db);
 }

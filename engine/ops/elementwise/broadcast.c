@@ -1,4 +1,4 @@
-/* ops/elementwise/broadcast.c - repeating: how functions of two and three operands, and expand, read operands that lack
+/* ops/elementwise/broadcast.c - repeating: how expand, and functions of two and three operands, read operands that lack
  * dimensions of their result. */
 #include "ops/elementwise/broadcast.h"
 
@@ -21,7 +21,7 @@ bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
     return true;
 }
 
-/* Strides of `x` (in elements) along the physical dimensions of y, 0 where it is repeated. */
+/* Computes the strides of `x` (in elements) along the physical dimensions of y; 0 if x is repeated. */
 static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
 {
     const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
@@ -39,7 +39,8 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
 /* Operands by their binding numbers in broadcast.abi.h. */
 enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
 
-/* Physical dimensions of y from slow to fast, as few as will do, with the strides of all. The last is the run. */
+/* Physical dimensions of y from slow to fast, as few as possible, with the strides of all tensors. The last one is the
+ * run. */
 typedef struct dim {
     uint32_t size, stride[N];
 } dim;
@@ -50,13 +51,13 @@ typedef struct walk {
     uint32_t pitch; /* of the run, in y */
 } walk;
 
-/* The function and its operands; those that it does not have are {0}. */
+/* The function and its operands. Operands that it does not have are {0}. */
 typedef struct call {
     uint32_t operands, function;
     vkt_bind bind[N];
 } call;
 
-/* Appends a dimension; it melts into the one before where all walk on without a gap. */
+/* Appends a dimension. It merges it with the one before if all tensors continue there without a gap. */
 static void push_dim(walk *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
@@ -84,7 +85,8 @@ static walk walk_of(const vkt_emit *e, const call *c)
     return w;
 }
 
-/* Four elements at once: each operand runs along with y, all else in steps of 4, or repeats one element. */
+/* Returns true if the kernel can compute four elements at once. Along the run each operand has a stride of 1, in steps
+ * of 4 along the other dimensions, or it repeats one element. */
 static bool is_wide(const walk *w)
 {
     const dim *run = &w->dims[w->n - 1];
@@ -138,8 +140,8 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
     pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
     pc.c4 = d[4].stride[C];
     const bool wide = is_wide(w);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
-    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move), per_turn = lanes * (wide ? 4 : 1);
+    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->traits->items_move;
     const uint32_t spec[] = { lanes,
                               [BROADCAST_SPEC_DIMS] = w->n - 1,
                               [BROADCAST_SPEC_TURNS] = turns,
@@ -148,15 +150,19 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                               [BROADCAST_SPEC_C_STEP] = run.stride[C],
                               [BROADCAST_SPEC_FUNCTION] = c->function };
     const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
-                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
-    vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
-                     1);
+                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->traits->items_move);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[c->operands - 1][wide],
+                                       .bind = c->bind,
+                                       .n_bind = N,
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { groups, 1, 1 } });
 }
 
 static void emit_slices(vkt_emit *e, const call *c, const walk *w);
 
-/* One step along the slowest dimension is more than a binding holds: step by step. False where windows cannot begin so.
- */
+/* Splits the work if one step along the slowest dimension is more than a binding holds: it emits step by step. Returns
+ * false if ranges cannot start at such offsets. */
 static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];
@@ -174,7 +180,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
     return true;
 }
 
-/* y, or an operand of as many, longer elements, is more than one binding holds: slices of its slowest dimension. */
+/* Splits the work if y is more than one binding holds, or an operand with as many, larger elements: slices of the
+ * slowest dimension. */
 static void emit_slices(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];

@@ -1,5 +1,5 @@
-/* ops/elementwise/elementwise.c - what flat kernels share, which run over the physical elements in windows that a
- * binding can hold; and dropout. */
+/* ops/elementwise/elementwise.c - the code that flat kernels share, and dropout. Flat kernels compute the physical
+ * elements in ranges that fit into a binding. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -12,12 +12,13 @@
 
 static uint32_t flat_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 128;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
 }
 
 static uint64_t flat_groups(const vkt_emit *e, uint64_t elements)
 {
-    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u);
+    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->traits->items_elementwise),
+                   e->lim->traits->groups_flat_most);
 }
 
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
@@ -39,8 +40,11 @@ void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
         if (padded) pc.begin4 = (uint32_t)(at / 4 % pc.row4);
         vkt_bind bind[] = { [ELEMENTWISE_Y] = vkt_part(e, n->out[0], at, pc.n) };
         for (uint32_t i = 0; i < n->n_in; i++) bind[i] = vkt_part(e, n->in[i], at, pc.n);
-        vkt_dispatch_add(e, f.kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         flat_groups(e, pc.n), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = f.kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { flat_groups(e, pc.n), 1, 1 } });
     }
 }
 
@@ -59,7 +63,7 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 
 /* ---- dropout ---- */
 
-/* What the planes of (N,C,...) are: see dropout.abi.h. */
+/* Returns the push constants that describe the planes of (N,C,...): see dropout.abi.h. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };
@@ -70,7 +74,8 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Zero behind the batch stays zero by itself only where f(0) is, and its gradient a number. */
+/* Returns true if x has padding behind the batch. The padding must stay 0: it does only if f(0) is 0 and the gradient
+ * of f at 0 is finite. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -78,17 +83,17 @@ static bool has_padding(const vkt_value *x)
 
 const vkt_node *vkt_take_dropout(vkt_emit *e)
 {
-    const vkt_node *n = e->then;
+    const vkt_node *n = e->epilogue;
     if (!n || n->op != &vkt_op_dropout || has_padding(vkt_node_in(n, 0))) return NULL;
-    return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_take(e, VKT_STAGE_DROPOUT);
+    return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_DROPOUT);
 }
 
-/* What follows within n is of two operands: n's output and *b. */
+/* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
 static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
-    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
-    const vkt_node *slope = sum || has_padding(vkt_node_in(n, 0)) ? NULL : vkt_take(e, VKT_STAGE_SLOPE);
+    const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
+    const vkt_node *slope = sum || has_padding(vkt_node_in(n, 0)) ? NULL : vkt_fuse_epilogue(e, VKT_FUSE_SLOPE);
     if (sum) {
         f.function = DROPOUT_SUM;
         *b = sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id];
@@ -115,8 +120,13 @@ static void emit_masked(vkt_emit *e, const vkt_node *n, vkt_tensor x, vkt_tensor
                              [DROPOUT_Y] = vkt_part(e, y, at, pc.n),
                              [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
         if (b.id) bind[DROPOUT_B] = vkt_part(e, b, at, pc.n);
-        vkt_dispatch_add(e, f.kernel, bind, b.id ? 4 : 3, &pc, sizeof pc, spec, f.kernel == VKT_K_DROPOUT ? 1 : 2,
-                         flat_groups(e, pc.n), 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = f.kernel,
+                                           .bind = bind,
+                                           .n_bind = b.id ? 4 : 3,
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = spec,
+                                           .n_spec = f.kernel == VKT_K_DROPOUT ? 1 : 2,
+                                           .groups = { flat_groups(e, pc.n), 1, 1 } });
     }
 }
 
@@ -140,8 +150,12 @@ static void emit_planes(const vkt_node *n, vkt_emit *e)
         const vkt_bind bind[] = { [DROPOUT_X] = vkt_part(e, n->in[0], at, pc.n),
                                   [DROPOUT_Y] = vkt_part(e, n->out[0], at, pc.n),
                                   [DROPOUT_STEP] = VKT_WHOLE(n->in[1]) };
-        vkt_dispatch_add(e, columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, 1, groups, vkt_div_up(pc.plane, DROPOUT_CHUNK), 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = columns ? VKT_K_DROPOUT_PLANES : VKT_K_DROPOUT_PLANES_ROWS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           .spec = spec,
+                                           .n_spec = 1,
+                                           .groups = { groups, vkt_div_up(pc.plane, DROPOUT_CHUNK), 1 } });
     }
 }
 
@@ -156,7 +170,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Planes by rows are of any length. */
+/* Returns false for planes in ROWS, because they may have any length. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;
@@ -228,8 +242,8 @@ const vkt_op vkt_op_dropout = { .name = "dropout",
                                 .cheap = true,
                                 .uses_step = true,
                                 .in_place = 1u << 0,
-                                .stage = VKT_STAGE_DROPOUT,
-                                .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_SLOPE,
+                                .fuse_kind = VKT_FUSE_DROPOUT,
+                                .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_SLOPE,
                                 .diff = 1u << 0,
                                 .attr_bytes = sizeof(vkt_dropout_attr),
                                 .infer = dropout_infer,

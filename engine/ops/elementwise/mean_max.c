@@ -1,4 +1,4 @@
-/* ops/elementwise/mean_max.c - mean, max_to and min_to: reductions whose gradients take products and quotients. */
+/* ops/elementwise/mean_max.c - mean, max_to and min_to: reductions whose gradients use products and quotients. */
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/reduce.h"
 
@@ -60,7 +60,8 @@ static void min_to_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_reduce_to(e, n->in[0], n->out[0], REDUCE_MIN, 1);
 }
 
-/* Evenly among those that are equal. Their number is 0 where y is NaN, and so dx is NaN, as in torch. */
+/* The gradient is divided evenly among equal extremes. If y is NaN, their number is 0, so dx is NaN, as in torch.
+ */
 static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });

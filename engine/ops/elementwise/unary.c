@@ -1,5 +1,5 @@
-/* ops/elementwise/unary.c - functions of one number: activations and the elementary functions. One kernel, and one for
- * the gradient, compute them all (lib/unary.glsl); a row tells them apart. */
+/* ops/elementwise/unary.c - functions of one number: activations and elementary functions. One kernel computes all
+ * functions, and one computes their gradients (lib/unary.glsl). The function's number selects among them. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "abi/functions.abi.h"
 
-/* What a row has beside its shape: `from_y`: the gradient is worked out from y, which the next op keeps anyway, where
- * that costs no digits. `flops`: as the formula states them, a tanh or erf one each. */
+/* The data of a function beside its op descriptor. `from_y`: the gradient is computed from y, which the next op keeps
+ * anyway, if that costs no digits. `flops`: as in the formula; a tanh or erf counts one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;
@@ -28,7 +28,7 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
-/* For a row that `functions` lacks: lib/unary.glsl has no such number, so all its results are NaN. */
+/* The entry for an op that `functions` lacks. lib/unary.glsl has no such number, so all results are NaN. */
 static const function missing = { .number = UNARY_COUNT };
 
 static const function *function_of(const vkt_node *n)
@@ -38,7 +38,7 @@ static const function *function_of(const vkt_node *n)
     return &missing;
 }
 
-/* The attributes of all of them are up to two floats: p and q of the kernel. */
+/* Reads the attributes: every function has up to two floats, p and q of the kernel. */
 static void parameters(const vkt_node *n, float p[2])
 {
     p[0] = p[1] = 0;
@@ -94,7 +94,7 @@ static void unary_case(vkt_rng *r, vkt_case *c, float lo, float hi)
 
 #define UNARY_ROW_OF(infer_)                                                                          \
     .min_in = 1, .max_in = 1, .cheap = true, .diff = 1u << 0, .in_place = 1u << 0, .infer = (infer_), \
-    .emit = unary_emit, .flops = unary_flops, .takes = 1u << VKT_STAGE_DROPOUT
+    .emit = unary_emit, .flops = unary_flops, .epilogues = 1u << VKT_FUSE_DROPOUT
 #define UNARY_ROW UNARY_ROW_OF(vkt_infer_same)
 #define HALF .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0)
 
@@ -103,7 +103,7 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void
     return vkt_apply(g, op, &x, 1, attr, NULL);
 }
 
-/* ---- the gradient of them all ---- */
+/* ---- the gradient of all functions ---- */
 
 static vkt_result unary_dx_infer(vkt_infer *f)
 {
@@ -132,7 +132,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .min_in = 2,
                                  .max_in = 2,
                                  .in_place = 3,
-                                 .stage = VKT_STAGE_SLOPE,
+                                 .fuse_kind = VKT_FUSE_SLOPE,
                                  .attr_bytes = sizeof(vkt_slope_attr),
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,
@@ -142,7 +142,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .flops = unary_dx_flops,
                                  .formula = "dx = f'(x) dy, from x or from y = f(x)" };
 
-/* ---- pieces of lines ---- */
+/* ---- piecewise linear functions ---- */
 
 vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x)
 {
@@ -154,7 +154,7 @@ SAMPLE(relu, -2, 2)
 const vkt_op vkt_op_relu = { .name = "relu",
                              UNARY_ROW,
                              HALF,
-                             .stage = VKT_STAGE_RELU,
+                             .fuse_kind = VKT_FUSE_RELU,
                              .backward = unary_backward,
                              .sample = relu_sample,
                              .tol_why = "exact: a choice between two values",
@@ -165,7 +165,7 @@ vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope)
     return apply(g, &vkt_op_leaky_relu, x, &(vkt_leaky_relu_attr){ slope });
 }
 
-/* A positive slope keeps the sign, so y tells as much as x. */
+/* Computes the gradient from y if the slope is not negative: then y has the sign of x. */
 static void leaky_relu_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_leaky_relu_attr *a = n->attr;
@@ -350,7 +350,7 @@ const vkt_op vkt_op_log = { .name = "log",
                                 "a third of the result; the gradient is one division",
                             .formula = "y = ln x" };
 
-/* ---- smooth ones ---- */
+/* ---- smooth functions ---- */
 
 vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 {
@@ -359,7 +359,8 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 
 SAMPLE(sigmoid, -20, 20)
 
-/* y is not stored in 16 bits: the gradient, from y as in torch, needs the digits of 1 - y. tanh likewise. */
+/* y is not stored in 16 bits: the gradient is computed from y, as in torch, and needs the digits of 1 - y. The same
+ * holds for tanh. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
                                 .half = VKT_HALF_IN(0),
@@ -424,7 +425,7 @@ static void elu_sample(vkt_rng *r, vkt_case *c)
 
 static const vkt_field elu_fields[] = { VKT_FIELD(vkt_elu_attr, alpha, F32, 1, 1), { .name = NULL } };
 
-/* The gradient is worked out from x: y + alpha has lost the digits of e^x where x is far below 0. */
+/* The gradient is computed from x: if x is far below 0, y + alpha has lost the digits of e^x. */
 const vkt_op vkt_op_elu = { .name = "elu",
                             UNARY_ROW,
                             HALF,

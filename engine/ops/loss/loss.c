@@ -9,8 +9,9 @@
 #include "abi/softmax_xent_dx.abi.h"
 
 /* ---- softmax_xent: z (B,K), t (B) -> loss, stat (B,2) ----
- * p = softmax(z) is never stored: stat holds each row's largest logit and the inverse of its sum of exponentials, from
- * which the gradient makes p again, to the same last bit. */
+ *
+ * p = softmax(z) is never stored. stat has each row's largest logit and the inverse of its sum of exponentials. The
+ * gradient computes p again from these, with the same bits. */
 
 enum { XENT_OUT_LOSS = 0, XENT_OUT_STAT };
 
@@ -37,8 +38,11 @@ static void xent_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_STEP] = VKT_WHOLE(n->in[2]),
                                   [XENT_STAT] = VKT_WHOLE(n->out[XENT_OUT_STAT]),
                                   [XENT_PART] = VKT_WHOLE(partial) };
-        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, VKT_COUNT(spec), w.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = s.columns ? VKT_K_SOFTMAX_XENT : VKT_K_SOFTMAX_XENT_ROWS,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { w.blocks, 1, 1 } });
     }
     vkt_sum_partials(e, partial, n->out[XENT_OUT_LOSS]);
 }
@@ -55,8 +59,8 @@ static void xent_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     if (dy[XENT_OUT_LOSS].id) dx[0] = vkt_apply(g, &vkt_op_softmax_xent_dx, in, VKT_COUNT(in), NULL, NULL);
 }
 
-/* A loss near 0 is the log of a sum near 1, which has no digits to compare: small logits keep each loss above 0.018,
- * wide ones come with rows enough for a large mean. */
+/* A loss near 0 is the log of a sum near 1, which has no digits to compare. Small logits keep each loss above 0.018.
+ * Large logits have enough rows for a large mean. */
 static void xent_sample(vkt_rng *r, vkt_case *c)
 {
     const bool wide = vkt_rng_range(r, 0, 2) == 0;
@@ -113,9 +117,13 @@ static void xent_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_STAT] = VKT_WHOLE(n->in[2]),
                                   [XENT_DX_DLOSS] = VKT_WHOLE(n->in[3]),
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
-        vkt_dispatch_add(e, s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS, bind, VKT_COUNT(bind), &pc,
-                         sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
-                         VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
+        vkt_dispatch_add(
+            e, &(vkt_launch){ .kernel = s.columns ? VKT_K_SOFTMAX_XENT_DX : VKT_K_SOFTMAX_XENT_DX_ROWS,
+                              VKT_LAUNCH_BIND(bind),
+                              VKT_LAUNCH_PUSH(pc),
+                              VKT_LAUNCH_SPEC(spec),
+                              .groups = { vkt_score_groups(&s, &w, lanes),
+                                          VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1 } });
     }
 }
 

@@ -1,5 +1,6 @@
-/* ops/move/move.c - see move.h. A box goes by vec4s where it runs along memory on both sides, through blocks of 4 x 4
- * where it runs along different dimensions, else word by word. */
+/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension runs along memory on both sides. If
+ * memory runs along different dimensions on the two sides, it is copied through blocks of 4 x 4. Else it is copied word
+ * by word. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"
@@ -33,11 +34,11 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d)
     }
 }
 
-/* One side of a box: where its elements lie. */
+/* One side of a box: the layout of its elements. */
 typedef struct side {
     vkt_bind bind;
-    uint32_t base; /* where the box's first element is in it */
-    bool fits;     /* a device's binding */
+    uint32_t base; /* the index of the box's first element in the binding */
+    bool fits;     /* it fits into a device's binding */
 } side;
 
 static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_y)
@@ -68,7 +69,7 @@ static bool are_vectors(const vkt_move *m, const side *x, const side *y)
 
 static uint32_t lanes_of(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_move);
 }
 
 static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
@@ -112,11 +113,14 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
                                .y = y->base / width };
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
     const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
-    vkt_dispatch_add(e, vectors ? VKT_K_MOVE4 : VKT_K_MOVE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = vectors ? VKT_K_MOVE4 : VKT_K_MOVE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* The dimension that runs along x's memory where y's does not, or -1. */
+/* Returns the dimension that runs along x's memory if y's does not, or -1. */
 static int turned_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];
@@ -146,7 +150,7 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
                                     .b = b.size,
                                     .xa = (uint32_t)run.x,
                                     .yb = (uint32_t)b.y,
-                                    .chunk = e->lim->cpu ? 64 : 8,
+                                    .chunk = e->lim->traits->items_transpose,
                                     .d1 = d[1],
                                     .d2 = d[2],
                                     .d3 = d[3],
@@ -165,13 +169,17 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
     const vkt_bind bind[] = { [TRANSPOSE_X] = x->bind, [TRANSPOSE_Y] = y->bind };
     const uint32_t spec[] = { lanes_of(e) };
     const uint64_t units = (uint64_t)vkt_div_up(run.size, 4) * vkt_div_up(vkt_div_up(b.size, 4), pc.chunk) * rows;
-    vkt_dispatch_add(e, kernels[load4][store4], bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                     vkt_groups(units, spec[0], 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernels[load4][store4],
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(units, spec[0], 1), 1, 1 } });
 }
 
-/* ---- as many as are needed ---- */
+/* ---- as many dispatches as needed ---- */
 
-/* Where to cut what does not fit: the dimension that is the longest way in that side. */
+/* Returns the dimension to split if a box does not fit: the one with the longest distance in that side's memory. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;
@@ -198,7 +206,7 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t cut = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[cut].size;
-    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* windows that meet nowhere; vec4s */
+    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* ranges that share no bytes; vec4s */
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
     part.dim[cut].size = half;
@@ -216,7 +224,7 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m)
     emit_box(e, x, y, &box);
 }
 
-/* ---- what the rows share ---- */
+/* ---- shared by the ops ---- */
 
 vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x)
 {

@@ -1,6 +1,6 @@
 /* ops/move/pad.c - slices, and constant padding around a tensor and between its elements: each is the other's gradient.
  *
- * A tensor with the batch last keeps its batch here; the builders go through rows where dimension 0 itself changes. */
+ * A BATCH_LAST tensor keeps its batch here. If dimension 0 itself changes, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
 
 #include <math.h>
@@ -36,8 +36,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions from slow to fast, as y has them: `whole` elements, of which those at before, before + gap, .. are the n
- * of x. A part of y has `size` of them from `at` on. */
+/* Dimensions from slow to fast, in y's order: `whole` elements. The n elements at before, before + gap, .. are those of
+ * x. A part of y has `size` elements from `at` on. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -46,7 +46,7 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension; it melts into the one before where it has no padding itself, and that one no gaps. */
+/* Appends a dimension. It is merged with the one before if it has no padding itself and that one has no gaps. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -88,7 +88,8 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Of x what a part of y shows, or, where that is nothing, as much as a load takes. */
+/* Returns the range of x that a part of y contains. If it contains nothing of x, the range is as much as one load
+ * reads. */
 static range part_of_x(const frame *f, uint32_t width)
 {
     range r = { 0, 1 };
@@ -105,7 +106,7 @@ static range part_of_x(const frame *f, uint32_t width)
     return r;
 }
 
-/* Four elements at once: padding and parts along memory are whole vec4s. */
+/* Returns true if the kernel can copy four elements at once: padding and parts along memory are whole vec4s. */
 static bool are_vectors(const vkt_node *n, const frame *f)
 {
     const dim run = f->d[f->rank - 1];
@@ -123,7 +124,7 @@ static uint32_t fill_of(const vkt_node *n)
 
 static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_bind bind[2], uint32_t x, uint32_t y)
 {
-    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move);
     const uint32_t first = VKT_MAX_RANK - f->rank;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, b[VKT_MAX_RANK] = { 0 }, m[VKT_MAX_RANK] = { 0 },
              g[VKT_MAX_RANK] = { 0 };
@@ -173,11 +174,15 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
     const uint32_t spec[] = {
         lanes, [PLACES_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
     };
-    vkt_dispatch_add(e, width == 4 ? VKT_K_PAD4 : VKT_K_PAD, bind, 2, &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     vkt_groups(places, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = width == 4 ? VKT_K_PAD4 : VKT_K_PAD,
+                                       .bind = bind,
+                                       .n_bind = 2,
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1 } });
 }
 
-/* Parts along the slowest dimensions lie behind each other in y, and in x too. */
+/* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
@@ -327,7 +332,7 @@ static void slice_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_move(e, n->in[0], n->out[0], &m);
 }
 
-/* `batch`: dimension 0 does not stay as it is. */
+/* Applies a slice. `batch`: it changes dimension 0. */
 static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
 {
     const bool through_rows = batch && vkt_is_batch_last(g, x);
@@ -336,7 +341,7 @@ static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *
     return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
 }
 
-/* Python's rule: from the end where negative, and no further than the ends. */
+/* Limits an index by Python's rule: a negative one counts from the end, and none exceeds the ends. */
 static uint32_t place_in(int64_t i, uint32_t size)
 {
     if (i < 0) i += size;
@@ -396,7 +401,7 @@ vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint3
     return g->status;
 }
 
-/* The slice of dy turned round again, with zeros where x was not taken. */
+/* The gradient is the flipped slice of dy, with zeros at the elements of x that are not in the slice. */
 static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_slice_attr *a = n->attr;

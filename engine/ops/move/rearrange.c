@@ -1,7 +1,7 @@
-/* ops/move/rearrange.c - permute, concat: elements unchanged at other places.
+/* ops/move/rearrange.c - permute, concat: they copy elements unchanged to other positions.
  *
- * A tensor with the batch last keeps its batch here, so that its padding moves with it and every copy is of whole
- * vec4s; the builders go through rows where dimension 0 itself is rearranged. */
+ * A BATCH_LAST tensor keeps its batch here. So its padding is copied too, and every copy has whole vec4s. If dimension
+ * 0 itself is rearranged, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
 
 /* ---- permute ---- */

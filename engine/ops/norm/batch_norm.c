@@ -18,7 +18,7 @@
 #include "abi/batch_norm.abi.h"
 #include "abi/running_stats.abi.h"
 
-/* Vec4s of a block: 32 KiB, which a first-level cache holds for the second look. */
+/* Vec4s of a block: 32 KiB. A first-level cache keeps them for the second read. */
 #define BLOCK4 2048u
 
 vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)
@@ -49,14 +49,14 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The tensors of one dispatch, by binding; those in `windows` are as large as x. */
+/* The tensors of one dispatch, by binding. Those in `windows` are as large as x. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
     vkt_bind bind[BATCH_NORM_BINDINGS];
     uint32_t windows;
     vkt_batch_norm_push push;
-    bool summed; /* its work groups add up together */
+    bool summed; /* the lanes of a work group compute sums together */
     uint32_t spec[5];
 } plan;
 
@@ -75,7 +75,7 @@ static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
     return p;
 }
 
-/* As many channels at a time as every binding holds. */
+/* Emits as many channels at a time as every binding holds. */
 static void emit_channels(vkt_emit *e, plan *p)
 {
     const uint64_t step_bytes = (uint64_t)p->push.channel4 * 16, channels = p->push.all_channels;
@@ -86,9 +86,9 @@ static void emit_channels(vkt_emit *e, plan *p)
                                    p->n->op->name, (unsigned long long)step_bytes));
         return;
     }
-    p->spec[0] = p->summed     ? vkt_lanes_for(e->lim, p->push.per_block)
-                 : e->lim->cpu ? e->lim->subgroup_size
-                               : VKT_MIN(128u, (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
+    p->spec[0] = p->summed ? vkt_lanes_for(e->lim, p->push.per_block)
+                           : VKT_MIN(vkt_lanes(e->lim, e->lim->traits->lanes_elementwise),
+                                     (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
     const uint64_t elements = (uint64_t)p->push.channel4 * 4;
     for (uint64_t c = 0; c < channels; c += most) {
         p->push.first = (uint32_t)c;
@@ -103,18 +103,28 @@ static void emit_channels(vkt_emit *e, plan *p)
         p->push.dy4 = base[BATCH_NORM_DY] / 4;
         p->push.y4 = base[BATCH_NORM_Y] / 4;
         p->push.plus4 = base[BATCH_NORM_PLUS] / 4;
-        vkt_dispatch_add(e, p->kernel, bind, VKT_COUNT(bind), &p->push, sizeof p->push, p->spec, VKT_COUNT(p->spec),
-                         (uint64_t)p->push.channels * p->push.blocks, 1, 1);
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = p->kernel,
+                                           VKT_LAUNCH_BIND(bind),
+                                           .push = &p->push,
+                                           .push_bytes = sizeof p->push,
+                                           VKT_LAUNCH_SPEC(p->spec),
+                                           .groups = { (uint64_t)p->push.channels * p->push.blocks, 1, 1 } });
     }
 }
 
-/* Sums of blocks, made by `p` in scratch, to those of channels, in the bindings of `finish`. */
+/* Emits the sums of channels in the bindings of `finish`, from the sums of blocks that `p` has in scratch. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
-    vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
-                     vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
+                                       .bind = finish,
+                                       .n_bind = BATCH_NORM_BINDINGS,
+                                       .push = &p->push,
+                                       .push_bytes = sizeof p->push,
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(p->push.all_channels, lanes, 1), 1, 1 } });
 }
 
 static vkt_bind blocks_scratch(vkt_emit *e, const plan *p)
@@ -131,7 +141,7 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     const vkt_tensor gamma = affine[0], beta = affine[1];
     plan p = plan_of(n, VKT_K_BATCH_NORM, a->eps);
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* what is absent is not read */
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* absent tensors are not read */
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(var);
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
@@ -141,10 +151,10 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     p.spec[BATCH_NORM_SPEC_GAMMA] = gamma.id != 0;
     p.spec[BATCH_NORM_SPEC_BETA] = beta.id != 0;
     p.spec[BATCH_NORM_SPEC_GIVEN] = step.id == 0;
-    const vkt_node *sum = vkt_take(e, VKT_STAGE_SUM);
+    const vkt_node *sum = vkt_fuse_epilogue(e, VKT_FUSE_SUM);
     p.bind[BATCH_NORM_PLUS] = VKT_WHOLE(sum ? sum->in[vkt_root(e->g, sum->in[0]) == n->out[0].id] : n->in[0]);
     p.spec[BATCH_NORM_SPEC_PLUS] = sum != NULL;
-    if (vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
+    if (vkt_fuse_epilogue(e, VKT_FUSE_RELU)) e->relu = n->out[0];
     emit_channels(e, &p);
 }
 
@@ -225,7 +235,7 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
             vkt_case_absent(c);
     const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
     vkt_case_attr(c, &a, sizeof a);
-    /* Two numbers of a channel become +-1 whatever they are, and little but rounding is left of their gradient. */
+    /* With two numbers in a channel, both become +-1 for any values. Then the gradient is little more than rounding. */
     c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
 }
 
@@ -239,7 +249,7 @@ static void given_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* Mean, difference, square and sum; then difference, product and sum. */
+/* Counts mean, difference, square and sum; then difference, product and sum. */
 static double batch_norm_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);
@@ -256,7 +266,7 @@ const vkt_op vkt_op_batch_norm = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = batch_norm_emit,
-    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = batch_norm_backward,
     .sample = batch_norm_sample,
@@ -278,7 +288,7 @@ const vkt_op vkt_op_batch_norm_given = {
     .attr_bytes = sizeof(vkt_batch_norm_attr),
     .infer = batch_norm_infer,
     .emit = given_emit,
-    .takes = 1u << VKT_STAGE_SUM | 1u << VKT_STAGE_RELU,
+    .epilogues = 1u << VKT_FUSE_SUM | 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = given_backward,
     .sample = given_sample,
@@ -325,7 +335,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.kernel = VKT_K_BATCH_NORM_DX;
     p.summed = false;
     p.bind[BATCH_NORM_PART] = (vkt_bind){ .bytes = 0 };
-    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* one that is absent is not read */
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* not read if absent */
     p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
     p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
@@ -334,7 +344,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(e, &p);
 }
 
-/* Both sums, 5; both means subtracted, and three products. */
+/* Counts 5 for both sums; then subtracting both means, and three products. */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;
@@ -380,15 +390,19 @@ static void running_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_running_stats_attr *a = n->attr;
     const uint32_t channels = vkt_node_in(n, 0)->shape.dim[0];
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     const vkt_running_stats_push pc = { channels, a->batch, a->positions, a->unbiased, a->momentum };
     const vkt_bind bind[] = { [RUNNING_STATS_MEAN] = VKT_WHOLE(n->in[0]),
                               [RUNNING_STATS_VAR] = VKT_WHOLE(n->in[1]),
                               [RUNNING_STATS_NEW_MEAN] = VKT_WHOLE(n->in[2]),
                               [RUNNING_STATS_NEW_VAR] = VKT_WHOLE(n->in[3]),
                               [RUNNING_STATS_STEP] = VKT_WHOLE(n->in[4]) };
-    vkt_dispatch_add(e, VKT_K_RUNNING_STATS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, 1,
-                     vkt_groups(channels, lanes, 1), 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_RUNNING_STATS,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       .spec = spec,
+                                       .n_spec = 1,
+                                       .groups = { vkt_groups(channels, lanes, 1), 1, 1 } });
 }
 
 static void running_sample(vkt_rng *r, vkt_case *c)
@@ -439,7 +453,7 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Running statistics are no parameters: an update would train them. */
+/* Checks that t is not a parameter: an update would train running statistics. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

@@ -1,5 +1,5 @@
-/* ops/product/gemm.c - see gemm.h and gemm_tile.h: cuts a product, packs operands and multiplies by tiles in registers.
- */
+/* ops/product/gemm.c - see gemm.h and gemm_tile.h: splits a product, packs operands and multiplies by tiles in
+ * registers. */
 #include "ops/product/gemm_tile.h"
 
 #include "kernel/ids.h"
@@ -8,8 +8,6 @@
 #include "abi/gemm_pack.abi.h"
 #include "abi/gemm_tile.abi.h"
 
-/* k of one dispatch: a loop of 50,000 turns of four (Mesa 22.3 stops at 65,535). */
-#define MAX_K 200000u
 /* ---- windows ---- */
 
 static uint64_t round_down(uint64_t x, uint64_t multiple)
@@ -17,7 +15,8 @@ static uint64_t round_down(uint64_t x, uint64_t multiple)
     return x / multiple * multiple;
 }
 
-/* n in as many parts as parts of `most`, but even ones: multiples of `unit`, as is `most` unless it is all of n. */
+/* Splits n into as many parts as parts of `most` elements would be, but into even ones. Parts are multiples of `unit`.
+ * So is `most`, unless it is all of n. */
 static uint64_t even(uint64_t n, uint64_t most, uint64_t unit)
 {
     const uint64_t parts = (n + most - 1) / most;
@@ -37,10 +36,10 @@ bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
     const uint64_t n = vkt_gemm_room(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
     o->nb = 4 * o->sg;
-    o->mb = VKT_MIN(4 * o->sg, e->lim->cpu && o->sg == 16 ? 64u : 32u);
+    o->mb = vkt_product_rows(e->lim);
     const uint64_t columns = vkt_round_up(g->n, o->nb), most_rows = groups * o->mb;
     if (columns > groups * o->nb) return false;
-    uint64_t k = VKT_MIN(g->k, MAX_K);
+    uint64_t k = VKT_MIN(g->k, 4 * vkt_rough_loop(e->lim));
     if (vkt_round_up(k, 4) * VKT_MAX(columns, o->mb) > n) k = round_down(n / VKT_MAX(columns, o->mb), 4);
     if (k == 0) return false;
     const uint64_t k4 = vkt_round_up(k, 4);
@@ -66,8 +65,8 @@ bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
 
 /* ---- packing ---- */
 
-/* Packs one block that fits into a binding to `dst`, of panels `width` wide and dst_k k long, from panel-row `dst_row`
- * on. */
+/* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
+ * dst_k k long. */
 static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
                              uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
@@ -84,19 +83,23 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
         vkt_window(e, src->t, vkt_gemm_start(src, b),
                    vkt_gemm_span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
-    const uint32_t count = vkt_div_up(b->xn, width), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t count = vkt_div_up(b->xn, width), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_pack_matrix);
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
     const uint32_t spec[] = {
         lanes, [PACK_SPEC_WIDTH] = width, [PACK_SPEC_X_OUTER] = src->x_outer, [PACK_SPEC_VECTORS] = vectors
     };
     const uint64_t items = src->x_outer ? (uint64_t)vkt_div_up(k4, 4) * width : (uint64_t)k4 * (width / 4),
-                   wanted = e->lim->cpu ? vkt_groups(64, 1, count * b->batches) : items;
+                   groups = e->lim->traits->groups_pack_matrix,
+                   wanted = groups ? vkt_groups(groups, 1, count * b->batches) : items;
     const uint64_t gx = VKT_MIN(VKT_MAX(wanted, vkt_groups(items, lanes, 4096)), vkt_groups(items, lanes, 1));
-    vkt_dispatch_add(e, VKT_K_GEMM_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), gx, count,
-                     b->batches);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_GEMM_PACK,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { gx, count, b->batches } });
 }
 
-/* Packs a block whose source may be larger than a binding: windows of its slow dimension. */
+/* Packs a block whose source may be larger than a binding, range by range along its slow dimension. */
 static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
                       vkt_tensor dst, uint32_t width)
 {
@@ -199,6 +202,10 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, 
                               [GEMM_SPEC_BIAS] = bias,
                               [GEMM_SPEC_A_ROWS] = a->rows,
                               [GEMM_SPEC_B_ROWS] = b->rows };
-    vkt_dispatch_add(e, VKT_K_GEMM_TILE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches);
+    vkt_dispatch_add(
+        e, &(vkt_launch){ .kernel = VKT_K_GEMM_TILE,
+                          VKT_LAUNCH_BIND(bind),
+                          VKT_LAUNCH_PUSH(push),
+                          VKT_LAUNCH_SPEC(spec),
+                          .groups = { vkt_div_up(g->n, o->nb), vkt_div_up(rows->xn, o->mb), rows->batches } });
 }

@@ -2,10 +2,6 @@
 #include "ops/product/gemm_shared.h"
 #include "ops/product/gemm_tile.h"
 
-/* An operand that is read fewer times than this is multiplied where it lies: packing costs as much as it saves (1024^3
- * on lavapipe, 256 bits: both packed 120 GFLOP/s, one of them 96 to 113, none 87; at 512^3 there is no difference). */
-#define PACK_READS 512u
-
 /* ---- the product on a GPU ---- */
 
 static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vkt_gemm_part *b)
@@ -13,7 +9,7 @@ static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vk
     return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_room(e);
 }
 
-/* How the largest blocks are made in shared memory, by those variants that can. */
+/* The splits of the largest blocks for shared memory, by those variants that can run. */
 typedef struct shared_cuts {
     vkt_blocks shared, split_k, coop;
     bool can_shared, can_split_k, can_coop;
@@ -34,7 +30,7 @@ static shared_cuts cut_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_ge
     return c;
 }
 
-/* NULL: v is none of shared memory. */
+/* Returns the split of v; NULL if v does not use shared memory. */
 static const vkt_blocks *cut_of(const shared_cuts *c, vkt_variant v)
 {
     return v == VKT_V_SHARED ? &c->shared : v == VKT_V_SPLIT_K ? &c->split_k : v == VKT_V_COOP ? &c->coop : NULL;
@@ -56,28 +52,23 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
     vkt_gemm_shared_emit(e, &b, cut);
 }
 
-/* ---- which way ---- */
-
-/* GPUs take tiles in shared memory wherever they can, in this order: not measured. Multiply-adds beside those of
- * PACKED. */
-#define SHARED_COST 0.5
-#define SPLIT_K_COST 0.4375
-#define COOP_COST 0.375
+/* ---- the choice of a variant ---- */
 
 /* Multiply-adds, and the time to read A and B as copies of elements: an operand is copied to panels once, or read where
- * it lies, which costs as much for PACK_READS rows or columns of the other. */
-static double panels_cost(const vkt_gemm *g, bool a_packed, bool b_packed)
+ * it lies, which costs as much for `reads` rows or columns of the other. */
+static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
-    const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = PACK_READS;
+    const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = e->lim->traits->pack_reads;
     return a * g->n + a * (a_packed ? 1 : g->n / reads) + b * (b_packed ? 1 : g->m / reads);
 }
 
 static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
 {
-    return e->lim->cpu ? VKT_COST_NEVER : each * g->m * g->n * g->k;
+    return e->lim->traits->shared_pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
 }
 
-/* The least cost wins; of equals the first. Later blocks lie as the first does, or are packed all the same. */
+/* Chooses the variant with the least cost; if costs are equal, the first. Later blocks have the same alignment as the
+ * first one, or they are packed anyway. */
 static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const shared_cuts *shared)
 {
     const bool a_lies = vkt_gemm_lies_well(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
@@ -87,13 +78,13 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, c
         bool can;
         double cost;
     } ways[] = {
-        { VKT_V_PACKED, true, panels_cost(g, true, true) },
-        { VKT_V_PACKED_A, b_lies, panels_cost(g, true, false) },
-        { VKT_V_PACKED_B, a_lies, panels_cost(g, false, true) },
-        { VKT_V_PLACED, a_lies && b_lies, panels_cost(g, false, false) },
-        { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, SHARED_COST) },
-        { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, SPLIT_K_COST) },
-        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, COOP_COST) },
+        { VKT_V_PACKED, true, panels_cost(e, g, true, true) },
+        { VKT_V_PACKED_A, b_lies, panels_cost(e, g, true, false) },
+        { VKT_V_PACKED_B, a_lies, panels_cost(e, g, false, true) },
+        { VKT_V_PLACED, a_lies && b_lies, panels_cost(e, g, false, false) },
+        { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
+        { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
+        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
     };
     vkt_way candidates[VKT_COUNT(ways)];
     uint32_t n = 0;
@@ -104,7 +95,7 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, c
 
 /* ---- the parts ---- */
 
-/* Puts one batch of C, which is stored in 16 bits, from the f32 that its sums went on in. */
+/* Converts one batch of C, which is stored in 16 bits, from its f32 sums. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
     const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
@@ -116,7 +107,8 @@ static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_
     }
 }
 
-/* Where the sums of one batch of C go on from dispatch to dispatch: f32. {0}: where it is no other than C. */
+/* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0} if it is C
+ * itself. */
 static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o)
 {
     if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };

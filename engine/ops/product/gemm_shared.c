@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/gemm_shared.abi.h"
 
-/* Whether `base` and all rows of a matrix start at whole vec4s, and its rows end there. */
+/* Returns true if `base` and all rows of a matrix start at whole vec4s, and its rows end at whole vec4s. */
 static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
 {
     return base % 4 == 0 && m->ld % 4 == 0 && m->batch % 4 == 0 && inner % 4 == 0;
@@ -44,8 +44,11 @@ static void emit_product(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks 
                                      (in_vectors(c, base, g->n) ? 4 : 0);
     spec[GEMM_SHARED_SPEC_ACCUMULATE] = finish && b->accumulate;
     spec[GEMM_SHARED_SPEC_BIAS] = bias;
-    vkt_dispatch_add(e, cut->coop ? VKT_K_GEMM_COOP : VKT_K_GEMM_SHARED, bind, VKT_COUNT(bind), &push, sizeof push,
-                     spec, VKT_COUNT(spec), cut->tiles, cut->slices, b->batches);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = cut->coop ? VKT_K_GEMM_COOP : VKT_K_GEMM_SHARED,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { cut->tiles, cut->slices, b->batches } });
 }
 
 static void emit_sum(vkt_emit *e, const vkt_gemm_block *b, uint32_t slices, vkt_tensor part)

@@ -13,8 +13,13 @@ void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *s)
     const vkt_bind bind[] = {
         [GEMM_SUM_PART] = s->part, [GEMM_SUM_C] = s->c, [GEMM_SUM_BIAS] = biased ? s->bias : s->part
     };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [GEMM_SUM_SPEC_ACCUMULATE] = s->accumulate,
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack), [GEMM_SUM_SPEC_ACCUMULATE] = s->accumulate,
                               [GEMM_SUM_SPEC_BIAS] = biased };
-    vkt_dispatch_add(e, wide ? VKT_K_GEMM_SUM4 : VKT_K_GEMM_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec,
-                     VKT_COUNT(spec), vkt_groups(wide ? s->n / 4 : s->n, spec[0], e->lim->cpu ? 64 : 1), 1, 1);
+    vkt_dispatch_add(
+        e,
+        &(vkt_launch){ .kernel = wide ? VKT_K_GEMM_SUM4 : VKT_K_GEMM_SUM,
+                       VKT_LAUNCH_BIND(bind),
+                       VKT_LAUNCH_PUSH(push),
+                       VKT_LAUNCH_SPEC(spec),
+                       .groups = { vkt_groups(wide ? s->n / 4 : s->n, spec[0], e->lim->traits->items_parts), 1, 1 } });
 }

@@ -1,6 +1,6 @@
 /* ops/product/linear.c - y[b,o] = sum_i x[b,i] w[o,i] + bias[o]:  x (B,I), w (O,I), bias (O) or null -> (B,O), in x's
  * layout. ROWS: a matrix product; dx = dy w, dw = dy^T x, db = dy summed over b. BATCH_LAST: a 1x1 convolution of 1x1
- * pictures with I channels, and its gradients. */
+ * images with I channels, and its gradients. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/product/gemm.h"
@@ -105,11 +105,11 @@ const vkt_op vkt_op_linear = {
     .name = "linear",
     .min_in = 2,
     .max_in = 3,
-    .stage = VKT_STAGE_AFFINE,
+    .fuse_kind = VKT_FUSE_AFFINE,
     .diff = 1u << 0 | 1u << 1 | 1u << 2,
     .infer = infer,
     .emit = emit,
-    .takes = 1u << VKT_STAGE_RELU,
+    .epilogues = 1u << VKT_FUSE_RELU,
     .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
     .backward = backward,

@@ -1,5 +1,5 @@
-/* ops/step/optimizer.c - the settings of an optimizer: defaults and presets, what is refused, which moments they ask
- * for, the clock's rates. */
+/* ops/step/optimizer.c - the settings of an optimizer: defaults and presets, checks, the moments that they need, the
+ * clock's rates. */
 #include "ops/step/optimizer.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* ---- defaults ---- */
 
-/* By kind; [1] with `keras`. Zero: the optimizer has none. */
+/* The defaults by kind; [1] with `keras`. Zero: the optimizer has no such setting. */
 typedef struct defaults {
     double beta1, beta2, alpha, momentum_decay;
     float weight_decay, initial_accumulator, eps, lr;
@@ -55,7 +55,8 @@ void vkt_optimizer_fill_in(vkt_optimizer *o)
 vkt_optimizer vkt_optimizer_preset(vkt_optimizer_kind kind, vkt_preset preset)
 {
     const bool keras = preset != VKT_PRESET_TORCH;
-    vkt_optimizer o = { .kind = kind, .keras = keras, .decoupled = keras }; /* Keras' weight_decay is, for every kind */
+    vkt_optimizer o = { .kind = kind, .keras = keras, .decoupled = keras }; /* Keras decouples weight_decay for every
+                                                                             * kind */
     if (preset == VKT_PRESET_TF_KERAS && kind == VKT_NADAM) o.momentum_decay = 4e-3;
     vkt_optimizer_fill_in(&o);
     return o;
@@ -66,7 +67,7 @@ float vkt_optimizer_lr(vkt_optimizer_kind kind, vkt_preset preset)
     return is_kind(kind) ? table[kind][preset != VKT_PRESET_TORCH].lr : 0;
 }
 
-/* ---- what is refused ---- */
+/* ---- checks ---- */
 
 static bool is_size(float x)
 {
@@ -88,7 +89,7 @@ static vkt_result check_sgd(const vkt_host *h, const vkt_optimizer *o)
     return VKT_OK;
 }
 
-/* What only some kinds have. */
+/* Checks the settings that only some kinds have. */
 static vkt_result check_kind(const vkt_host *h, const vkt_optimizer *o)
 {
     if (!is_size(o->momentum)) return vkt_fail(h, VKT_E_ARG, "update: want momentum >= 0, got %g", (double)o->momentum);
@@ -123,7 +124,7 @@ vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o)
     return check_kind(h, o);
 }
 
-/* ---- what follows from them ---- */
+/* ---- numbers that depend on the settings ---- */
 
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
 {
@@ -136,7 +137,7 @@ uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
     case VKT_NADAM: return 3u | (o->amsgrad ? 4u : 0);
     case VKT_OPTIMIZER_KIND_COUNT: break;
     }
-    return 0; /* no kind: vkt_optimizer_check refuses it */
+    return 0; /* no kind: vkt_optimizer_check reports it */
 }
 
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o)

@@ -4,11 +4,13 @@
 
 #include "ops/ops.h"
 
-/* Replaces each zero by the default of the kind, and each VKT_ZERO by zero. A kind that is none stays as it is. */
+/* Replaces each zero by the default of the kind, and each VKT_ZERO by zero. If the kind is not valid, nothing changes.
+ */
 void vkt_optimizer_fill_in(vkt_optimizer *o);
-/* Whether the settings, defaults filled in, are legal. VKT_E_ARG, logged. */
+/* Checks that the settings, defaults filled in, are legal. Else VKT_E_ARG, logged. */
 vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o);
-/* The op that updates by a kind, which is one, and *room: the moments that its inputs have room for. */
+/* Returns the op that updates by a kind, which must be valid. *room: the number of moments that its inputs have room
+ * for. */
 const vkt_op *vkt_optimizer_op(vkt_optimizer_kind kind, uint32_t *room);
 
 #endif

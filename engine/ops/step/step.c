@@ -45,7 +45,11 @@ static void step_emit(const vkt_node *n, vkt_emit *e)
                               [ADVANCE_CLOCK] = VKT_WHOLE(n->in[1]),
                               [ADVANCE_STEP] = VKT_WHOLE(n->in[2]) };
     const uint32_t spec[] = { 1 };
-    vkt_dispatch_add(e, VKT_K_STEP_ADVANCE, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), 1, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_STEP_ADVANCE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { 1, 1, 1 } });
 }
 
 const vkt_op vkt_op_step_advance = {
@@ -97,7 +101,11 @@ static void report_emit(const vkt_node *n, vkt_emit *e)
                               [REPORT_CORRECT] = VKT_WHOLE(has_correct ? n->in[2] : n->in[1]),
                               [REPORT_STEP] = VKT_WHOLE(n->in[3]) };
     const uint32_t spec[] = { 1 };
-    vkt_dispatch_add(e, VKT_K_REPORT, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec), 1, 1, 1);
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_REPORT,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(push),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { 1, 1, 1 } });
 }
 
 const vkt_op vkt_op_report = {

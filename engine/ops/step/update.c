@@ -1,4 +1,4 @@
-/* ops/step/update.c - vkt_update and what belongs to it: groups and freezing. */
+/* ops/step/update.c - vkt_update, groups and freezing. */
 #include "ops/step/optimizer.h"
 
 #include "abi/update.abi.h"
@@ -56,7 +56,7 @@ vkt_result vkt_freeze(vkt_graph *g, const char *pattern)
     return r;
 }
 
-/* abi/update.abi.h's table of groups; null where all parameters are alike. */
+/* Makes the table of groups of abi/update.abi.h; null if all parameters have the same settings. */
 static vkt_tensor make_groups(vkt_graph *g)
 {
     bool any = false;
