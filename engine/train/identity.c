@@ -338,15 +338,17 @@ vkt_result vkt_identity_check(vkt_trainer *t, const vkt_safetensors *st, const c
     vkt_differences other = { .text.h = &t->host }, changed = { .text.h = &t->host };
     if (!same_but_parameters(run, t->run_lines)) vkt_compare_settings(run, t->run_lines, &other);
     vkt_attachments_compare(&t->attached, st, &other);
-    if (!other.n) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
-    if (!other.n) vkt_compare_settings(run, t->run_lines, &other);   /* groups or frozen parameters of the same graph */
+    const uint32_t settings = other.n;
+    if (!settings) vkt_compare_graphs(graph, t->graph_lines, &other); /* another batch would change all of its nodes */
+    const char *network = other.n > settings ? "the network is another: " : "";
+    if (!other.n) vkt_compare_settings(run, t->run_lines, &other); /* groups or frozen parameters of the same graph */
     vkt_compare_settings(rate, t->rate_lines, &changed);
     vkt_result r = VKT_OK;
     if (other.text.failed || changed.text.failed)
         r = vkt_fail_nomem(&t->host, "a comparison", 0);
     else if (other.n)
         r = vkt_fail(&t->host, VKT_E_STATE,
-                     "%s is of another run: %s; give what the checkpoint has, or begin without it", path,
+                     "%s is of another run: %s%s; give what the checkpoint has, or begin without it", path, network,
                      vkt_differences_text(&other));
     else if (changed.n)
         vkt_say(&t->host, VKT_LOG_WARN, "%s goes on with this run's settings: %s", path,

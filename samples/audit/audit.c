@@ -8,6 +8,7 @@
 #include "audit/report.h"
 #include "base/file.h"
 #include "common/message.h"
+#include "common/terminal.h"
 
 #define REFERENCE_FLOPS_PER_S 3e8
 
@@ -96,7 +97,9 @@ static vkt_result run(audit *a, const vkt_host *host)
     VKT_TRY(vkt_ctx_create_wide(&(vkt_ctx_params){ .device = a->o->device }, host, &a->ctx));
     const vkt_device_info *device = vkt_ctx_device(a->ctx);
     if (a->o->json) VKT_TRY(vkt_try_output(host, a->o->json));
-    fprintf(a->out, "%s, %s; errors in %% of what is allowed\n\n", device->name, device->driver);
+    terminal_printf(a->out, "%s, %s; errors in %% of what is allowed\n", device->name, device->driver);
+    terminal_print(a->out,
+                   "d0: gradient of the first input; differences: the worst of so many difference quotients\n\n");
     vkt_result r = VKT_OK;
     for (int i = 0; i < a->o->n_networks && r == VKT_OK; i++) r = audit_network(a, find(a->nets, a->o->networks[i]));
     if (a->o->all && r == VKT_OK) r = audit_ops(a);

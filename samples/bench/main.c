@@ -47,9 +47,11 @@ static vkt_result measure_all(bench *b)
 static void print_device(const bench *b)
 {
     char flops[16], bytes[16];
-    terminal_printf(stdout, "%s, %s; at most %sFLOP/s and %sB/s here and now\n\n", b->ctx->info.name,
-                    b->ctx->info.driver, bench_rate_text(b->results.roof.flops_per_s, flops),
+    terminal_printf(stdout, "%s, %s; at most %sFLOP/s and %sB/s here and now\n", b->ctx->info.name, b->ctx->info.driver,
+                    bench_rate_text(b->results.roof.flops_per_s, flops),
                     bench_rate_text(b->results.roof.bytes_per_s, bytes));
+    terminal_print(stdout, "shapes, (..)b with the batch last; d0: gradient of the first input; * the variant that the "
+                           "engine takes; median time and spread; % and bar: of what this device can do at most\n\n");
 }
 
 /* Files and the table. */

@@ -65,7 +65,8 @@ static const struct argp_option table[] = {
     { "batch", OPT_BATCH, "N", 0, "samples per step, or per micro-batch", 2 },
     { "lr", OPT_LR, "X", 0, "learning rate", 2 },
     { "optimizer", OPT_OPTIMIZER, "NAME", 0,
-      "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd, momentum or nesterov (0.9)", 2 },
+      "adam, keras-adam, adamw, nadam, keras-nadam, rmsprop, adagrad, sgd; momentum or nesterov: sgd with momentum 0.9",
+      2 },
     { "weight-decay", OPT_WEIGHT_DECAY, "X", 0, "L2, or decoupled as adamw has it; in place of the optimizer's own",
       2 },
     { "clip-norm", OPT_CLIP_NORM, "X", 0,
@@ -94,7 +95,8 @@ static const struct argp_option table[] = {
     { "seed", OPT_SEED, "N", 0, "seed of all random numbers", 2 },
     { "patience", OPT_PATIENCE, "N", 0, "stop after N epochs that are no better (0: never)", 2 },
     { "monitor", OPT_MONITOR, "NAME", 0,
-      "what the best epoch is chosen by: accuracy or loss (of the validation set), train_acc or train_loss; default: "
+      "what the best epoch (marked *) is chosen by: accuracy or loss (of the validation set), train_acc or train_loss; "
+      "default: "
       "the accuracy if there is one, else the loss",
       2 },
     { "allow-nonfinite", OPT_ALLOW_NONFINITE, 0, 0,
@@ -265,11 +267,17 @@ typedef struct parse {
     uint32_t micro_batches;
 } parse;
 
-static const char *optimizer_name(const vkt_optimizer *o)
+/* The name of a default. One that has no name is SGD. */
+static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 {
+    const char *name = NULL;
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (memcmp(o, &optimizers[i].value, sizeof *o) == 0) return optimizers[i].name;
-    return "the sample's own";
+        if (memcmp(o, &optimizers[i].value, sizeof *o) == 0) name = optimizers[i].name;
+    int at = snprintf(out, n, " (default: %s", name ? name : "sgd");
+    if (!name && o->momentum > 0) at += snprintf(out + at, n - (size_t)at, ", momentum %g", (double)o->momentum);
+    if (!name && o->dampening > 0) at += snprintf(out + at, n - (size_t)at, ", dampening %g", (double)o->dampening);
+    if (!name && o->weight_decay > 0) at += snprintf(out + at, n - (size_t)at, ", L2 %g", (double)o->weight_decay);
+    snprintf(out + at, n - (size_t)at, ")");
 }
 
 /* Puts the sample's defaults into the text of --help. argp frees what is not `text`. */
@@ -281,7 +289,7 @@ static char *with_default(int key, const char *text, void *input)
     if (key == OPT_EPOCHS) snprintf(room, sizeof room, " (%u)", u->epochs);
     if (key == OPT_BATCH) snprintf(room, sizeof room, " (%u)", u->batch);
     if (key == OPT_LR) snprintf(room, sizeof room, " (%g)", (double)u->lr);
-    if (key == OPT_OPTIMIZER) snprintf(room, sizeof room, " (default: %s)", optimizer_name(&u->optimizer));
+    if (key == OPT_OPTIMIZER) optimizer_text(&u->optimizer, room, sizeof room);
     if (key == OPT_SEED) snprintf(room, sizeof room, " (%llu)", (unsigned long long)u->seed);
     if (key == OPT_PATIENCE && u->patience) snprintf(room, sizeof room, " (%u)", u->patience);
     if (key == 'd' && p->cli->data)

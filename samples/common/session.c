@@ -182,7 +182,16 @@ static bool is_file(const char *path)
 /* The folder of --run has the best weights already, which are not given for those of the last step. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
-    return session_interrupted() && vkt_trainer_best_epoch(t) && run_dir_keeps_best(s);
+    return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) && run_dir_keeps_best(s);
+}
+
+/* What --save has after a signal or an error. */
+static void print_saved(const session *s, const vkt_trainer *t)
+{
+    if (s->o.save && keeps_best(s, t))
+        remark("%s has the weights of epoch %u, the best so far", s->o.save, vkt_trainer_best_epoch(t));
+    else if (s->o.save)
+        remark("%s has the weights so far", s->o.save);
 }
 
 /* A run that a signal ended: what it leaves, and how it goes on. */
@@ -193,10 +202,7 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
     vkt_trainer_history(t, &n);
     fflush(stdout);
     remark("ended by %s after %u of %u epochs", stop_name(stop_signal()), n, o->epochs);
-    if (o->save && keeps_best(s, t))
-        remark("%s has the weights of epoch %u, the best so far", o->save, vkt_trainer_best_epoch(t));
-    else if (o->save)
-        remark("%s has the weights so far", o->save);
+    print_saved(s, t);
     if (resumable && !is_file(o->checkpoint)) {
         remark("it cannot go on, for no checkpoint could be written");
     } else if (resumable) {
@@ -257,8 +263,10 @@ static void print_failure(const session *s, const vkt_trainer *t)
     vkt_trainer_history(t, &n);
     fflush(stdout);
     complain("ended by an error after %u of %u epochs: %s", n, s->o.epochs, vkt_result_text(s->failed));
-    if (s->o.save && s->failed == VKT_E_DEVICE_LOST)
+    if (s->o.save && s->failed == VKT_E_DEVICE_LOST && !keeps_best(s, t))
         complain("%s is not written: the weights were lost with the device", s->o.save);
+    else
+        print_saved(s, t);
 }
 
 /* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged

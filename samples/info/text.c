@@ -245,7 +245,9 @@ void info_print(FILE *out, const info_facts *f)
     print_traits(out, f);
     print_memory(out, f);
     print_files(out, f);
-    fputs("\nvariants of kernels that ops take, and what they could take instead\n", out);
+    terminal_print(
+        out, "\nvariants of kernels that ops take, and what they could take instead; 1x: once in a training step; "
+             "(..)b: stored with the batch last\n");
     for (int v = 0; v < VKT_V_COUNT; v++)
         if (f->off >> v & 1)
             fprintf(out, "  %s is switched off in the environment\n", vkt_variant_name((vkt_variant)v));

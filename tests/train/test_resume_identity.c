@@ -69,7 +69,7 @@ static void another_network_is_refused_by_the_op_and_its_attribute(void **state)
         { { 1, 1e-5f, 0.2f, true, false, false }, "probability: checkpoint 0.1, this run 0.2" },
         { { 1, 1e-5f, 0, true, false, false }, "dropout: checkpoint has 1, this run 0 of them" },
         { { 1, 1e-5f, 0.1f, true, true, false }, "relu: checkpoint has 0, this run 1 of them" },
-        { { 1, 1e-5f, 0.1f, true, false, true }, "of another run: linear: checkpoint has " },
+        { { 1, 1e-5f, 0.1f, true, false, true }, "of another run: the network is another: linear: checkpoint has " },
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         n = cases[i].other;
