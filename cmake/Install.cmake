@@ -25,6 +25,7 @@ file(RELATIVE_PATH VKT_PC_PREFIX /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p) # the 
 configure_file(cmake/vktrain.pc.in vktrain.pc @ONLY)
 
 install(TARGETS vktrain EXPORT vktrainTargets)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY include/vktrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT vktrainTargets NAMESPACE vktrain:: DESTINATION ${package})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/vktrainConfigVersion.cmake

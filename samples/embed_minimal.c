@@ -1,4 +1,4 @@
-/* embed_minimal.c - vktrain/vulkan.h in one file: a network learns a curve within somebody's frame loop. */
+/* embed_minimal.c - vktrain/vulkan.h in one file: a network learns a curve in the frame loop of an application. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "vktrain/vulkan.h"
 
 #define VK(call) ((call) < 0 ? fprintf(stderr, "failed: %s\n", #call), exit(1) : (void)0)
-#define VKT(call) ((call) != VKT_OK ? exit(1) : (void)0) /* the library has told why on stderr */
+#define VKT(call) ((call) != VKT_OK ? exit(1) : (void)0) /* the library has printed the reason on stderr */
 #define TYPE(name) .sType = VK_STRUCTURE_TYPE_##name
 #define USAGE VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
 enum { POINTS = 512, BYTES = POINTS * 4, STEPS = 500, X = 0, TARGET, LEARNED, COLUMNS };
@@ -21,7 +21,7 @@ static VkCommandBuffer frame;
 static VkBuffer buffer; /* three columns of floats: x, target, what the network says */
 static float (*column)[POINTS];
 
-/* As ever, with what the library needs. To a chain of your own vkt_vk_add_features adds that. */
+/* The device has what the library needs. If you have a feature chain, call vkt_vk_add_features. */
 static void make_device(void)
 {
     const vkt_vk_needs *needs = vkt_vk_get_needs();
@@ -79,7 +79,7 @@ static vkt_program *make_program(vkt_ctx *ctx, vkt_store **store, bool training)
         VKT(vkt_nn_init(b, *store, 1));
     }
     VKT(vkt_program_create(ctx, g, *store, &(vkt_program_params){ .arrays = bound, .n_arrays = 2 }, &p));
-    return p; /* which wants graph and arrays as long as it lives: here they end with the process */
+    return p; /* graph and arrays must outlive it: here they end with the process */
 }
 
 int main(void)

@@ -167,9 +167,9 @@ if [ "$mode" = full ]; then
         (
             export LP_NATIVE_VECTOR_WIDTH=$bits VKT_TEST_SEEDS=2 VKT_TEST_FIRST=2
             [ "$bits" = 128 ] || VKT_TEST_FIRST=10
-            export VKT_WORDS64=$((bits / 512)) # both ways to store, whatever this CPU prefers
+            export VKT_TRAITS=words64=$((bits / 512)) # both ways to store, whatever this CPU prefers
             [ "$bits" = 128 ] || has_512_bits || compile_quickly # the CPU has no such vectors: LLVM splits each one
-            check build-tests -L ops -LE one_width
+            check build-tests -L 'ops|record' -LE one_width
             if [ "$bits" = 512 ] && has_512_bits; then # vkt_ctx_create_wide trains with these
                 check build-tests -R '^train/test_(.*_golden|trainer_state)$'
             elif [ "$bits" = 512 ]; then
@@ -181,7 +181,7 @@ if [ "$mode" = full ]; then
     phase "more drivers, small shapes"
     export VKT_TEST_SMALL=1 VKT_TEST_SEEDS=1 VKT_TEST_FIRST=6
     if [ -f "$drivers/swiftshader.json" ]; then # its kernels take ten times as long
-        on_driver "$drivers/swiftshader.json" build-tests -L ops -LE 'one_width|slow_drivers_not|swiftshader_not'
+        on_driver "$drivers/swiftshader.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not|swiftshader_not'
     else
         skipped "ops on SwiftShader: it could not be had"
     fi
@@ -190,9 +190,9 @@ if [ "$mode" = full ]; then
     if [ ! -f "$drivers/mesa25.json" ]; then
         skipped "ops on Mesa 25: it could not be had"
     elif [ -f "$drivers/layers/VkLayer_khronos_validation.json" ]; then
-        current_layer on_driver "$drivers/mesa25.json" build-tests -L 'ops|gpu' -LE 'one_width|slow_drivers_not'
+        current_layer on_driver "$drivers/mesa25.json" build-tests -L 'ops|record|gpu' -LE 'one_width|slow_drivers_not'
     else
-        on_driver "$drivers/mesa25.json" build-tests -L ops -LE 'one_width|slow_drivers_not'
+        on_driver "$drivers/mesa25.json" build-tests -L 'ops|record' -LE 'one_width|slow_drivers_not'
         skipped "a current validation layer: it could not be had"
     fi
     unset GALLIVM_PERF

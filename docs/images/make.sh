@@ -1,5 +1,5 @@
 #!/bin/sh
-# make.sh [PROGRAM] - makes the pictures of README.md anew by a real run: training.svg and history.svg, beside this file.
+# make.sh [PROGRAM] - makes the figures of README.md and docs/samples.md anew by a real run: training.svg and history.svg, beside this file.
 # PROGRAM: build/samples/vkt-mnist. Needs MNIST where the program finds it, and python3.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

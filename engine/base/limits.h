@@ -1,8 +1,9 @@
 /* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; floors that
- * know no Vulkan use them; tests make them up. */
+ * know no Vulkan use them; tests make them up. Traits (traits.h) say what the device likes. */
 #ifndef VKT_LIMITS_H
 #define VKT_LIMITS_H
 
+#include "base/traits.h"
 #include "base/variant.h"
 #include "vktrain/core.h"
 
@@ -29,10 +30,9 @@ typedef struct vkt_limits {
     uint32_t shared_bytes;            /* maxComputeSharedMemorySize, >= 16384 */
     uint64_t max_storage_range_bytes; /* one storage-buffer binding, >= 128 MiB */
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
-    bool words64;                     /* texel variants of kernels store a vec4 as two words of 64 bits */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
-    bool cpu;                         /* the device is a CPU: few wide threads, no fast shared memory */
+    const vkt_traits *traits;         /* what the device likes; lent, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;
 

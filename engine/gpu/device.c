@@ -317,19 +317,6 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
 
 /* ---- what the chosen one can do ---- */
 
-/* Texel loads are the fast ones on CPU devices only; VKT_TEXEL=1 forces them on elsewhere, for tests. */
-static bool wants_texel(bool cpu)
-{
-    return !vkt_env_disabled("texel") && (cpu || vkt_env_int("VKT_TEXEL", 0) == 1);
-}
-
-/* What loads texels may store words of 64 bits. Where LLVM has AVX-512, eight of them are a vector of 512 bits, at any
- * width of a subgroup, and Intel's CPUs take long to load from the upper half of one (kernel/wide.c). */
-static bool wants_words64(void)
-{
-    return vkt_env_int("VKT_WORDS64", vkt_cpu_avx512() != VKT_AVX512_INTEL) == 1;
-}
-
 static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
 {
     uint32_t n = 0;
@@ -350,7 +337,6 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
     properties_get(ctx, ctx->phys, &p);
     const VkPhysicalDeviceLimits *l = &p.core.properties.limits;
     const uint32_t *groups = l->maxComputeWorkGroupCount;
-    const bool cpu = p.core.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     ctx->limits = (vkt_limits){
         .subgroup_size = pick_subgroup_size(&p),
         .max_workgroup_lanes = VKT_MIN(l->maxComputeWorkGroupInvocations, l->maxComputeWorkGroupSize[0]),
@@ -358,12 +344,12 @@ vkt_result vkt_limits_fill(vkt_ctx *ctx)
         .max_push_bytes = l->maxPushConstantsSize,
         .shared_bytes = l->maxComputeSharedMemorySize,
         .max_storage_range_bytes = l->maxStorageBufferRange,
-        .max_texel_elements = ctx->has_int64 && wants_texel(cpu) ? l->maxTexelBufferElements : 0,
-        .words64 = wants_words64(),
         .max_allocation_bytes = VKT_MIN(p.v11.maxMemoryAllocationSize, p.v13.maxBufferSize),
-        .cpu = cpu,
         .choices.off = vkt_variants_off(),
     };
+    VKT_TRY(vkt_traits_fill(ctx, p.core.properties.vendorID, p.v12.driverID, p.core.properties.deviceType));
+    if (ctx->has_int64 && ctx->traits.texel_loads && !vkt_env_disabled("texel"))
+        ctx->limits.max_texel_elements = l->maxTexelBufferElements;
     ctx->subgroup_size_varies = p.v13.minSubgroupSize != p.v13.maxSubgroupSize;
     ctx->timestamp_period_ns = bits ? l->timestampPeriod : 0;
     ctx->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;

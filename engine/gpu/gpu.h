@@ -51,6 +51,9 @@ struct vkt_ctx {
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
+    vkt_device_class device_class; /* for people, and for vkt-info; code reads traits */
+    vkt_traits traits;             /* what limits.traits lends */
+    vkt_traits_set traits_set;     /* those that $VKT_TRAITS set */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
     void *loader; /* dlopen handle; NULL when the host brought get_proc_addr */
     VkInstance instance;

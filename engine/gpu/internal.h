@@ -49,8 +49,14 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
 /* The one that `wish` names (NULL or "": $VKT_DEVICE, else the best). VKT_E_NO_DEVICE or VKT_E_FEATURE, logged. */
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
                                 const vkt_candidate **out);
-/* Fills ctx->limits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family. */
+/* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family.
+ * VKT_E_ARG where $VKT_TRAITS is wrong, VKT_E_NOT_FOUND where it names a file that is not there; logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
+
+/* ---- traits.c ---- */
+vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
+/* Fills device_class, traits, traits_set and limits.traits; wants limits.max_workgroup_lanes. As vkt_limits_fill. */
+vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
 /* Everything but handle and family, which are set. */
@@ -61,6 +67,9 @@ void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* safe on a zeroed one; doe
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,
                             const char *label, uint64_t *value);
 vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value);
+/* The queue of uploads, fills and readbacks: the transfer queue, or the compute queue where there is no other. */
+vkt_queue *vkt_transfer_queue(vkt_ctx *ctx);
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
 vkt_result vkt_commands_create_for(vkt_ctx *ctx, uint32_t family, const char *name, vkt_commands *out);
 
 /* ---- memory.c ---- */
@@ -71,8 +80,6 @@ void vkt_memory_destroy(vkt_ctx *ctx);
 #define VKT_RING_BYTES (8u << 20)
 vkt_result vkt_transfers_create(vkt_ctx *ctx);
 void vkt_transfers_destroy(vkt_ctx *ctx); /* the device no longer runs a transfer */
-
-void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst); /* waits for the last upload or fill of dst */
 
 /* ---- pipeline_cache.c ---- */
 vkt_result vkt_pipeline_cache_open(vkt_ctx *ctx, bool keep);

@@ -168,11 +168,11 @@ vkt_result vkt_queue_wait(vkt_ctx *ctx, vkt_queue *q, uint64_t value)
         .pSemaphores = &q->timeline,
         .pValues = &value,
     };
-    const uint64_t start = vkt_now_ns(), cpu = vkt_thread_cpu_ns();
+    const uint64_t start = vkt_now_ns(), cpu_ns = vkt_thread_cpu_ns();
     const VkResult r = ctx->vk.WaitSemaphores(ctx->device, &info, UINT64_MAX);
     ctx->counters.waits++;
     ctx->counters.wait_ns += vkt_now_ns() - start;
-    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu;
+    ctx->counters.wait_cpu_ns += vkt_thread_cpu_ns() - cpu_ns;
     VKT_TRY(vkt_vk_check(ctx, r, "vkWaitSemaphores"));
     q->done = VKT_MAX(q->done, value);
     return VKT_OK;
@@ -359,4 +359,18 @@ vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx)
     VKT_WANT(NULL, ctx);
     if (ctx->has_transfer_queue) VKT_TRY(vkt_queue_wait(ctx, &ctx->transfer, ctx->transfer.submitted));
     return vkt_queue_wait(ctx, &ctx->compute, ctx->compute.submitted);
+}
+
+/* ---- transfers ---- */
+
+vkt_queue *vkt_transfer_queue(vkt_ctx *ctx)
+{
+    return ctx->has_transfer_queue ? &ctx->transfer : &ctx->compute;
+}
+
+void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
+{
+    /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
+    const uint64_t value = VKT_MIN(dst->upload, vkt_transfer_queue(ctx)->submitted);
+    if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value);
 }

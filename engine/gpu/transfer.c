@@ -27,11 +27,6 @@ struct vkt_transfer {
     vkt_commands back_commands[2];
 };
 
-static vkt_queue *queue_of(vkt_ctx *ctx)
-{
-    return ctx->has_transfer_queue ? &ctx->transfer : &ctx->compute;
-}
-
 vkt_result vkt_transfers_create(vkt_ctx *ctx)
 {
     ctx->transfers = vkt_alloc(&ctx->host, sizeof *ctx->transfers);
@@ -71,9 +66,10 @@ static vkt_result next_slot(vkt_ctx *ctx, slot **out)
 {
     vkt_transfer *t = ctx->transfers;
     slot *s = &t->slots[(t->newest + 1) % SLOTS];
-    VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), s->value));
+    VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), s->value));
     t->tail = VKT_MAX(t->tail, s->end);
-    if (!s->commands.pool) VKT_TRY(vkt_commands_create_for(ctx, queue_of(ctx)->family, "upload", &s->commands));
+    if (!s->commands.pool)
+        VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "upload", &s->commands));
     t->newest = (t->newest + 1) % SLOTS;
     *out = s;
     return VKT_OK;
@@ -89,7 +85,7 @@ static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
     const uint64_t start = bytes > rest ? t->head + rest : t->head;
     for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > VKT_RING_BYTES; i++) {
         const slot *oldest = &t->slots[(t->newest + i) % SLOTS];
-        VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), oldest->value));
+        VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), oldest->value));
         t->tail = VKT_MAX(t->tail, oldest->end);
     }
     *position = start;
@@ -102,17 +98,10 @@ static vkt_result slot_submit(vkt_ctx *ctx, slot *s, vkt_buffer *dst, uint64_t a
 {
     const bool cross = ctx->has_transfer_queue && after > 0;
     VKT_TRY(vkt_commands_end(ctx, &s->commands));
-    VKT_TRY(
-        vkt_queue_submit(ctx, queue_of(ctx), s->commands.cmd, cross ? &ctx->compute : NULL, after, label, &s->value));
+    VKT_TRY(vkt_queue_submit(ctx, vkt_transfer_queue(ctx), s->commands.cmd, cross ? &ctx->compute : NULL, after, label,
+                             &s->value));
     dst->upload = s->value;
     return VKT_OK;
-}
-
-void vkt_upload_finish(vkt_ctx *ctx, const vkt_buffer *dst)
-{
-    /* The value may be of a transfer queue that was switched off since: then it is done, and the wait is for less. */
-    const uint64_t value = VKT_MIN(dst->upload, queue_of(ctx)->submitted);
-    if (value && ctx->lost == VKT_OK && !vkt_is_forked(ctx)) (void)vkt_queue_wait(ctx, queue_of(ctx), value);
 }
 
 static vkt_result upload_piece(vkt_ctx *ctx, vkt_buffer *dst, uint64_t offset, const void *src, uint64_t bytes,
@@ -169,7 +158,7 @@ static vkt_result back_open(vkt_ctx *ctx)
     vkt_transfer *t = ctx->transfers;
     for (uint32_t i = 0; i < 2; i++)
         if (!t->back_commands[i].pool)
-            VKT_TRY(vkt_commands_create_for(ctx, queue_of(ctx)->family, "readback", &t->back_commands[i]));
+            VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "readback", &t->back_commands[i]));
     if (t->back) return VKT_OK;
     return vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
 }
@@ -187,7 +176,7 @@ static vkt_result back_start(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, uin
     VKT_TRY(vkt_commands_begin(ctx, c, false));
     ctx->vk.CmdCopyBuffer(c->cmd, src->handle, t->back->handle, 1, &region);
     VKT_TRY(vkt_commands_end(ctx, c));
-    return vkt_queue_submit(ctx, queue_of(ctx), c->cmd, cross ? &ctx->compute : NULL, ctx->compute.submitted,
+    return vkt_queue_submit(ctx, vkt_transfer_queue(ctx), c->cmd, cross ? &ctx->compute : NULL, ctx->compute.submitted,
                             "readback", value);
 }
 
@@ -200,7 +189,7 @@ static vkt_result back_pieces(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, vo
         const uint64_t at = i * PIECE_BYTES, last = at - PIECE_BYTES;
         if (i < pieces) VKT_TRY(back_start(ctx, src, offset + at, VKT_MIN(bytes - at, PIECE_BYTES), i, &value[i & 1]));
         if (i == 0) continue;
-        VKT_TRY(vkt_queue_wait(ctx, queue_of(ctx), value[(i - 1) & 1]));
+        VKT_TRY(vkt_queue_wait(ctx, vkt_transfer_queue(ctx), value[(i - 1) & 1]));
         const char *half = (const char *)ctx->transfers->back->mapped + ((i - 1) & 1) * PIECE_BYTES;
         memcpy((char *)dst + last, half, (size_t)VKT_MIN(bytes - last, PIECE_BYTES));
     }
@@ -215,6 +204,7 @@ vkt_result vkt_readback(vkt_ctx *ctx, vkt_buffer *src, uint64_t offset, void *ds
     uint64_t value[2] = { 0 };
     const vkt_result r = back_pieces(ctx, src, offset, dst, bytes, value);
     /* A piece may still be on its way: neither its commands nor `src` are free before it has arrived. */
-    if (r != VKT_OK && ctx->lost == VKT_OK) (void)vkt_queue_wait(ctx, queue_of(ctx), VKT_MAX(value[0], value[1]));
+    if (r != VKT_OK && ctx->lost == VKT_OK)
+        (void)vkt_queue_wait(ctx, vkt_transfer_queue(ctx), VKT_MAX(value[0], value[1]));
     return r;
 }

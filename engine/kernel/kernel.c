@@ -327,7 +327,7 @@ static vkt_result want(vkt_ctx *ctx, cache *c, const vkt_pipeline_want *w, job_l
     const vkt_kernel_row *row = vkt_kernel_get(w->id);
     VKT_TRY(check(ctx, w->id, row, w->spec, w->n_spec));
     key k = { .id = (uint32_t)w->id, .texel = w->texel && row->texels, .storage = w->storage, .n_spec = w->n_spec };
-    if (k.texel && !ctx->limits.words64) k.storage |= STORAGE_NO_WORDS64;
+    if (k.texel && !ctx->limits.traits->words64) k.storage |= STORAGE_NO_WORDS64;
     if (row->flags & VKT_KF_SUBGROUPS) k.subgroups = w->spec[0] / ctx->limits.subgroup_size;
     if (row->flags & VKT_KF_COOP) k.coop = ctx->limits.coop;
     memcpy(k.spec, w->spec, w->n_spec * sizeof *w->spec);

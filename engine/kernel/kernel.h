@@ -1,5 +1,5 @@
-/* kernel/kernel.h - from a kernel's number to its pipeline. The entries of shaders/kernels.def, and the choice of their
- * variant for a device, are handled only here. */
+/* kernel/kernel.h - from a kernel's number to its pipeline: the rows of shaders/kernels.def with their SPIR-V. Which
+ * kernel computes a node is the op's choice; the caller chooses between the two modules of a row (`texel`). */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
@@ -8,7 +8,7 @@
 
 /* One entry of kernels.def. Masks have bit i for binding i. */
 typedef struct vkt_kernel_row {
-    const char *name;       /* "CONV2D_FWD" */
+    const char *name;       /* "CONV2D_TILE" */
     uint32_t reads, writes; /* bindings that the shader reads, and those that it writes (a binding may be in both) */
     uint32_t texels;        /* bindings that the texel variant reads through a texel buffer; 0: no texel variant */
     uint32_t flags;         /* VKT_KF_* */

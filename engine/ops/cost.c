@@ -1,4 +1,4 @@
-/* ops/cost.c - what a node costs at least: see vkt_cost in ops.h. */
+/* ops/cost.c - the least cost of a node: see vkt_cost in ops.h. */
 #include "ops/ops.h"
 
 double vkt_elements_in(const vkt_node *n, uint32_t i)
@@ -32,7 +32,7 @@ double vkt_flops_of_scores(const vkt_node *n)
     return 4 * vkt_elements_in(n, 0);
 }
 
-/* Everything once: inputs read, outputs written. */
+/* Returns the bytes of all inputs, each read once, and of all outputs, each written once. */
 static double all_bytes(const vkt_node *n)
 {
     double bytes = 0;

@@ -1,4 +1,4 @@
-/* ops/ops.h - the rows of ops.def, and the gradient ops that are no part of the public API. */
+/* ops/ops.h - the op descriptors of ops.def, and the gradient ops that are not part of the public API. */
 #ifndef VKT_OPS_H
 #define VKT_OPS_H
 
@@ -9,75 +9,99 @@
 #include "ops/ops.def"
 #undef VKT_OP
 
-/* All rows, NULL at the end. */
+/* All op descriptors, NULL at the end. */
 extern const vkt_op *const vkt_ops[];
 
-/* x summed over the dimensions that broadcasting `shape` to x's shape would repeat; ROWS unless shape is x's own. */
+/* Sums x over the dimensions that broadcasting `shape` to x's shape would repeat. The result is ROWS, unless shape is
+ * x's own. */
 vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* The largest and the least instead. */
+/* Return the maximum and the minimum over these dimensions instead. */
 vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
 vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape);
-/* Of x's shape and layout: d where x = y, else d 0. d and y broadcast to x. No gradient. */
+/* Returns d where x = y, and 0 d elsewhere. The result has x's shape and layout; d and y broadcast to x. No gradient.
+ */
 vkt_tensor vkt_where_equal(vkt_graph *g, vkt_tensor d, vkt_tensor x, vkt_tensor y);
-/* The `fuse` of mse: with the layers before it, mlp_mse. */
+/* Fuses mse and the layers before it into mlp_mse. */
 void vkt_fuse_mlp_mse(vkt_graph *g, vkt_node *mse, vkt_tensor dloss);
-/* By what the optimizer's clock advances in a step, as base/fixed.h has it; all zero where it has no such thing. */
+/* The advance of the optimizer's clock in a step, in the format of base/fixed.h. A rate that the optimizer does not
+ * have is 0. */
 typedef struct vkt_clock_rates {
     uint64_t beta1, beta2;
     uint64_t decay; /* NAdam: 0.96^momentum_decay */
 } vkt_clock_rates;
 vkt_clock_rates vkt_optimizer_rates(const vkt_optimizer *o);
-/* Whether the settings, defaults filled in, are legal and of the op that updates by them. VKT_E_ARG, logged. */
-vkt_result vkt_optimizer_check(const vkt_host *h, const vkt_optimizer *o, const vkt_op *op);
-/* Bit i: the optimizer has moment i + 1. */
+/* Returns the moments that the optimizer has. Bit i: it has moment i + 1. */
 uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
-/* Advances the step state; record/ puts it first in every program that uses a step. `update`: the optimizer's clock
- * too. */
+/* Advances the step state. record/ puts it first in every program that uses a step. `update`: the optimizer's clock
+ * advances too. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
-/* Group counts: enough groups of `lanes` lanes, `per_lane` elements each, for n elements (at least 1). */
+/* Returns a number of work groups: enough groups of `lanes` lanes, `per_lane` elements a lane, for n elements (at least
+ * 1). */
 static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
 {
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
 }
-/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup on a CPU, where several would
- * only wait for each other; on a GPU up to 256, as long as each has four loads to do: a core runs few work groups at
- * once (16 to 32), and needs some thousand lanes to hide memory behind. */
+/* Lanes of a work group as a trait says (base/traits.h): 0 is one subgroup. */
+static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
+{
+    return trait ? trait : lim->subgroup_size;
+}
+/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, and more up to the trait as
+ * long as each lane has four loads to do. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
 {
-    const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, 256u);
+    const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
     uint32_t lanes = lim->subgroup_size;
-    while (!lim->cpu && 2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
+    while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
-/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where one of fewer would have
- * more turns, of the walks and of a loop around them, than Mesa before 23 counts. An error where as many lanes as there
- * may be do not help. */
+/* The most iterations that all loops of one invocation may have together. */
+static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
+{
+    return lim->traits->largest_loop ? lim->traits->largest_loop : UINT32_MAX;
+}
+/* The same for kernels whose iterations are counted roughly. */
+static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
+{
+    return vkt_largest_loop(lim) / 6 * 5;
+}
+/* Rows of a tile of a matrix product at most. */
+static inline uint32_t vkt_product_rows(const vkt_limits *lim)
+{
+    const uint32_t sg = lim->subgroup_size;
+    return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
+}
+/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where fewer lanes would have
+ * more iterations, of the walks and of a loop around them, than the device counts (vkt_largest_loop). An error where
+ * the most lanes do not help. */
 uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
-/* The most that one binding holds, as a multiple of VKT_ALIGN_BYTES: what larger tensors are cut into. */
+/* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
+ * ranges. */
 static inline uint64_t vkt_window_bytes(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
 }
-/* The same in elements of 4 or 2 bytes. */
+/* Returns the same in elements of 4 or 2 bytes. */
 static inline uint64_t vkt_window_elements(const vkt_limits *lim)
 {
     return lim->max_storage_range_bytes / (2 * VKT_ALIGN_BYTES) * (2 * VKT_ALIGN_BYTES) / 4;
 }
-/* The most that a binding of `texels` (kernels.def) holds: it is a texel buffer where such a one holds more. */
+/* Returns the most bytes that a binding of `texels` (kernels.def) holds. It is a texel buffer if that holds more. */
 static inline uint64_t vkt_read_range(const vkt_limits *lim)
 {
     return VKT_MAX(lim->max_storage_range_bytes, 16 * lim->max_texel_elements);
 }
-/* How many of n steps of step_bytes, one behind the other, one binding of range_bytes holds, wherever the first starts.
- */
+/* Returns how many of n consecutive steps of step_bytes fit into one binding of range_bytes, at any start of the first
+ * step. */
 static inline uint64_t vkt_steps_in(uint64_t range_bytes, uint64_t step_bytes, uint64_t n)
 {
     if (n <= range_bytes / step_bytes) return n;
     return range_bytes < VKT_ALIGN_BYTES ? 0 : (range_bytes - VKT_ALIGN_BYTES) / step_bytes;
 }
-/* Elements first .. first + count - 1 of t, from an aligned start; *base: where `first` is in it. */
+/* Binds elements first .. first + count - 1 of t, from an aligned start. *base: the index of element `first` in the
+ * binding. */
 static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t first, uint64_t count, uint32_t *base)
 {
     const uint64_t size = vkt_element_bytes(vkt_lowered_value(e, t));
@@ -85,30 +109,30 @@ static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t firs
     *base = (uint32_t)(first - start / size);
     return (vkt_bind){ .t = t, .offset_bytes = start, .bytes = (first + count) * size - start };
 }
-/* Windows that move by steps of `stride` f32 begin at VKT_ALIGN_BYTES when they move by a multiple of this many steps.
+/* Returns how many steps of `stride` f32 a range must move by, so that its start stays a multiple of VKT_ALIGN_BYTES.
  */
 static inline uint32_t vkt_window_step(uint32_t stride)
 {
-    const uint32_t power = stride & (0u - stride); /* the largest power of two in it */
+    const uint32_t power = stride & (0u - stride); /* the largest power of two that divides it */
     return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;
 }
-/* What a node costs at least: its row's flops and bytes. */
+/* The least cost of a node: the flops and bytes of its op descriptor. */
 typedef struct vkt_cost {
     double flops, bytes;
 } vkt_cost;
 vkt_cost vkt_node_cost(const vkt_node *n);
-/* For rows: nothing; one for each element of output 0, or of input 0; four for each of the logits in input 0 (maximum,
- * difference, exponential, sum). */
+/* Functions for op descriptors. They return 0; one per element of output 0; one per element of input 0; four per logit
+ * in input 0 (maximum, difference, exponential, sum). */
 double vkt_flops_none(const vkt_node *n);
 double vkt_flops_an_output(const vkt_node *n);
 double vkt_flops_an_input(const vkt_node *n);
 double vkt_flops_of_scores(const vkt_node *n);
-/* Elements of input or output i; 0 where it is absent. */
+/* Return the number of elements of input or output i; 0 if it is absent. */
 double vkt_elements_in(const vkt_node *n, uint32_t i);
 double vkt_elements_out(const vkt_node *n, uint32_t i);
-/* A bind of a whole value. */
+/* Binds a whole value. */
 #define VKT_WHOLE(tensor) ((vkt_bind){ .t = (tensor) })
-/* A bind of `n` elements from element `at` on; {0} for the null tensor. */
+/* Binds `n` elements from element `at` on; {0} for the null tensor. */
 static inline vkt_bind vkt_part(const vkt_emit *e, vkt_tensor t, uint64_t at, uint64_t n)
 {
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, t));

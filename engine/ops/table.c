@@ -1,4 +1,4 @@
-/* ops/table.c - the list that tests, fuzzing, the bench runner and the docs walk. */
+/* ops/table.c - the list of all ops, for the tests, fuzzing, the bench runner and the docs. */
 #include "ops/ops.h"
 
 const vkt_op *const vkt_ops[] = {

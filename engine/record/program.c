@@ -8,39 +8,6 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-/* ---- where things are ---- */
-
-static const vkt_buffer *buffer_at(const vkt_program *p, vkt_place at)
-{
-    switch (at.role) {
-    case VKT_ROLE_ACTIVATION:
-    case VKT_ROLE_SCRATCH: return p->blocks[at.index];
-    case VKT_ROLE_INPUT: return p->inputs[at.index];
-    case VKT_ROLE_EXTERNAL: return p->arrays[at.index]->buffer;
-    case VKT_ROLE_PARAM: return p->store->part[p->published ? VKT_PART_PUBLISHED : VKT_PART_VALUE];
-    case VKT_ROLE_GRAD: return p->store->part[VKT_PART_GRADIENT];
-    case VKT_ROLE_MOMENT1: return p->store->part[VKT_PART_MOMENT1];
-    case VKT_ROLE_MOMENT2: return p->store->part[VKT_PART_MOMENT2];
-    case VKT_ROLE_MOMENT3: return p->store->part[VKT_PART_MOMENT3];
-    case VKT_ROLE_GRAD_SUM: return p->store->part[VKT_PART_GRADIENT_SUM];
-    case VKT_ROLE_PUBLISHED: return p->store->part[VKT_PART_PUBLISHED];
-    case VKT_ROLE_CLOCK: return p->store ? p->store->clock : p->own_clock;
-    case VKT_ROLE_STEP: return p->step;
-    case VKT_ROLE_WORDS: return p->words;
-    case VKT_ROLE_METRICS: return p->metrics;
-    case VKT_ROLE_CONST: return p->consts;
-    }
-    return NULL;
-}
-
-vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b)
-{
-    const vkt_place at = vkt_place_of(&p->plan, b);
-    return (vkt_range){ buffer_at(p, at), at.offset_bytes, at.bytes };
-}
-
-/* ---- creation ---- */
-
 /* The program's parameters are the store's by name; whoever uses an arena as a whole must have the same arena. */
 static vkt_result match_store(vkt_program *p)
 {

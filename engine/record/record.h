@@ -108,13 +108,11 @@ struct vkt_program {
     uint64_t values[VKT_RUN_RING]; /* timeline value of run r at r % VKT_RUN_RING */
 };
 
-/* The range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
+/* range.c: the range that binding `b` of a lowered dispatch stands for, as bound: rounded up to 16 bytes. */
 vkt_range vkt_range_of(const vkt_program *p, const vkt_bind *b);
-/* VKT_OK for a value of the graph that an application may read: an input, or one that is kept. */
-vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
 /* All bytes of a value of the graph, rounded up to 4. */
 vkt_range vkt_range_of_value(const vkt_program *p, vkt_tensor t);
-/* Pipelines and descriptor sets. */
+/* commands.c: pipelines and descriptor sets. */
 vkt_result vkt_bind_all(vkt_program *p);
 void vkt_bind_free(vkt_program *p);
 /* Records dispatches first to end - 1, with the barriers between them and, if asked for, marks 2 i and 2 i + 1 around
@@ -127,15 +125,23 @@ void vkt_parts_free(vkt_program *p);
 vkt_result vkt_parts_prepare(vkt_program *p);
 /* Records dispatches as a series of n command buffers, number i up to ends[i]. */
 vkt_result vkt_parts_record(vkt_program *p, const uint32_t *ends, uint32_t n, vkt_timer *timer, vkt_series *out);
-/* A run, whoever submits it: the words of its slot (RING_WORDS); everything before the submission, which may wait; and
- * after it. */
+/* submit.c: a run, whoever submits it: the words of its slot (RING_WORDS); everything before the submission, which may
+ * wait; and after it. */
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words);
 vkt_result vkt_run_begin(vkt_program *p, const vkt_run *run);
 void vkt_run_end(vkt_program *p, uint64_t value, uint64_t *run_index);
 /* Submits the program's commands, or those with timestamps, as its next run. */
 vkt_result vkt_run_submit(vkt_program *p, const vkt_run *run, const vkt_sync *sync, bool profiled, uint64_t *run_index);
+/* Waits until run r is done. Returns at once where it is older than the last VKT_RUN_RING runs. */
+vkt_result vkt_wait_run(vkt_program *p, uint64_t r);
+/* VKT_OK for one of the last VKT_RUN_RING runs. */
+vkt_result vkt_check_run(const vkt_program *p, uint64_t run_index);
+/* VKT_OK unless the device is lost or a run that vkt_step_budget began is not complete. */
+vkt_result vkt_check_idle(const vkt_program *p);
 /* budget.c: frees what vkt_step_budget made. */
 void vkt_budget_free(vkt_program *p);
+/* access.c: VKT_OK for a value of the graph that an application may read: an input, or one that is kept. */
+vkt_result vkt_check_readable(const vkt_program *p, vkt_tensor t);
 /* vkt_program_read of any value that a dispatch touches. */
 vkt_result vkt_program_fetch(vkt_program *p, vkt_tensor t, void *data);
 /* debug.c: what VKT_DEBUG asks for, from level 2 on. A run that waits for its end; the times, logged. */

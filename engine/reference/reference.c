@@ -90,15 +90,3 @@ const vkt_ref_op *vkt_ref_find(const char *name)
         if (strcmp(table[i]->name, name) == 0) return table[i];
     return NULL;
 }
-
-size_t vkt_ref_broadcast(vkt_shape large, vkt_shape small, size_t i)
-{
-    size_t at = 0, stride = 1;
-    for (uint32_t k = 0; k < small.rank; k++) { /* k counts dimensions from the right */
-        const size_t n = small.dim[small.rank - 1 - k], index = i % large.dim[large.rank - 1 - k];
-        i /= large.dim[large.rank - 1 - k];
-        if (n > 1) at += index * stride;
-        stride *= n;
-    }
-    return at;
-}

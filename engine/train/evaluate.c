@@ -1,22 +1,6 @@
 /* train/evaluate.c - the evaluation program: loss and accuracy over a data set, and outputs for single rows. */
 #include "train/trainer.h"
 
-vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
-                               vkt_head *head, vkt_tensor *classes)
-{
-    VKT_TRY(vkt_graph_create(&t->host, g));
-    vkt_builder *b = NULL;
-    VKT_TRY(vkt_builder_create(*g, false, &b));
-    *v = vkt_feed_declare(*g, feed);
-    const vkt_result r = vkt_head_build(t, b, feed, *v, false, head);
-    vkt_builder_destroy(&b);
-    VKT_TRY(r);
-    if (head->classifies) vkt_keep(*g, *classes = vkt_argmax(*g, head->y));
-    vkt_keep(*g, head->y);
-    if (head->loss.id) vkt_report(*g, head->loss, head->correct);
-    return vkt_graph_status(*g);
-}
-
 /* Its batch is the trainer's, or all rows where there are fewer. */
 static vkt_result build(vkt_trainer *t, const vkt_dataset *data, vkt_evaluator *e)
 {

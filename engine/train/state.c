@@ -102,7 +102,7 @@ static void position_text(const vkt_trainer *t, char out[TEXT_ROOM])
     snprintf(out, TEXT_ROOM, "%" PRIu64 " %" PRIu64 " %u %u %a %a %" PRIu64 " %a %u %u %d %a %a %d %u %u %d",
              t->params.seed, p->t, p->epoch, p->batch, p->sums.loss, p->sums.correct, p->sums.rows,
              isnan(p->best) ? -HUGE_VAL : p->best, p->best_epoch, p->since_best, p->stopped, l->scale, l->best, l->seen,
-             l->bad, l->cooling, (int)p->monitor);
+             l->bad, l->cooling, (int)p->monitor); /* ORDER */
     vkt_numbers_end(locale);
 }
 

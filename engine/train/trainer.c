@@ -31,22 +31,6 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     return VKT_OK;
 }
 
-/* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
-vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
-                             vkt_feed_values *v, vkt_head *head, vkt_text *lines)
-{
-    VKT_TRY(vkt_graph_create(&t->host, g));
-    VKT_TRY(vkt_builder_create(*g, true, b));
-    *v = vkt_feed_declare(*g, feed);
-    VKT_TRY(vkt_head_build(t, *b, feed, *v, true, head));
-    if (lines) VKT_TRY(vkt_identity_graph(*g, lines));
-    VKT_TRY(vkt_backward(*g, head->loss));
-    VKT_TRY(vkt_update(*g, &t->params.optimizer));
-    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
-    vkt_report(*g, head->loss, head->correct);
-    return vkt_graph_status(*g);
-}
-
 /* The table of layers, and what the recorded step takes. */
 static vkt_result make_summary(vkt_trainer *t)
 {
@@ -155,11 +139,6 @@ void vkt_trainer_destroy(vkt_trainer **pt)
     vkt_free(&h, t->sorted);
     vkt_free(&h, t);
     *pt = NULL;
-}
-
-vkt_store_part vkt_trainer_served(const vkt_trainer *t)
-{
-    return t->params.ema_decay != 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
 }
 
 vkt_result vkt_trainer_get(vkt_trainer *t, vkt_store_part part, float *values)

@@ -28,7 +28,8 @@ extern "C" {
 /* A table of rows. They are in memory, or a source makes them on demand. */
 typedef struct vkt_dataset vkt_dataset;
 
-/* The storage type of a row's features. */
+/* The storage type of a row's features. ORDER: hashes of data sets in checkpoints contain these numbers, so a new one
+ * goes to the end. */
 typedef enum vkt_row_type {
     VKT_ROW_U8 = 0, /* images: 0 to 255 */
     VKT_ROW_F32,    /* numbers */

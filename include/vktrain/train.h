@@ -40,7 +40,8 @@ typedef struct vkt_model {
 } vkt_model;
 
 /* The number that decides about early stopping and the best weights. AUTO: validation accuracy, else validation loss;
- * without a validation set the training loss. */
+ * without a validation set the training loss. ORDER: checkpoints contain these numbers, so a new one goes to the end.
+ */
 typedef enum vkt_monitor {
     VKT_MONITOR_AUTO = 0,   /* one of the others, as described above */
     VKT_MONITOR_VAL_ACC,    /* larger is better */

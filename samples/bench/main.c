@@ -19,30 +19,6 @@
 
 enum { OK = 0, FAILED = 1, SLOWER = 3 };
 
-bool bench_wanted(const bench *b, const char *name)
-{
-    return !b->o->filter || regexec(b->o->filter, name, 0, NULL, 0) == 0;
-}
-
-void bench_progress(const bench *b, const char *name)
-{
-    const uint32_t columns = vkt_terminal_columns(stderr); /* a line that wraps would stay behind */
-    if (vkt_terminal_rewrites(stderr) && columns > 10)
-        fprintf(stderr, "\r%4u  %.*s\033[K", b->done + 1, (int)columns - 10, name);
-}
-
-vkt_result bench_report(bench *b, const bench_result *r)
-{
-    char name[320], time[16];
-    const bench_stat *t = bench_time(r);
-    b->done++;
-    b->failed += r->check == BENCH_WRONG;
-    if (!isatty(STDERR_FILENO))
-        complain("%4u  %s  %s", b->done, bench_name(r, name),
-                 r->check == BENCH_WRONG ? "WRONG" : bench_time_text(t->median, time));
-    return bench_add(&b->results, r) ? VKT_OK : VKT_E_NOMEM;
-}
-
 static int list(void)
 {
     puts("ops (--sizes small, --shapes; measured as op forward, d0 = gradient of input 0, ...)");

@@ -2,7 +2,6 @@
 #include "bench/measure.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
@@ -124,20 +123,12 @@ vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *ho
     return r;
 }
 
-/* Of a GPU: as much as the largest that are known keep on the chip. */
-static uint64_t cache_bytes(const vkt_ctx *ctx)
-{
-    const long last = ctx->limits.cpu ? sysconf(_SC_LEVEL3_CACHE_SIZE) : 0;
-    if (last > 0) return VKT_MIN((uint64_t)last, (uint64_t)128 << 20);
-    return (uint64_t)(ctx->limits.cpu ? 32 : 128) << 20;
-}
-
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_memory_stats m;
     vkt_ctx_memory(ctx, &m);
     const uint64_t room = (m.cap_bytes - VKT_MIN(m.cap_bytes, m.used_total_bytes)) / 3;
-    const uint64_t wanted = 1 + 2 * cache_bytes(ctx) / VKT_MAX(bytes, 1);
+    const uint64_t wanted = 1 + 2 * ((uint64_t)ctx->limits.traits->cache_kib << 10) / VKT_MAX(bytes, 1);
     const uint64_t most = VKT_MIN(VKT_COUNT(((bench_job *)0)->programs), room / VKT_MAX(bytes, 1));
     return (uint32_t)VKT_MAX(VKT_MIN(wanted, most), 1);
 }

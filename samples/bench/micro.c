@@ -54,9 +54,9 @@ static void copy_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bench_push push = { .n = (uint32_t)(vkt_node_in(n, 0)->bytes / 16) };
     const vkt_bind bind[] = { [BENCH_X] = VKT_WHOLE(n->in[0]), [BENCH_Y] = VKT_WHOLE(n->out[0]) };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 256 };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_copy) };
     vkt_dispatch_add(e, VKT_K_BENCH_COPY, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     VKT_MIN(vkt_groups(push.n, spec[0], 4), e->lim->cpu ? 256 : 8192), 1, 1);
+                     VKT_MIN(vkt_groups(push.n, spec[0], 4), e->lim->traits->groups_copy_most), 1, 1);
 }
 
 static const vkt_op copy_op = {
@@ -143,12 +143,13 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
 static vkt_result fma_ceiling(bench *b)
 {
     static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };
+    const vkt_traits *t = b->ctx->limits.traits;
     bench_result best = { 0 };
     for (size_t i = 0; i < VKT_COUNT(sums); i++) {
         bench_result r = micro("fma", "multiply-adds of registers");
-        const fma_attr a = { .lanes = b->ctx->limits.cpu ? b->ctx->limits.subgroup_size : 128,
-                             .groups = b->ctx->limits.cpu ? 64 : 4096,
-                             .rounds = b->ctx->limits.cpu ? 1000 : 256,
+        const fma_attr a = { .lanes = vkt_lanes(&b->ctx->limits, t->lanes_elementwise),
+                             .groups = t->groups_wanted,
+                             .rounds = t->iterations_fma,
                              .sums = sums[i] };
         bench_progress(b, "micro fma");
         VKT_TRY(time_fma(b, &a, &r));

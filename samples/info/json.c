@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "gpu/gpu.h"
 #include "info/text.h"
 
 static json_int_t big(uint64_t x)
@@ -46,6 +47,16 @@ static json_t *limits_json(const vkt_device_limits *l)
                      "max_allocation_bytes", big(l->max_allocation_bytes), "timestamp_ns", l->timestamp_ns,
                      "transfer_queue", l->transfer_queue, "memory_budget", l->memory_budget, "matrix",
                      (int)l->matrix[0], (int)l->matrix[1], (int)l->matrix[2]);
+}
+
+static json_t *traits_json(const vkt_ctx *ctx)
+{
+    json_t *all = json_object();
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++)
+        json_object_set_new(all, vkt_trait_name(i),
+                            json_pack("{s:f, s:b}", "value", vkt_trait_value(ctx->limits.traits, i), "set",
+                                      (int)vkt_trait_is_set(&ctx->traits_set, i)));
+    return all;
 }
 
 static json_t *file_json(const info_file *file)
@@ -90,10 +101,11 @@ static json_t *all_json(const info_facts *f)
                                big(f->memory.heap_budget_bytes));
     json_t *files =
         json_pack("{s:o, s:o}", "pipeline_cache", file_json(&f->pipelines), "tuning", file_json(&f->tuning));
-    return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "schema", "vktrain-info-1", "vktrain",
-                     version, "devices", devices_json(f), "device", (int)vkt_ctx_device(f->ctx)->index, "needs",
-                     needs_json(), "limits", limits_json(&f->limits), "memory", memory, "files", files, "tuned_nodes",
-                     (int)f->n_tuned, "off", variants_json(f->off), "work", works_json(f));
+    return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:i, s:o, s:o}", "schema", "vktrain-info-1",
+                     "vktrain", version, "devices", devices_json(f), "device", (int)vkt_ctx_device(f->ctx)->index,
+                     "needs", needs_json(), "limits", limits_json(&f->limits), "class",
+                     vkt_class_name(f->ctx->device_class), "traits", traits_json(f->ctx), "memory", memory, "files",
+                     files, "tuned_nodes", (int)f->n_tuned, "off", variants_json(f->off), "work", works_json(f));
 }
 
 vkt_result info_write_json(const info_options *o, const info_facts *f)

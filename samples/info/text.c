@@ -150,6 +150,23 @@ static void print_limits(FILE *out, const info_facts *f)
     table_print(out, &t);
 }
 
+/* Name, value, where the value is from, and what it says. */
+static void print_traits(FILE *out, const info_facts *f)
+{
+    const char *cls = vkt_class_name(f->ctx->device_class);
+    char value[32];
+    fprintf(out, "\ntraits: what kernels are shaped by (VKT_TRAITS=name=value,.. sets single ones)\n");
+    table t = table_make(VKT_TRAIT_COUNT, 4, 1u << 1);
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) {
+        snprintf(value, sizeof value, "%.10g", vkt_trait_value(f->ctx->limits.traits, i));
+        cell(&t, 0, "%s", vkt_trait_name(i));
+        cell(&t, 1, "%s", value);
+        cell(&t, 2, "%s", vkt_trait_is_set(&f->ctx->traits_set, i) ? "VKT_TRAITS" : cls);
+        cell(&t, 3, "%s", vkt_trait_what(i));
+    }
+    table_print(out, &t);
+}
+
 static void print_memory(FILE *out, const info_facts *f)
 {
     const vkt_memory_stats *m = &f->memory;
@@ -225,6 +242,7 @@ void info_print(FILE *out, const info_facts *f)
                     info_version_text(d->api_version, version));
     print_features(out, f);
     print_limits(out, f);
+    print_traits(out, f);
     print_memory(out, f);
     print_files(out, f);
     fputs("\nvariants of kernels that ops take, and what they could take instead\n", out);

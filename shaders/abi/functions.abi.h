@@ -18,6 +18,7 @@
 #define UNARY_SOFTPLUS   13 /* p: beta, q: threshold */
 #define UNARY_GELU       14
 #define UNARY_GELU_TANH  15
+#define UNARY_COUNT      16 /* numbers from here on are no function: their results are NaN */
 
 /* lib/binary.glsl */
 #define BINARY_ADD      0

@@ -39,7 +39,8 @@ VKT_F32_OUT4(CONV_POOL_INDEX, index);
 void main()
 {
     const uint group = gl_WorkGroupID.z, row = gl_WorkGroupID.y * ROWS;
-    const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns, z_width = pc.z_width, next_h = pc.next_h, next_w = pc.next_w;
+    const uint zero = LANES == 8 ? pc.zero : 0, columns = pc.columns, z_width = pc.z_width;
+    const uint next_h = pc.next_h, next_w = pc.next_w;
     const uint first_channel = group * pc.dst_group + row;
     const uint y_first = pc.y_base + first_channel * columns, index_first = pc.index_base + first_channel * columns;
     load_weights(group, row);

@@ -20,7 +20,8 @@ VKT_F32_OUT4(WINOGRAD_OUT, dst);
 void main()
 {
     const uint lane = gl_LocalInvocationID.x, column = min(pc.first + gl_WorkGroupID.x * LANES + lane, pc.columns - 1);
-    const uint tile = column / pc.n4, n = column - tile * pc.n4, tile_h = tile / pc.tiles_w, tile_w = tile - tile_h * pc.tiles_w;
+    const uint tile = column / pc.n4, n = column - tile * pc.n4;
+    const uint tile_h = tile / pc.tiles_w, tile_w = tile - tile_h * pc.tiles_w;
     const uint channel = gl_WorkGroupID.y * pc.depth, plane = pc.height * pc.width * pc.n4, point = pc.point;
     uint row[4], col[4]; // offsets in the image, in vec4s
     bool has_row[4], has_col[4];

@@ -32,7 +32,8 @@ vec4 gelu_tanh(vec4 x)
 
 vec4 gelu_tanh_dx(vec4 x)
 {
-    const vec4 t = at_most_20(x), u = GELU_SCALE * (t + GELU_CUBE * t * t * t), du = GELU_SCALE * (1.0 + 3.0 * GELU_CUBE * t * t);
+    const vec4 t = at_most_20(x), u = GELU_SCALE * (t + GELU_CUBE * t * t * t);
+    const vec4 du = GELU_SCALE * (1.0 + 3.0 * GELU_CUBE * t * t);
     const vec4 upper = sigmoid(2.0 * u), lower = sigmoid(-2.0 * u), bend = 2.0 * t * upper * lower * du;
     return mix(upper + bend, lower - bend, lessThan(x, vec4(0.0)));
 }
@@ -60,7 +61,8 @@ vec4 quick_unary(vec4 x)
         return mix(x, vec4(pc.q), greaterThan(x, vec4(pc.q)));
     case UNARY_SCALE: return pc.p * x + pc.q;
     case UNARY_HARDSWISH: return x * (clamp(x + 3.0, zero, vec4(6.0)) * (1.0 / 6.0));
-    default: return mix(sqrt(x), NAN4, lessThan(x, zero));
+    case UNARY_SQRT: return mix(sqrt(x), NAN4, lessThan(x, zero));
+    default: return NAN4; // no such function
     }
 }
 
@@ -76,7 +78,8 @@ vec4 unary(vec4 x)
     case UNARY_ELU: return mix(pc.p * expm1_negative(x), x, greaterThan(x, vec4(0.0)));
     case UNARY_SOFTPLUS: return softplus(x);
     case UNARY_GELU: return gelu(x);
-    default: return gelu_tanh(x);
+    case UNARY_GELU_TANH: return gelu_tanh(x);
+    default: return NAN4; // no such function
     }
 }
 
@@ -91,7 +94,8 @@ vec4 quick_unary_dx(vec4 v, vec4 dy)
         return mix(zero, dy, both(greaterThan(v, vec4(pc.p)), lessThan(v, vec4(pc.q))));
     case UNARY_HARDSWISH:
         return mix(mix(dy, dy * (v * (1.0 / 3.0) + 0.5), lessThan(v, vec4(3.0))), zero, lessThanEqual(v, vec4(-3.0)));
-    default: return dy / (2.0 * v);
+    case UNARY_SQRT: return dy / (2.0 * v);
+    default: return NAN4; // no such gradient
     }
 }
 
@@ -107,6 +111,7 @@ vec4 unary_dx(vec4 v, vec4 dy)
     case UNARY_ELU: return mix(dy, dy * (pc.p * exp_any(v)), lessThanEqual(v, vec4(0.0)));
     case UNARY_SOFTPLUS: return mix(dy * sigmoid(pc.p * v), dy, greaterThan(pc.p * v, vec4(pc.q)));
     case UNARY_GELU: return dy * gelu_dx(v);
-    default: return dy * gelu_tanh_dx(v);
+    case UNARY_GELU_TANH: return dy * gelu_tanh_dx(v);
+    default: return NAN4; // no such gradient
     }
 }

@@ -36,7 +36,8 @@ void main()
     const uint rows = min(step[STEP_ROWS], pc.batch), limit = rows * pc.per_row;
     const uint whole = pc.n / 4, hop = gl_WorkGroupSize.x % pc.period4;
     const uvec2 share = share_of(whole);
-    const float n = (pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements), scale = EACH || TERM ? 1.0 : LOAD4(dloss4, 0).x / n;
+    const float n = (pc.by_rows != 0 ? float(rows) : 1.0) * float(pc.elements);
+    const float scale = EACH || TERM ? 1.0 : LOAD4(dloss4, 0).x / n;
     uint column = (pc.begin4 + share.x + gl_LocalInvocationID.x) % pc.period4;
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         STORE4(dy4, i, element(i, column, scale, limit));

@@ -30,7 +30,8 @@ void main()
             all += next;
 #else
             const float n = all.x + next.x, delta = next.y - all.y;
-            if (next.x > 0.0) all = vec4(n, all.y + delta * (next.x / n), all.z + next.z + delta * delta * (all.x * next.x / n), 0.0);
+            if (next.x > 0.0)
+                all = vec4(n, all.y + delta * (next.x / n), all.z + next.z + delta * delta * (all.x * next.x / n), 0.0);
 #endif
         }
 #ifdef SUMS

@@ -33,7 +33,8 @@ float sum4(vec4 v)
 
 void main()
 {
-    const uint rows = GIVEN != 0 ? pc.batch : min(step[STEP_ROWS], pc.batch), lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
+    const uint rows = GIVEN != 0 ? pc.batch : min(step[STEP_ROWS], pc.batch);
+    const uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
     for (uint u = gl_WorkGroupID.x; u < pc.channels * pc.blocks; u += gl_NumWorkGroups.x) {
         const uint block = u / pc.channels, c = u % pc.channels;
         const uint first = block * pc.per_block, end = min(first + pc.per_block, pc.channel4);

@@ -96,6 +96,7 @@ void main()
     [[unroll]] for (uint i = 0; i < R * 4; i++) {
         const uint m = row + 4u * (group ^ i / 4u) + i % 4u;
         if (m < pc.M && columns > 0u)
-            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.x * pc.c_panel + m * pc.ldc + 4u * lane, columns, sum[i]);
+            store(pc.c_base + gl_WorkGroupID.z * pc.c_batch + gl_WorkGroupID.x * pc.c_panel + m * pc.ldc + 4u * lane, columns,
+                  sum[i]);
     }
 }

@@ -35,7 +35,9 @@ void main()
     if (update_waits()) return;
     const float lr = step_float(STEP_LR), c1 = step_float(STEP_C1), root = sqrt(step_float(STEP_C2));
     const float scale = pc.keras != 0u ? 1.0 : root; // divisor of sqrt(v); division by 1 changes no bit
-    const float size = NADAM ? lr * step_float(STEP_U_NEXT) / step_float(STEP_C_NEXT) : pc.keras != 0u ? lr * root / c1 : lr / c1;
+    const float size = NADAM            ? lr * step_float(STEP_U_NEXT) / step_float(STEP_C_NEXT)
+                       : pc.keras != 0u ? lr * root / c1
+                                        : lr / c1;
     const float ahead = NADAM ? lr * step_float(STEP_U_REST) / c1 : 0.0;
     const float beta1 = pc.beta1, beta2 = pc.beta2, one_minus_beta1 = pc.one_minus_beta1, one_minus_beta2 = pc.one_minus_beta2;
     const float eps = pc.eps;

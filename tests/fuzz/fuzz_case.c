@@ -17,16 +17,16 @@ static const vkt_limits devices[] = {
       .shared_bytes = 32768,
       .max_storage_range_bytes = 128 << 20,
       .max_texel_elements = 128 << 20,
-      .words64 = true,
       .max_allocation_bytes = 2u << 30,
-      .cpu = true },
+      .traits = &vkt_class_traits[VKT_CLASS_CPU] },
     { .subgroup_size = 32,
       .max_workgroup_lanes = 128,
       .max_groups = 65535,
       .max_push_bytes = 128,
       .shared_bytes = 16384,
       .max_storage_range_bytes = 1 << 20,
-      .max_allocation_bytes = 1 << 30 },
+      .max_allocation_bytes = 1 << 30,
+      .traits = &vkt_class_traits[VKT_CLASS_OTHER] },
 };
 
 static void check_bindings(const vkt_emit *e)

@@ -28,8 +28,9 @@ static void opens_and_closes(void **state)
     assert_true(info->api_version >= VK_API_VERSION_1_3);
     assert_int_equal(info->subgroup_size, ctx->limits.subgroup_size);
     assert_true(ctx->limits.max_push_bytes >= 128 && ctx->limits.max_storage_range_bytes >= 128u << 20);
-    assert_int_equal(ctx->limits.cpu, info->kind == VKT_DEVICE_CPU);
-    assert_int_equal(ctx->limits.max_texel_elements > 0, ctx->limits.cpu);
+    assert_int_equal(ctx->device_class == VKT_CLASS_CPU, info->kind == VKT_DEVICE_CPU);
+    assert_ptr_equal(ctx->limits.traits, &ctx->traits);
+    assert_int_equal(ctx->limits.max_texel_elements > 0, ctx->traits.texel_loads);
     vkt_device_limits limits;
     vkt_ctx_limits(ctx, &limits);
     assert_int_equal(limits.subgroup_size, info->subgroup_size);
@@ -343,23 +344,22 @@ static void fast_paths_are_switched_off_by_name(void **state)
     vkt_test_error_says("warp drive");
     vkt_ctx_destroy(&ctx);
 
-    assert_int_equal(setenv("VKT_TEXEL", "1", 1), 0);
+    assert_int_equal(setenv("VKT_TRAITS", "texel_loads=1", 1), 0);
     ctx = rig_open(NULL, NULL);
     assert_true(ctx->limits.max_texel_elements >= 65536);
     vkt_ctx_destroy(&ctx);
     for (int on = 0; on <= 1; on++) {
-        assert_int_equal(setenv("VKT_WORDS64", on ? "1" : "0", 1), 0);
+        assert_int_equal(setenv("VKT_TRAITS", on ? "texel_loads=1,words64=1" : "texel_loads=1,words64=0", 1), 0);
         ctx = rig_open(NULL, NULL);
-        assert_true(ctx->limits.words64 == on);
+        assert_true(ctx->traits.words64 == on);
         vkt_ctx_destroy(&ctx);
     }
-    assert_int_equal(unsetenv("VKT_WORDS64"), 0);
     assert_int_equal(setenv("VKT_NO_TEXEL", "1", 1) | setenv("VKT_NO_DIRECT", "1", 1), 0);
     ctx = rig_open(NULL, NULL);
     assert_int_equal(ctx->limits.max_texel_elements, 0);
     assert_true(ctx->limits.choices.off == VKT_V(DIRECT));
     vkt_ctx_destroy(&ctx);
-    assert_int_equal(unsetenv("VKT_TEXEL") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
+    assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
 /* What a validation layer says becomes error lines that the test host counts; else a clean run would mean nothing. */

@@ -53,6 +53,36 @@ rule_sizes() {
          END { end() }' $(find engine samples tests cmake shaders -name '*.c' -o -name '*.comp' | sort) /dev/null
 }
 
+# Lines of at most 128 columns in GLSL and in headers that GLSL reads, and of 132 in Markdown. There, tables, code and the
+# targets of links do not count. (Lines of C are rule_format's.)
+rule_lines() {
+    # shellcheck disable=SC2046
+    awk 'length($0) > 128 { print FILENAME ":" FNR ": " length($0) " columns, break the line at 128" }' \
+        $(find shaders include samples tests -name '*.comp' -o -name '*.glsl' -o -name '*.vert' -o -name '*.frag' \
+            -o -name '*.abi.h' | sort) /dev/null
+    # shellcheck disable=SC2046
+    awk 'FNR == 1 { code = 0 }
+         /^[ \t]*```/ { code = !code }
+         code || /^[ \t]*\|/ { next }
+         { text = $0; gsub(/\]\([^)]*\)/, "]", text); gsub(/https?:\/\/[^ )>]*/, "", text) }
+         length(text) > 132 { print FILENAME ":" FNR ": " length(text) " columns, break the line at 132" }' \
+        $(find . -name '*.md' ! -path './build*' ! -path './.drivers/*' | sed 's|^\./||' | sort) /dev/null
+}
+
+# No two headers, and no two files of GLSL, include each other, directly or by way of others. Circles of calls between source
+# files: circles.sh, which wants their objects.
+rule_includes() {
+    for root in engine shaders samples tests include; do
+        [ -d "$root" ] || continue
+        (cd "$root" && find . -name '*.h' -o -name '*.glsl' | sort | sed 's|^\./||' |
+            xargs grep -HoE '^[ \t]*#[ \t]*include[ \t]*"[^"]+"' /dev/null |
+            sed -E 's|^([^:]*):[^"]*"([^"]*)"$|\1 \2|' | tsort 2>&1 >/dev/null |
+            awk -v root="$root" '/loop:$/ { if (circle) print circle; circle = ""; next }
+                                 { sub(/^tsort: /, ""); circle = circle ? circle " <-> " $0 : root "/" $0 ":1: " $0 }
+                                 END { if (circle) print circle }')
+    done | why "these include each other: move what both need to a header of its own"
+}
+
 # The layout of .clang-format; clang-format 14 (Debian 12) decides, other versions differ in details.
 rule_format() {
     tool=$(command -v clang-format-14 || command -v clang-format) || { echo "clang-format is not installed"; return; }
@@ -113,7 +143,51 @@ rule_samples() {
         why "a sample includes vktrain/, common/ and its own folder"
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes format paths calls shaders samples
+# What documents refer to exists: links and their headings, paths, names of the API. Diaries and changes are of their day.
+rule_docs() {
+    files=$(documents)
+    [ -n "$files" ] || return
+    # shellcheck disable=SC2086
+    refs=$(awk -f "$here/docs.awk" $files)
+    headings=$(echo "$refs" | sed -nE 's/^([^ ]*):[0-9]+ heading (.*)/\1#\2/p')
+    names=$(find include engine shaders -type f -exec cat {} + 2>/dev/null | grep -oE 'vkt_[a-z0-9_]+' | sort -u)
+    echo "$refs" | grep -v ' heading ' | while read -r at kind what; do
+        case $kind in
+        link)
+            file=${what%%"#"*}
+            path=$(dirname "${at%:*}")/$file
+            [ -n "$file" ] || path=${at%:*}
+            [ -e "$path" ] || { echo "$at: the link leads nowhere: $what"; continue; }
+            [ "$what" = "$file" ] && continue
+            path=$(echo "$path" | sed -E ':a; s,(^|/)\./,\1,; ta; :b; s,[^/.]+/\.\./,,; tb')
+            echo "$headings" | grep -qxF "$path#${what#*"#"}" || echo "$at: $path has no heading #${what#*"#"}"
+            ;;
+        path) [ -e "$what" ] || echo "$at: there is no $what" ;;
+        name) echo "$names" | grep -qx "$what" || echo "$at: neither the API nor the engine has $what" ;;
+        esac
+    done
+}
+documents() {
+    find . -name '*.md' ! -path './build*' ! -path './.drivers/*' ! -path './data/*' ! -path './.cache/*' \
+        ! -path './docs/lab/*' ! -name CHANGELOG.md | sed 's,^\./,,' | sort
+}
+
+# docs/environment.md has every variable that the programs and scripts read.
+rule_environment() {
+    {
+        find engine samples tests -name '*.[ch]' -exec grep -hoE '(getenv|vkt_env_int)\("[A-Z0-9_]+"' {} + |
+            sed -E 's/.*"(.*)"/\1/'
+        find engine samples tests -name '*.[ch]' -exec grep -hoE 'vkt_env_disabled\("[a-z0-9_]+"' {} + |
+            sed -E 's/.*"(.*)"/\1/; y/abcdefghijklmnopqrstuvwxyz/ABCDEFGHIJKLMNOPQRSTUVWXYZ/; s/^/VKT_NO_/'
+        [ ! -f engine/base/variant.h ] || sed -nE 's/^ *X\(([A-Z0-9_]+), ".*/VKT_NO_\1/p' engine/base/variant.h
+        find samples tests scripts -name '*.sh' ! -path 'tests/lint/*' -exec grep -hoE '[$][{]?VKT_[A-Z0-9_]+' {} + 2>/dev/null |
+            sed 's/^[${]*//' | grep -vE '^VKT_(BUILD|TEST)_PACKAGES$'
+    } | sort -u | while read -r name; do
+        grep -qF "\`$name\`" docs/environment.md 2>/dev/null || echo "docs/environment.md:0: $name is not explained"
+    done
+}
+
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment samples
 violations=0
 for rule; do
     found=$("rule_$rule")

@@ -97,6 +97,20 @@ END
     put tree/README.md <<'END'
 Use ../shared/data, "$dir/root/usr" and https://example.org/work/page.
 END
+    put tree/docs/b.md <<'END'
+# The first page
+A [link](environment.md#the-table), [another](#the-first-page), `engine/base/base.c`, `vkt_size()` and `[no](link)`.
+```
+[no](link either)
+```
+END
+    put tree/docs/environment.md <<'END'
+# The table
+See [the first page](../docs/b.md#the-first-page) for `VKT_HERE` and `VKT_NO_THING`.
+END
+    put tree/scripts/a.sh <<'END'
+echo "${VKT_HERE-}" $VKT_BUILD_PACKAGES
+END
 }
 
 # plant RULE PATTERN FILE TEXT: TEXT appended to FILE must be reported by RULE alone, in a line that matches PATTERN.
@@ -123,6 +137,14 @@ plant floors 'no folder attic' engine/ir/x.c '#include "attic/a.h"'
 plant floors 'engine/attic is not in the table' engine/attic/x.c 'int x;'
 plant floors 'not on a lower floor' engine/README.md '| 2 | plan | memory | ops |'
 plant floors 'no folder of the table' engine/README.md '| 2 | plan | memory | bass |'
+
+# The table of this repository itself: of kernel, ops may know the ids alone.
+clean_tree
+echo '#include "kernel/kernel.h"' | put tree/engine/ops/x.c
+(cd "$tmp/tree" && awk -f "$(dirname "$lint")/floors.awk" "$(dirname "$lint")/../../engine/README.md" engine/ops/*.c) \
+    > "$tmp/out" 2>&1
+expect "ops knows kernel ids alone" grep -q '^engine/ops/x.c:1: ops (floor 3) must not know kernel/kernel.h' "$tmp/out"
+
 clean_tree
 rm "$tmp/tree/engine/README.md"
 run_lint
@@ -144,6 +166,31 @@ lines 601 'X(1)' | put tree/engine/base/x.def
 a_function 70 | put tree/engine/base/x.c
 run_lint
 expect "long tables and functions of 70 lines are allowed" [ "$status" -eq 0 ]
+
+plant lines 'k.comp:1: 129 columns' shaders/k.comp "// $(printf '%0126d' 0)"
+plant lines 'k.abi.h:1: 129 columns' shaders/abi/k.abi.h "/* $(printf '%0123d' 0) */"
+plant lines 'README.md:2: 133 columns' README.md "$(printf '%0133d' 0)"
+plant lines 'a.md:1: 133 columns' docs/a.md "[a](b.md) $(printf '%0129d' 0)"
+clean_tree
+printf '// %0125d\n' 0 | put tree/shaders/k.comp
+{
+    printf '%0132d\n| %0140d |\n' 0 0
+    printf '[a](https://example.org/%0140d) and https://example.org/%0140d\n```\n%0140d\n```\n' 0 0 0
+} | put tree/docs/a.md
+run_lint
+expect "lines of 128 and 132 columns, long tables, code and links are allowed" [ "$status" -eq 0 ]
+
+clean_tree
+echo '#include "ir/a.h"' | put tree/engine/ir/ir.h
+echo '#include "ir/b.h"' | put tree/engine/ir/a.h
+echo '#include "ir/ir.h"' | put tree/engine/ir/b.h
+run_lint
+expect "three headers that include each other" reports_only includes 'ir/a.h <-> ir/b.h|ir/b.h <-> ir/ir.h|ir/ir.h <-> ir/a.h'
+clean_tree
+echo '#include "lib/b.glsl"' | put tree/shaders/lib/a.glsl
+echo '#include "lib/a.glsl"' | put tree/shaders/lib/b.glsl
+run_lint
+expect "two files of GLSL that include each other" reports_only includes 'lib/(a|b).glsl <-> lib/(a|b).glsl'
 
 case $(clang-format --version 2>/dev/null) in
 *"version 14."*) plant format 'tests/x.c:1' tests/x.c 'int  x ;' ;;
@@ -170,6 +217,21 @@ plant samples 'samples/common/x.h:1' samples/common/x.h '#include "base/base.h"'
 plant samples 'samples/common/x.c:1' samples/common/x.c '#include "abi/k.abi.h"'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include <ops/ops.h>'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include "bench/bench.h"'
+
+plant docs 'b.md:6: the link leads nowhere: gone.md' docs/b.md '[x](gone.md)'
+plant docs 'README.md:2: the link leads nowhere: docs/x.md' README.md '[x](docs/x.md)'
+plant docs 'b.md:6: docs/environment.md has no heading #gone' docs/b.md '[x](environment.md#gone)'
+plant docs 'environment.md:3: docs/b.md has no heading #gone' docs/environment.md '[x](../docs/b.md#gone)'
+plant docs 'b.md:6: docs/b.md has no heading #gone' docs/b.md '[x](#gone)'
+plant docs 'b.md:6: there is no engine/base/gone.c' docs/b.md 'In `engine/base/gone.c` it says so.'
+plant docs 'b.md:6: .* has vkt_gone' docs/b.md 'Call `vkt_gone`.'
+
+plant environment 'VKT_THERE is not' engine/base/x.c 'const char *s = getenv("VKT_THERE");'
+plant environment 'VKT_COUNT is not' tests/x.c 'int n = vkt_env_int("VKT_COUNT", 0);'
+plant environment 'VKT_NO_OTHER is not' engine/base/x.c 'int n = vkt_env_disabled("other");'
+plant environment 'VKT_NO_TILE is not' engine/base/variant.h '// clang-format off
+    X(TILE, "tile", "a variant")'
+plant environment 'VKT_ELSEWHERE is not' scripts/a.sh 'echo $VKT_ELSEWHERE'
 
 echo "lint selftest: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -95,9 +95,25 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 4096;
 }
 
+/* The limits of a device of another class; how long its loops may be and how it stores words is what it can do. */
+static void as_class(vkt_limits *lim, vkt_device_class cls)
+{
+    static vkt_traits other[VKT_CLASS_COUNT];
+    other[cls] = vkt_class_traits[cls];
+    other[cls].largest_loop = lim->traits->largest_loop;
+    other[cls].words64 = lim->traits->words64;
+    lim->traits = &other[cls];
+}
+
+void harness_as_gpu(vkt_limits *lim)
+{
+    as_class(lim, VKT_CLASS_OTHER);
+}
+
+/* Tiles in shared memory tell the two kinds apart. */
 static void other_kind(vkt_limits *lim)
 {
-    lim->cpu = !lim->cpu;
+    as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
 }
 
 const harness_view harness_views[] = {

@@ -44,6 +44,8 @@ typedef struct harness_view {
 } harness_view;
 extern const harness_view harness_views[];
 extern const size_t harness_n_views;
+/* For a view: the traits of a GPU (base/traits.h), but for what this device cannot do. */
+void harness_as_gpu(vkt_limits *lim);
 /* With what can be stored in 16 bits stored so, on the device as it is and with small bindings. A value that is may be
  * off by half its last place more, 2^-11 or 2^-8 of itself; the reference starts from the inputs as they are stored,
  * its gradients from output 0 as it is stored if they are made from that (attention's sum of dy y alone), and where

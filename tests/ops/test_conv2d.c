@@ -43,7 +43,7 @@ static void begin(subject *s, const conv *c, uint64_t seed)
 /* How many nodes of the subject take the forced variant; where none is, Winograd's. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
-    const vkt_limits lim = { .cpu = cpu,
+    const vkt_limits lim = { .traits = &vkt_class_traits[cpu ? VKT_CLASS_CPU : VKT_CLASS_OTHER],
                              .subgroup_size = 8,
                              .max_workgroup_lanes = 1024,
                              .max_groups = 65535,

@@ -129,7 +129,8 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
                              .max_groups = 65535,
                              .shared_bytes = 49152,
                              .max_storage_range_bytes = 1u << 30,
-                             .coop = { 16, 16, 16 } };
+                             .coop = { 16, 16, 16 },
+                             .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     for (int layout = VKT_ROWS; layout <= VKT_BATCH_LAST; layout++) {
         products s = products_make((vkt_layout)layout, false);
         for (int kind = 0; kind < 5; kind++) { /* by precision; then f16 without matrices, and on a CPU */
@@ -137,7 +138,7 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
             vkt_limits lim = gpu;
             vkt_emit e;
             if (kind == 3) lim.coop = (vkt_coop){ 0 };
-            lim.cpu = kind == 4;
+            if (kind == 4) lim.traits = &vkt_class_traits[VKT_CLASS_CPU];
             OK(vkt_lower(s.g, &lim, NULL, (vkt_storage){ .precision = precision }, &e));
             assert_int_equal(by_coop(&e), kind == VKT_PRECISION_F16 ? 2 : 0);
             vkt_lower_free(&e);

@@ -301,6 +301,30 @@ static void what_is_not_chosen_does_not_matter(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* An op whose row was forgotten in unary.c's `functions` must not compute as another op. */
+static void a_function_without_a_number_is_nan(void **state)
+{
+    (void)state;
+    static vkt_op quick, slow;
+    quick = vkt_op_relu;
+    slow = vkt_op_exp;
+    vkt_op *const ops[] = { &quick, &slow };
+    for (size_t i = 0; i < VKT_COUNT(ops); i++) {
+        enum { N = 5 };
+        float y[MOST], dx[1][MOST];
+        vkt_graph *g = NULL;
+        OK(vkt_graph_create(NULL, &g));
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(N));
+        const vkt_tensor t = vkt_apply(g, ops[i], &x, 1, NULL, NULL);
+        float in[1][MOST] = { { 0.5f, 1, 2, 3, 4 } };
+        run(g, t, &x, in, 1, N, y, dx);
+        for (int k = 0; k < N; k++) {
+            assert_true(isnan(y[k]));
+            assert_true(isnan(dx[0][k]));
+        }
+    }
+}
+
 #define TEST(f) cmocka_unit_test(f)
 
 int main(void)
@@ -309,6 +333,7 @@ int main(void)
         TEST(a_function_of_one_number_is_as_in_torch),
         TEST(a_function_of_two_numbers_is_as_in_torch),
         TEST(what_is_not_chosen_does_not_matter),
+        TEST(a_function_without_a_number_is_nan),
     };
     return cmocka_run_group_tests_name("elementwise functions", tests, harness_setup, harness_teardown);
 }

@@ -9,12 +9,7 @@
 #include "ops/ops.h"
 #include "support/host.h"
 
-static void as_gpu(vkt_limits *lim)
-{
-    lim->cpu = false;
-}
-
-static const harness_view gpu = { "as GPU", as_gpu };
+static const harness_view gpu = { "as GPU", harness_as_gpu };
 
 /* The most lanes of a work group of the subject. */
 static uint32_t most_lanes(const subject *s)
@@ -22,7 +17,7 @@ static uint32_t most_lanes(const subject *s)
     vkt_limits lim = harness_ctx->limits;
     vkt_emit e;
     uint32_t most = 0;
-    as_gpu(&lim);
+    harness_as_gpu(&lim);
     assert_int_equal(vkt_lower(s->g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     for (uint32_t i = 0; i < e.n; i++)
         if (vkt_kernel_get((vkt_kernel_id)e.list[i].kernel)->flags & VKT_KF_SUBGROUPS)

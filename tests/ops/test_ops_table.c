@@ -1,4 +1,5 @@
-/* docs/ops.md says what the rows of ops.def say. Who adds or changes a row renews it with VKT_UPDATE_GOLDEN=1. */
+/* docs/ops.md says what the op descriptors of ops.def say. If you change one, write the file anew with
+ * VKT_UPDATE_GOLDEN=1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,12 +56,13 @@ static void the_table_in_the_docs_is_that_of_the_rows(void **state)
     (void)state;
     const vkt_host h = vkt_test_host();
     vkt_text t = { .h = &h };
-    vkt_text_add(&t,
-                 "# Ops\n\nThe rows of `engine/ops/ops.def`, as they describe themselves: `tests/ops/test_ops_table.c` "
-                 "writes this file. The functions\nthat users call are in [ops.h](../include/vktrain/ops.h). "
-                 "Inputs are counted from 0. Values and gradients, of every variant of a\nkernel, are held to "
-                 "the tolerance against double precision.\n\n"
-                 "| op | inputs | gradients of | formula | tolerance |\n| --- | --- | --- | --- | --- |\n");
+    vkt_text_add(
+        &t,
+        "# Ops\n\nAll ops of `engine/ops/ops.def`, as their descriptors say: `tests/ops/test_ops_table.c` writes this "
+        "file. The public functions\nare in [ops.h](../include/vktrain/ops.h); [add-an-op.md](add-an-op.md) "
+        "says how to add an op. Inputs are counted from 0. The tests\ncompare values and gradients of every "
+        "kernel variant with double precision, within this tolerance.\n\n"
+        "| op | inputs | gradients of | formula | tolerance |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; vkt_ops[i]; i++) {
         if (!vkt_ops[i]->formula) fail_msg("%s has no formula", vkt_ops[i]->name);
         add_row(&t, vkt_ops[i]);

@@ -237,7 +237,7 @@ static void loops_end_in_time(void **state)
                              .max_workgroup_lanes = 1024,
                              .max_groups = 65535,
                              .max_storage_range_bytes = UINT64_C(1) << 32,
-                             .cpu = true };
+                             .traits = &vkt_class_traits[VKT_CLASS_CPU] };
     const vkt_pool2d_params params = { .kernel = { 181, 181 } };
     vkt_graph *g = harness_graph();
     vkt_emit e;
@@ -250,10 +250,38 @@ static void loops_end_in_time(void **state)
     vkt_graph_destroy(&g);
 }
 
+/* One invocation compares a window with dilation alone: where a driver ends its loop, it is refused. */
+static void long_windows_with_dilation_want_long_loops(void **state)
+{
+    (void)state;
+    for (int cls = 0; cls < VKT_CLASS_COUNT; cls++) {
+        const vkt_limits lim = { .subgroup_size = 8,
+                                 .max_workgroup_lanes = 1024,
+                                 .max_groups = 65535,
+                                 .max_storage_range_bytes = UINT64_C(1) << 32,
+                                 .traits = &vkt_class_traits[cls] };
+        const vkt_pool2d_params params = { .kernel = { 180, 280 }, .dilation = { 2, 1 } };
+        const bool refused = cls == VKT_CLASS_CPU;
+        vkt_graph *g = harness_graph();
+        vkt_emit e;
+        vkt_keep(g, vkt_max_pool2d(g, vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape4(1, 1, 500, 300)), &params));
+        assert_int_equal(vkt_graph_status(g), VKT_OK);
+        vkt_test_expect_errors(refused);
+        assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), refused ? VKT_E_UNSUPPORTED : VKT_OK);
+        vkt_test_expect_errors(false);
+        if (refused)
+            vkt_test_error_says("windows of 180 x 280");
+        else
+            vkt_lower_free(&e);
+        vkt_graph_destroy(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_later_block_may_have_more_rows),
+        cmocka_unit_test(long_windows_with_dilation_want_long_loops),
         cmocka_unit_test(the_first_maximum_wins_a_tie),
         cmocka_unit_test(overlapping_windows_add_up),
         cmocka_unit_test(nan_propagates_and_infinities_compare),

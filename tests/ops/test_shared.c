@@ -11,8 +11,13 @@
 
 /* ---- the cut ---- */
 
-static const vkt_limits gpu = { .max_workgroup_lanes = 1024, .max_groups = 65535, .shared_bytes = 49152 };
-static const vkt_limits least = { .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384 };
+static const vkt_limits gpu = { .max_workgroup_lanes = 1024,
+                                .max_groups = 65535,
+                                .shared_bytes = 49152,
+                                .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
+static const vkt_limits least = {
+    .max_workgroup_lanes = 128, .max_groups = 65535, .shared_bytes = 16384, .traits = &vkt_class_traits[VKT_CLASS_OTHER]
+};
 
 static void tiles_are_cut_by_shape_and_device(void **state)
 {
@@ -47,16 +52,19 @@ static void tiles_are_cut_by_shape_and_device(void **state)
     }
 }
 
-/* Mesa 22.3 ends loops silently after 65,535 turns. */
+/* Mesa 22.3 ends loops silently after 65,535 iterations; GPUs do not. */
 static void loops_that_would_be_too_long_are_refused(void **state)
 {
     (void)state;
-    vkt_limits few = gpu;
+    vkt_limits cpu = gpu;
     vkt_blocks b;
+    cpu.traits = &vkt_class_traits[VKT_CLASS_CPU];
+    vkt_limits few = cpu;
     few.max_groups = 7;
-    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 190000, 1 }, 1, &b));
-    assert_false(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
-    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 2, &b));
+    assert_true(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 190000, 1 }, 1, &b));
+    assert_false(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
+    assert_true(vkt_blocks_cut(&gpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 1, &b));
+    assert_true(vkt_blocks_cut(&cpu, &(vkt_blocks_job){ 32, 32, 200000, 1 }, 2, &b));
     assert_false(vkt_blocks_cut(&few, &(vkt_blocks_job){ 1024, 1024, 65536, 1 }, 1, &b));
 }
 

@@ -9,6 +9,7 @@ spirv=$(cd "$3" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 app=$source/tests/package/app
+version=$(sed -nE 's/^#define VKT_VERSION_(MAJOR|MINOR|PATCH) +//p' "$source/include/vktrain/core.h" | paste -sd .)
 
 step() { # step WHAT COMMAND...: shows its output where it fails
     what=$1
@@ -35,8 +36,14 @@ use_pkg_config() { # use_pkg_config NAME PREFIX OPTION...
     PKG_CONFIG_PATH=$prefix/lib/pkgconfig
     export PKG_CONFIG_PATH
     flags=$(pkg-config "$@" --cflags --libs vktrain)
+    [ "$(pkg-config --modversion vktrain)" = "$version" ] || {
+        echo "FAILED: $name: want version $version as in core.h, got $(pkg-config --modversion vktrain)"
+        exit 1
+    }
     # shellcheck disable=SC2086
     step "$name: pkg-config" "${CC:-cc}" -std=c11 "$app/app.c" -o "$work/app-$name" $flags
+    # shellcheck disable=SC2086
+    step "$name: the program of README.md" "${CC:-cc}" -std=c11 "$source/samples/train_minimal.c" -o "$work/readme-$name" $flags
     step "$name: run" env LD_LIBRARY_PATH="$prefix/lib" "$work/app-$name"
 }
 

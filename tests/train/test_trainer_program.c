@@ -14,7 +14,8 @@
 static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 {
     const vkt_limits *l = &ctx->limits;
-    return l->cpu && l->subgroup_size == 8 && l->max_texel_elements > 0 && strncmp(ctx->info.name, "llvmpipe", 8) == 0;
+    return ctx->device_class == VKT_CLASS_CPU && l->subgroup_size == 8 && l->max_texel_elements > 0 &&
+           strncmp(ctx->info.name, "llvmpipe", 8) == 0;
 }
 
 /* Prints the first line that differs. */

@@ -10,7 +10,8 @@
 #include "plan/plan.h"
 #include "support/host.h"
 
-static const vkt_limits limits = { .subgroup_size = 8,
+static const vkt_limits limits = { .traits = &vkt_class_traits[VKT_CLASS_OTHER],
+                                   .subgroup_size = 8,
                                    .max_workgroup_lanes = 1024,
                                    .max_groups = 65535,
                                    .max_push_bytes = 128,

@@ -152,7 +152,9 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     const vkt_node *a = add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(8)),
                    *b = add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(9));
     const vkt_tuned tuned[] = { { vkt_node_key(b), VKT_V(DIRECT) } };
-    const vkt_limits lim = { .max_groups = 65535, .choices = { .tuned = tuned, .n_tuned = 1 } };
+    const vkt_limits lim = { .max_groups = 65535,
+                             .traits = &vkt_class_traits[VKT_CLASS_OTHER],
+                             .choices = { .tuned = tuned, .n_tuned = 1 } };
     vkt_emit e;
     assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     assert_int_equal(e.n_picked, 2);
@@ -173,7 +175,7 @@ static void storage_and_precision_are_parts_of_the_key(void **state)
     (void)state;
     vkt_graph *g = new_graph();
     const vkt_node *n = add_node(g, &copy, 1, VKT_BATCH_LAST, vkt_shape2(8, 3));
-    const vkt_limits lim = { .max_groups = 65535 };
+    const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     uint64_t keys[5];
     bool half[8] = { 0 };
     for (int i = 0; i < 5; i++) { /* f32, both others without a value in 16 bits, then with one */
@@ -194,7 +196,7 @@ static void a_choice_without_memory_is_an_error(void **state)
     (void)state;
     vkt_graph *g = new_graph();
     add_node(g, &copy, 1, VKT_ROWS, vkt_shape1(8));
-    const vkt_limits lim = { .max_groups = 65535 };
+    const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     vkt_emit e;
     vkt_test_fail_allocation(1);
     assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), VKT_E_NOMEM);

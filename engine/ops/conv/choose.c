@@ -1,14 +1,11 @@
-/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can, what it costs on
- * this device, and its dispatches. A new variant is one row here, beside its name in base/variant.h. */
+/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can run, its cost on
+ * this device, and its dispatches. A new variant is one entry here, beside its name in base/variant.h. */
 #include "ops/conv/choose.h"
 
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
 
-/* Costs beside TILE's. GPUs: the order in which they were taken so far, not measured. */
-#define SHARED_COST 0.5
-#define COOP_COST 0.375
-#define GPU_DIRECT_COST 0.25
+/* What would lose to TILE by little. */
 #define A_LITTLE_MORE 1.01
 
 #define MOST_WAYS 16
@@ -35,10 +32,9 @@ static bool direct_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
     return vkt_conv2d_is_shallow(j->depth, j->z->kernel) && j->most.depth == j->depth;
 }
 
-/* As TILE's on a CPU, which leaves it to the order of the table. */
 static double direct_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    return tile_cost(e, j, v) * (e->lim->cpu ? 1 : GPU_DIRECT_COST);
+    return tile_cost(e, j, v) * e->lim->traits->direct_cost;
 }
 
 static bool span_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
@@ -49,8 +45,9 @@ static bool span_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 
 static double span_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    if (!e->lim->cpu) return VKT_COST_NEVER;
-    return tile_cost(e, j, v) * (vkt_conv_span_pays(j) ? 1 : A_LITTLE_MORE);
+    const vkt_traits *t = e->lim->traits;
+    if (!t->span_channels && !t->span_channels_flat) return VKT_COST_NEVER;
+    return tile_cost(e, j, v) * (vkt_conv_span_pays(e->lim, j) ? 1 : A_LITTLE_MORE);
 }
 
 static vkt_conv2d_which which(const vkt_conv_job *j)
@@ -89,11 +86,11 @@ static bool shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
     if (!j->cuts.pays) return VKT_COST_NEVER;
-    return tile_cost(e, j, v) * (v == VKT_V_COOP ? COOP_COST : SHARED_COST);
+    return tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
-/* All parts of the product. Where the source channels of an element are in several parts, its relu waits for the last.
- */
+/* Emits all parts of the product. If the source channels of an element are in several parts, only the last part applies
+ * the relu. */
 static void emit_parts(vkt_emit *e, vkt_conv_job *j, void (*emit)(vkt_emit *, vkt_conv_job *, const vkt_conv_part *))
 {
     const vkt_conv_part *most = &j->most;
@@ -144,7 +141,7 @@ static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
     vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
 }
 
-/* The least cost wins; of equals the first row. */
+/* The variant with the least cost is used. If costs are equal, the first entry is used. */
 static const struct {
     vkt_variant variant;
     bool (*can)(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v);
@@ -235,7 +232,7 @@ static bool dw_direct_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
     return vkt_conv_dw_direct_can(j);
 }
 
-/* Output channels are the lanes of a tile: where they are few, most lanes of TILE would be idle. */
+/* Returns the cost. Output channels are the lanes of a tile: if they are few, most lanes of TILE are idle. */
 static double dw_direct_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     return dw_tile_cost(e, j, v) * (2 * j->rows <= e->lim->subgroup_size ? 1 : A_LITTLE_MORE);
@@ -260,7 +257,7 @@ static bool dw_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
 static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     if (!j->cuts.pays) return VKT_COST_NEVER;
-    return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? COOP_COST : SHARED_COST);
+    return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
 static void dw_parts_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
@@ -278,10 +275,10 @@ static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
     vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
 }
 
-/* The least cost wins; of equals the first row. */
+/* The variant with the least cost is used. If costs are equal, the first entry is used. */
 static const struct {
     vkt_variant variant;
-    bool reads_pooled; /* it reads dy where that is pooled; for the others dy is made first */
+    bool reads_pooled; /* it reads a pooled dy; for the other variants, the complete dy is computed first */
     bool (*can)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     double (*cost)(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v);
     void (*emit)(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v);
@@ -314,7 +311,7 @@ static vkt_conv_dw_job dw_job_of(const vkt_conv2d_dw_product *c)
                               .cell = { c->cell[0], c->cell[1] } };
 }
 
-/* Makes dy of its pooled gradient. */
+/* Computes the complete dy from its pooled gradient. */
 static void unpool(vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;

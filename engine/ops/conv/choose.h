@@ -1,17 +1,17 @@
-/* ops/conv/choose.h - the dispatches of a convolution and of its gradients. Each call takes the cheapest variant that
- * the device and the sizes allow (vkt_pick). For conv2d.c, conv_transpose2d.c, fused_unpool.c and linear.c: a linear
- * layer over BATCH_LAST rows is a 1x1 convolution of 1x1 images. Errors go to e->status. */
+/* ops/conv/choose.h - the dispatches of a convolution and of its gradients. Each call uses the cheapest variant that
+ * the device and the sizes allow (vkt_pick). Users: conv2d.c, conv_transpose2d.c, fused_unpool.c and linear.c. A linear
+ * layer over BATCH_LAST samples is a 1x1 convolution of 1x1 images. Errors go to e->status. */
 #ifndef VKT_CONV_CHOOSE_H
 #define VKT_CONV_CHOOSE_H
 
 #include "ops/conv/parts.h"
 
-/* y = x * w + bias; bias may be {0}. */
+/* Computes y = x * w + bias; bias may be {0}. */
 void vkt_emit_conv2d(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor x, vkt_tensor w, vkt_tensor bias, vkt_tensor y);
-/* dx of dy; bias, which a transposed convolution has, may be {0}. */
+/* Computes dx from dy. bias may be {0}: only a transposed convolution has one. */
 void vkt_emit_conv2d_dx(vkt_emit *e, const vkt_conv2d_size *z, vkt_tensor dy, vkt_tensor w, vkt_tensor bias,
                         vkt_tensor dx);
-/* dw and db of x and dy; see vkt_conv2d_dw_product. */
+/* Computes dw and db from x and dy; see vkt_conv2d_dw_product. */
 void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product);
 
 #endif

@@ -9,7 +9,7 @@
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* Attributes of the gradients: what their inputs' shapes do not tell. */
+/* Attributes of the gradients: the sizes that the shapes of their inputs do not give. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t in[2]; /* H, W */
@@ -53,9 +53,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, n->attr, dy[0], dx);
 }
 
-/* What products of transforms are open to: vec4s of channels, steps of 1; pictures of one tile of spectra, or several;
- * often kernels of 3x3, Winograd's.
- */
+/* Sets the sizes that the variants with transforms need: channels in whole vec4s and steps of 1. An image has one tile
+ * of spectra, or several. Kernels are often 3x3, as Winograd's variant needs. */
 static void sample_transforms(vkt_rng *r, vkt_case *c)
 {
     vkt_conv2d_attr a = { .stride = { 1, 1 }, .groups = 1 };
@@ -88,7 +87,7 @@ static void sample(vkt_rng *r, vkt_case *c)
         return;
     }
     const bool depthwise = vkt_rng_range(r, 0, 5) == 0;
-    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read where they lie */
+    const uint32_t kind = vkt_rng_range(r, 0, 4); /* 0: several row tiles; 1: weights that are read without packing */
     const uint32_t some_groups = vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1;
     vkt_conv2d_attr a = { .groups = depthwise ? vkt_rng_range(r, 5, 19) : some_groups };
     const uint32_t channels = depthwise ? 1 : kind == 1 ? 4 * vkt_rng_range(r, 9, 12) : vkt_rng_range(r, 1, 9);

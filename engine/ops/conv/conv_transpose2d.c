@@ -1,5 +1,5 @@
-/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: what the gradient of a convolution does to its data.
- * Kernels and variants are those of conv2d, which is then the gradient of this.
+/* ops/conv/conv_transpose2d.c - transposed 2-D convolution: it applies to its data the gradient of a convolution.
+ * Kernels and variants are those of conv2d. The gradient of this op is a conv2d.
  *
  * y[n,o,p,q] = bias[o] + sum of x[n,c,h,w] w[c,o,r,s] over all (c,h,w,r,s) with p = h stride - pad + r dil, q alike
  *
@@ -11,7 +11,8 @@
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 
-/* What a convolution is to its sizes; the output's padding is in them already. */
+/* Returns the attributes of the convolution. They leave out the output's padding, because the sizes include it already.
+ */
 static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
 {
     return (vkt_conv2d_attr){ .stride = { a->stride[0], a->stride[1] },
@@ -20,7 +21,8 @@ static vkt_conv2d_attr conv_of(const vkt_conv_transpose2d_attr *a)
                               .groups = a->groups };
 }
 
-/* (in - 1) stride - 2 pad + dil (k-1) + output_pad + 1; 0 when padding leaves nothing, or it is too large. */
+/* Returns (in - 1) stride - 2 pad + dil (k-1) + output_pad + 1; 0 if the padding leaves nothing, or if the size is too
+ * large. */
 static uint32_t out_size(const vkt_conv_transpose2d_attr *a, int axis, uint32_t in, uint32_t kernel)
 {
     const uint64_t all =
@@ -73,7 +75,8 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_conv2d_dx(e, &z, n->in[0], n->in[1], n->in[2], n->out[0]);
 }
 
-/* dx is a convolution of dy, whose size an output_pad of a stride or more would make larger than x: so it is told. */
+/* dx is a convolution of dy. With an output_pad of a stride or more, that convolution would have a larger size than x.
+ * So the attributes have the size of x. */
 typedef struct dx_attr {
     vkt_conv2d_attr conv;
     uint32_t x[2]; /* H, W */
@@ -98,7 +101,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t batches[] = { 1, 3, 5, 16, 33 };
-    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* vec4s of channels, steps of 1: spectra are open to them */
+    const bool quads = vkt_rng_range(r, 0, 3) == 0; /* whole vec4s, steps of 1: spectra can be used */
     vkt_conv_transpose2d_attr a = { .groups = !quads && vkt_rng_range(r, 1, 4) == 1 ? vkt_rng_range(r, 2, 3) : 1 };
     const uint32_t unit = quads ? 4 : 1, channels = unit * vkt_rng_range(r, 1, 7);
     const uint32_t out_channels = unit * vkt_rng_range(r, 1, 9);
@@ -121,8 +124,8 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Products of `pixels` elements of x, or its gradient, with their share of w (C,O/G,R,S); those that fall into the
- * padding count. */
+/* Returns the flops for `pixels` elements of x, or of its gradient: the products with their part of w (C,O/G,R,S).
+ * Products that fall into the padding count. */
 static double product_flops(double pixels, vkt_shape w)
 {
     return pixels * 2.0 * w.dim[1] * w.dim[2] * w.dim[3];

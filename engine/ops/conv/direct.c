@@ -1,4 +1,4 @@
-/* ops/conv/direct.c - y and dx of few products an element, all of them unrolled: see shaders/conv/direct.comp. */
+/* ops/conv/direct.c - y and dx with few products per element, all of them unrolled: see shaders/conv/direct.comp. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -6,8 +6,8 @@
 #include "abi/abi.h"
 #include "abi/conv2d_direct.abi.h"
 
-/* At most DIRECT_DEPTH products an element (conv/direct.comp). All are unrolled: more code would leave the
- * instruction cache. */
+/* The most products per element (conv/direct.comp). All are unrolled. More code would not fit into the instruction
+ * cache. */
 #define DIRECT_DEPTH 40u
 
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
@@ -15,7 +15,7 @@ bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2])
     return (uint64_t)channels_of_group * kernel[0] * kernel[1] <= DIRECT_DEPTH;
 }
 
-/* The pixels that lie on h and v. Where no tap meets them, they are held against one of a source without rows. */
+/* Emits the pixels of phases h and v. If no tap reaches them, the dispatch sees a source without rows. */
 static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                               const vkt_conv_phase *v)
 {
@@ -23,8 +23,9 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
     const bool none = h->taps == 0 || v->taps == 0;
     const uint32_t lanes = e->lim->subgroup_size, taps = z->kernel[0] * z->kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), columns = h->count * v->count * z->n4;
-    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
-    const uint32_t rounds = VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX_ROUNDS / 2);
+    const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
+    const uint32_t rounds =
+        (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), vkt_largest_loop(e->lim) / 2);
     const uint32_t strips = vkt_div_up(columns, rounds * lanes);
     if (!vkt_conv2d_is_short(e, strips, rounds + 1)) return;
     vkt_conv2d_direct_push push = { .columns = columns,
@@ -55,7 +56,7 @@ static void emit_direct_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv
                                     .bias_base = p->group * j->rows + p->row };
     const vkt_bind bind[] = { [DIRECT_W] = vkt_conv_weights(e, j, p, &push.w_base),
                               [DIRECT_X] = vkt_conv_source(e, j, p, &push.src_base),
-                              [DIRECT_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read without one */
+                              [DIRECT_BIAS] = VKT_WHOLE(j->bias.id ? j->bias : j->w), /* not read if there is no bias */
                               [DIRECT_Y] = vkt_conv_destination(e, j, p, &push.dst_base) };
     push.w_base += none ? 0 : h->tap * z->kernel[1] + v->tap;
     push.dst_base += (h->first * j->dst[1] + v->first) * z->n4;

@@ -1,4 +1,4 @@
-/* ops/conv/dw_tile.c - the gradients of weights and bias by tiles of output channels x weights, summed over the plane:
+/* ops/conv/dw_tile.c - the gradients of weights and bias, by tiles of output channels x weights, summed over the plane:
  * see shaders/conv/dw_tile.comp and conv/dw_direct.comp. */
 #include "ops/conv/variants.h"
 
@@ -9,11 +9,11 @@
 #include "abi/conv2d_dw_direct.abi.h"
 
 typedef struct dw_tiles {
-    uint32_t lane_rows, cols;      /* of a tile: output channels per lane, weights of a channel */
+    uint32_t lane_rows, cols;      /* of a tile: output channels per lane, and weights of a channel */
     uint32_t row_tiles, col_tiles; /* of a group */
 } dw_tiles;
 
-/* Tiles of even size, of whole vec4s where rows are. */
+/* Returns tiles of even size. They are whole vec4s if the rows are. */
 static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_part *p)
 {
     const uint32_t lanes = e->lim->subgroup_size, cols = p->channels * j->z->kernel[0] * j->z->kernel[1];
@@ -42,12 +42,16 @@ bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
+/* Rounds of a slice at most: its operands stay in a core's cache. */
+#define LONGEST_SLICE 7500u
+
 /* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
  * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
 static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
-    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit, longest = VKT_MAX_ROUNDS / 8 * unit;
-    const uint64_t wanted = e->lim->cpu ? 32 : 1024;
+    const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
+                   longest = (uint32_t)VKT_MIN(vkt_largest_loop(e->lim) / 8, LONGEST_SLICE) * unit;
+    const uint64_t wanted = e->lim->traits->groups_slices;
     const uint32_t spread = (uint32_t)VKT_MIN((wanted + tiles - 1) / tiles, vkt_div_up(plane, shortest));
     j->slices = vkt_conv2d_slices_of(e, j->dw, j->db);
     const uint64_t room = VKT_MAX(e->lim->max_storage_range_bytes / (4 * j->slices.floats), 1);
@@ -57,8 +61,8 @@ static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t
     if (j->slices.n > 1) j->slices.t = vkt_scratch(e, "slices", 4 * j->slices.floats * j->slices.n);
 }
 
-/* The planes of x and dy, which lies in `dy` pixels. Where both lie alike, sample by sample, one pixel is as good as
- * all of them. */
+/* Sets the planes of x and dy. dy is stored with `dy` pixels. If x and dy have the same layout, sample by sample, the
+ * shader sees all pixels as one pixel. */
 static void set_planes(const vkt_conv_dw_job *j, const uint32_t dy[2], vkt_conv2d_dw_push *push)
 {
     const vkt_conv2d_size *z = j->z;
@@ -120,7 +124,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
         bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
     } else {
         bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
-        bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written without one */
+        bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written if there is no bias */
     }
     push.w_base += p->channel * taps;
     const uint32_t spec[DW_SPECS] = {
@@ -138,10 +142,9 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
                      sizeof push, spec, VKT_COUNT(spec), works, 1, p->groups);
 }
 
-/* ---- few products an element, and few output channels a group ---- */
+/* ---- few products per element, and few output channels per group ---- */
 
-/* The most products an element of a group's dw, and the sums that a lane holds beside the elements that it multiplies.
- */
+/* The most products per element of a group's dw. The most sums in a lane, beside the elements that it multiplies. */
 #define DIRECT_DEPTH 32u
 #define DIRECT_SUMS 64u
 
@@ -190,7 +193,7 @@ static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw
         bind[DW_DIRECT_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
     } else {
         bind[DW_DIRECT_W] = vkt_window(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
-        bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written without one */
+        bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written if there is no bias */
     }
     const uint32_t spec[DW_DIRECT_SPECS] = {
         [DW_DIRECT_SPEC_LANES] = lanes,           [DW_DIRECT_SPEC_ROWS] = rows,

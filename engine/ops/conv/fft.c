@@ -1,11 +1,16 @@
 /* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/fft_*.comp.
  *
- * Pictures are cut into tiles, whose circular convolution of T x T points equals the wanted one wherever it does not
- * wrap around. With reach = (R-1) dil + 1 along an axis: whole: T >= H + pad. One tile; what wraps meets the zeros
- * between the picture's end and its beginning. tiled: T - reach + 1 elements of the destination per tile
- * ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal Processing, section 8.7.3). y = IFFT(X conj(W)), dx =
- * IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a product with the conjugate.
- * A 5x5 kernel over 13x13 pixels takes 340 products per pair of channels in place of 2,025. */
+ * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
+ * where it does not wrap around. With reach = (R-1) dil + 1 along an axis, there are two ways:
+ *
+ * whole: T >= H + pad. One tile. The part that wraps meets the zeros between the image's end and its beginning.
+ *
+ * tiled: T - reach + 1 elements of the destination per tile ("overlap-save": Oppenheim & Schafer, Discrete-Time Signal
+ * Processing, section 8.7.3).
+ *
+ * y = IFFT(X conj(W)), dx = IFFT(dY W), dw = IFFT(sum over samples and tiles of X conj(dY)): a cross-correlation is a
+ * product with the conjugate. A 5x5 kernel over 13x13 pixels needs 340 products per pair of channels instead of 2,025.
+ */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -14,16 +19,16 @@
 #include "abi/fft.abi.h"
 #include "abi/fft_product.abi.h"
 
-/* Where the elements of one axis lie: element i of a tile, i < count, is element first + i step of the transform and
- * tile * advance + origin + i of the picture. */
+/* The layout of one axis: element i of a tile, i < count, is element first + i step of the transform and element tile *
+ * advance + origin + i of the image. */
 typedef struct axis {
     uint32_t first, step, count;
     int32_t origin;
 } axis;
 
-/* What a product does along H or W. */
+/* The split of a product along H or W. */
 typedef struct cut {
-    axis a, b, dst; /* src picture, weights or dy, destination */
+    axis a, b, dst; /* source image, weights or dy, destination */
     uint32_t tiles, advance;
 } cut;
 
@@ -31,12 +36,12 @@ typedef struct fft_job {
     const vkt_conv2d_size *z;
     vkt_conv2d_which product;
     uint32_t t;           /* points of a transform */
-    uint32_t frequencies; /* of the half plane, see fft_columns.comp */
+    uint32_t frequencies; /* in the half plane, see fft_columns.comp */
     cut cut[2];           /* H, W */
     uint32_t columns;     /* vec4s of a channel: tiles * n4 */
 } fft_job;
 
-/* By their points: what is cheapest is taken, of equals the first. */
+/* The sizes by their number of points. The cheapest is used; if costs are equal, the first. */
 static const struct {
     vkt_variant v;
     uint32_t points;
@@ -44,7 +49,7 @@ static const struct {
     { VKT_V_FFT8, 8 }, { VKT_V_FFT13, 13 }, { VKT_V_FFT14, 14 }, { VKT_V_FFT15, 15 }, { VKT_V_FFT16, 16 }
 };
 
-/* 0: v is no transform. */
+/* Returns the points of v's transform; 0: v uses no transform. */
 static uint32_t points_of(vkt_variant v)
 {
     uint32_t points = 0;
@@ -87,12 +92,12 @@ static fft_job plan_job(const vkt_conv2d_size *z, vkt_conv2d_which product, uint
     return j;
 }
 
-/* vec4s between channels of an operand's spectrum, and between frequencies of a product. Columns are mostly powers of
- * two: gaps spread what is read together over the sets of a cache. */
+/* vec4s between channels of an operand's spectrum, and between frequencies of a product. The number of columns is often
+ * a power of two. Gaps distribute data that are read together over the sets of a cache. */
 #define PITCH_GAP 16u
 #define PLANE_GAP 4u
 
-/* Bytes of a spectrum of either kind, or of transformed rows, whichever are most. */
+/* Returns the bytes of the larger of these: a spectrum of either kind, or the transformed rows. */
 static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t columns)
 {
     const uint64_t spectrum = channels * (2 * j->frequencies * columns + PITCH_GAP);
@@ -103,13 +108,13 @@ static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t col
 static bool fits(const vkt_emit *e, const fft_job *j)
 {
     const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
-    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * VKT_MAX_ROUNDS;
+    const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * vkt_largest_loop(e->lim);
     return spectrum_bytes(j, channels, j->columns) <= most &&
            spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&
-           channels * j->columns * j->t < groups_rounds && j->columns < VKT_MAX_ROUNDS;
+           channels * j->columns * j->t < groups_rounds && j->columns < vkt_largest_loop(e->lim);
 }
 
-/* Whether this way is open at all: full tiles, and vec4s of channels. */
+/* Returns true if the variants with transforms can run at all: tiles are full, and channels are whole vec4s. */
 static bool is_possible(const vkt_conv2d_size *z)
 {
     bool possible = z->a.groups == 1 && z->channels % 4 == 0 && z->out_channels % 4 == 0;
@@ -120,14 +125,15 @@ static bool is_possible(const vkt_conv2d_size *z)
 
 /* ---- transforms ---- */
 
-/* One operand or the destination: a picture, or weights, whose channels are one of their two channel dimensions. */
+/* One operand or the destination. It is an image, or weights. The channels of weights are one of their two channel
+ * dimensions. */
 typedef struct operand {
     vkt_tensor t;
-    uint32_t weights; /* bool, without padding: operands are keys of vkt_recall */
+    uint32_t weights; /* a bool, as uint32_t so that there is no padding: operands are keys of vkt_recall */
     uint32_t channels, columns;
     uint32_t size[2]; /* H, W or R, S */
     axis axis[2];
-    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and between those of a vec4 */
+    uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from lane to lane of a vec4 */
 } operand;
 
 static operand picture(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
@@ -136,7 +142,7 @@ static operand picture(const fft_job *j, vkt_tensor t, uint32_t channels, const 
         operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
 }
 
-/* [o][c][r][s] as channels c, columns o / 4, or the other way round. */
+/* Returns [o][c][r][s] as channels c and columns o / 4 or, if `by_output`, the other way round. */
 static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, axis w)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], c_step = taps, o_step = j->z->channels * taps;
@@ -150,13 +156,13 @@ static operand weights(const fft_job *j, vkt_tensor t, bool by_output, axis h, a
                       .w_lane = by_output ? c_step : o_step };
 }
 
-/* vec4s of an operand from channel to channel. */
+/* Returns the vec4s of an operand from channel to channel. */
 static uint32_t pitch_of(const fft_job *j, const operand *o)
 {
     return 2 * j->frequencies * o->columns + PITCH_GAP;
 }
 
-/* vec4s of a product from frequency to frequency. */
+/* Returns the vec4s of a product from frequency to frequency. */
 static uint32_t plane_of(const operand *o)
 {
     return 2 * o->channels * o->columns + PLANE_GAP;
@@ -193,7 +199,7 @@ static void add_transform(vkt_emit *e, const fft_job *j, const operand *o, uint1
         [FFT_SPEC_BIAS] = bias
     };
     vkt_dispatch_add(e, kernel, bind, n_bind, &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.items, lanes, e->lim->cpu ? 16 : 1), 1, 1);
+                     vkt_groups(push.items, lanes, e->lim->traits->items_transform), 1, 1);
 }
 
 static vkt_tensor lines_of(vkt_emit *e, const fft_job *j, const operand *o)
@@ -206,8 +212,8 @@ static vkt_tensor new_product(vkt_emit *e, const fft_job *j, const operand *o)
     return vkt_scratch(e, "product", 16ull * j->frequencies * plane_of(o));
 }
 
-/* Another product of the same convolution may have left the same spectrum: x is needed for y and dw, dy for dx and dw,
- * w for y and dx. */
+/* Emits the transform of an operand. Another product of the same convolution may have left the same spectrum, which is
+ * then used again: y and dw need x, dx and dw need dy, y and dx need w. */
 static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
 {
     const struct {
@@ -229,7 +235,8 @@ static vkt_tensor transform(vkt_emit *e, const fft_job *j, const operand *o)
     return spectrum;
 }
 
-/* `bias` is added to a picture; beside weights it is written: the sum of `summed`, dy's spectrum, at frequency 0. */
+/* Emits the transform back. If the destination is an image, `bias` is added to it. If the destination is weights,
+ * `bias` is written: it is the sum of `summed`, the spectrum of dy at frequency 0. */
 static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_tensor spectrum, vkt_tensor bias,
                            vkt_tensor summed)
 {
@@ -239,7 +246,7 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
                                     [FFT_OUT] = VKT_WHOLE(o->t),
                                     [FFT_BIAS] = VKT_WHOLE(bias.id      ? bias
                                                            : o->weights ? o->t
-                                                                        : lines), /* not used without */
+                                                                        : lines), /* not used without `summed` */
                                     [FFT_SUM] = VKT_WHOLE(summed) };
     add_transform(e, j, o, VKT_K_FFT_INVERSE_COLUMNS, false, true, along_columns, 2, false);
     add_transform(e, j, o, o->weights ? VKT_K_FFT_INVERSE_ROWS_WEIGHTS : VKT_K_FFT_INVERSE_ROWS, true, true, along_rows,
@@ -248,7 +255,8 @@ static void transform_back(vkt_emit *e, const fft_job *j, const operand *o, vkt_
 
 /* ---- the products ---- */
 
-/* dst = a b over k; `m_major`: a's channels are m and its columns k, `n_major`: b's are n and k. */
+/* Emits dst = a b, summed over k. `m_major`: a's channels are m and its columns k. `n_major`: b's channels are n and
+ * its columns k. */
 static void multiply(vkt_emit *e, const fft_job *j, const operand *a, vkt_tensor a_spectrum, bool m_major,
                      const operand *b, vkt_tensor b_spectrum, bool n_major, const operand *dst, vkt_tensor dst_spectrum)
 {
@@ -310,35 +318,22 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
     transform_back(e, &j, &kernel, kernels, db, outputs);
 }
 
-/* ---- when ---- */
-
-/* What a transform of T x T points of one channel and sample takes, in products of the tiled kernels: measured on
- * lavapipe. */
-#define TRANSFORM_COST 9.0
-/* The same where the picture is several tiles, whose spectra are two to eight times the picture and do not stay in the
- * caches between dispatches; and what y and dx take besides, whose products are written and transformed back. */
-#define TRANSFORM_COST_OF_TILES 80.0
-#define BACK_COST_OF_TILES 1.6
-/* The same of the kernel of one pair of channels, gathered float by float, and of its spectrum, which is written and,
- * in batches of few columns, read from memory for little else: 5 ns a point and more, where a product takes 0.07. */
-#define WEIGHTS_COST 70.0
-/* The part of the direct way's products that it may take at most: what is left pays for seven dispatches. */
-#define WORTH_IT 0.8
+/* ---- cost ---- */
 
 static bool has_tiles(const fft_job *j)
 {
     return j->cut[0].tiles * j->cut[1].tiles > 1;
 }
 
-/* Products that this way takes, in those of the tiled kernels. */
-static double cost(const fft_job *j, vkt_conv2d_which product)
+/* In products of the tiled kernels. */
+static double cost(const vkt_traits *t, const fft_job *j, vkt_conv2d_which product)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;
-    const double pictures = ((double)j->z->channels + j->z->out_channels) * samples;
-    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? BACK_COST_OF_TILES : 1;
-    return back * (4 * j->frequencies * pairs * samples +
-                   (double)j->t * j->t *
-                       ((has_tiles(j) ? TRANSFORM_COST_OF_TILES : TRANSFORM_COST) * pictures + WEIGHTS_COST * pairs));
+    const double images = ((double)j->z->channels + j->z->out_channels) * samples;
+    const double back = has_tiles(j) && product != VKT_CONV2D_DW ? t->fft_tiles_back : 1;
+    const double point = has_tiles(j) ? t->fft_tiles_point_cost : t->fft_point_cost;
+    return back *
+           (4 * j->frequencies * pairs * samples + (double)j->t * j->t * (point * images + t->fft_weight_cost * pairs));
 }
 
 bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
@@ -351,6 +346,7 @@ bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_wh
 
 double vkt_conv_fft_cost(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v)
 {
+    const vkt_traits *t = e->lim->traits;
     const fft_job j = plan_job(z, product, points_of(v));
-    return e->lim->cpu ? cost(&j, product) / WORTH_IT : VKT_COST_NEVER;
+    return t->transforms_pay ? cost(t, &j, product) / t->fft_worth : VKT_COST_NEVER;
 }

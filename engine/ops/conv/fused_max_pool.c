@@ -1,9 +1,8 @@
-/* ops/conv/fused_max_pool.c - a direct convolution, relu and max pooling in one node, which vkt_backward makes of
- * three:
+/* ops/conv/fused_max_pool.c - a direct convolution, relu and max pooling, fused into one node by vkt_backward:
  *
- * z = x * w + bias, as conv2d has it      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
+ * z = x * w + bias, as in conv2d      y[n,o,p,q] = max of z, or of max(z, 0), over the window of (p,q)
  *
- * Only the gradient of y's winners flows back, so nobody reads z. */
+ * Only the gradient of y's winners flows back. So no node reads z. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/variants.h"
 #include "ops/conv/pool.h"
@@ -13,12 +12,13 @@
 #include "abi/abi.h"
 #include "abi/conv2d_max_pool.abi.h"
 
-/* Every device binds as much (Vulkan 1.3, maxStorageBufferRange): whatever is larger stays with the nodes that it came
- * from, which need less at a time. */
+/* Every device can bind this much (Vulkan 1.3, maxStorageBufferRange). If a tensor is larger, the nodes are not fused.
+ * They need less at a time. */
 #define MOST_BYTES (1ull << 27)
-/* Elements of a cell: where cells are as large as pictures, there are too few of them to keep a device busy. */
+/* The most elements of a pooling window. If windows are as large as images, there are too few of them to keep a device
+ * busy. */
 #define MOST_ELEMENTS 64u
-/* Products of vec4s that a turn may unroll. */
+/* The most products of vec4s that an iteration may unroll. */
 #define MOST_PRODUCTS 512u
 
 static vkt_pool2d_attr pool_of(const vkt_conv2d_max_pool_attr *a, const uint32_t z[2])
@@ -51,7 +51,7 @@ static vkt_result infer(vkt_infer *f)
 typedef struct job {
     const vkt_node *n;
     const vkt_conv2d_max_pool_attr *a;
-    vkt_conv2d_size z; /* its `out` are y's rows and columns */
+    vkt_conv2d_size z; /* its `out` is the size of y */
     uint32_t z_size[2];
     uint32_t rows, depth;      /* output and input channels of a group */
     uint64_t y_plane, x_plane; /* vec4s of a channel */
@@ -77,7 +77,7 @@ static job job_of(const vkt_node *n)
     return j;
 }
 
-/* The largest part; false where a channel of y, or a group's of x, do not fit. */
+/* Computes the largest part. Returns false if a channel of y, or a group's channels of x, do not fit. */
 static bool cut(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
@@ -90,7 +90,7 @@ static bool cut(const vkt_emit *e, const job *j, part *out)
     return out->rows && depth >= j->depth;
 }
 
-/* Whether a tap of a pixel that y has falls off x. */
+/* Returns true if some pixel of a pooling window of y has a tap outside of x. */
 static bool reaches_out(const job *j, int axis)
 {
     const vkt_conv2d_attr *a = &j->a->conv;
@@ -99,8 +99,8 @@ static bool reaches_out(const job *j, int axis)
     return a->pad[axis] > 0 || last >= j->z.in[axis];
 }
 
-/* Elements of a window that one turn takes: all, where the code stays small, for between turns maxima and winners of
- * all rows are stored and loaded again. */
+/* Returns how many elements of a window one iteration computes. All, if the code stays small: between iterations the
+ * maxima and winners of all rows are stored and loaded again. */
 static uint32_t unrolled(const job *j, uint32_t rows)
 {
     const uint32_t elements = j->a->cell[0] * j->a->cell[1];
@@ -117,9 +117,9 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
     const uint32_t *cell = j->a->cell, *kernel = j->z.kernel, taps = kernel[0] * kernel[1];
     const uint32_t tiles = vkt_div_up(p->rows, VKT_DIRECT_ROWS), turns = cell[0] * cell[1] + 1;
     const uint32_t rows = vkt_div_up(p->rows, tiles);
-    const uint32_t in_flight = vkt_div_up(e->lim->cpu ? 64 : 4096, tiles * p->groups);
-    const uint32_t rounds =
-        VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes), VKT_MAX(VKT_MAX_ROUNDS / 2 / turns, 1u));
+    const uint32_t in_flight = vkt_div_up(e->lim->traits->groups_wanted, tiles * p->groups);
+    const uint32_t rounds = (uint32_t)VKT_MIN(vkt_div_up(vkt_div_up(columns, in_flight), lanes),
+                                              VKT_MAX(vkt_largest_loop(e->lim) / 2 / turns, 1u));
     const uint32_t strips = vkt_div_up(columns, rounds * lanes), o = p->group * j->rows + p->row;
     if (!vkt_conv2d_is_short(e, strips, (uint64_t)rounds * turns + 1)) return;
     vkt_conv2d_max_pool_push push = { .columns = columns,
@@ -148,7 +148,7 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
                                       .w_tap_h = kernel[1],
                                       .w_tap_w = 1,
                                       .bias_base = o };
-    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without one */
+    const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
     const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows, weights = (uint64_t)j->depth * taps;
     const vkt_bind bind[] = {
         [CONV_POOL_W] = vkt_window(e, in[1], o * weights, n_o * weights, &push.w_base),
@@ -202,14 +202,14 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     vkt_conv2d_backward(g, n, &a->conv, dz, dx);
 }
 
-/* Windows that a kernel can take as cells of z. */
+/* Returns true if a kernel can compute the windows as disjoint windows of z. */
 static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
         if (a->adaptive ? z[i] % a->out[i] != 0 : a->stride[i] != a->kernel[i] || a->pad[i] != 0) return false;
         if (!a->adaptive && a->dilation[i] > 1) return false;
-        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* rounded up */
+        if (cell[i] == 0 || z[i] / cell[i] != a->out[i]) return false; /* the size is rounded up */
     }
     return (uint64_t)cell[0] * cell[1] <= MOST_ELEMENTS;
 }
@@ -220,17 +220,17 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_value *x = vkt_node_in(conv, 0), *y = vkt_node_out(n, 0);
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
-    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* reshaped in between, and not back */
+    if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between them */
     if (!has_cells(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
-    if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* open to products of transforms */
+    if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* the variants with transforms can run */
     if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
     return true;
 }
 
-/* Sums of at most 40 products of such numbers below 1 are exact as long as they are below 16: else two elements of a
- * cell that differ by a rounding had another winner here than in double precision. So fine that ties are rare: they are
- * kinks to difference quotients. */
+/* The numbers are multiples of GRID. Sums of at most 40 products of such numbers below 1 are exact as long as they are
+ * below 16. If sums were rounded, two elements of a window that differ by a rounding could have another winner here
+ * than in double precision. The grid is so fine that ties are rare: difference quotients see ties as kinks. */
 #define GRID (1.0f / 1024)
 
 static void sample(vkt_rng *r, vkt_case *c)
@@ -260,7 +260,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Of all pixels of z that have a cell: products, a comparison, and with relu another. */
+/* Counts all pixels of z that are in a window: products, a comparison and, with relu, another comparison. */
 static double flops(const vkt_node *n)
 {
     const vkt_conv2d_max_pool_attr *a = n->attr;
@@ -284,7 +284,7 @@ const vkt_op vkt_op_conv2d_max_pool = {
     .attr_bytes = sizeof(vkt_conv2d_max_pool_attr),
     .infer = infer,
     .emit = emit,
-    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* the index stays in 32 bits */
     .backward = backward,
     .sample = sample,
     .rel_tol = 2e-5f,

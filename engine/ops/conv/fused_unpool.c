@@ -1,13 +1,14 @@
-/* ops/conv/fused_unpool.c - conv2d_dw where dy is the gradient of a max pooling, and nobody else's: that picture is
- * zero but for one element of each window, so it is not made; the pooled gradient and the index are read instead.
+/* ops/conv/fused_unpool.c - conv2d_dw fused with the gradient of a max pooling, if no other node reads that gradient.
+ * The gradient is an image with at most one nonzero element per window. So the image is not computed. The kernel reads
+ * the pooled gradient and the index instead.
  *
- * Only of windows that are disjoint, so that an element of dy is one window's. Kernels that cannot read so get dy as
- * scratch (choose.c): the graph does not know which one a device takes. */
+ * The windows must be disjoint, so that an element of dy belongs to one window. Kernels that cannot read a pooled dy
+ * get the complete dy as scratch (choose.c): the graph does not know which kernel a device uses. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
-/* What its inputs' shapes do not tell. */
+/* The sizes that the shapes of its inputs do not give. */
 typedef struct unpool_attr {
     vkt_conv2d_attr conv;
     uint32_t kernel[2]; /* R, S */
@@ -48,7 +49,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                                     .cell = { a->cell[0], a->cell[1] } });
 }
 
-/* As conv2d_dw has them, of all elements of dy. */
+/* Returns the flops of conv2d_dw, for all elements of dy. */
 static double flops(const vkt_node *n)
 {
     const unpool_attr *a = n->attr;
@@ -64,7 +65,7 @@ const vkt_op vkt_op_conv2d_dw_unpool = {
     .attr_bytes = sizeof(unpool_attr),
     .infer = infer,
     .emit = emit,
-    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* not the index */
+    .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* the index stays in 32 bits */
     .tested_by = "conv2d",
     .flops = flops,
     .formula =

@@ -1,7 +1,7 @@
 /* ops/conv/geometry.c - see geometry.h. */
 #include "ops/conv/geometry.h"
 
-/* Kernels work out where a tap lies in int32. */
+/* The limit of stride, dilation and padding: kernels compute the index that a tap reads in int32. */
 #define MOST_REACH (1u << 20)
 
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],

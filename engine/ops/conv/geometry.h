@@ -1,30 +1,31 @@
-/* ops/conv/geometry.h - the sizes of a convolution, and the checks that all its ops share. Pure: no dispatches, no
+/* ops/conv/geometry.h - the sizes of a convolution, and the checks that all its ops share. It adds no dispatches and no
  * nodes. */
 #ifndef VKT_CONV_GEOMETRY_H
 #define VKT_CONV_GEOMETRY_H
 
 #include "ops/ops.h"
 
-/* x [C][H][W][N'], w (O,C/G,R,S), y [O][P][Q][N']: pairs are along H and W, n4 = N' / 4. */
+/* x [C][H][W][N'], w (O,C/G,R,S), y [O][P][Q][N']. Pairs are {along H, along W}; n4 = N' / 4. */
 typedef struct vkt_conv2d_size {
     uint32_t n4, channels, out_channels;
     uint32_t in[2], kernel[2], out[2];
     vkt_conv2d_attr a;
 } vkt_conv2d_size;
 
-/* Of x (N,C,H,W) and y (N,O,P,Q). */
+/* Returns the sizes for x (N,C,H,W) and y (N,O,P,Q). */
 vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const uint32_t kernel[2],
                                    const vkt_conv2d_attr *a);
-/* For infer: input i, called `name`, is f32 (N,C,H,W) with the batch last. */
+/* Checks, for infer, that input i, called `name`, is f32 (N,C,H,W), BATCH_LAST. */
 vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name);
-/* For infer: the attributes are legal for any picture. */
+/* Checks, for infer, that the attributes are legal for any image size. */
 vkt_result vkt_conv2d_check_attr(vkt_infer *f, const vkt_conv2d_attr *a);
-/* For infer: the attributes are legal, inputs x, w and, if there, bias go together; out: P and Q. */
+/* Checks, for infer, that the attributes are legal and that inputs x, w and, if there, bias match. out: P and Q. */
 vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out[2]);
-/* (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 when the kernel is larger than the padded picture. */
+/* Returns (in + 2 pad - dil (k-1) - 1) / stride + 1; 0 if the kernel is larger than the padded image. */
 uint32_t vkt_conv2d_out_size(const vkt_conv2d_attr *a, int axis, uint32_t in, uint32_t kernel);
 
-/* Floating-point operations of `pixels` outputs of all samples, for w (O,C/G,R,S); taps in the padding count. */
+/* Returns the floating-point operations of `pixels` outputs of all samples, for w (O,C/G,R,S). Taps in the padding
+ * count. */
 double vkt_conv2d_flops(double pixels, vkt_shape w, bool bias);
 
 #endif

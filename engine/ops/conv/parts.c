@@ -26,9 +26,13 @@ void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z)
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 {
     const uint64_t in_turn = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
-    if (in_turn <= VKT_MAX_ROUNDS / rounds) return true;
-    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu x %llu rounds are too long for one work group",
-                               e->node->op->name, (unsigned long long)in_turn, (unsigned long long)rounds));
+    const uint64_t most = vkt_largest_loop(e->lim);
+    if (in_turn <= most / rounds) return true;
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                               "%s: want at most %llu iterations of a work group on this device, got %llu x %llu: use "
+                               "smaller batches or images",
+                               e->node->op->name, (unsigned long long)most, (unsigned long long)in_turn,
+                               (unsigned long long)rounds));
     return false;
 }
 
@@ -48,7 +52,7 @@ bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const 
            vkt_conv_phase_reaches_out(j->z, j->transposed, 1, v);
 }
 
-/* The part of w that belongs to p, from its first group, row, channel and tap on. */
+/* Returns the part of w that belongs to p, from its first group, row, channel and tap on. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base)
 {
     const bool back = j->transposed;
@@ -71,7 +75,7 @@ vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vk
                                (p->groups - 1ull) * j->rows + p->rows, base);
 }
 
-/* Puts w in panels of `mb` rows, in an order that `push` knows by `inner` and its steps from tap to tap. */
+/* Packs w into panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push)
 {
@@ -91,9 +95,9 @@ vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uin
     const vkt_bind w = vkt_conv_weights(e, j, p, &first), packed = { .t = j->packed, .bytes = bytes };
     push.w_base += first;
     const vkt_bind bind[] = { [PACK_W] = w, [PACK_A] = packed };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u, [PACK_SPEC_M_MAJOR] = m_major };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack), [PACK_SPEC_M_MAJOR] = m_major };
     vkt_dispatch_add(e, VKT_K_CONV2D_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(panel, spec[0], e->lim->cpu ? 16 : 1), (uint32_t)panels, 1);
+                     vkt_groups(panel, spec[0], e->lim->traits->items_pack), (uint32_t)panels, 1);
     return packed;
 }
 
@@ -109,8 +113,8 @@ void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor d
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(s->t), [DW_SUM_W] = VKT_WHOLE(dw), [DW_SUM_B] = VKT_WHOLE(db.id ? db : dw)
     };
-    const uint32_t spec[] = { e->lim->cpu ? e->lim->subgroup_size : 128u };
+    const uint32_t spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_pack) };
     const uint32_t vec4s = vkt_div_up(push.weights, 4) + vkt_div_up(push.biases, 4);
     vkt_dispatch_add(e, VKT_K_CONV2D_DW_SUM4, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(vec4s, spec[0], e->lim->cpu ? 2 : 1), 1, 1);
+                     vkt_groups(vec4s, spec[0], e->lim->traits->items_slices), 1, 1);
 }

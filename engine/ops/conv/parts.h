@@ -1,5 +1,5 @@
-/* ops/conv/parts.h - a convolution as a job for a variant, the parts of it that one dispatch can bind, and what the
- * variants share. */
+/* ops/conv/parts.h - a convolution as a job for a variant, the parts of it that fit into the bindings of one dispatch,
+ * and the functions that the variants share. */
 #ifndef VKT_CONV_PARTS_H
 #define VKT_CONV_PARTS_H
 
@@ -10,39 +10,38 @@
 #include "abi/abi.h"
 #include "abi/conv2d_pack.abi.h"
 
-/* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
-#define VKT_MAX_ROUNDS 60000u
-
 /* Output channels of a tile of a direct convolution. Each is a stream of writes, and eight are as many as prefetchers
  * follow; with so few products writes are most of the work (7 channels to 64 with 5 taps: half the time of 32 rows). */
 #define VKT_DIRECT_ROWS 8u
 
-/* n in even shares of at most `most`, multiples of `unit` unless one share is all; 0: none is so small. */
+/* Splits n into even shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
+ * if no share is small enough. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
-/* Whether `groups` groups of at most `rounds` rounds each, cut to what a dispatch can have, keep below VKT_MAX_ROUNDS.
- */
+/* Whether `groups` groups of at most `rounds` iterations each, cut to what a dispatch can have, end in time
+ * (vkt_largest_loop); else the emission fails. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
-/* Channels of `plane` vec4s of t. */
+/* Binds n channels of t, `plane` vec4s each, from channel `first` on. */
 vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n,
                              uint32_t *base);
 
-/* The tiles of SHARED, and of COOP where the program and the device allow it. */
+/* The tiles of SHARED, and of COOP if the program and the device allow it. */
 typedef struct vkt_conv2d_cuts {
     vkt_blocks shared, coop;
     bool can_shared, can_coop; /* no tensor is larger than a binding, and no loop is too long */
-    bool pays;                 /* a GPU, and a product that fills its tiles */
+    bool pays;                 /* the device is a GPU, and the product fills its tiles */
 } vkt_conv2d_cuts;
 
 /* ---- y and dx ---- */
 
-/* What one dispatch makes: channels row .. row + rows - 1 of some groups of the destination, of channels
- * k .. k + depth - 1 of these groups of the source. The whole product unless a tensor is larger than a binding. */
+/* The part of a product that one dispatch computes: channels row .. row + rows - 1 of the destination in some groups,
+ * from channels k .. k + depth - 1 of the source in the same groups. It is the whole product unless a tensor is larger
+ * than a binding. */
 typedef struct vkt_conv_part {
     uint32_t group, groups, row, rows, k, depth;
 } vkt_conv_part;
 
-/* y of x, or, `transposed`, dx of dy. bias may be {0}. */
+/* The job to compute y from x or, if `transposed`, dx from dy. bias may be {0}. */
 typedef struct vkt_conv_job {
     const vkt_conv2d_size *z;
     bool transposed; /* dx: the destination is the input image */
@@ -50,27 +49,30 @@ typedef struct vkt_conv_job {
     uint32_t rows, depth;          /* destination and source channels of a group */
     uint64_t dst_plane, src_plane; /* vec4s of a channel */
     vkt_tensor from, w, bias, to;
-    vkt_tensor taps, packed; /* the tile kernel's table, and weights in its order or span's, once they are needed */
-    bool in_place;           /* the tile kernel reads w where it lies */
-    bool halves;             /* its tiles are half of the lanes wide: takes_halves */
-    vkt_conv_part most;      /* the largest part; the others are no larger */
+    vkt_tensor taps, packed; /* the table of the tile kernel; weights in the order of the tile or span kernel; both are
+                              * made at their first use */
+    bool in_place;           /* the tile kernel reads w itself, without a packed copy */
+    bool halves;             /* its tiles have half of the lanes as width: takes_halves */
+    vkt_conv_part most;      /* the largest part; no other part is larger */
     vkt_conv2d_cuts cuts;
 } vkt_conv_job;
 
-/* Whether some tap of these phases reads outside of the source. */
+/* Returns true if some tap of these phases reads outside of the source. */
 bool vkt_conv_reaches_out(const vkt_conv_job *j, const vkt_conv_phase *h, const vkt_conv_phase *v);
-/* The bindings of a part: w from the part's first group, row, channel and tap on; its source and destination channels.
- * *base is the first element, counted from the binding's start: floats of w, vec4s of the others. */
+/* Return the bindings of a part: w from the part's first group, row, channel and tap on; its source channels; its
+ * destination channels. *base is the index of the first element, counted from the start of the binding: in floats for
+ * w, in vec4s for the others. */
 vkt_bind vkt_conv_weights(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_source(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
 vkt_bind vkt_conv_destination(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, uint32_t *base);
-/* Copies w to panels of `mb` rows. `push` holds the order: `inner`, and the steps from tap to tap. */
+/* Copies w to panels of `mb` rows. `push` has the order: `inner`, and the steps from tap to tap. */
 vkt_bind vkt_conv_pack(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                        vkt_conv2d_pack_push push);
 
 /* ---- dw and db ---- */
 
-/* dw and db of x and dy; db may be {0}. With an index, dy is the gradient of y's max pooling over disjoint windows. */
+/* The job to compute dw and db from x and dy; db may be {0}. With an index, dy is the gradient of a max pooling of y
+ * over disjoint windows. */
 typedef struct vkt_conv2d_dw_product {
     const vkt_conv2d_size *z;
     vkt_tensor x, dy, dw, db;
@@ -78,16 +80,14 @@ typedef struct vkt_conv2d_dw_product {
     uint32_t cell[2];
 } vkt_conv2d_dw_product;
 
-/* Partial sums of dw, and then of db from float bias_start on: n of them, each `floats` long, in t if there are
- * several.
- */
+/* Partial sums of dw, and of db from float bias_start on: n slices of `floats` floats each, in t if n > 1. */
 typedef struct vkt_conv2d_slices {
     vkt_tensor t;
     uint32_t n;
     uint64_t floats, bias_start;
 } vkt_conv2d_slices;
 
-/* All but t and n. */
+/* Returns all fields but t and n. */
 static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tensor dw, vkt_tensor db)
 {
     const uint64_t start = vkt_round_up(vkt_lowered_value(e, dw)->bytes, VKT_ALIGN_BYTES);
@@ -95,26 +95,26 @@ static inline vkt_conv2d_slices vkt_conv2d_slices_of(const vkt_emit *e, vkt_tens
     return (vkt_conv2d_slices){ .floats = end / 4, .bias_start = start / 4 };
 }
 
-/* What one dispatch makes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
+/* The part that one dispatch computes: dw[row .. row + rows)[channel .. channel + channels) of some groups. */
 typedef struct vkt_conv_dw_part {
     uint32_t group, groups, row, rows, channel, channels;
 } vkt_conv_dw_part;
 
-/* A vkt_conv2d_dw_product with what the variants derive from it. */
+/* A vkt_conv2d_dw_product, with the numbers that the variants derive from it. */
 typedef struct vkt_conv_dw_job {
     const vkt_conv2d_size *z;
-    uint32_t rows, channels;    /* of a group, of dy and x */
+    uint32_t rows, channels;    /* channels of a group, of dy and of x */
     uint64_t dy_plane, x_plane; /* vec4s of a channel */
     vkt_tensor x, dy, dw, db;
-    vkt_tensor index; /* {0}: dy is complete, else it is pooled over windows of cell[0] x cell[1] */
+    vkt_tensor index; /* {0}: dy is complete; else dy is pooled over windows of cell[0] x cell[1] */
     uint32_t cell[2];
     uint32_t slice; /* vec4s of a plane of dy that one work group sums */
     vkt_conv2d_slices slices;
-    vkt_conv_dw_part most; /* the largest part; the others are no larger */
+    vkt_conv_dw_part most; /* the largest part; no other part is larger */
     vkt_conv2d_cuts cuts;
 } vkt_conv_dw_job;
 
-/* Adds the slices, first to last, to dw and, if there, db. */
+/* Adds the slices, first to last, and writes the sums to dw and, if there, db. */
 void vkt_conv2d_sum_slices(vkt_emit *e, const vkt_conv2d_slices *s, vkt_tensor dw, vkt_tensor db);
 
 #endif

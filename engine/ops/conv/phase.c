@@ -36,7 +36,7 @@ vkt_conv_phase vkt_conv_phase_of(const vkt_conv2d_size *z, bool transposed, int 
     l.tap_step = l.step / gcd(l.step, dilation);
     l.reach = -(int32_t)(l.tap_step * dilation / l.step);
     while (l.tap < VKT_MIN(kernel, l.tap_step) && (first + pad - (int64_t)l.tap * dilation) % stride) l.tap++;
-    if (l.tap >= VKT_MIN(kernel, l.tap_step)) return l; /* none */
+    if (l.tap >= VKT_MIN(kernel, l.tap_step)) return l; /* no tap reaches this phase */
     l.taps = vkt_div_up(kernel - l.tap, l.tap_step);
     l.offset = (int32_t)((first + pad - (int64_t)l.tap * dilation) / stride);
     return l;

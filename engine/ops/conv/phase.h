@@ -1,28 +1,31 @@
-/* ops/conv/phase.h - which pixels of a convolution's destination meet which taps, along one axis. */
+/* ops/conv/phase.h - the taps that each pixel of a convolution's destination uses, along one axis. */
 #ifndef VKT_CONV_PHASE_H
 #define VKT_CONV_PHASE_H
 
 #include "ops/conv/geometry.h"
 
-/* Along H or W: pixels of the destination that meet the same taps. Of a product that is transposed and strided these
- * are every stride-th, so that none is held against taps that fall between two strides; else all.
- * Pixel i < count is pixel first + i step of the destination; tap k < taps is tap `tap` + k tap_step of the kernel;
- * they meet at place i stride + offset + k reach of the source, if that is inside. */
+/* A phase: the pixels of the destination that use the same taps, along H or W. In a transposed product with a stride a
+ * phase has every stride-th pixel. So no pixel is multiplied by taps that fall between two strides. In other products
+ * one phase has all pixels.
+ *
+ * Pixel i < count is pixel first + i step of the destination. Tap k < taps is tap `tap` + k tap_step of the kernel.
+ * Pixel i uses tap k with index i stride + offset + k reach of the source, if that index is inside. */
 typedef struct vkt_conv_phase {
-    uint32_t first, step, count, before; /* before: pixels of the phases with a smaller `first` */
+    uint32_t first, step, count, before; /* before: number of pixels in the phases with a smaller `first` */
     uint32_t tap, tap_step, taps;
     int32_t stride, offset, reach;
 } vkt_conv_phase;
 
-/* y of z; or, `transposed`, dx, whose phases are as many as the stride, or as its pixels if those are fewer. */
+/* Return the number of phases, and one phase. Destination: y or, if `transposed`, dx. y has one phase. dx has as many
+ * as the stride, or as many as its pixels if those are fewer. */
 uint32_t vkt_conv_phases(const vkt_conv2d_size *z, bool transposed, int axis);
 vkt_conv_phase vkt_conv_phase_of(const vkt_conv2d_size *z, bool transposed, int axis, uint32_t first);
-/* Where tap k of pixel i reads; whether that is inside the source; whether some tap falls off it. */
+/* Return the source index that tap k of pixel i reads; true if it is inside the source; true if some tap is outside. */
 int64_t vkt_conv_phase_source(const vkt_conv_phase *l, int64_t i, int64_t k);
 bool vkt_conv_phase_inside(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l, int64_t i,
                            int64_t k);
 bool vkt_conv_phase_reaches_out(const vkt_conv2d_size *z, bool transposed, int axis, const vkt_conv_phase *l);
-/* The part of all products of taps and pixels that read the source. */
+/* Returns which fraction of all products of taps and pixels reads inside the source. */
 double vkt_conv_phases_filled(const vkt_conv2d_size *z, bool transposed);
 
 #endif

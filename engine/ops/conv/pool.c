@@ -1,16 +1,17 @@
-/* ops/conv/pool.c - max and average pooling over R x S windows of pictures that lie BATCH_LAST.
+/* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
- * Vectors run over the batch, so every window, stride and padding costs the same. Adaptive windows that divide the
- * picture evenly are ordinary ones; windows that neither overlap nor leave gaps have a faster gradient (CELL in
+ * Vectors run along the batch. So every window, stride and padding costs the same. Adaptive windows that divide the
+ * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (CELL in
  * conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
 /* ---- pool2d: x (N,C,H,W) -> y (N,C,P,Q), and for max: index (N,C,P,Q) u32, h W + w of the winner ---- */
 
-#define MOST_PIXELS 0x3f800000u /* the index is that of a normal float: pool_index.abi.h */
+#define MOST_PIXELS 0x3f800000u /* the index is also the bits of a normal float: pool_index.abi.h */
 
-/* torch: floor or ceil; a last window that would start beyond picture and left padding is dropped. 0: nothing fits. */
+/* Returns the size of y, as torch: floor or ceil. A last window that would start behind the image and its left padding
+ * is dropped. 0: no window fits. */
 static uint32_t out_size(const vkt_pool2d_attr *a, uint32_t axis, uint32_t size)
 {
     const uint32_t stride = a->stride[axis], pad = a->pad[axis];
@@ -65,12 +66,6 @@ static vkt_result pool_infer(vkt_infer *f)
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));
-    const bool dilated = vkt_pool2d_reach(a, 0) > a->kernel[0] || vkt_pool2d_reach(a, 1) > a->kernel[1];
-    VKT_REQUIRE(
-        f, !dilated || vkt_pool2d_is_short(a->kernel[0], a->kernel[1]), VKT_E_UNSUPPORTED,
-        "pool2d: want windows with dilation of at most %u elements (rows x (columns + 1)), which one invocation "
-        "compares alone, got %u x %u: use a smaller kernel, or no dilation",
-        VKT_POOL_MAX_TURNS - 2, a->kernel[0], a->kernel[1]);
     const vkt_shape y = vkt_shape4(x->shape.dim[0], x->shape.dim[1], a->out[0], a->out[1]);
     vkt_out(f, VKT_F32, VKT_BATCH_LAST, y);
     if (!a->average) vkt_out(f, VKT_U32, VKT_BATCH_LAST, y);
@@ -87,7 +82,7 @@ static void pool_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = vkt_max_pool2d_dx(g, dy[0], n->out[1], n->attr, vkt_node_in(n, 0)->shape);
 }
 
-/* The same memory as t, in the shape and layout that `as` has; {0}: the graph has no such value. */
+/* Returns the tensor with the memory of t, and with the shape and layout of `as`; {0}: the graph has no such tensor. */
 static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
 {
     while (t.id && (vkt_value_of(g, t)->layout != as->layout || !vkt_shape_equal(vkt_value_of(g, t)->shape, as->shape)))
@@ -95,10 +90,10 @@ static vkt_tensor seen_as(const vkt_graph *g, vkt_tensor t, const vkt_value *as)
     return t;
 }
 
-/* max_pool(relu(x)) in one node, bit for bit and in the gradient too: a window's first maximum is the same before relu
- * and after it where it is above 0 (or NaN), and elsewhere relu lets no gradient through. So the index names no winner
- * there, which is not what a gradient of relu's output, asked for before, wants to read. And with the convolution that
- * makes x, with or without relu. Sequences are reshaped in between. */
+/* Fuses max_pool(relu(x)) into one node. The result has the same bits, and so has the gradient. If the maximum of a
+ * window is above 0 (or NaN), its first maximum is the same before and after relu. Else relu passes no gradient. Then
+ * the index names no winner, so a gradient of relu's output that was requested earlier could not use it.
+ * The convolution that produces x is fused too, with or without relu. A reshape may be between them, for sequences. */
 static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
 {
     (void)dloss;
@@ -155,7 +150,7 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Every element of every window once; adaptive windows are taken to share the picture evenly. */
+/* Counts every element of every window once. Adaptive windows count as if they divided the image evenly. */
 static double pool_flops(const vkt_node *n)
 {
     const vkt_pool2d_attr *a = n->attr;
@@ -186,7 +181,7 @@ const vkt_op vkt_op_pool2d = {
     .infer = pool_infer,
     .settle = pool_settle,
     .emit = pool_emit,
-    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* not the index */
+    .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0), /* the index stays in 32 bits */
     .backward = pool_backward,
     .fuse = pool_fuse,
     .sample = pool_sample,
@@ -213,8 +208,8 @@ static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
 static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
 {
     static const vkt_pool2d_params none;
-    if (!p) p = &none; /* a kernel of 0: infer says what it wants */
-    /* 1 is stored as 0, so that a network has one text. */
+    if (!p) p = &none; /* a kernel of 0: infer reports the error */
+    /* A dilation of 1 is stored as 0, so that a network has one text only. */
     uint32_t dilation[2];
     for (int i = 0; i < 2; i++) dilation[i] = p->dilation[i] > 1 ? p->dilation[i] : 0;
     vkt_pool2d_attr a = { .average = average,

@@ -1,5 +1,5 @@
-/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_cut.c), also for nodes that contain
- * one. */
+/* ops/conv/pool.h - the dispatches of poolings and of their gradients (conv/pool_cut.c), also for nodes that are fused
+ * with one. */
 #ifndef VKT_POOL_H
 #define VKT_POOL_H
 
@@ -10,30 +10,24 @@ typedef struct vkt_pool2d_dx_attr {
     vkt_shape x; /* what to make a gradient of */
 } vkt_pool2d_dx_attr;
 
-/* The most loop iterations of one invocation: Mesa 22.3 stops at 65,535 (docs/lavapipe.md). */
-#define VKT_POOL_MAX_TURNS 50000u
-/* Whether one invocation may take a window of R x S elements alone. */
-static inline bool vkt_pool2d_is_short(uint64_t R, uint64_t S)
-{
-    return R * (S + 1) + 2 <= VKT_POOL_MAX_TURNS;
-}
-
 /* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
 
-/* Whether windows are disjoint cells of R x S elements without gaps, but at the far edges. Sets cell to {R, S}. */
+/* Returns true if the windows are disjoint, R x S elements each, and leave no gap except at the far edges. Sets cell to
+ * {R, S}. */
 bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell[2]);
 
-/* y and, unless it is an average, index of x (N,C,H,W). */
+/* Computes y from x (N,C,H,W) and, unless it is an average, the index. */
 void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_tensor y, vkt_tensor index);
-/* dx of dy and, unless it is an average, of index. */
+/* Computes dx from dy and, unless it is an average, from the index. */
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx);
 
-/* dx (`x`) of dy (N,C,P,Q) and of the winners' indices, as pool2d has them. */
+/* Adds dx (`x`: its shape), from dy (N,C,P,Q) and the indices of the winners, as pool2d computes them. */
 vkt_tensor vkt_max_pool2d_dx(vkt_graph *g, vkt_tensor dy, vkt_tensor index, const vkt_pool2d_attr *a, vkt_shape x);
-/* Whether n is the gradient of a max pooling whose windows are disjoint cells R x S: in[0] is dy, in[1] the index. */
+/* Returns true if n is the gradient of a max pooling whose windows are disjoint, R x S each: in[0] is dy, in[1] the
+ * index. */
 bool vkt_is_unpool(const vkt_node *n, uint32_t cell[2]);
-/* Its dispatches, for dx (N,C,H,W). */
+/* Emits its dispatches, for dx (N,C,H,W). */
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/conv/pool_cut.c - how poolings and their gradients are cut into dispatches that bindings can hold and whose loops
- * end in time: by channels, then by rows, and long windows by parts. */
+/* ops/conv/pool_cut.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
+ * loops are short enough: by channels, then by rows. Large windows are split into parts. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
 
@@ -8,19 +8,19 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* Groups that keep every core busy. */
+/* Work groups that keep every core busy. */
 #define MIN_GROUPS 64u
 
-/* One pooling as the shaders see it. */
+/* The geometry of a pooling, as the shaders use it. */
 typedef struct geometry {
     vkt_pool2d_push push;
     uint32_t R, S; /* 0: adaptive */
     uint32_t dilation[2];
-    uint32_t reach[2]; /* rows and columns from the first element of a window to its last, both counted; 0: adaptive */
+    uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0: adaptive */
     uint32_t n4, channels;
-    bool inside;  /* no window reaches beyond the picture */
-    bool cells;   /* windows are disjoint and leave no gap but at the far edges */
-    bool covered; /* cells cover the picture exactly */
+    bool inside;  /* no window extends beyond the image */
+    bool cells;   /* windows are disjoint and leave no gap except at the far edges */
+    bool covered; /* the disjoint windows cover the image exactly */
 } geometry;
 
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
@@ -58,29 +58,31 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     return o;
 }
 
-/* The work of the shaders of either row: per channel `rows` rows of `items` vectors, each of up to `taps` loop turns.
- */
+/* The work of pool2d or pool2d_dx: per channel `rows` rows of `items` vectors. Each vector needs up to `taps` loop
+ * iterations. */
 typedef struct work {
     uint16_t kernel;
-    uint32_t big; /* the binding with H x W pictures; the others have P x Q */
+    uint32_t big; /* the binding with H x W images; the others have P x Q */
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool cells;  /* rows are of cells */
+    bool cells;  /* rows are rows of disjoint windows */
     bool inside; /* POOL_SPEC_INSIDE */
     bool relu;   /* POOL_SPEC_RELU */
 } work;
 
-/* Windows of y that more than one invocation takes: parts of h x w elements, `across` of them beside each other, n in
- * all. n is 1 where an invocation takes a window whole. */
+/* The parts of a window of y that several invocations compute: h x w elements each, `across` of them along a row, n in
+ * all. If n is 1, one invocation computes the whole window. */
 typedef struct parts {
     uint32_t h, w, across, n;
 } parts;
 
-/* Elements of a part at least, and most parts: their results are added up by one invocation, like the elements of one.
- */
+/* The least elements of a part, and the most parts. One invocation combines the results of the parts, as it combines
+ * the elements of one part. */
 #define PART_ELEMENTS 1024u
 #define MOST_PARTS 4096u
+/* Iterations that one invocation takes alone, on any device: larger windows are few, and would leave cores idle. */
+#define ALONE 50000u
 
 typedef struct job {
     vkt_emit *e;
@@ -93,36 +95,38 @@ typedef struct job {
     uint64_t partial_bytes;
 } job;
 
-/* The rows that one dispatch makes: rows row .. row + rows - 1 of some channels, which are all rows unless it is one
- * channel. */
+/* The rows that one dispatch computes: rows row .. row + rows - 1 of some channels. With more than one channel, they
+ * are all rows. */
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;
-    uint32_t part, parts; /* of each window; all parts unless it is one row of one channel */
+    uint32_t part, parts; /* of each window; fewer than all parts only for one row of one channel */
 } block;
 
-/* Rows of a picture. */
+/* Rows of an image. */
 typedef struct span {
     uint64_t first, n;
 } span;
 
-/* Elements of the largest window along both axes; adaptive ones differ by at most one along an axis. */
+/* Computes the size of the largest window along both axes. Adaptive windows differ by at most one along an axis. */
 static void largest_window(const geometry *o, uint64_t size[2])
 {
     size[0] = o->R ? o->R : o->push.H / o->push.P + 2;
     size[1] = o->R ? o->S : o->push.W / o->push.Q + 2;
 }
 
-/* Whether, and how, windows are shared. A binding holds the rows of a part, and what all parts make of a row of y. */
+/* Splits windows into parts if one invocation cannot compute a window. A binding must hold the rows of a part. It must
+ * hold the results of all parts for a row of y. */
 static parts parts_of(const vkt_limits *lim, const geometry *o)
 {
     const uint64_t half = lim->max_storage_range_bytes / 2, rows = half / (16ull * o->push.W * o->n4);
     const uint64_t most = VKT_MIN(VKT_MAX(half / (16ull * o->push.Q * o->n4), 1), MOST_PARTS);
     uint64_t size[2];
     largest_window(o, size);
-    const uint64_t taps = size[0] * (size[1] + 1);
+    const uint64_t taps = size[0] * (size[1] + 1), alone = VKT_MIN(vkt_rough_loop(lim), ALONE);
+    const bool dilated = (o->R > 1 && o->dilation[0] > 1) || (o->S > 1 && o->dilation[1] > 1);
     parts p = { (uint32_t)size[0], (uint32_t)size[1], 1, 1 };
-    if (vkt_pool2d_is_short(size[0], size[1])) return p; /* so are all windows with dilation: pool_infer */
+    if (dilated || taps + 2 <= alone) return p; /* no kernel shares windows with dilation */
     const uint64_t elements = VKT_MAX(PART_ELEMENTS, vkt_groups(taps, (uint32_t)most, 1));
     p.w = (uint32_t)VKT_MIN(size[1], elements);
     p.h = p.w < size[1] ? 1 : (uint32_t)VKT_MAX(VKT_MIN(elements / p.w, rows), 1);
@@ -131,7 +135,7 @@ static parts parts_of(const vkt_limits *lim, const geometry *o)
     return p;
 }
 
-/* Window p of y has no rows of x but first .. end - 1: lib/pool.glsl. */
+/* Computes the rows of x that window p of y reads: first .. end - 1, as in lib/pool.glsl. */
 static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *end)
 {
     const uint64_t H = o->push.H, P = o->push.P, at = p * o->push.stride_h, pad = o->push.pad_h;
@@ -139,7 +143,7 @@ static void window_of(const geometry *o, uint64_t p, uint64_t *first, uint64_t *
     *end = o->R ? VKT_MIN(at + o->reach[0] - pad, H) : ((p + 1) * H + P - 1) / P;
 }
 
-/* Windows first .. last of y reach over row h of x: pool2d_dx.comp. */
+/* Computes which windows of y, first .. last, contain row h of x, as in pool2d_dx.comp. */
 static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t *last)
 {
     const uint64_t H = o->push.H, P = o->push.P, shifted = h + o->push.pad_h, R = o->reach[0];
@@ -148,7 +152,7 @@ static void holders_of(const geometry *o, uint64_t h, uint64_t *first, uint64_t 
     *last = VKT_MIN(R ? shifted / o->push.stride_h : ((h + 1) * P + H - 1) / H - 1, P - 1);
 }
 
-/* The rows of pictures of P x Q and of H x W that a block reads or writes. */
+/* Computes the rows of the P x Q images and of the H x W images that a block reads or writes. */
 static void spans_of(const job *j, const block *b, span *pq, span *hw)
 {
     const geometry *o = j->o;
@@ -177,7 +181,7 @@ static void spans_of(const job *j, const block *b, span *pq, span *hw)
     }
 }
 
-/* Binds what a block needs of each tensor; false where a device cannot bind so much. */
+/* Binds the ranges of each tensor that a block needs. Returns false if the device cannot bind so much. */
 static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
 {
     const geometry *o = j->o;
@@ -195,7 +199,8 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
         uint32_t base;
         bind[i] = vkt_window(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
                              ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
-        /* From the first row of the picture, which may lie before the window: modulo 2^32. */
+        /* The base belongs to the first row of the image. That row may be before the start of the binding: modulo 2^32.
+         */
         *(i == POOL_INDEX ? &push->index_base
           : big           ? &push->hw_base
                           : &push->pq_base) = base / 4 - (uint32_t)(s[big].first * line[big] / 4);
@@ -204,16 +209,18 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     return fits;
 }
 
-/* Work groups along y, so that no invocation has more than VKT_POOL_MAX_TURNS, with `taps` for each vector; 0: there
- * are not so many. */
+/* Work groups along y, so that every invocation ends in time, with `taps` iterations for each vector; 0: there are not
+ * so many. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
-    const uint64_t rows = b->channels * b->rows, all = vkt_groups(j->w->items, j->spec[0], 1);
+    const uint32_t wanted = lim->traits->groups_image;
+    const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
+                   all = vkt_groups(j->w->items, j->spec[0], 1);
     const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of one vector of each row */
-    if (turns > VKT_POOL_MAX_TURNS) return 0;
-    const uint64_t least = vkt_groups(all, (uint32_t)(VKT_POOL_MAX_TURNS / turns), 1);
-    const uint64_t busy = lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(rows, MIN_GROUPS), 1) : all;
+    if (turns > most) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(most / turns), 1);
+    const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
     if (least > lim->max_groups) return 0;
     return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);
 }
@@ -232,14 +239,14 @@ static void too_large(const job *j)
     vkt_emit_error(j->e,
                    vkt_fail(&j->e->host, VKT_E_UNSUPPORTED,
                             "%s: windows of %llu x %llu elements in rows of %llu bytes (all samples) are too much for "
-                            "this device, which binds %llu bytes and has %u work groups for loops of %u turns: use "
-                            "smaller batches, pictures or kernels",
+                            "this device, which binds %llu bytes and has %u work groups for loops of %llu iterations: "
+                            "use smaller batches, images or kernels",
                             j->e->node->op->name, (unsigned long long)size[0], (unsigned long long)size[1],
                             16ull * j->o->push.W * j->o->n4, (unsigned long long)j->e->lim->max_storage_range_bytes,
-                            j->e->lim->max_groups, VKT_POOL_MAX_TURNS));
+                            j->e->lim->max_groups, (unsigned long long)vkt_rough_loop(j->e->lim)));
 }
 
-/* Some parts of the windows of one block. */
+/* Emits some parts of the windows of one block. */
 static void emit_parts(const job *j, const block *b)
 {
     const bool max = j->w->n_bind == 3;
@@ -269,12 +276,12 @@ static void emit_parts(const job *j, const block *b)
              j->parts.h * (j->parts.w + 1ull));
 }
 
-/* The parts of a block's windows, and what they make together. */
+/* Emits the parts of a block's windows, and the dispatch that combines them. */
 static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push push)
 {
     const bool max = j->w->n_bind == 3;
     const uint64_t bytes = 16ull * j->parts.n * b->channels * b->rows * j->w->items;
-    if (j->partial_bytes < bytes) { /* a later block may have more rows, where its windows are clipped */
+    if (j->partial_bytes < bytes) { /* a later block may have more rows, if windows at the edge are clipped */
         j->partial = vkt_scratch(j->e, "parts", bytes);
         j->partial_bytes = bytes;
         if (max) j->winners = vkt_scratch(j->e, "winners", bytes);
@@ -291,7 +298,8 @@ static void emit_shared(job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     dispatch(j, &whole, max ? VKT_K_MAX_POOL2D_JOIN : VKT_K_AVG_POOL2D_JOIN, join, max ? 4 : 2, &push, j->parts.n);
 }
 
-/* One dispatch, or, where that is too much for bindings or loops, both halves: of the channels, then of the rows. */
+/* Emits a block in one dispatch. If bindings or loops are too small for that, it emits two halves: of the channels,
+ * then of the rows. */
 static void emit_block(job *j, const block *b)
 {
     const uint64_t partial = j->parts.n > 1 ? 16ull * j->parts.n * b->channels * b->rows * j->w->items : 0;
@@ -323,7 +331,7 @@ static void emit_block(job *j, const block *b)
 static void emit_channels(vkt_emit *e, const geometry *o, const work *w, parts p, const vkt_tensor t[3])
 {
     job j = { .e = e, .o = o, .w = w, .parts = p, .t = { t[0], t[1], t[2] } };
-    j.spec[0] = e->lim->cpu ? e->lim->subgroup_size : 64;
+    j.spec[0] = vkt_lanes(e->lim, e->lim->traits->lanes_image);
     j.spec[POOL_SPEC_R] = o->R;
     j.spec[POOL_SPEC_S] = o->S;
     j.spec[POOL_SPEC_N4] = o->n4;
@@ -363,7 +371,7 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
     const bool cells =
-        o.cells && parts_of(e->lim, &o).n == 1; /* else element by element: a cell is too much for a lane */
+        o.cells && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
     const uint32_t columns = cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
     work w = { .kernel = kernels[a->pool.average][cells],
                .big = POOL_DX,
@@ -374,7 +382,8 @@ void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy,
                .cells = cells,
                .inside = cells ? o.covered : o.inside };
     if (!cells && o.dilation[0] == 1 && o.dilation[1] == 1) {
-        /* windows over one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps */
+        /* windows that contain one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps
+         */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
         const uint64_t q = o.R ? o.S / o.push.stride_w + 1u : o.push.Q / o.push.W + 2u;
         w.taps = VKT_MIN(p, o.push.P) * (VKT_MIN(q, o.push.Q) + 1);

@@ -1,8 +1,9 @@
-/* ops/conv/sequence.c - convolution and pooling of sequences (N,C,L): the 2-D ops over pictures of height 1. Batch last
- * both shapes are the same bytes, so the reshapes are free, and so are those of weights, which are rows. */
+/* ops/conv/sequence.c - convolution and pooling of sequences (N,C,L): the 2-D ops over images of height 1. In
+ * BATCH_LAST both shapes have the same bytes, so the reshapes are free. The reshapes of weights, which are ROWS, are
+ * free too. */
 #include "ops/ops.h"
 
-/* (a,b,c) as (a,b,1,c); null, and an error that names `function`, for any other rank. */
+/* Returns (a,b,c) as (a,b,1,c). For any other rank it returns null and sets an error that names `function`. */
 static vkt_tensor raise(vkt_graph *g, const char *function, const char *name, vkt_tensor t)
 {
     char text[80];
@@ -14,7 +15,7 @@ static vkt_tensor raise(vkt_graph *g, const char *function, const char *name, vk
     return (vkt_tensor){ 0 };
 }
 
-/* (N,C,1,L) as (N,C,L). */
+/* Returns (N,C,1,L) as (N,C,L). */
 static vkt_tensor lower(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return t;
@@ -54,7 +55,7 @@ vkt_tensor vkt_conv_transpose1d(vkt_graph *g, vkt_tensor x, vkt_tensor w, vkt_te
 static vkt_pool2d_params pool2d_params(const vkt_pool1d_params *p)
 {
     static const vkt_pool1d_params none;
-    if (!p) p = &none; /* a kernel of 0, which is refused */
+    if (!p) p = &none; /* a kernel of 0: infer reports the error */
     return (vkt_pool2d_params){ .kernel = { 1, p->kernel },
                                 .stride = { 1, p->stride },
                                 .pad = { 0, p->pad },
@@ -89,7 +90,7 @@ vkt_tensor vkt_adaptive_avg_pool1d(vkt_graph *g, vkt_tensor x, uint32_t out)
     return lower(g, vkt_adaptive_avg_pool2d(g, raise(g, "adaptive_avg_pool1d", "x (N,C,L)", x), 1, out));
 }
 
-/* x (N,C,L) or (N,C,H,W) by one window that is all of it -> (N,C). */
+/* Pools x (N,C,L) or (N,C,H,W) by one window of the size of x -> (N,C). */
 static vkt_tensor global_pool(vkt_graph *g, const char *function, vkt_tensor x,
                               vkt_tensor (*pool)(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p))
 {

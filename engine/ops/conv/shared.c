@@ -28,7 +28,7 @@ static uint32_t taps_of(const vkt_conv2d_size *z)
 
 /* ---- y and dx ---- */
 
-/* The product of one group: M destination channels, N samples of all pixels, K source channels and taps. */
+/* Returns the product of one group: M destination channels, N pixels of all samples, K source channels times taps. */
 static vkt_blocks_job job_of(const vkt_conv_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -89,7 +89,8 @@ void vkt_conv_shared_emit(vkt_emit *e, const vkt_conv_job *j, const vkt_blocks *
 
 /* ---- dw and db ---- */
 
-/* The product of one group: M output channels, N their weights and, for db, one column of ones, K all samples. */
+/* Returns the product of one group: M output channels, N weights of a channel and, for db, one column of ones, K pixels
+ * of all samples. */
 static vkt_blocks_job dw_job_of(const vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;
@@ -103,7 +104,7 @@ vkt_conv2d_cuts vkt_conv_dw_shared_cut(const vkt_emit *e, const vkt_conv_dw_job 
 {
     const vkt_blocks_job job = dw_job_of(j);
     const uint64_t most = e->lim->max_storage_range_bytes / 4 / vkt_conv2d_slices_of(e, j->dw, j->db).floats;
-    /* The bytes of dy as these kernels read it: not pooled. */
+    /* These kernels read the complete dy, not the pooled one. */
     const uint64_t dy_bytes = job.count * job.m * job.k * vkt_element_bytes(vkt_lowered_value(e, j->dy));
     if (!in_one_binding(e, j->x) || dy_bytes > e->lim->max_storage_range_bytes || !in_one_binding(e, j->dw) ||
         job.k > UINT32_MAX)

@@ -1,4 +1,4 @@
-/* ops/conv/span.c - y and dx by runs of neighbouring pixels, which share the loads of their taps: see
+/* ops/conv/span.c - y and dx by spans of neighbouring pixels, which share the loads of their taps: see
  * shaders/conv/span.comp. */
 #include "ops/conv/variants.h"
 
@@ -7,19 +7,19 @@
 #include "abi/abi.h"
 #include "abi/conv2d_span.abi.h"
 
-/* Channels and pixels of a lane: more of either took more time than it saved (docs/performance.md). */
+/* Channels and pixels of a lane. More of either took more time than it saved (docs/performance.md). */
 #define SPAN_ROWS 8u
 #define SPAN_PIXELS 4u
 
-/* Source channels of a turn: at most ten products of a sum. */
+/* Returns the source channels of an iteration, so that a sum has at most ten products. */
 static uint32_t span_unroll(uint32_t taps, uint32_t depth)
 {
     return taps <= 5 && depth % 2 == 0 ? 2 : 1;
 }
 
-/* Where each source pixel next to one that a pixel reads is what its neighbour reads, a part is whole products, its
- * loops end in time, and its weights fit into a binding in panels of SPAN_ROWS. A turn unrolls all taps of a row: of
- * more than 7 it would be too long. */
+/* Returns true if the kernel can compute the parts. Neighbouring pixels must read neighbouring source pixels. A part
+ * must have complete products, short loops, and weights that fit into a binding in panels of SPAN_ROWS. An iteration
+ * unrolls all taps of a kernel row; with more than 7 it would be too long. */
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
 {
     const vkt_conv_part *p = &j->most;
@@ -27,16 +27,17 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
     const uint32_t *kernel = j->z->kernel;
     return a->stride[1] == 1 && a->dilation[1] == 1 && !(j->transposed && a->stride[0] > 1) && kernel[1] > 1 &&
            kernel[1] <= 7 && p->depth == j->depth &&
-           kernel[0] * (p->depth / span_unroll(kernel[1], p->depth) + 1ull) < VKT_MAX_ROUNDS &&
+           kernel[0] * (p->depth / span_unroll(kernel[1], p->depth) + 1ull) < vkt_largest_loop(e->lim) &&
            4ull * kernel[0] * kernel[1] * vkt_round_up(p->rows, SPAN_ROWS) * p->depth * p->groups <=
                e->lim->max_storage_range_bytes;
 }
 
 /* Few rows, by tiles, are few products for a load and for a shuffle. With more rows tiles are as fast, and leave out
  * what is above and below the picture. */
-bool vkt_conv_span_pays(const vkt_conv_job *j)
+bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
-    return j->rows <= 16 || (j->z->kernel[0] == 1 && j->rows <= 32);
+    const vkt_traits *t = lim->traits;
+    return j->rows <= (j->z->kernel[0] == 1 ? VKT_MAX(t->span_channels, t->span_channels_flat) : t->span_channels);
 }
 
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)
@@ -77,7 +78,7 @@ void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p)
     const vkt_bind packed = vkt_conv_pack(e, j, p, mb, false, order);
     const vkt_bind bind[] = { [SPAN_A] = packed,
                               [SPAN_SRC] = vkt_conv_source(e, j, p, &push.src_base),
-                              [SPAN_BIAS] = j->bias.id ? VKT_WHOLE(j->bias) : packed, /* not read without one */
+                              [SPAN_BIAS] = j->bias.id ? VKT_WHOLE(j->bias) : packed, /* not read if there is no bias */
                               [SPAN_DST] = vkt_conv_destination(e, j, p, &push.dst_base) };
     const uint32_t spec[SPAN_SPECS] = {
         [SPAN_SPEC_LANES] = lanes,         [SPAN_SPEC_MB] = mb,

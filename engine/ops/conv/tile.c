@@ -6,8 +6,9 @@
 #include "abi/abi.h"
 #include "abi/conv2d_tile.abi.h"
 
-/* One axis of the table TAPS, for pixels of each phase in turn: source[i taps + k] is the place that tap k of pixel i
- * reads, or -1; range[2i], range[2i+1] the first tap that reads one, and the last + 1. */
+/* Fills one axis of the table TAPS, for the pixels of one phase after the other. source[i taps + k] is the index that
+ * tap k of pixel i reads, or -1. range[2i] is the first tap of pixel i that reads inside, and range[2i+1] is the last
+ * one + 1. */
 static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *source)
 {
     for (uint32_t first = 0; first < vkt_conv_phases(j->z, j->transposed, axis); first++) {
@@ -26,7 +27,8 @@ static void fill_axis(const vkt_conv_job *j, int axis, int32_t *range, int32_t *
     }
 }
 
-/* Where the parts of the table start: ranges of rows and of columns, sources of rows and of columns, the end. */
+/* Computes the offsets of the parts of the table: ranges of rows and of columns, sources of rows and of columns, the
+ * end. */
 static void table_parts(const vkt_conv_job *j, uint64_t part[5])
 {
     part[0] = 0;
@@ -52,7 +54,7 @@ static vkt_tensor tap_table(vkt_emit *e, const vkt_conv_job *j)
     return taps;
 }
 
-/* Lanes beside each other in a tile. */
+/* Returns the number of lanes along a row of a tile. */
 static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
     return rows >= 32 && j->halves ? 8 : lim->subgroup_size;
@@ -63,21 +65,21 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
  * halves then load the same source, which wants rows enough to be worth it. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
-    return lim->cpu && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
+    return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&
            (j->dst_plane == 8 || vkt_conv_phases_filled(j->z, j->transposed) <= 0.875);
 }
 
-/* Channels of a lane: as many as the accumulators allow, and no more than an even share of the rows. */
+/* Returns the channels of a lane: as many as the accumulators allow, but no more than an even share of the rows. */
 static uint32_t tile_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
     const uint32_t across = lanes_across(lim, j, rows), blocks = lim->subgroup_size / across;
-    const uint32_t most = lim->cpu ? 4 * VKT_MIN(across, 16u) : VKT_MIN(4 * across, 32u);
+    const uint32_t most = VKT_MIN(4 * across, lim->traits->conv_rows);
     const uint32_t share = vkt_div_up(rows, vkt_div_up(rows, most * blocks) * blocks);
     return (uint32_t)vkt_round_up(share, 4);
 }
 
-/* Source channels of a step: a divisor of `depth`, so that there is no rest. Four is best: enough products between a
- * load and a store of an accumulator, few enough operands. */
+/* Returns the source channels of a step: a divisor of `depth`, so that no channels are left over. Four is best: there
+ * are enough products between a load and a store of an accumulator, and few operands. */
 static uint32_t step_depth(uint32_t depth)
 {
     static const uint32_t order[] = { 4, 5, 6, 3, 7, 2 };
@@ -86,7 +88,7 @@ static uint32_t step_depth(uint32_t depth)
     return 1;
 }
 
-/* ---- how much of a product one dispatch can make ---- */
+/* ---- the size of a part ---- */
 
 static uint32_t packed_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32_t rows)
 {
@@ -94,13 +96,13 @@ static uint32_t packed_rows(const vkt_limits *lim, const vkt_conv_job *j, uint32
     return vkt_div_up(rows, mb) * mb;
 }
 
-/* Rounds of all loops of an invocation of conv/tile.comp for one tile that meets `taps` taps. */
+/* Returns the iterations of all loops of an invocation of conv/tile.comp, for one tile with `taps` taps. */
 static uint64_t tile_rounds(uint64_t taps, uint32_t depth)
 {
     return taps * (depth / step_depth(depth) + 2) + 1;
 }
 
-/* The same for part p in the worst of its phases, times the tiles that a work group makes one after the other. */
+/* Returns the same for part p in its worst phase, times the tiles that a work group computes one after the other. */
 static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     uint64_t taps[2] = { 0 }, count[2] = { 0 };
@@ -116,21 +118,22 @@ static uint64_t rounds_of(const vkt_emit *e, const vkt_conv_job *j, const vkt_co
     return vkt_groups(tiles, e->lim->max_groups, 1) * tile_rounds(taps[0] * taps[1], p->depth);
 }
 
-/* Whether loops end in time in part p and in the last one, whose depth may be no multiple of anything. */
+/* Returns true if the loops are short enough in part p and in the last part. The depth of the last part may be any
+ * number. */
 static bool is_short(const vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     vkt_conv_part last = *p;
     last.depth = j->depth % p->depth;
-    return rounds_of(e, j, p) <= VKT_MAX_ROUNDS && rounds_of(e, j, &last) <= VKT_MAX_ROUNDS;
+    return rounds_of(e, j, p) <= vkt_largest_loop(e->lim) && rounds_of(e, j, &last) <= vkt_largest_loop(e->lim);
 }
 
-/* Sets j->most; false where not even one channel fits. Few source channels cost more than few destination channels:
- * their sums are stored and read again. */
+/* Sets j->most. Returns false if not even one channel fits. Few source channels per part cost more than few destination
+ * channels, because their sums are stored and read again. */
 static bool cut(const vkt_emit *e, vkt_conv_job *j)
 {
     const uint32_t taps = j->z->kernel[0] * j->z->kernel[1], groups = j->z->a.groups, unit = j->in_place ? 4 : 1;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
-    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* of one of its O rows */
+    const uint64_t w_bytes = 4ull * j->z->channels / groups * taps; /* bytes of one of its O rows */
     uint64_t rows = vkt_steps_in(range, 16 * j->dst_plane, (uint64_t)groups * j->rows);
     uint64_t depth = vkt_steps_in(read, 16 * j->src_plane, (uint64_t)groups * j->depth);
     const uint64_t w_rows = vkt_steps_in(j->in_place ? read : range, w_bytes, j->z->out_channels);
@@ -140,7 +143,7 @@ static bool cut(const vkt_emit *e, vkt_conv_job *j)
         rows = VKT_MIN(rows, w_rows);
     vkt_conv_part p = { .rows = vkt_conv2d_share(j->rows, rows, unit) };
     if (p.rows == 0) return false;
-    /* Panels and strips of at least 4 rows are work groups along y, which no dispatch cuts. */
+    /* Panels and strips of at least 4 rows are work groups along y. No dispatch splits these. */
     p.rows = vkt_conv2d_share(j->rows, VKT_MIN(rows, 4ull * e->lim->max_groups), unit);
     const uint32_t a_rows = packed_rows(e->lim, j, p.rows);
     const uint64_t packed = j->in_place ? 0 : 4ull * taps * a_rows; /* bytes of a source channel */
@@ -157,7 +160,8 @@ static bool cut(const vkt_emit *e, vkt_conv_job *j)
     return true;
 }
 
-/* A 1x1 kernel can be read where it lies when its rows are whole vec4s: forward as [m][k], back as [k][m]. */
+/* Returns true if the kernel can read the weights without packing. The kernel is 1x1 and its rows are whole vec4s:
+ * [m][k] for y, [k][m] for dx. */
 static bool can_lie(const vkt_conv_job *j)
 {
     return j->z->kernel[0] * j->z->kernel[1] == 1 && (j->transposed ? j->rows : j->depth) % 4 == 0;
@@ -172,7 +176,7 @@ bool vkt_conv_tile_cut(const vkt_emit *e, vkt_conv_job *j)
     return cut(e, j);
 }
 
-/* Panels that are k-major or m-major, tap by tap. */
+/* Packs weights into panels that are k-major or m-major, tap by tap. */
 static vkt_bind pack_weights(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p, uint32_t mb, bool m_major,
                              vkt_conv2d_tile_push *to)
 {
@@ -196,8 +200,8 @@ static vkt_bind weights_in_place(const vkt_emit *e, const vkt_conv_job *j, const
     return b;
 }
 
-/* Whether weights are [m][k]: forward where they lie so, and where the rows are so few that a lane holds four k of one
- * or two of them, which is a load or two in place of four. */
+/* Returns true if weights are [m][k]: for y, if they are read without packing; and if the rows are so few that a lane
+ * holds four k of one or two rows. That needs one or two loads instead of four. */
 static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_conv_part *p)
 {
     const uint32_t across = lanes_across(lim, j, p->rows), mb = tile_rows(lim, j, p->rows);
@@ -205,7 +209,7 @@ static bool is_m_major(const vkt_limits *lim, const vkt_conv_job *j, const vkt_c
     return p->depth % 4 == 0 && (mb <= across || mb == 2 * across);
 }
 
-/* The pixels that lie on h and v. */
+/* Emits the pixels of phases h and v. */
 static void emit_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *p, const vkt_conv_phase *h,
                        const vkt_conv_phase *v, uint32_t mb, vkt_conv2d_tile_push push, vkt_bind a)
 {
@@ -237,7 +241,7 @@ static void emit_phase(vkt_emit *e, const vkt_conv_job *j, const vkt_conv_part *
     const vkt_bind bind[] = { [TILE_A] = a,
                               [TILE_SRC] = source,
                               [TILE_TAPS] = VKT_WHOLE(j->taps),
-                              [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read without one */
+                              [TILE_BIAS] = VKT_WHOLE(bias ? j->bias : j->taps), /* not read if there is no bias */
                               [TILE_DST] = to };
     const uint32_t spec[TILE_SPECS] = { [TILE_SPEC_LANES] = e->lim->subgroup_size,
                                         [TILE_SPEC_MB] = mb,

@@ -1,4 +1,4 @@
-/* ops/conv/upsample.c - pictures at another size, nearest and bilinear: see shaders/conv/upsample2d.comp. */
+/* ops/conv/upsample.c - images at another size, nearest and bilinear: see shaders/conv/upsample2d.comp. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -6,19 +6,18 @@
 #include "abi/abi.h"
 #include "abi/upsample2d.abi.h"
 
-/* The shaders' points are numerators of a fraction over 2 P, H times that at most: signed 32-bit integers. */
+/* The most pixels along an axis. The shaders compute positions as numerators of a fraction over 2 P, at most H times
+ * that: they must fit into signed 32-bit integers. */
 #define MAX_SIZE 32767u
-/* Loop turns of one invocation (lavapipe of Mesa 22.3 ends a loop after 65,535), and groups that keep every core busy.
- */
-#define MAX_TURNS 50000u
-#define MIN_GROUPS 64u
+/* Pixels that the gradient of one pixel sums alone, on any device: sums over more go by other ops. */
+#define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
     vkt_upsample2d_attr up;
     uint32_t size[2]; /* H, W */
 } upsample2d_dx_attr;
 
-/* ---- both rows ---- */
+/* ---- both ops ---- */
 
 static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
 {
@@ -37,7 +36,8 @@ static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
     return VKT_OK;
 }
 
-/* One axis: pixel p of `out` lies at (p up + offset) / below of `in`, corners on corners or edges on edges. */
+/* The scale of one axis: pixel p of `out` is at position (p up + offset) / below of `in`. Either corners match corners
+ * or edges match edges. */
 typedef struct axis {
     int32_t up, offset, below;
 } axis;
@@ -67,22 +67,24 @@ static vkt_upsample2d_push push_of(const vkt_upsample2d_attr *a, uint32_t H, uin
                                   .below_w = w.below };
 }
 
-/* Channels by channels, as many as bindings hold: `rows` rows of `columns` pixels each that are written, and each takes
- * up to `taps` loop turns. */
+/* Emits as many channels per dispatch as bindings hold. The result has `rows` rows of `columns` pixels. Each pixel
+ * needs up to `taps` loop iterations. */
 static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_upsample2d_push pc, bool is_gradient,
                           uint64_t taps)
 {
     const vkt_shape s = vkt_node_in(n, 0)->shape;
-    const uint32_t n4 = vkt_div_up(s.dim[0], 4), lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t n4 = vkt_div_up(s.dim[0], 4), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_image);
     const uint32_t rows = is_gradient ? pc.H : pc.P, columns = is_gradient ? pc.W : pc.Q;
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
     const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of one part of a row */
-    uint64_t gy = e->lim->cpu ? vkt_groups(MIN_GROUPS, (uint32_t)VKT_MIN(all_rows, MIN_GROUPS), 1) : parts;
-    const uint64_t least = turns > MAX_TURNS ? parts : vkt_groups(parts, (uint32_t)(MAX_TURNS / turns), 1);
+    const uint64_t most = vkt_rough_loop(e->lim);
+    const uint32_t wanted = e->lim->traits->groups_image;
+    uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;
+    const uint64_t least = turns > most ? parts : vkt_groups(parts, (uint32_t)(most / turns), 1);
     gy = VKT_MIN(VKT_MIN(VKT_MAX(gy, least), parts), e->lim->max_groups);
-    if (fit == 0 || turns > MAX_TURNS || least > gy) {
+    if (fit == 0 || turns > most || least > gy) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u and %u x %u pixels of %u samples do not fit this device", n->op->name,
                                    pc.H, pc.W, pc.P, pc.Q, s.dim[0]));
@@ -121,7 +123,7 @@ static void upsample_emit(const vkt_node *n, vkt_emit *e)
 vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_params *p)
 {
     static const vkt_upsample2d_params none;
-    if (!p) p = &none; /* a size of 0: infer says what it wants */
+    if (!p) p = &none; /* a size of 0: infer reports the error */
     if (!vkt_is_usable(g, "upsample2d", x)) return (vkt_tensor){ 0 };
     if ((p->size[0] || p->size[1]) && (p->scale[0] || p->scale[1])) {
         vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "upsample2d: want a size or a scale, got %u,%u and %u,%u",
@@ -135,9 +137,9 @@ vkt_tensor vkt_upsample2d(vkt_graph *g, vkt_tensor x, const vkt_upsample2d_param
         a.out[i] = p->size[i] ? p->size[i] : (uint32_t)VKT_MIN(scaled, UINT32_MAX);
     }
     x = vkt_to_layout(g, x, VKT_BATCH_LAST);
-    /* One pixel everywhere: its gradient is a sum over more pixels than one invocation adds up. */
+    /* An image of one pixel is expanded instead: its gradient is a sum over more pixels than one invocation adds up. */
     const bool one = s.rank == 4 && s.dim[2] == 1 && s.dim[3] == 1 && a.out[0] < 32768 && a.out[1] < 32768;
-    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= MAX_TURNS)
+    if (one && !a.align_corners && (uint64_t)a.out[0] * a.out[1] + a.out[0] >= ALONE)
         return vkt_expand(g, x, vkt_shape4(s.dim[0], s.dim[1], a.out[0], a.out[1]), VKT_BATCH_LAST);
     return vkt_apply(g, &vkt_op_upsample2d, &x, 1, &a, NULL);
 }
@@ -163,7 +165,7 @@ static void upsample_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Three mixtures of two numbers. */
+/* Counts three interpolations of two numbers per output, if bilinear. */
 static double upsample_flops(const vkt_node *n)
 {
     return ((const vkt_upsample2d_attr *)n->attr)->bilinear ? 9 * vkt_elements_out(n, 0) : 0;
@@ -203,7 +205,7 @@ static vkt_result dx_infer(vkt_infer *f)
     return infer_pictures(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
-/* Pixels of y that one of x has a weight in, along an axis. */
+/* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
 static uint64_t takers(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;
@@ -217,7 +219,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
                   takers(&a->up, a->size[0], a->up.out[0]) * (takers(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
-/* An addition for each element of dy, or one and a product for each of the four that it goes to. */
+/* Counts per element of dy: nearest, one addition; bilinear, an addition and a product for each of four elements. */
 static double dx_flops(const vkt_node *n)
 {
     return (((const upsample2d_dx_attr *)n->attr)->up.bilinear ? 8 : 1) * vkt_elements_in(n, 0);

@@ -1,5 +1,5 @@
-/* ops/conv/variants.h - the ways to compute a convolution and its gradients: whether each can, what it costs, and its
- * dispatches. choose.c has the tables.
+/* ops/conv/variants.h - the ways to compute a convolution and its gradients. Each way has a check that it can run, a
+ * cost, and its dispatches. choose.c has the tables.
  *
  * The unit of cost is one multiply-add of one sample by the tiles of conv/tile.comp on the same device. */
 #ifndef VKT_CONV_VARIANTS_H
@@ -9,22 +9,22 @@
 
 /* ---- tile.c, span.c, direct.c: y and dx, part by part ---- */
 
-/* Sets j->most, in_place and halves. False where not even one channel fits into a binding. */
+/* Sets j->most, in_place and halves. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_tile_cut(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
-/* Whether it is faster than TILE on a CPU. */
-bool vkt_conv_span_pays(const vkt_conv_job *j);
+/* Whether the device makes so many channels faster than by TILE. */
+bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
-/* Whether all products of an element can be unrolled, C/G R S of them. */
+/* Returns true if the kernel can unroll all C/G R S products of an element. */
 bool vkt_conv2d_is_shallow(uint32_t channels_of_group, const uint32_t kernel[2]);
 void vkt_conv_direct_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 /* ---- dw_tile.c: dw and db, by tiles (TILE) or with all sums of a group in registers (DIRECT) ---- */
 
-/* Sets j->most. False where not even one channel fits into a binding. */
+/* Sets j->most. Returns false if not even one channel fits into a binding. */
 bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j);
 bool vkt_conv_dw_direct_can(const vkt_conv_dw_job *j);
 void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct);
@@ -41,7 +41,7 @@ void vkt_conv_dw_shared_emit(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_bl
 typedef enum vkt_conv2d_which { VKT_CONV2D_Y, VKT_CONV2D_DX, VKT_CONV2D_DW } vkt_conv2d_which;
 bool vkt_conv_fft_can(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
 double vkt_conv_fft_cost(const vkt_emit *e, const vkt_conv2d_size *z, vkt_conv2d_which product, vkt_variant v);
-/* y of x, or `transposed` dx of dy. */
+/* Computes y from x or, if `transposed`, dx from dy. */
 void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, bool transposed, vkt_tensor from,
                          vkt_tensor w, vkt_tensor bias, vkt_tensor to);
 void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, vkt_tensor x, vkt_tensor dy,

@@ -1,11 +1,13 @@
-/* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's
- * minimal filtering F(2x2,3x3): see shaders/winograd_*.comp.
+/* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's minimal
+ * filtering F(2x2,3x3): see shaders/winograd_*.comp.
  *
- * Each tile of 2x2 pixels of the destination reads 4x4 of the source. Both that patch d and the kernel g become 4x4
- * numbers by sums, B^T d B and G g G^T, and the tile is A^T m A of their products m, summed over source channels: 16
- * products for four pixels in place of 36. So a convolution is 16 matrix products, (rows, depth) x (depth, tiles and
- * samples), of gemm_tile.comp, whose operands the transforms write as it reads them. Source: Lavin & Gray, Fast
- * Algorithms for Convolutional Neural Networks (2015), sections 3 and 4.1. */
+ * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Sums turn the patch d and the kernel g into
+ * 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is A^T m A. It
+ * needs 16 products for four pixels instead of 36.
+ *
+ * So a convolution is 16 matrix products of gemm_tile.comp, (rows, depth) x (depth, tiles and samples). The transforms
+ * write their results in the order in which gemm_tile.comp reads its operands. Source: Lavin & Gray, Fast Algorithms
+ * for Convolutional Neural Networks (2015), sections 3 and 4.1. */
 #include "ops/conv/variants.h"
 
 #include "kernel/ids.h"
@@ -16,8 +18,8 @@
 #include "abi/winograd_weights.abi.h"
 
 #define POINTS 16u
-/* Bytes of the larger of a transformed source and the products: as many columns are made at a time, so that what one
- * dispatch leaves is still in the caches when the next reads it. Each such turn is three dispatches. */
+/* Bytes of the larger of these: the transformed source, or the products. One iteration computes as many columns as fit.
+ * So the next dispatch finds the results of the last one in the caches. Each iteration is three dispatches. */
 #define TURN_BYTES (4u << 20)
 
 typedef struct job {
@@ -25,10 +27,10 @@ typedef struct job {
     bool transposed;
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
-    uint32_t pad[2];           /* of the source, if dx is written as a convolution of dy */
+    uint32_t pad[2];           /* of the source; dx is written as a convolution of dy */
     uint32_t tiles_w, columns; /* columns: vec4s of a plane of tiles, tiles * n4 */
     uint32_t lanes, mb;        /* of the product: vec4s of a panel of columns, rows of a tile */
-    uint32_t panels;           /* of one turn at most */
+    uint32_t panels;           /* the most panels of one iteration */
 } job;
 
 static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
@@ -43,7 +45,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     for (int i = 0; i < 2; i++) j.pad[i] = transposed ? 2 - z->a.pad[i] : z->a.pad[i];
     j.tiles_w = vkt_div_up(j.dst[1], 2);
     j.columns = vkt_div_up(j.dst[0], 2) * j.tiles_w * z->n4;
-    j.mb = VKT_MIN(4 * j.lanes, e->lim->cpu && j.lanes == 16 ? 64u : 32u);
+    j.mb = vkt_product_rows(e->lim);
     while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
     const uint64_t most = VKT_MIN(VKT_MAX(TURN_BYTES / panel_bytes, 1), e->lim->max_groups);
@@ -52,7 +54,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     return j;
 }
 
-/* vec4s of one of the 16 matrices: of weights, and of `panels` panels of the source or destination. */
+/* Returns the vec4s of one of the 16 matrices of the weights. */
 static uint32_t weights_point(const job *j)
 {
     return vkt_div_up(j->rows, j->mb) * j->mb / 4 * j->depth;
@@ -80,9 +82,9 @@ bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool tra
                    out = (uint64_t)z->out[0] * z->out[1] * z->out_channels;
     const uint64_t weights = vkt_round_up(j.rows, j.mb) * j.depth;
     return 16 * z->n4 * VKT_MAX(in, out) <= most && 4 * POINTS * weights <= most &&
-           picture_bytes(&j, (uint32_t)channels) <= most && channels <= VKT_MAX_ROUNDS &&
+           picture_bytes(&j, (uint32_t)channels) <= most && channels <= vkt_largest_loop(e->lim) &&
            vkt_div_up(j.rows, 4) <= e->lim->max_groups &&
-           weights_point(&j) / j.lanes / VKT_MAX_ROUNDS < e->lim->max_groups;
+           weights_point(&j) / j.lanes / vkt_largest_loop(e->lim) < e->lim->max_groups;
 }
 
 /* ---- dispatches ---- */
@@ -99,16 +101,16 @@ static vkt_tensor transform_weights(vkt_emit *e, const job *j, vkt_tensor w)
                                                     [WINOGRAD_WEIGHTS_SPEC_MB] = j->mb,
                                                     [WINOGRAD_WEIGHTS_SPEC_BACK] = j->transposed };
     vkt_dispatch_add(e, VKT_K_WINOGRAD_WEIGHTS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(push.point, j->lanes, e->lim->cpu ? 16 : 1), 1, 1);
+                     vkt_groups(push.point, j->lanes, e->lim->traits->items_transform), 1, 1);
     return to;
 }
 
-/* Of `panels` panels from `first` on: from the source, or, `back`, to the destination. */
+/* Transforms `panels` panels from panel `first` on: from the source or, if `back`, to the destination. */
 static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t first, uint32_t panels,
                               const vkt_bind *bind, uint32_t n_bind, bool bias)
 {
     const uint32_t channels = back ? j->rows : j->depth, *size = back ? j->dst : j->src;
-    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->cpu ? 64 : 4096, panels), vkt_div_up(channels, 16));
+    const uint32_t slices = VKT_MIN(vkt_div_up(e->lim->traits->groups_wanted, panels), vkt_div_up(channels, 16));
     const vkt_winograd_push push = { .channels = channels,
                                      .depth = vkt_div_up(channels, slices),
                                      .first = first * j->lanes,
@@ -180,25 +182,18 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 
 /* ---- when ---- */
 
-/* In products of the tiled kernels (conv/fft.c), measured on lavapipe: one of gemm_tile; to transform a patch of one
- * channel and sample; to store its 16 products and to transform them back, mostly waiting for the cache; to transform a
- * kernel. */
-#define PRODUCT_COST 0.85
-#define PATCH_COST 350.0
-#define TILE_COST 760.0
-#define KERNEL_COST 450.0
-/* The part of the direct way's products that it may take at most. */
-#define WORTH_IT 0.9
-
-static double cost(const job *j)
+/* In products of the tiled kernels, as conv/fft.c. */
+static double cost(const vkt_traits *t, const job *j)
 {
     const double pairs = (double)j->rows * j->depth, samples = 4.0 * j->columns;
-    return samples * (POINTS * PRODUCT_COST * pairs + PATCH_COST * j->depth + TILE_COST * j->rows) +
-           KERNEL_COST * pairs;
+    return samples * (POINTS * t->winograd_product_cost * pairs + t->winograd_in_cost * j->depth +
+                      t->winograd_out_cost * j->rows) +
+           t->winograd_weight_cost * pairs;
 }
 
 double vkt_conv_winograd_cost(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
 {
+    const vkt_traits *t = e->lim->traits;
     const job j = job_of(e, z, transposed);
-    return e->lim->cpu ? cost(&j) / WORTH_IT : VKT_COST_NEVER;
+    return t->transforms_pay ? cost(t, &j) / t->winograd_worth : VKT_COST_NEVER;
 }

@@ -1,12 +1,13 @@
-/* ops/elementwise/binary.c - functions of two numbers with broadcasting, and where. One pair of kernels computes them
- * all, and one their gradients (lib/binary.glsl): flat where all operands lie alike, else by strides. */
+/* ops/elementwise/binary.c - functions of two numbers with broadcasting, and where. One pair of kernels computes all
+ * functions, and one pair computes their gradients (lib/binary.glsl). The flat kernel is for operands with the same
+ * shape and layout, the other one uses strides. */
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 #include "ops/elementwise/elementwise.h"
 
 #include "abi/functions.abi.h"
 
-/* ---- what they share ---- */
+/* ---- shared functions ---- */
 
 static bool is_like(const vkt_value *a, const vkt_value *b)
 {
@@ -42,7 +43,7 @@ static vkt_result infer_broadcast(vkt_infer *f)
     return VKT_OK;
 }
 
-/* What came by broadcasting goes back by summing, into the operand's own layout. */
+/* Sums the gradient of a broadcast operand back to the operand's shape, in its own layout. */
 static vkt_tensor back_to(vkt_graph *g, vkt_tensor d, vkt_tensor x)
 {
     const vkt_shape shape = g->values[x.id].shape;
@@ -55,7 +56,7 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor a, vkt_tensor
     return vkt_apply(g, op, (vkt_tensor[]){ a, b }, 2, NULL, NULL);
 }
 
-/* Draws n <= 3 shapes that broadcast, one of them whole. */
+/* Draws n <= 3 shapes that broadcast. One of them is the whole shape. */
 static void draw_shapes(vkt_rng *r, vkt_shape *in, uint32_t n)
 {
     const uint32_t rank = vkt_rng_range(r, 0, 4);
@@ -76,8 +77,8 @@ typedef struct range {
     float lo, hi;
 } range;
 
-/* An operand of few elements gets gradients that are sums of many terms, of which one may be small beside its terms:
- * then all is drawn so that terms have one sign. */
+/* Returns true if an operand has few elements. Its gradients are sums of many terms, and a sum may be small beside its
+ * terms. So the terms must have one sign. */
 static bool is_summed(const vkt_shape *in, uint32_t n)
 {
     uint64_t least = UINT64_MAX, most = 0;
@@ -108,7 +109,7 @@ static void draw_pair(vkt_rng *r, vkt_case *c, const range any[2], const range o
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), \
     .half_rows = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0), .half_when = is_flat
 
-/* ---- gradients that take dy, a and b ---- */
+/* ---- gradients that need dy, a and b ---- */
 
 typedef struct binary_dx_attr {
     uint32_t number; /* TERNARY_ */
@@ -152,7 +153,7 @@ const vkt_op vkt_op_binary_dx = { .name = "binary_dx",
                                   .flops = binary_dx_flops,
                                   .formula = "da or db = df(a, b) dy" };
 
-/* Of x, which is a or b. */
+/* Adds the gradient of x, which is a or b. */
 static vkt_tensor dx_of(vkt_graph *g, binary_dx_attr attr, vkt_tensor dy, vkt_tensor a, vkt_tensor b, vkt_tensor x)
 {
     return back_to(g, vkt_apply(g, &vkt_op_binary_dx, (vkt_tensor[]){ dy, a, b }, 3, &attr, NULL), x);
@@ -170,14 +171,14 @@ vkt_tensor vkt_add(vkt_graph *g, vkt_tensor a, vkt_tensor b)
     return apply(g, &vkt_op_add, a, b);
 }
 
-/* A sum of two gradients on its way through relu is one function of three numbers. */
+/* Emits a sum. A relu_dx of a sum of two gradients is one function of three numbers. */
 static void add_emit(const vkt_node *n, vkt_emit *e)
 {
     vkt_node sum = *n;
     const bool flat = is_flat(n);
     if (flat && e->then && vkt_is_relu_dx(e->then)) {
         sum.in[sum.n_in++] = vkt_take(e, VKT_STAGE_SLOPE)->in[0];
-        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in whatever shape it has them */
+        vkt_emit_flat(&sum, e, (vkt_flat){ VKT_K_TERNARY, TERNARY_RELU_DX }); /* in its own shape */
         return;
     }
     if (flat && vkt_take(e, VKT_STAGE_RELU)) e->relu = n->out[0];
@@ -401,7 +402,7 @@ static vkt_result prelu_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* The row takes a weight as it broadcasts: (C) of (N,C,H,W) as (C,1,1). */
+/* Adds the op, whose weight broadcasts: (C) for (N,C,H,W) is (C,1,1). */
 vkt_tensor vkt_prelu(vkt_graph *g, vkt_tensor x, vkt_tensor w)
 {
     if (!vkt_is_usable(g, "prelu", x) || !vkt_is_usable(g, "prelu", w)) return (vkt_tensor){ 0 };
@@ -493,7 +494,8 @@ vkt_tensor vkt_masked_fill(vkt_graph *g, vkt_tensor x, vkt_tensor mask, float va
 
 EMIT(where, TERNARY_WHERE)
 
-/* A zero and no product: dy may be infinite where it does not count. */
+/* Adds the gradients. A gradient is a selected zero, not a product with zero: dy may be infinite where x is not
+ * selected. */
 static void where_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_tensor c = n->in[0], zero = vkt_graph_const(g, "zero", VKT_F32, vkt_shape0(), &(float){ 0 });

@@ -1,5 +1,5 @@
-/* ops/elementwise/broadcast.c - repeating: how functions of two and three operands, and expand, read operands that lack
- * dimensions of their result; and expand. */
+/* ops/elementwise/broadcast.c - repeating: how expand, and functions of two and three operands, read operands that lack
+ * dimensions of their result. */
 #include "ops/elementwise/broadcast.h"
 
 #include "kernel/ids.h"
@@ -21,7 +21,7 @@ bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out)
     return true;
 }
 
-/* Strides of `x` (in elements) along the physical dimensions of y, 0 where it is repeated. */
+/* Computes the strides of `x` (in elements) along the physical dimensions of y; 0 if x is repeated. */
 static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[VKT_MAX_RANK])
 {
     const vkt_phys px = vkt_phys_of(x), py = vkt_phys_of(y);
@@ -39,7 +39,8 @@ static void strides_in(const vkt_value *x, const vkt_value *y, uint32_t stride[V
 /* Operands by their binding numbers in broadcast.abi.h. */
 enum { A = BROADCAST_A, B = BROADCAST_B, C = BROADCAST_C, Y = BROADCAST_Y, N };
 
-/* Physical dimensions of y from slow to fast, as few as will do, with the strides of all. The last is the run. */
+/* Physical dimensions of y from slow to fast, as few as possible, with the strides of all tensors. The last one is the
+ * run. */
 typedef struct dim {
     uint32_t size, stride[N];
 } dim;
@@ -50,13 +51,13 @@ typedef struct walk {
     uint32_t pitch; /* of the run, in y */
 } walk;
 
-/* The function and its operands; those that it does not have are {0}. */
+/* The function and its operands. Operands that it does not have are {0}. */
 typedef struct call {
     uint32_t operands, function;
     vkt_bind bind[N];
 } call;
 
-/* Appends a dimension; it melts into the one before where all walk on without a gap. */
+/* Appends a dimension. It merges it with the one before if all tensors continue there without a gap. */
 static void push_dim(walk *w, dim d)
 {
     dim *before = w->n ? &w->dims[w->n - 1] : NULL;
@@ -84,7 +85,8 @@ static walk walk_of(const vkt_emit *e, const call *c)
     return w;
 }
 
-/* Four elements at once: each operand runs along with y, all else in steps of 4, or repeats one element. */
+/* Returns true if the kernel can compute four elements at once. Along the run each operand has a stride of 1, in steps
+ * of 4 along the other dimensions, or it repeats one element. */
 static bool is_wide(const walk *w)
 {
     const dim *run = &w->dims[w->n - 1];
@@ -138,8 +140,8 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
     pc.c0 = d[0].stride[C], pc.c1 = d[1].stride[C], pc.c2 = d[2].stride[C], pc.c3 = d[3].stride[C],
     pc.c4 = d[4].stride[C];
     const bool wide = is_wide(w);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, per_turn = lanes * (wide ? 4 : 1);
-    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->cpu ? 64 : 4;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move), per_turn = lanes * (wide ? 4 : 1);
+    const uint32_t turns = w->pitch < 4 * per_turn ? 0 : e->lim->traits->items_move;
     const uint32_t spec[] = { lanes,
                               [BROADCAST_SPEC_DIMS] = w->n - 1,
                               [BROADCAST_SPEC_TURNS] = turns,
@@ -148,15 +150,15 @@ static void dispatch(vkt_emit *e, const call *c, const walk *w)
                               [BROADCAST_SPEC_C_STEP] = run.stride[C],
                               [BROADCAST_SPEC_FUNCTION] = c->function };
     const uint64_t groups = turns ? pc.rows * vkt_groups(w->pitch, per_turn, turns)
-                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->cpu ? 64 : 4);
+                                  : vkt_groups((uint64_t)pc.rows * w->pitch, per_turn, e->lim->traits->items_move);
     vkt_dispatch_add(e, kernels[c->operands - 1][wide], c->bind, N, &pc, sizeof pc, spec, VKT_COUNT(spec), groups, 1,
                      1);
 }
 
 static void emit_slices(vkt_emit *e, const call *c, const walk *w);
 
-/* One step along the slowest dimension is more than a binding holds: step by step. False where windows cannot begin so.
- */
+/* Splits the work if one step along the slowest dimension is more than a binding holds: it emits step by step. Returns
+ * false if ranges cannot start at such offsets. */
 static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];
@@ -174,7 +176,8 @@ static bool emit_steps(vkt_emit *e, const call *c, const walk *w)
     return true;
 }
 
-/* y, or an operand of as many, longer elements, is more than one binding holds: slices of its slowest dimension. */
+/* Splits the work if y is more than one binding holds, or an operand with as many, larger elements: slices of the
+ * slowest dimension. */
 static void emit_slices(vkt_emit *e, const call *c, const walk *w)
 {
     const dim slow = w->dims[0];
@@ -220,77 +223,3 @@ void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, ui
     else
         dispatch(e, &c, &w);
 }
-
-/* ---- expand ---- */
-
-static vkt_result expand_infer(vkt_infer *f)
-{
-    const vkt_expand_attr *a = f->n->attr;
-    const vkt_value x = *vkt_in(f, 0);
-    vkt_shape s;
-    char from[80], to[80];
-    VKT_REQUIRE(f, x.dtype == VKT_F32, VKT_E_DTYPE, "expand: want f32, got %s", vkt_dtype_name(x.dtype));
-    VKT_REQUIRE(f, vkt_is_layout(a->layout), VKT_E_ARG, "expand: want a vkt_layout, got number %d", (int)a->layout);
-    VKT_REQUIRE(f, a->shape.rank <= VKT_MAX_RANK, VKT_E_SHAPE, "expand: want a rank of at most %d, got %u",
-                VKT_MAX_RANK, a->shape.rank);
-    VKT_REQUIRE(f, vkt_broadcast_shape(x.shape, a->shape, &s) && vkt_shape_equal(s, a->shape), VKT_E_SHAPE,
-                "expand: %s does not broadcast to %s", vkt_shape_text(x.shape, from), vkt_shape_text(a->shape, to));
-    vkt_out(f, VKT_F32, a->layout, a->shape);
-    return VKT_OK;
-}
-
-vkt_tensor vkt_expand(vkt_graph *g, vkt_tensor x, vkt_shape shape, vkt_layout layout)
-{
-    const vkt_expand_attr a = { shape, layout };
-    return vkt_apply(g, &vkt_op_expand, &x, 1, &a, NULL);
-}
-
-static void expand_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_broadcast(e, 0, n->in, 1, n->out[0]);
-}
-
-/* From rows into rows: along whole vec4s of y there are such of x, or one element of it. */
-static bool expand_is_half(const vkt_node *n)
-{
-    return vkt_node_in(n, 0)->layout == VKT_ROWS && vkt_node_out(n, 0)->layout == VKT_ROWS;
-}
-
-static void expand_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_shape shape = g->values[n->in[0].id].shape;
-    const vkt_layout layout = g->values[n->in[0].id].layout;
-    dx[0] = vkt_to_layout(g, vkt_sum_to(g, dy[0], shape), layout);
-}
-
-static void expand_sample(vkt_rng *r, vkt_case *c)
-{
-    const uint32_t last = vkt_rng_range(r, 0, 1) ? 4 : vkt_rng_range(r, 1, 5);
-    const vkt_shape s = vkt_shape4(vkt_rng_range(r, 1, 19), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 1, 3), last);
-    vkt_shape from = { .rank = vkt_rng_range(r, 0, 4) };
-    for (uint32_t i = 0; i < from.rank; i++) from.dim[i] = vkt_rng_range(r, 0, 1) ? 1 : s.dim[4 - from.rank + i];
-    const vkt_expand_attr a = { s, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS };
-    vkt_case_f32(c, VKT_ROWS, from, -1, 1);
-    vkt_case_attr(c, &a, sizeof a);
-}
-
-const vkt_op vkt_op_expand = {
-    .name = "expand",
-    .min_in = 1,
-    .max_in = 1,
-    .cheap = true,
-    .diff = 1u << 0,
-    .attr_bytes = sizeof(vkt_expand_attr),
-    .infer = expand_infer,
-    .emit = expand_emit,
-    .half_rows = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
-    .half_when = expand_is_half,
-    .backward = expand_backward,
-    .sample = expand_sample,
-    .rel_tol = 1.2e-7f,
-    .abs_tol = 4e-5f,
-    .tol_why = "forward is a copy; a gradient sums up to 1425 terms of both signs, in < 128 roundings "
-               "of partial sums that are some 10 times the result",
-    .flops = vkt_flops_none,
-    .formula = "x, its dimensions of 1 repeated"
-};

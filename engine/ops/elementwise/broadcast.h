@@ -4,12 +4,13 @@
 
 #include "ops/ops.h"
 
-/* NumPy's rule: aligned at the right, a dimension of 1 is repeated. False when the shapes do not fit. */
+/* Computes the shape by NumPy's rule: shapes are aligned at the right, and a dimension of 1 is repeated. Returns false
+ * if the shapes do not match. */
 bool vkt_broadcast_shape(vkt_shape a, vkt_shape b, vkt_shape *out);
-/* y = f(in[0], ..), f being number `function` of functions.abi.h: BINARY_ of two operands, TERNARY_ of three; of one it
- * is the operand itself. */
+/* Computes y = f(in[0], ..), with f = number `function` of functions.abi.h: BINARY_ for two operands, TERNARY_ for
+ * three. For one operand f is the identity. */
 void vkt_emit_broadcast(vkt_emit *e, uint32_t function, const vkt_tensor *in, uint32_t n_in, vkt_tensor y);
-/* y = scale * x summed over the dimensions that broadcasting y to x's shape repeats. y is ROWS. */
+/* Computes y = scale * x, summed over the dimensions that broadcasting y to x's shape repeats. y is ROWS. */
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale);
 
 #endif

@@ -1,5 +1,5 @@
-/* ops/elementwise/elementwise.c - what flat kernels share, which run over the physical elements in windows that a
- * binding can hold; and dropout. */
+/* ops/elementwise/elementwise.c - the code that flat kernels share, and dropout. Flat kernels compute the physical
+ * elements in ranges that fit into a binding. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -12,12 +12,13 @@
 
 static uint32_t flat_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 128;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
 }
 
 static uint64_t flat_groups(const vkt_emit *e, uint64_t elements)
 {
-    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u);
+    return VKT_MIN(vkt_groups(elements, flat_lanes(e), e->lim->traits->items_elementwise),
+                   e->lim->traits->groups_flat_most);
 }
 
 void vkt_emit_flat(const vkt_node *n, vkt_emit *e, vkt_flat f)
@@ -59,7 +60,7 @@ vkt_layout vkt_draw_layout(vkt_rng *r)
 
 /* ---- dropout ---- */
 
-/* What the planes of (N,C,...) are: see dropout.abi.h. */
+/* Returns the push constants that describe the planes of (N,C,...): see dropout.abi.h. */
 static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr *a)
 {
     vkt_dropout_push pc = { .threshold = a->threshold, .scale = a->scale, .salt = a->salt, .plane = 1 };
@@ -70,7 +71,8 @@ static vkt_dropout_push dropout_push(const vkt_value *x, const vkt_dropout_attr 
     return pc;
 }
 
-/* Zero behind the batch stays zero by itself only where f(0) is, and its gradient a number. */
+/* Returns true if x has padding behind the batch. The padding must stay 0: it does only if f(0) is 0 and the gradient
+ * of f at 0 is finite. */
 static bool has_padding(const vkt_value *x)
 {
     return x->layout == VKT_BATCH_LAST && x->shape.dim[0] % 4 != 0;
@@ -83,7 +85,7 @@ const vkt_node *vkt_take_dropout(vkt_emit *e)
     return ((const vkt_dropout_attr *)n->attr)->planes ? NULL : vkt_take(e, VKT_STAGE_DROPOUT);
 }
 
-/* What follows within n is of two operands: n's output and *b. */
+/* Returns the epilogue fused into n. It is a function of two operands: n's output and *b. */
 static vkt_flat take_behind(const vkt_node *n, vkt_emit *e, vkt_tensor *b)
 {
     vkt_flat f = { .kernel = VKT_K_DROPOUT };
@@ -156,7 +158,7 @@ static void dropout_emit(const vkt_node *n, vkt_emit *e)
     emit_masked(e, n, n->in[0], n->out[0], b, f);
 }
 
-/* Planes by rows are of any length. */
+/* Returns false for planes in ROWS, because they may have any length. */
 static bool dropout_is_half(const vkt_node *n)
 {
     return !((const vkt_dropout_attr *)n->attr)->planes || vkt_node_in(n, 0)->layout == VKT_BATCH_LAST;

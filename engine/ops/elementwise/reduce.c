@@ -1,5 +1,6 @@
-/* ops/elementwise/reduce.c - sums over everything (sum, mean), and sums, maxima and minima over the dimensions that
- * broadcasting repeats (sum_to, max_to, min_to). */
+/* ops/elementwise/reduce.c - see reduce.h: the dispatches of a reduction, and the functions that the ops share. */
+#include "ops/elementwise/reduce.h"
+
 #include "kernel/ids.h"
 #include "ops/elementwise/broadcast.h"
 
@@ -9,29 +10,31 @@
 
 uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
 {
-    enum { MOST_TURNS = 60000 }; /* 65,535 are counted */
+    const uint64_t loop = vkt_largest_loop(e->lim);
     const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
     uint32_t lanes = vkt_lanes_for(e->lim, loads);
-    while (2 * lanes <= most && walks * (loads / lanes + 2) > MOST_TURNS) lanes *= 2;
-    if (walks * (loads / lanes + 2) > MOST_TURNS)
+    while (2 * lanes <= most && walks * (loads / lanes + 2) > loop) lanes *= 2;
+    if (walks * (loads / lanes + 2) > loop)
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
                                 e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
     return lanes;
 }
 
-/* Neighbouring dimensions of one kind, `size` elements `stride` apart. */
+/* Neighbouring dimensions of one kind: `size` elements, `stride` apart. */
 typedef struct dim {
     uint32_t size, stride;
 } dim;
 
-/* What is made of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`, which is 1 but for sums. */
+/* The function of the elements of an output: REDUCE_ of reduce.abi.h, times `scale`. `scale` is 1 unless it is a sum.
+ */
 typedef struct function {
     uint32_t number;
     float scale;
 } function;
 
-/* A reduction as strides, each list from slow to fast and as short as it can be. Kept dimensions are in y's order. */
+/* A reduction as strides. Each list goes from slow to fast and is as short as possible. Kept dimensions are in y's
+ * order. */
 typedef struct reduction {
     dim kept[VKT_MAX_RANK], reduced[VKT_MAX_RANK + 1];
     uint32_t n_kept, n_reduced;
@@ -39,12 +42,12 @@ typedef struct reduction {
     uint32_t rest, total; /* see reduce.abi.h */
 } reduction;
 
-/* How one dispatch does it. */
+/* How one dispatch computes a reduction. */
 typedef struct way {
-    bool along;            /* the fastest reduced dimension is x's fastest: lanes walk along it */
+    bool along;            /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
     uint32_t width, lanes; /* elements of a load */
     uint32_t last;         /* length of the last run of the fastest row dimension */
-    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads in a row */
+    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads per row */
     uint32_t splits;
 } way;
 
@@ -58,8 +61,8 @@ static void push_dim(dim *list, uint32_t *n, uint32_t size, uint32_t stride)
         list[(*n)++] = (dim){ size, stride };
 }
 
-/* Splits x's dimensions by whether y has them. y is ROWS, so kept dimensions are walked in x's logical order; the
- * others in x's physical order, the fastest last. */
+/* Splits x's dimensions into those that y has and those that y lacks. y is ROWS, so kept dimensions are in x's logical
+ * order. The reduced ones are in x's physical order, the fastest last. */
 static reduction reduction_of(const vkt_value *x, const vkt_value *y)
 {
     reduction r = { .outputs = (uint32_t)vkt_shape_elements(y->shape) };
@@ -76,7 +79,7 @@ static reduction reduction_of(const vkt_value *x, const vkt_value *y)
     return r;
 }
 
-/* (rows, columns) -> (columns). */
+/* Returns the sums of columns: (rows, columns) -> (columns). */
 static reduction column_sums(uint32_t rows, uint32_t columns)
 {
     reduction r = { .outputs = columns };
@@ -85,11 +88,12 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Sums of few columns (bias gradients) as sums of `fold` times as many: a row of those is `fold` rows, so that every
- * lane has an output of its own and loads are whole. 1: not such a sum. The rows that are left over are the `rest`. */
+/* Turns sums of few columns (bias gradients) into sums of `fold` times as many columns: one of the new rows is `fold`
+ * old rows. So every lane has its own output, and loads are whole vec4s. Returns 1 if the reduction is not such a sum.
+ * The old rows that are left over are the `rest`. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
-    const uint32_t K = r->outputs, wanted = 4 * (e->lim->cpu ? e->lim->subgroup_size : 64);
+    const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
     if (r->n_kept != 1 || r->n_reduced != 1 || r->kept[0].stride != 1 || r->reduced[0].stride != K) return 1;
     const uint32_t rows = r->reduced[0].size, whole = K % 4 == 0 ? 1 : K % 2 == 0 ? 2 : 4;
     const uint32_t fold = K >= wanted ? whole : (uint32_t)vkt_round_up(vkt_div_up(wanted, K), whole);
@@ -109,12 +113,14 @@ static bool all_multiples_of_4(const reduction *r, const dim *but)
     return true;
 }
 
-/* Chooses the kernel and breaks a long run into rows. A row is 64 to 128 turns. */
+/* Chooses the kernel, and splits a long run into rows. A row is 64 to 128 iterations. */
 static way way_of(const vkt_emit *e, reduction *r)
 {
     dim *run = &r->reduced[r->n_reduced - 1];
     const dim *fastest = r->n_kept ? &r->kept[r->n_kept - 1] : NULL;
-    way w = { .along = run->stride == 1, .width = 1, .lanes = e->lim->cpu ? e->lim->subgroup_size : 64, .rows = 1 };
+    way w = {
+        .along = run->stride == 1, .width = 1, .lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), .rows = 1
+    };
     if (w.along ? all_multiples_of_4(r, run)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
@@ -133,14 +139,16 @@ static way way_of(const vkt_emit *e, reduction *r)
     return w;
 }
 
-/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. An invocation stays
- * well below the 65,535 turns after which Mesa 22.3 leaves a loop. */
+#define LONG 16384u
+
+/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. On any device an
+ * invocation takes no more than LONG iterations: sums that are shorter round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
 {
     const uint64_t turns = w->rows * w->turns,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
-    const uint64_t wanted = e->lim->cpu ? 16 : 1024, least = e->lim->cpu ? 256 : 32; /* groups; turns of one */
-    uint64_t splits = turns / 16384 + 1;
+    const uint64_t wanted = e->lim->traits->groups_reduce, least = e->lim->traits->iterations_split;
+    uint64_t splits = turns / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
     if (groups < wanted && turns * groups > 16 * least)
         splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
     return (uint32_t)VKT_MIN(splits, w->rows);
@@ -182,22 +190,22 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
     const uint32_t spec[] = { w->lanes, [REDUCE_SPEC_FUNCTION] = f.number };
     const uint16_t kernel = w->along ? (w->width == 4 ? VKT_K_REDUCE_ALONG4 : VKT_K_REDUCE_ALONG)
                                      : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
-    /* A group on a CPU should have 1000 turns to do. */
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
-    const uint64_t per_group = e->lim->cpu ? VKT_MAX(1024u * w->splits / (w->rows * w->turns), 1u) : 1;
+    const uint64_t per_group =
+        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->turns), 1u);
     vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
                      (groups + per_group - 1) / per_group, w->splits, 1);
 }
 
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f);
 
-/* What makes the parts of which f makes the result. */
+/* Returns the function that computes the parts of f's result. */
 static function part_of(function f)
 {
     return (function){ f.number, 1 };
 }
 
-/* r for one step along its slowest dimension, which is a kept or a reduced one. */
+/* Returns r for one step along its slowest dimension, which is a kept or a reduced one. */
 static reduction step_of(const reduction *r, bool kept)
 {
     reduction part = *r;
@@ -209,8 +217,9 @@ static reduction step_of(const reduction *r, bool kept)
     return part;
 }
 
-/* One step along the slowest dimension is more than a binding holds, or ends where y's next window cannot begin: step
- * by step, each into scratch of its own unless it has a place in y. */
+/* Splits a reduction if one step along the slowest dimension is more than a binding holds, or if it ends where y's next
+ * range cannot start. It reduces step by step, into y if the steps fit there, else each step into scratch of its own.
+ */
 static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f, bool kept)
 {
     const dim slow = kept ? r->kept[0] : r->reduced[0];
@@ -230,8 +239,8 @@ static void reduce_steps(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y
     reduce(e, last, to, y, kept ? part_of(f) : f);
 }
 
-/* Outputs of which a binding holds no two sets: window by window of the slowest kept dimension. False where there are
- * no windows that make them fewer. */
+/* Splits the outputs if a binding does not hold two sets of them: it reduces range by range of the slowest kept
+ * dimension. Returns false if no ranges reduce their number. */
 static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     if (r->n_kept == 0) return false;
@@ -250,7 +259,7 @@ static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind
     return true;
 }
 
-/* x is more than one binding holds: slices of its slowest dimension, one after the other. */
+/* Splits x if it is more than one binding holds: slices of its slowest dimension, one after the other. */
 static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind y, function f)
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
@@ -259,12 +268,12 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
     const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one, a step or all: */
+        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one: of a step or of all */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);
     if (!kept && per < 2 && reduce_outputs(e, r, x, y, f)) return;
-    /* Results of steps are put together by a reduction that is smaller than this one. */
+    /* The results of steps are combined by a reduction that is smaller than this one. */
     const bool smaller = !kept ? 8 * vkt_round_up(r->outputs, 64) <= range
                                : y_stride % 64 == 0 || 4 * slow.size * pitch_of_step <= range;
     if (per == 0 && slow.size > 1 && x_bytes % VKT_ALIGN_BYTES == 0 && smaller) {
@@ -297,7 +306,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     if (!kept) reduce(e, last, out, y, f);
 }
 
-/* y = f of the elements of x; x.bytes is worked out here. x may be in 16 bits, y is f32. */
+/* Computes y = f of the elements of x. It computes x.bytes itself. x may be in 16 bits; y is f32. */
 static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
 {
     uint64_t last = 0;
@@ -322,19 +331,20 @@ static void reduce(vkt_emit *e, reduction r, vkt_bind x, vkt_bind y, function f)
     reduce(e, column_sums(w.splits * fold, K), VKT_WHOLE(partial), y, f);
 }
 
-static void reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, function f)
+void vkt_emit_reduce_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, uint32_t number, float scale)
 {
+    const function f = { number, scale };
     reduce(e, reduction_of(vkt_lowered_value(e, x), vkt_lowered_value(e, y)), VKT_WHOLE(x), VKT_WHOLE(y), f);
 }
 
 void vkt_emit_sum_to(vkt_emit *e, vkt_tensor x, vkt_tensor y, float scale)
 {
-    reduce_to(e, x, y, (function){ REDUCE_SUM, scale });
+    vkt_emit_reduce_to(e, x, y, REDUCE_SUM, scale);
 }
 
-/* ---- sum, mean ---- */
+/* ---- shared by the ops: sum, mean ---- */
 
-static vkt_result all_infer(vkt_infer *f)
+vkt_result vkt_infer_whole(vkt_infer *f)
 {
     const vkt_value *x = vkt_in(f, 0);
     VKT_REQUIRE(f, x->dtype == VKT_F32, VKT_E_DTYPE, "%s: want f32, got %s", f->n->op->name, vkt_dtype_name(x->dtype));
@@ -343,51 +353,14 @@ static vkt_result all_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Rows of whole vec4s are read as such: whatever is kept, all other strides are multiples of the last dimension. */
-#define HALF_ROWS .half_rows = VKT_HALF_IN(0)
-
-static void sum_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
-}
-
-static void mean_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], (float)(1.0 / (double)vkt_shape_elements(vkt_node_in(n, 0)->shape)));
-}
-
-vkt_tensor vkt_sum(vkt_graph *g, vkt_tensor x)
-{
-    return vkt_apply(g, &vkt_op_sum, &x, 1, NULL, NULL);
-}
-
-vkt_tensor vkt_mean(vkt_graph *g, vkt_tensor x)
-{
-    return vkt_apply(g, &vkt_op_mean, &x, 1, NULL, NULL);
-}
-
-static void sum_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
-}
-
-static void mean_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    const float share = (float)(1.0 / (double)vkt_shape_elements(x.shape));
-    const vkt_tensor c = vkt_graph_const(g, "1/n", VKT_F32, vkt_shape0(), &share);
-    dx[0] = vkt_expand(g, vkt_mul(g, dy[0], c), x.shape, x.layout);
-}
-
-/* Every other time. */
+/* Rounds the last dimension up to whole vec4s, every second time. */
 static void whole_rows(vkt_rng *r, vkt_shape *s)
 {
     uint32_t *last = &s->dim[s->rank - 1];
     if (vkt_rng_range(r, 0, 1)) *last = (uint32_t)vkt_round_up(*last, 4);
 }
 
-static void all_sample(vkt_rng *r, vkt_case *c)
+void vkt_sample_whole(vkt_rng *r, vkt_case *c)
 {
     vkt_shape s = vkt_rng_range(r, 0, 2)
                       ? vkt_shape3(vkt_rng_range(r, 1, 130), vkt_rng_range(r, 1, 17), vkt_rng_range(r, 1, 31))
@@ -396,39 +369,9 @@ static void all_sample(vkt_rng *r, vkt_case *c)
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, s, 0.5f, 1.5f);
 }
 
-#define SUM_TOLERANCE                   \
-    .rel_tol = 8e-6f, .abs_tol = 1e-6f, \
-    .tol_why = "terms of one sign; a row and the running sum of rows: < 130 roundings of 2^-24 on the way of a term"
-
-const vkt_op vkt_op_sum = { .name = "sum",
-                            .min_in = 1,
-                            .max_in = 1,
-                            .diff = 1u << 0,
-                            .infer = all_infer,
-                            .emit = sum_emit,
-                            HALF_ROWS,
-                            .backward = sum_backward,
-                            .sample = all_sample,
-                            SUM_TOLERANCE,
-                            .flops = vkt_flops_an_input,
-                            .formula = "y = sum of x" };
-
-const vkt_op vkt_op_mean = { .name = "mean",
-                             .min_in = 1,
-                             .max_in = 1,
-                             .diff = 1u << 0,
-                             .infer = all_infer,
-                             .emit = mean_emit,
-                             HALF_ROWS,
-                             .backward = mean_backward,
-                             .sample = all_sample,
-                             SUM_TOLERANCE,
-                             .flops = vkt_flops_an_input,
-                             .formula = "y = sum of x / number of elements" };
-
 /* ---- sum_to, max_to, min_to ---- */
 
-static vkt_result to_infer(vkt_infer *f)
+vkt_result vkt_infer_to(vkt_infer *f)
 {
     const vkt_value x = *vkt_in(f, 0);
     const vkt_shape s = ((const vkt_shape_attr *)f->n->attr)->shape;
@@ -443,30 +386,14 @@ static vkt_result to_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-static vkt_tensor to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
+vkt_tensor vkt_reduce_to(vkt_graph *g, const vkt_op *op, vkt_tensor x, vkt_shape shape)
 {
     if (x.id && x.id < g->n_values && vkt_shape_equal(g->values[x.id].shape, shape)) return x;
     const vkt_shape_attr a = { shape };
     return vkt_apply(g, op, &x, 1, &a, NULL);
 }
 
-vkt_tensor vkt_sum_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_sum_to, x, shape);
-}
-
-static void sum_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    vkt_emit_sum_to(e, n->in[0], n->out[0], 1.0f);
-}
-
-static void sum_to_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_value x = g->values[n->in[0].id];
-    dx[0] = vkt_expand(g, dy[0], x.shape, x.layout);
-}
-
-static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
+void vkt_sample_to(vkt_rng *r, vkt_case *c, float lo, float hi)
 {
     vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 7), vkt_rng_range(r, 1, 9), vkt_rng_range(r, 1, 11));
@@ -477,68 +404,3 @@ static void to_case(vkt_rng *r, vkt_case *c, float lo, float hi)
     vkt_case_f32(c, vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS, x, lo, hi);
     vkt_case_attr(c, &a, sizeof a);
 }
-
-static void sum_to_sample(vkt_rng *r, vkt_case *c)
-{
-    to_case(r, c, 0.5f, 1.5f);
-}
-
-const vkt_op vkt_op_sum_to = { .name = "sum_to",
-                               .min_in = 1,
-                               .max_in = 1,
-                               .diff = 1u << 0,
-                               .attr_bytes = sizeof(vkt_shape_attr),
-                               .infer = to_infer,
-                               .emit = sum_to_emit,
-                               HALF_ROWS,
-                               .backward = sum_to_backward,
-                               .sample = sum_to_sample,
-                               SUM_TOLERANCE,
-                               .flops = vkt_flops_an_input,
-                               .formula = "y = x summed over the dimensions that y lacks or has as 1" };
-
-vkt_tensor vkt_max_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_max_to, x, shape);
-}
-
-vkt_tensor vkt_min_to(vkt_graph *g, vkt_tensor x, vkt_shape shape)
-{
-    return to(g, &vkt_op_min_to, x, shape);
-}
-
-static void max_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MAX, 1 });
-}
-
-static void min_to_emit(const vkt_node *n, vkt_emit *e)
-{
-    reduce_to(e, n->in[0], n->out[0], (function){ REDUCE_MIN, 1 });
-}
-
-/* Evenly among those that are equal. Their number is 0 where y is NaN, and so dx is NaN, as in torch. */
-static void extreme_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_tensor x = n->in[0], y = n->out[0], one = vkt_graph_const(g, "one", VKT_F32, vkt_shape0(), &(float){ 1 });
-    const vkt_tensor number = vkt_sum_to(g, vkt_where_equal(g, one, x, y), g->values[y.id].shape);
-    dx[0] = vkt_where_equal(g, vkt_div(g, dy[0], number), x, y);
-}
-
-static void extreme_sample(vkt_rng *r, vkt_case *c)
-{
-    to_case(r, c, -3, 3);
-    c->in[0].distinct = true;
-}
-
-#define EXTREME_ROW                                                                                                \
-    .min_in = 1, .max_in = 1, .diff = 1u << 0, .attr_bytes = sizeof(vkt_shape_attr), .infer = to_infer, HALF_ROWS, \
-    .backward = extreme_backward, .sample = extreme_sample, .flops = vkt_flops_an_input, .rel_tol = 3e-7f,         \
-    .tol_why = "exact: a choice; its gradient is divided by 1, to 2.5 ulp (Vulkan 1.3)"
-
-const vkt_op vkt_op_max_to = {
-    .name = "max_to", EXTREME_ROW, .emit = max_to_emit, .formula = "y = largest x over what y lacks or has as 1"
-};
-const vkt_op vkt_op_min_to = {
-    .name = "min_to", EXTREME_ROW, .emit = min_to_emit, .formula = "y = least x over what y lacks or has as 1"
-};

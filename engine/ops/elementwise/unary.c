@@ -1,5 +1,5 @@
-/* ops/elementwise/unary.c - functions of one number: activations and the elementary functions. One kernel, and one for
- * the gradient, compute them all (lib/unary.glsl); a row tells them apart. */
+/* ops/elementwise/unary.c - functions of one number: activations and elementary functions. One kernel computes all
+ * functions, and one computes their gradients (lib/unary.glsl). The function's number selects among them. */
 #include "ops/elementwise/elementwise.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "abi/functions.abi.h"
 
-/* What a row has beside its shape: `from_y`: the gradient is worked out from y, which the next op keeps anyway, where
- * that costs no digits. `flops`: as the formula states them, a tanh or erf one each. */
+/* The data of a function beside its op descriptor. `from_y`: the gradient is computed from y, which the next op keeps
+ * anyway, if that costs no digits. `flops`: as in the formula; a tanh or erf counts one. */
 typedef struct function {
     const vkt_op *op;
     uint32_t number;
@@ -28,20 +28,17 @@ static const function functions[] = {
     { &vkt_op_gelu, UNARY_GELU, false, 5 },   { &vkt_op_gelu_tanh, UNARY_GELU_TANH, false, 9 },
 };
 
+/* The entry for an op that `functions` lacks. lib/unary.glsl has no such number, so all results are NaN. */
+static const function missing = { .number = UNARY_COUNT };
+
 static const function *function_of(const vkt_node *n)
 {
-    size_t i = 0;
-    while (functions[i].op != n->op) i++;
-    return &functions[i];
+    for (size_t i = 0; i < VKT_COUNT(functions); i++)
+        if (functions[i].op == n->op) return &functions[i];
+    return &missing;
 }
 
-typedef struct unary_dx_attr {
-    float p, q; /* the function's attributes */
-    uint32_t number;
-    uint32_t flops;
-} unary_dx_attr;
-
-/* The attributes of all of them are up to two floats: p and q of the kernel. */
+/* Reads the attributes: every function has up to two floats, p and q of the kernel. */
 static void parameters(const vkt_node *n, float p[2])
 {
     p[0] = p[1] = 0;
@@ -72,7 +69,7 @@ static vkt_tensor dx_from(vkt_graph *g, const vkt_node *n, vkt_tensor v, vkt_ten
     const function *f = function_of(n);
     float p[2];
     parameters(n, p);
-    const unary_dx_attr a = { p[0], p[1], f->number, f->flops + 1u };
+    const vkt_slope_attr a = { p[0], p[1], f->number, f->flops + 1u };
     return vkt_apply(g, &vkt_op_unary_dx, (vkt_tensor[]){ v, dy }, 2, &a, NULL);
 }
 
@@ -106,7 +103,7 @@ static vkt_tensor apply(vkt_graph *g, const vkt_op *op, vkt_tensor x, const void
     return vkt_apply(g, op, &x, 1, attr, NULL);
 }
 
-/* ---- the gradient of them all ---- */
+/* ---- the gradient of all functions ---- */
 
 static vkt_result unary_dx_infer(vkt_infer *f)
 {
@@ -121,20 +118,14 @@ static void unary_dx_emit(const vkt_node *n, vkt_emit *e)
     vkt_emit_flat(n, e, vkt_slope_of(n));
 }
 
-vkt_flat vkt_slope_of(const vkt_node *n)
-{
-    const unary_dx_attr *a = n->attr;
-    return (vkt_flat){ VKT_K_UNARY_DX, a->number, a->p, a->q };
-}
-
 bool vkt_is_relu_dx(const vkt_node *n)
 {
-    return n->op == &vkt_op_unary_dx && ((const unary_dx_attr *)n->attr)->number == UNARY_RELU;
+    return n->op == &vkt_op_unary_dx && ((const vkt_slope_attr *)n->attr)->number == UNARY_RELU;
 }
 
 static double unary_dx_flops(const vkt_node *n)
 {
-    return ((const unary_dx_attr *)n->attr)->flops * vkt_elements_out(n, 0);
+    return ((const vkt_slope_attr *)n->attr)->flops * vkt_elements_out(n, 0);
 }
 
 const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
@@ -142,7 +133,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .max_in = 2,
                                  .in_place = 3,
                                  .stage = VKT_STAGE_SLOPE,
-                                 .attr_bytes = sizeof(unary_dx_attr),
+                                 .attr_bytes = sizeof(vkt_slope_attr),
                                  .infer = unary_dx_infer,
                                  .emit = unary_dx_emit,
                                  .half = VKT_HALF_IN(0) | VKT_HALF_IN(1) | VKT_HALF_OUT(0),
@@ -151,7 +142,7 @@ const vkt_op vkt_op_unary_dx = { .name = "unary_dx",
                                  .flops = unary_dx_flops,
                                  .formula = "dx = f'(x) dy, from x or from y = f(x)" };
 
-/* ---- pieces of lines ---- */
+/* ---- piecewise linear functions ---- */
 
 vkt_tensor vkt_relu(vkt_graph *g, vkt_tensor x)
 {
@@ -174,7 +165,7 @@ vkt_tensor vkt_leaky_relu(vkt_graph *g, vkt_tensor x, float slope)
     return apply(g, &vkt_op_leaky_relu, x, &(vkt_leaky_relu_attr){ slope });
 }
 
-/* A positive slope keeps the sign, so y tells as much as x. */
+/* Computes the gradient from y if the slope is not negative: then y has the sign of x. */
 static void leaky_relu_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_leaky_relu_attr *a = n->attr;
@@ -359,7 +350,7 @@ const vkt_op vkt_op_log = { .name = "log",
                                 "a third of the result; the gradient is one division",
                             .formula = "y = ln x" };
 
-/* ---- smooth ones ---- */
+/* ---- smooth functions ---- */
 
 vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 {
@@ -368,7 +359,8 @@ vkt_tensor vkt_sigmoid(vkt_graph *g, vkt_tensor x)
 
 SAMPLE(sigmoid, -20, 20)
 
-/* y is not stored in 16 bits: the gradient, from y as in torch, needs the digits of 1 - y. tanh likewise. */
+/* y is not stored in 16 bits: the gradient is computed from y, as in torch, and needs the digits of 1 - y. The same
+ * holds for tanh. */
 const vkt_op vkt_op_sigmoid = { .name = "sigmoid",
                                 UNARY_ROW,
                                 .half = VKT_HALF_IN(0),
@@ -433,7 +425,7 @@ static void elu_sample(vkt_rng *r, vkt_case *c)
 
 static const vkt_field elu_fields[] = { VKT_FIELD(vkt_elu_attr, alpha, F32, 1, 1), { .name = NULL } };
 
-/* The gradient is worked out from x: y + alpha has lost the digits of e^x where x is far below 0. */
+/* The gradient is computed from x: if x is far below 0, y + alpha has lost the digits of e^x. */
 const vkt_op vkt_op_elu = { .name = "elu",
                             UNARY_ROW,
                             HALF,

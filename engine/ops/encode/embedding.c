@@ -1,9 +1,9 @@
-/* ops/encode/embedding.c - rows of a table by number, and the sums over repeated numbers that are their gradient.
+/* ops/encode/embedding.c - rows of a table by their ids, and their gradient: the sums over repeated ids.
  *
- * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter), with
- * gradients that are no rows of whole vec4s, then sums runs of one id (embedding_sum): work of positions x ranges /
- * lanes + positions x width + the table, once. A sum by atomics would have other bits in every run, and a walk over all
- * positions for each row would take V times as long. */
+ * The gradient sorts the positions by id, stably and without atomics (embedding_rank, embedding_scatter). Gradients
+ * whose rows are not whole vec4s are copied in that order. Then embedding_sum sums spans of one id. The work is
+ * positions x ranges / lanes + positions x width + the table, once. Sums by atomics would have other bits in every run.
+ * A loop over all positions for each row would take V times as long. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -13,7 +13,7 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* Of one id, blocks of 64 are then half of the turns after which Mesa 22.3 leaves a loop. */
+/* Where all ids are one, a lane adds up 32,768 blocks of 64: no device ends such a loop. */
 #define MOST_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -21,23 +21,23 @@ static uint32_t row_elements(vkt_shape table)
     return (uint32_t)(vkt_shape_elements(table) / table.dim[0]);
 }
 
-/* How many of `all` rows of `elements` numbers of `size` bytes one window holds: all, or such that the next one begins
- * at VKT_ALIGN_BYTES and at a multiple of `step` rows. */
+/* Returns how many of `all` rows fit into one range. A row has `elements` numbers of `size` bytes. It returns all, or a
+ * multiple of `step` rows such that the next range starts at a multiple of VKT_ALIGN_BYTES. */
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
     return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_window_step((uint32_t)elements), step);
 }
 
-/* Work groups for `units` vec4s. */
+/* Returns the work groups for `units` vec4s. */
 static uint64_t groups_for(const vkt_emit *e, uint64_t units, uint32_t lanes)
 {
-    return vkt_groups(units, lanes, e->lim->cpu ? 64 : 4);
+    return vkt_groups(units, lanes, e->lim->traits->items_gather);
 }
 
 static uint32_t lanes_for(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_gather);
 }
 
 static void too_large(vkt_emit *e, const char *what)
@@ -77,7 +77,7 @@ static vkt_result embedding_infer(vkt_infer *f)
     VKT_REQUIRE(f, vkt_shape_elements(s) <= MOST_IDS, VKT_E_UNSUPPORTED, "embedding: want at most %u ids, got %s",
                 MOST_IDS, vkt_shape_text(s, it));
     vkt_shape y = { .rank = s.rank + t.rank - 1 };
-    const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids before those of a row */
+    const uint32_t lead = a->channels ? 1 : s.rank; /* dimensions of ids in front of those of a row */
     memcpy(y.dim, s.dim, lead * sizeof y.dim[0]);
     memcpy(y.dim + lead, t.dim + 1, (t.rank - 1) * sizeof y.dim[0]);
     memcpy(y.dim + lead + t.rank - 1, s.dim + lead, (s.rank - lead) * sizeof y.dim[0]);
@@ -85,13 +85,13 @@ static vkt_result embedding_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* y of rows that are whole vec4s. The table may be one of no such rows whose ids come in fours. */
+/* Returns true if the rows of y are whole vec4s. (Rows of the table need not be, if ids come in fours.) */
 static bool embedding_is_half(const vkt_node *n)
 {
     return row_elements(vkt_node_in(n, TABLE)->shape) % 4 == 0;
 }
 
-/* One window of the table: y in windows of positions or, with channels, of features. */
+/* Emits one range of the table: y in ranges of positions or, with channels, of features. */
 static void look_up(const vkt_node *n, vkt_emit *e, vkt_embedding_push pc, vkt_bind table)
 {
     const bool channels = ((const vkt_embedding_attr *)n->attr)->channels, wide = pc.width % 4 == 0;
@@ -176,8 +176,9 @@ static void embedding_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor
     dx[TABLE] = vkt_apply(g, &vkt_op_embedding_dw, (vkt_tensor[]){ n->in[IDS], dy[0] }, 2, &a, NULL);
 }
 
-/* Few rows make long runs of one id, many leave most rows alone; some ids are none. No padding: its gradient is no
- * derivative, which sampled ones are held against; tests/ops/test_op_goldens.c has it. */
+/* A table with few rows gives long spans of one id. A table with many rows gives rows that no id names; some ids name
+ * no row. There is no padding: its gradient is not a derivative, so it does not match a sampled one.
+ * tests/ops/test_op_goldens.c tests it. */
 static void embedding_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_embedding_attr a = { .padding = VKT_NO_PADDING, .channels = vkt_rng_range(r, 0, 1) };
@@ -240,17 +241,17 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* One gradient. Each of its kernels binds some of what there is. */
+/* One gradient. Each of its kernels binds some of these tensors. */
 typedef struct sums {
     vkt_bind all[EMBEDDING_DW_COPY + 1];
     vkt_embedding_dw_push pc;
     uint32_t positions, lanes, vecs; /* vec4s of a lane of embedding_sum */
     bool channels,
-        copy; /* a gradient by channels, or of rows that are no whole vec4s, is copied into the order of ids */
+        copy; /* a gradient by channels, or with rows that are not whole vec4s, is copied into the order of ids */
 } sums;
 
-/* A work group of embedding_rank walks over its range of ids twice and over positions once: each well below the 65,535
- * turns of Mesa 22.3. */
+/* A work group of embedding_rank walks over its range of ids twice and over positions once: no device ends such loops.
+ */
 enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
 
 static uint32_t width4(uint32_t width)
@@ -292,7 +293,7 @@ static void scatter(vkt_emit *e, const sums *s)
              s->copy && s->pc.end ? vkt_div_up(width4(s->pc.width), EMBEDDING_DW_CHUNK) : 1);
 }
 
-/* The sums of whole blocks of frequent ids, or of the rows of a window. */
+/* Emits the sums of whole blocks of frequent ids or, if not `blocks`, of the rows of a range. */
 static void sum(vkt_emit *e, const sums *s, bool blocks)
 {
     static const uint16_t kernels[2][2] = { { VKT_K_EMBEDDING_SUM, VKT_K_EMBEDDING_SUM_COPIED },
@@ -309,7 +310,7 @@ static void sum(vkt_emit *e, const sums *s, bool blocks)
              VKT_MIN(vkt_div_up(parts, chunk), 1024u));
 }
 
-/* Rows begin .. end - 1 of the result, the first of them with the sort's end and the sums of blocks before. */
+/* Emits rows begin .. end - 1 of the result. The first range also ends the sort and sums the blocks. */
 static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
 {
     const uint64_t elements = (end - begin) * s->pc.width;
@@ -337,7 +338,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                .copy = a->channels || width % 4,
                .pc = { .rows = V, .width = width, .padding = a->padding } };
     while (width4(width) % s.vecs) s.vecs--;
-    s.pc.ranges = VKT_MAX(e->lim->cpu ? 2u : 128u, vkt_div_up(V + 1, IDS_A_RANGE));
+    s.pc.ranges = VKT_MAX(e->lim->traits->groups_sort, vkt_div_up(V + 1, IDS_A_RANGE));
     s.pc.range = (uint32_t)vkt_round_up(vkt_div_up(V + 1, s.pc.ranges), 4);
     s.pc.ranges = vkt_div_up(V + 1, s.pc.range);
     s.pc.per_sample = positions / batch;
@@ -361,7 +362,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
-/* Else rows are copied number by number. */
+/* Returns true if rows are whole vec4s. Else they are copied number by number. */
 static bool dw_is_half(const vkt_node *n)
 {
     return row_elements(((const vkt_embedding_attr *)n->attr)->table) % 4 == 0;

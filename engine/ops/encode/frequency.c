@@ -5,9 +5,9 @@
 #include "abi/abi.h"
 #include "abi/frequency.abi.h"
 
-enum { MOST_FREQUENCIES = 32, USUAL_FREQUENCIES = 10 }; /* the second as NeRF has it for positions */
+enum { MOST_FREQUENCIES = 32, USUAL_FREQUENCIES = 10 }; /* the second one is NeRF's value for positions */
 
-/* ---- both rows ---- */
+/* ---- both ops ---- */
 
 static vkt_result check_points(vkt_infer *f)
 {
@@ -23,12 +23,12 @@ static vkt_result check_points(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions by dimensions, as many as bindings hold. */
+/* Emits as many dimensions per dispatch as bindings hold. */
 static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
 {
     const vkt_shape s = vkt_node_in(n, 0)->shape;
     const uint32_t K = ((const vkt_frequency_attr *)n->attr)->frequencies, n4 = vkt_div_up(s.dim[0], 4);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather), spec[] = { lanes };
     const uint64_t row = 4 * (uint64_t)n4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 2 * K * row * 4, s.dim[1]);
     if (fit == 0)
@@ -45,7 +45,7 @@ static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
         pc.y_base /= 4;
         pc.dx_base /= 4;
         vkt_dispatch_add(e, is_gradient ? VKT_K_FREQUENCY_DX : VKT_K_FREQUENCY, bind, VKT_COUNT(bind), &pc, sizeof pc,
-                         spec, VKT_COUNT(spec), vkt_groups(n4, lanes, e->lim->cpu ? 16 : 1),
+                         spec, VKT_COUNT(spec), vkt_groups(n4, lanes, e->lim->traits->items_frequency),
                          VKT_MIN(pc.dims, e->lim->max_groups), 1);
     }
 }
@@ -85,7 +85,7 @@ static void frequency_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* A product before each sine and cosine. */
+/* Counts a product for each sine and for each cosine. */
 static double frequency_flops(const vkt_node *n)
 {
     return 1.5 * vkt_elements_out(n, 0);
@@ -128,7 +128,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_dims(n, e, true);
 }
 
-/* Sine, cosine, three products and two sums for every two elements of dy. */
+/* Counts sine, cosine, three products and two sums for every two elements of dy. */
 static double dx_flops(const vkt_node *n)
 {
     return 3.5 * vkt_elements_in(n, 1);

@@ -1,9 +1,9 @@
-/* ops/encode/hash_grid.c - features of a point from grids of several resolutions, whose corners share tables of
- * entries.
+/* ops/encode/hash_grid.c - features of a point from grids of several resolutions. The corners of a grid share the
+ * entries of a table.
  *
- * The gradient of the table is the hard part: 2^D L additions a point, many of them to one entry. See
- * hash_grid_dw.comp: each lane owns the table of a level, and of a slice of the batch where levels alone would leave
- * cores idle. */
+ * The gradient of the table is the slow part: 2^D L additions per point, many of them to one entry. See
+ * hash_grid_dw.comp: each lane owns the table of a level. If there are fewer levels than cores need, each lane owns the
+ * table of a level and of a slice of the batch. */
 #include "ops/product/gemm.h"
 
 #include <math.h>
@@ -15,11 +15,9 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MOST_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-/* Vec4s of the batch that a lane of hash_grid_dw walks through: below the 65,535 turns of Mesa 22.3. */
-#define MOST_SHARE 50000u
 #define SLICES_BYTES (64ull << 20) /* of tables in scratch */
 
-/* hash_grid_dw's: its table is an output. */
+/* Attributes of hash_grid_dw: its table is an output. */
 typedef struct hash_grid_dw_attr {
     vkt_hash_grid_attr grid;
     uint32_t dims, entries;
@@ -27,7 +25,7 @@ typedef struct hash_grid_dw_attr {
 
 /* ---- the grid ---- */
 
-/* Corners of a grid, or any number above 2^24. */
+/* Returns the corners of a grid, or some number above 2^24. */
 static uint64_t corners(uint32_t resolution, uint32_t dims)
 {
     const uint64_t row = (uint64_t)resolution + 1;
@@ -73,7 +71,7 @@ vkt_shape vkt_hash_grid_table(const vkt_hash_grid_params *p, uint32_t dims,
     return entries ? vkt_shape2(entries, a.features) : vkt_shape0();
 }
 
-/* ---- what the rows share ---- */
+/* ---- shared functions ---- */
 
 static vkt_result check_points(vkt_infer *f)
 {
@@ -106,7 +104,7 @@ static vkt_result check_table(vkt_infer *f, const vkt_hash_grid_attr *a)
     return VKT_OK;
 }
 
-/* A node's grid and batch, and levels begin .. end - 1 of it, of which bindings hold y and table. */
+/* A node's grid and batch, and levels begin .. end - 1 of it. Bindings hold y and table of these levels. */
 typedef struct part {
     vkt_hash_grid_level level[VKT_HASH_GRID_MAX_LEVELS];
     uint32_t levels, features, lanes, spec[HASH_GRID_SPEC_KEEP + 1];
@@ -121,7 +119,7 @@ static part part_of(const vkt_node *n, vkt_emit *e, const vkt_hash_grid_attr *a)
     const vkt_shape x = vkt_node_in(n, X)->shape;
     part p = { .levels = a->levels, .features = a->features, .row = vkt_round_up(x.dim[0], 4) };
     lay_out(a, x.dim[1], p.level);
-    p.lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    p.lanes = vkt_lanes(e->lim, e->lim->traits->lanes_gather);
     p.spec[0] = p.lanes;
     p.spec[HASH_GRID_SPEC_DIMS] = x.dim[1];
     p.spec[HASH_GRID_SPEC_FEATURES] = a->features;
@@ -137,7 +135,8 @@ static uint32_t entries_of(const part *p)
     return last->first + last->entries - p->level[p->begin].first;
 }
 
-/* The next levels, as many as bindings hold; false behind the last, and where they do not hold one. */
+/* Advances to the next levels, as many as bindings hold. Returns false after the last level, or if bindings do not hold
+ * one. */
 static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table, vkt_tensor y)
 {
     const uint64_t most = e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES, feature_bytes = p->row * 4;
@@ -176,7 +175,7 @@ static void dispatch(vkt_emit *e, const part *p, uint16_t kernel, uint32_t unuse
     vkt_dispatch_add(e, kernel, bind, VKT_COUNT(bind), &p->pc, sizeof p->pc, p->spec, VKT_COUNT(p->spec), gx, gy, 1);
 }
 
-/* Products and sums of the weights, and of the features with them. */
+/* Counts products and sums of the weights, and of the features with the weights. */
 static double corner_flops(const vkt_hash_grid_attr *a, vkt_shape x)
 {
     return (double)x.dim[0] * a->levels * (1u << x.dim[1]) * (x.dim[1] + 2.0 * a->features);
@@ -204,8 +203,8 @@ static void grid_emit(const vkt_node *n, vkt_emit *e)
 {
     part p = part_of(n, e, n->attr);
     while (next_part(n, e, &p, n->in[TABLE], n->out[0]))
-        dispatch(e, &p, VKT_K_HASH_GRID, 1u << HASH_GRID_DX, vkt_groups(p.pc.n4, p.lanes, e->lim->cpu ? 32 : 1),
-                 p.pc.levels);
+        dispatch(e, &p, VKT_K_HASH_GRID, 1u << HASH_GRID_DX,
+                 vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid), p.pc.levels);
 }
 
 vkt_tensor vkt_hash_grid(vkt_graph *g, vkt_tensor x, vkt_tensor table, const vkt_hash_grid_params *p)
@@ -226,7 +225,8 @@ static void grid_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     }
 }
 
-/* Some points outside, and levels of all kinds: dense, hashed, with some entries or all of them met several times. */
+/* Makes some points outside, and levels of all kinds: dense, hashed, with some entries or all of them used several
+ * times. */
 static void grid_sample(vkt_rng *r, vkt_case *c)
 {
     const bool many = vkt_rng_range(r, 0, 3) == 0;
@@ -246,7 +246,7 @@ static double grid_flops(const vkt_node *n)
     return corner_flops(n->attr, vkt_node_in(n, X)->shape);
 }
 
-/* An entry is read for every corner. */
+/* Counts one entry read for every corner. */
 static double grid_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (1u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_out(n, 0);
@@ -289,7 +289,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.bind[HASH_GRID_DX] = VKT_WHOLE(n->out[0]);
     while (next_part(n, e, &p, n->in[TABLE], n->in[DX_DY])) {
         p.spec[HASH_GRID_SPEC_KEEP] = p.begin > 0;
-        dispatch(e, &p, VKT_K_HASH_GRID_DX, 0, vkt_groups(p.pc.n4, p.lanes, e->lim->cpu ? 4 : 1), 1);
+        dispatch(e, &p, VKT_K_HASH_GRID_DX, 0, vkt_groups(p.pc.n4, p.lanes, e->lim->traits->items_hash_grid_dx), 1);
     }
 }
 
@@ -322,18 +322,20 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* How many slices of the batch have a table of their own: so many that there is something to do for two subgroups of a
- * CPU, or for a thousand lanes of a GPU, and more as long as all tables together are a sixteenth of what is added to
- * them. (Two slices where one does take a CPU half as long again: the tables no longer stay in its cache.) */
+/* How many slices of the batch have a table of their own: so many that there is something to do for the groups
+ * that the device wants at least, and more, up to those it wants at most, as long as all tables together are a
+ * sixteenth of what is added to them. (Two slices where one does take a CPU half as long again: the tables no longer
+ * stay in its cache.) */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
-    const uint32_t few = e->lim->cpu ? 2 * p->lanes : 1024, enough = e->lim->cpu ? 16 * p->lanes : 65536;
+    const vkt_traits *t = e->lim->traits;
+    const uint32_t few = t->groups_scatter * p->lanes, enough = t->groups_scatter_most * p->lanes;
     const uint64_t table = entries_of(p), all = p->row * p->pc.levels << p->spec[HASH_GRID_SPEC_DIMS];
     const uint64_t room = VKT_MIN(e->lim->max_storage_range_bytes, SLICES_BYTES) / (4 * table * p->features);
     const uint64_t most = VKT_MAX(VKT_MIN(p->pc.n4, room), 1u);
     uint64_t slices = VKT_MIN(vkt_div_up(few, p->pc.levels), most);
     while (2 * slices <= most && 2 * slices * p->pc.levels <= enough && 16 * 2 * slices * table <= all) slices *= 2;
-    return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, MOST_SHARE, 1));
+    return (uint32_t)VKT_MAX(slices, vkt_groups(p->pc.n4, (uint32_t)vkt_rough_loop(e->lim), 1));
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -357,7 +359,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         }
         p.pc.floats = p.pc.slices * floats;
         dispatch(e, &p, VKT_K_HASH_GRID_ZERO, ~(1u << HASH_GRID_TABLE),
-                 vkt_groups(p.pc.floats / 4, p.lanes, e->lim->cpu ? 64 : 4), 1);
+                 vkt_groups(p.pc.floats / 4, p.lanes, e->lim->traits->items_move), 1);
         p.pc.floats = floats;
         dispatch(e, &p, VKT_K_HASH_GRID_DW, 1u << HASH_GRID_DX,
                  vkt_groups((uint64_t)p.pc.slices * p.pc.levels, p.lanes, 1), 1);
@@ -376,7 +378,7 @@ static double dw_flops(const vkt_node *n)
     return corner_flops(&a->grid, vkt_node_in(n, X)->shape);
 }
 
-/* An entry is read and written for every corner. */
+/* Counts one entry read and written for every corner. */
 static double dw_bytes(const vkt_node *n)
 {
     return 4 * vkt_elements_in(n, X) + 4 * (1 + (2u << vkt_node_in(n, X)->shape.dim[1])) * vkt_elements_in(n, DW_DY) +

@@ -67,7 +67,7 @@ static vkt_result nll_infer(vkt_infer *f)
     return infer(f, true);
 }
 
-/* The sums of several blocks. */
+/* Adds the sums of several blocks and divides. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
     const uint32_t spec[] = { vkt_lanes_for_walks(e, blocks, 1) };
@@ -115,7 +115,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
                                   [XENT_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [XENT_STAT] = VKT_WHOLE(stat),
                                   [XENT_PART] = VKT_WHOLE(part),
-                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* not read without */
+                                  [XENT_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[IN_T]), /* unread if absent */
                                   [XENT_NORM] = VKT_WHOLE(weights) };
         vkt_dispatch_add(e,
                          nll       ? VKT_K_NLL
@@ -141,7 +141,7 @@ static bool is_label_reduction(vkt_loss_reduction r)
     return r == VKT_LOSS_MEAN || r == VKT_LOSS_SUM || r == VKT_LOSS_NONE;
 }
 
-/* z (N,K,d..) as (N,d..,K) by rows. */
+/* Returns z (N,K,d..) as (N,d..,K), ROWS. */
 static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
 {
     const uint32_t rank = vkt_tensor_shape(g, z).rank;
@@ -150,7 +150,7 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* z and t of several labels a sample as (rows,K) and (rows); *group: rows of a sample. */
+/* Turns z and t with several labels per sample into (rows,K) and (rows). *group: rows of a sample. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);
@@ -278,7 +278,7 @@ static void cross_entropy_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [XENT_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes },
                                   [XENT_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
                                   [XENT_DX_WEIGHT] =
-                                      VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* not read without */ };
+                                      VKT_WHOLE(weight.id ? weight : n->in[DX_T]) /* unread if absent */ };
         vkt_dispatch_add(e, s.columns ? VKT_K_CROSS_ENTROPY_DX : VKT_K_CROSS_ENTROPY_DX_ROWS, bind, VKT_COUNT(bind),
                          &pc, sizeof pc, spec, VKT_COUNT(spec), vkt_score_groups(&s, &w, lanes),
                          VKT_MIN(vkt_div_up(s.classes, XENT_DX_CHUNK), e->lim->max_groups), 1);
@@ -302,17 +302,18 @@ static void nll_dx_emit(const vkt_node *n, vkt_emit *e)
                                   [NLL_DX_STEP] = VKT_WHOLE(n->in[n->op->max_in]),
                                   [NLL_DX_DLOSS] = VKT_WHOLE(n->in[DX_DLOSS]),
                                   [NLL_DX_NORM] = VKT_WHOLE(n->in[DX_NORM]),
-                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* not read without */
+                                  [NLL_DX_WEIGHT] = VKT_WHOLE(weight.id ? weight : n->in[DX_T]), /* unread if absent */
                                   [NLL_DX_DZ] = { n->out[0], w.offset_bytes, w.bytes } };
-        vkt_dispatch_add(e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                         VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, columns ? VKT_K_NLL_DX : VKT_K_NLL_DX_ROWS, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
+            1);
     }
 }
 
-/* ---- rows ---- */
+/* ---- op descriptors ---- */
 
-/* Labels that do not count are one of the classes, or one more; rows are many then, so that some are left. As in
+/* Labels that do not count are one of the classes, or one more. Then there are many rows, so that some remain. As in
  * loss.c, a loss near 0 has no digits to compare. */
 static void sample(vkt_rng *r, vkt_case *c, bool nll)
 {
@@ -354,13 +355,13 @@ static double nll_flops(const vkt_node *n)
     return 2 * vkt_elements_in(n, IN_T);
 }
 
-/* A label of each row, and the loss. */
+/* Counts one label per row, and the loss. */
 static double nll_bytes(const vkt_node *n)
 {
     return 8 * vkt_elements_in(n, IN_T);
 }
 
-/* Of z the shape alone counts. */
+/* Uses the shape of z alone: z is not read. */
 static double nll_dx_bytes(const vkt_node *n)
 {
     return 4 * (vkt_elements_in(n, DX_T) + vkt_elements_out(n, 0));

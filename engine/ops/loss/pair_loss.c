@@ -20,7 +20,7 @@
 #include "abi/abi.h"
 #include "abi/loss.abi.h"
 
-/* The rows by what the kernels call them; kl_div is LOSS_KL_LOG too. */
+/* The op descriptors, by their number in the kernels. kl_div has LOSS_KL_LOG too. */
 static const vkt_op *const kinds[] = {
     [LOSS_MSE] = &vkt_op_mse,
     [LOSS_L1] = &vkt_op_l1,
@@ -39,7 +39,7 @@ static uint32_t kind_of(const vkt_op *op, const vkt_pair_loss_attr *a)
     return kind == LOSS_KL && a->log_target ? LOSS_KL_LOG : kind;
 }
 
-/* The last input of a row that may have one. */
+/* Returns the last input of an op that may have a weight. */
 static vkt_tensor weight_of(const vkt_node *n)
 {
     return n->op->min_in < n->op->max_in ? n->in[n->op->max_in - 1] : (vkt_tensor){ 0 };
@@ -82,7 +82,7 @@ static vkt_result loss_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Which elements lie in real rows, and what their sum is divided by: see loss.abi.h. */
+/* Computes which elements are in real rows, and the divisor of their sum: see loss.abi.h. */
 static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
 {
     const bool rows = y->layout == VKT_ROWS;
@@ -95,18 +95,19 @@ static vkt_loss_push push_of(const vkt_value *y, const vkt_pair_loss_attr *a)
                             .beta = a->beta };
 }
 
-/* The window of pc->n elements from `at` on, for both passes; each adds the bindings of its own. */
+/* The bindings of the range of pc->n elements from `at` on, for both passes. Each pass adds its own bindings. */
 #define WINDOW(n, e, pc, at, weight)                                                                     \
     [LOSS_Y] = vkt_part(e, (n)->in[0], at, (pc).n), [LOSS_TARGET] = vkt_part(e, (n)->in[1], at, (pc).n), \
     [LOSS_STEP] = VKT_WHOLE((n)->in[(n)->op->max_in]), [LOSS_WEIGHT] = VKT_WHOLE(weight)
 
-/* A number for each element: of the gradient by dloss, or the terms themselves; then dloss is anything to bind. */
+/* Emits a number for each element: the gradient times dloss, or the terms themselves. For the terms, dloss is not read,
+ * and any tensor can be bound. */
 static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_tensor dloss, bool terms)
 {
     const vkt_value *y = vkt_node_in(n, 0);
     const vkt_pair_loss_attr *a = n->attr;
     const bool each = !terms && a->reduction == VKT_LOSS_NONE;
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_elementwise);
     const uint32_t spec[] = { lanes, [LOSS_SPEC_KIND] = kind, [LOSS_SPEC_EACH] = each, [LOSS_SPEC_TERM] = terms };
     const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
     const vkt_tensor weight = weight_of(n);
@@ -118,9 +119,11 @@ static void emit_elements(const vkt_node *n, vkt_emit *e, uint32_t kind, vkt_ten
             WINDOW(n, e, pc, at, weight), [LOSS_DLOSS] = each ? vkt_part(e, dloss, at, pc.n) : VKT_WHOLE(dloss),
             [LOSS_DY] = vkt_part(e, n->out[0], at, pc.n)
         };
-        vkt_dispatch_add(e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc,
-                         spec, VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n, lanes, e->lim->cpu ? 64 : 8), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, weight.id ? VKT_K_LOSS_DX_WEIGHTED : VKT_K_LOSS_DX, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
+            VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n, lanes, e->lim->traits->items_elementwise), e->lim->traits->groups_flat_most), 1,
+            1);
     }
 }
 
@@ -137,9 +140,9 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t turns = vkt_groups(total, spec[0], 4);
     /* A second dispatch costs as much as 2000 turns of a work group on a CPU; short blocks keep rounding small. */
-    const bool one = turns <= (e->lim->cpu ? 1024u : 64u);
+    const bool one = turns <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
-    pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->cpu ? 256u : 32u);
+    pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->traits->iterations_loss_block);
     uint32_t blocks = 0;
     for (uint64_t at = 0; at < total; at += window)
         blocks += vkt_div_up((uint32_t)((VKT_MIN(total - at, window) + 3) / 4), pc.per_block);
@@ -169,7 +172,7 @@ static void loss_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
         }
 }
 
-/* What a term takes, with its sum; its derivative takes no more. */
+/* Counts a term and its sum. The derivative needs no more. */
 static double loss_flops(const vkt_node *n)
 {
     static const uint8_t each[] = { [LOSS_MSE] = 3, [LOSS_L1] = 3,      [LOSS_SMOOTH_L1] = 5, [LOSS_HUBER] = 5,
@@ -215,7 +218,7 @@ const vkt_op vkt_op_pair_loss_dx = { .name = "pair_loss_dx",
                                      .flops = dx_flops,
                                      .formula = "dy = dloss d term(y, target) / dy / n, 0 past the real rows" };
 
-/* ---- the rows ---- */
+/* ---- the op descriptors ---- */
 
 static void sample_of(vkt_rng *r, vkt_case *c, vkt_pair_loss_attr a, float y_lo, float y_hi, float t_lo, float t_hi)
 {
@@ -250,7 +253,7 @@ static void sample_logits(vkt_rng *r, vkt_case *c)
         vkt_case_absent(c);
 }
 
-/* Every term is positive, for a sum that cancels has no digits to compare. */
+/* Draws numbers such that every term is positive, because a sum that cancels has no digits to compare. */
 static void sample_divergence(vkt_rng *r, vkt_case *c)
 {
     const bool log = vkt_rng_range(r, 0, 1);
@@ -315,7 +318,7 @@ const vkt_op vkt_op_relative_l2 = {
 
 /* ---- the public functions ---- */
 
-/* With the target in y's layout. */
+/* Adds the loss, with the target converted to y's layout. */
 static vkt_tensor build(vkt_graph *g, const vkt_op *op, vkt_tensor y, vkt_tensor target, vkt_tensor weight,
                         vkt_pair_loss_attr a)
 {

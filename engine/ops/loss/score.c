@@ -1,6 +1,5 @@
-/* ops/loss/score.c - argmax and count_correct over (B,K), and the dealing of samples that losses of labels share with
- * them.
- */
+/* ops/loss/score.c - argmax and count_correct over (B,K), and the distribution of samples over work groups. Losses of
+ * labels use the latter too. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -32,27 +31,28 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
+    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* one lane walks twice, four an iteration */
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
-    s.lanes = s.columns || s.by_lane          ? e->lim->subgroup_size
-              : K > VKT_MAX_CLASSES_OF_A_LANE ? vkt_lanes_for_walks(e, K, 3) /* two, and the spans of sums */
-                                              : vkt_lanes_for(e->lim, K);
+    s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size
+              : K > most_classes     ? vkt_lanes_for_walks(e, K, 3) /* two, and the spans of sums */
+                                     : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
         s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
-    if (s.window == 0 || (s.columns && K > VKT_MAX_CLASSES_OF_A_LANE)) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: want rows in %llu bytes (batch last: all of z, and at most %u classes; "
-                                   "vkt_to_layout makes rows of it), got (%u,%u)",
-                                   e->node->op->name, (unsigned long long)most, VKT_MAX_CLASSES_OF_A_LANE, B, K));
+    if (s.window == 0 || (s.columns && K > most_classes)) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: want rows in %llu bytes (batch last: all of z, and at most %llu classes; "
+                                "vkt_to_layout makes rows of it), got (%u,%u)",
+                                e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* Turns of one vector (4: the shuffle tree); a work group on a CPU takes about 30 ns a turn and 0.1 us to start, a
-     * dispatch 35 us: more than one block, and with it a second dispatch, pays from 2048 turns on. */
+    /* Iterations of one vector (4: the shuffle tree). More than one block takes a second dispatch. */
     const uint64_t turns = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
-    s.per_block = vectors * turns <= (e->lim->cpu ? 2048u : 256u) ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
+    s.per_block = vectors * turns <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
     vkt_sample_window w = { .end = 0 };
     while (vkt_next_window(&s, &w)) s.blocks += w.blocks;
     *out = s;
@@ -63,7 +63,7 @@ vkt_tensor vkt_windowed_scores(vkt_graph *g, vkt_tensor z)
 {
     if (!z.id || z.id >= g->n_values) return z;
     const vkt_value *v = &g->values[z.id];
-    const bool many = v->shape.rank == 2 && v->shape.dim[1] > VKT_MAX_CLASSES_OF_A_LANE;
+    const bool many = v->shape.rank == 2 && v->shape.dim[1] > VKT_MANY_CLASSES;
     return many || v->bytes > UINT64_C(1) << 27 ? vkt_to_layout(g, z, VKT_ROWS) : z;
 }
 

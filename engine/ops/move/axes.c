@@ -1,9 +1,9 @@
-/* ops/move/axes.c - sums, means, variances and extremes over any axes, made of sum_to, max_to, mul and add, and argmax
- * over any axis: the gradients are those ops'. */
+/* ops/move/axes.c - sums, means, variances and extremes over any axes, as combinations of sum_to, max_to, mul and add,
+ * and argmax over any axis. The gradients are those of these ops. */
 #include "ops/ops.h"
 
-/* x's shape with 1 for the axes of the mask, and their elements; false, and the graph's error set, if it names none of
- * x's. */
+/* Returns x's shape with 1 for the axes of the mask, and the number of elements of these axes. Returns false and sets
+ * the graph's error if the mask names an axis that x does not have. */
 static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t axes, vkt_shape *shape, uint64_t *n)
 {
     char text[80];
@@ -23,7 +23,7 @@ static bool reduced_shape(vkt_graph *g, const char *name, vkt_tensor x, uint32_t
     return true;
 }
 
-/* y without the axes of the mask, which are 1 there. */
+/* Returns y without the axes of the mask, which have size 1 in y. */
 static vkt_tensor drop(vkt_graph *g, vkt_tensor y, uint32_t axes)
 {
     const vkt_shape from = vkt_tensor_shape(g, y);
@@ -33,7 +33,7 @@ static vkt_tensor drop(vkt_graph *g, vkt_tensor y, uint32_t axes)
     return vkt_reshape(g, y, to);
 }
 
-/* factor * sum of x over the axes that `shape` has as 1. */
+/* Returns factor * sum of x over the axes that `shape` has as 1. */
 static vkt_tensor scaled_sum(vkt_graph *g, vkt_tensor x, vkt_shape shape, double factor)
 {
     const float f = (float)factor;
@@ -84,7 +84,7 @@ vkt_tensor vkt_min_over(vkt_graph *g, vkt_tensor x, uint32_t axes, bool keepdim)
     return extreme_over(g, "min_over", x, axes, keepdim, vkt_min_to);
 }
 
-/* As rows of (M,K), for which there is a kernel. */
+/* Rearranges x as rows of (M,K), for which there is a kernel. */
 vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdim)
 {
     if (!g) return (vkt_tensor){ 0 };
@@ -109,9 +109,9 @@ vkt_tensor vkt_argmax_over(vkt_graph *g, vkt_tensor x, int32_t axis, bool keepdi
     return keepdim ? y : drop(g, y, VKT_AXIS(a));
 }
 
-/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. What
- * they add up to is n times its error, so (sum d)^2 / n is what that error added to the sum of d^2. (Chan, Golub &
- * LeVeque, Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
+/* The corrected two-pass algorithm: the residuals d = x - mean would add up to 0 if the mean were not rounded. Their
+ * sum is n times the error of the mean. So (sum d)^2 / n is the part of the sum of d^2 that comes from that error.
+ * (Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, equation 1.7.) */
 vkt_tensor vkt_var(vkt_graph *g, vkt_tensor x, uint32_t axes, uint32_t correction, bool keepdim)
 {
     if (!g) return (vkt_tensor){ 0 };

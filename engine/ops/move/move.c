@@ -1,5 +1,6 @@
-/* ops/move/move.c - see move.h. A box goes by vec4s where it runs along memory on both sides, through blocks of 4 x 4
- * where it runs along different dimensions, else word by word. */
+/* ops/move/move.c - see move.h. A box is copied by vec4s if its last dimension runs along memory on both sides. If
+ * memory runs along different dimensions on the two sides, it is copied through blocks of 4 x 4. Else it is copied word
+ * by word. */
 #include "ops/move/move.h"
 
 #include "kernel/ids.h"
@@ -33,11 +34,11 @@ void vkt_move_dim_add(vkt_move *m, vkt_move_dim d)
     }
 }
 
-/* One side of a box: where its elements lie. */
+/* One side of a box: the layout of its elements. */
 typedef struct side {
     vkt_bind bind;
-    uint32_t base; /* where the box's first element is in it */
-    bool fits;     /* a device's binding */
+    uint32_t base; /* the index of the box's first element in the binding */
+    bool fits;     /* it fits into a device's binding */
 } side;
 
 static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_y)
@@ -68,7 +69,7 @@ static bool are_vectors(const vkt_move *m, const side *x, const side *y)
 
 static uint32_t lanes_of(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 64;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_move);
 }
 
 static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
@@ -113,10 +114,10 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
     const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
     vkt_dispatch_add(e, vectors ? VKT_K_MOVE4 : VKT_K_MOVE, bind, VKT_COUNT(bind), &pc, sizeof pc, spec,
-                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+                     VKT_COUNT(spec), vkt_groups(n, lanes, e->lim->traits->items_move), 1, 1);
 }
 
-/* The dimension that runs along x's memory where y's does not, or -1. */
+/* Returns the dimension that runs along x's memory if y's does not, or -1. */
 static int turned_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];
@@ -146,7 +147,7 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
                                     .b = b.size,
                                     .xa = (uint32_t)run.x,
                                     .yb = (uint32_t)b.y,
-                                    .chunk = e->lim->cpu ? 64 : 8,
+                                    .chunk = e->lim->traits->items_transpose,
                                     .d1 = d[1],
                                     .d2 = d[2],
                                     .d3 = d[3],
@@ -169,9 +170,9 @@ static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const
                      vkt_groups(units, spec[0], 1), 1, 1);
 }
 
-/* ---- as many as are needed ---- */
+/* ---- as many dispatches as needed ---- */
 
-/* Where to cut what does not fit: the dimension that is the longest way in that side. */
+/* Returns the dimension to split if a box does not fit: the one with the longest distance in that side's memory. */
 static uint32_t longest_dim(const vkt_move *m, bool in_y)
 {
     uint32_t longest = 0;
@@ -198,7 +199,7 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     }
     const uint32_t cut = longest_dim(m, !y.fits);
     const uint32_t size = m->dim[cut].size;
-    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* windows that meet nowhere; vec4s */
+    const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* ranges that share no bytes; vec4s */
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
     part.dim[cut].size = half;
@@ -214,4 +215,54 @@ void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m)
     vkt_move box = *m;
     if (box.n == 0) box.dim[box.n++] = (vkt_move_dim){ 1, 1, 1 };
     emit_box(e, x, y, &box);
+}
+
+/* ---- shared by the ops ---- */
+
+vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x)
+{
+    VKT_REQUIRE(f, x->dtype == VKT_F32 || x->dtype == VKT_U32, VKT_E_DTYPE, "%s: want f32 or u32, got %s",
+                f->n->op->name, vkt_dtype_name(x->dtype));
+    return VKT_OK;
+}
+
+vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c)
+{
+    static const uint32_t most[VKT_MAX_RANK + 1] = { 0, 300, 67, 19, 9, 5, 4 };
+    vkt_shape s = { .rank = vkt_rng_range(r, 1, VKT_MAX_RANK) };
+    const bool whole = vkt_rng_range(r, 0, 2) == 0;
+    for (uint32_t i = 0; i < s.rank; i++) s.dim[i] = vkt_rng_range(r, 1, most[s.rank]);
+    if (whole) s.dim[s.rank - 1] = 4 * vkt_rng_range(r, 1, 4);
+    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
+    if (vkt_rng_range(r, 0, 3) == 0) return vkt_case_u32(c, layout, s, UINT32_MAX);
+    return vkt_case_f32(c, layout, s, -1, 1);
+}
+
+vkt_slice_attr vkt_slice_all(vkt_shape x)
+{
+    vkt_slice_attr a = { .start = { 0 } };
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
+        a.step[i] = 1;
+        a.size[i] = i < x.rank ? x.dim[i] : 0;
+    }
+    return a;
+}
+
+/* ---- for builders ---- */
+
+bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out)
+{
+    const int32_t rank = (int32_t)vkt_tensor_shape(g, x).rank;
+    char text[80];
+    if (vkt_graph_status(g) != VKT_OK) return false;
+    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
+    if (axis >= -rank && axis < rank) return true;
+    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: %s has no dimension %d", op,
+                                vkt_shape_text(vkt_tensor_shape(g, x), text), axis));
+    return false;
+}
+
+bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x)
+{
+    return g && x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
 }

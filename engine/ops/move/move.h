@@ -1,10 +1,10 @@
-/* ops/move/move.h - copies of boxes: what permute, slice and concat are on the device. */
+/* ops/move/move.h - copies of boxes: permute, slice and concat on the device. */
 #ifndef VKT_OPS_MOVE_H
 #define VKT_OPS_MOVE_H
 
 #include "ops/ops.h"
 
-/* A box of elements with its place in x and in y. The last dimension runs along y's memory. */
+/* A box of elements, and its offsets and strides in x and in y. The last dimension runs along y's memory. */
 typedef struct vkt_move_dim {
     uint32_t size;
     int64_t x, y; /* strides, in elements; x's may be negative */
@@ -12,28 +12,41 @@ typedef struct vkt_move_dim {
 typedef struct vkt_move {
     uint32_t n;
     vkt_move_dim dim[VKT_MAX_RANK];
-    uint64_t x, y; /* where the first element lies */
+    uint64_t x, y; /* the index of the first element */
 } vkt_move;
 
-/* Strides of v by logical dimension. */
+/* Computes the strides of v by logical dimension. */
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK]);
-/* Elements of v along physical dimension i as they are moved: of a batch that is the fastest, its padding too. */
+/* Returns the elements of v along physical dimension i that are copied. For a batch that is the fastest dimension, they
+ * include its padding. */
 static inline uint32_t vkt_moved_size(const vkt_phys *p, uint32_t i)
 {
     return i + 1 == p->rank ? p->pitch : p->dim[i];
 }
-/* The coordinates of place number `lanes` in a box of n dimensions, the slowest without an end (lib/places.glsl). */
+/* Computes the coordinates of element number `lanes` in a box of n dimensions. The slowest dimension has no end
+ * (lib/places.glsl). */
 void vkt_place_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step);
 
-/* Appends a dimension, the slower ones first: none where its size is 1, and melted into the one before where both sides
- * walk on without a gap. */
+/* Appends a dimension; the slower ones come first. A dimension of size 1 is left out. A dimension is merged with the
+ * one before if both sides continue there without a gap. */
 void vkt_move_dim_add(vkt_move *m, vkt_move_dim d);
-/* Copies in as many dispatches as bindings need. Both values have one type. */
+/* Copies in as many dispatches as bindings need. Both values have the same type. */
 void vkt_emit_move(vkt_emit *e, vkt_tensor x, vkt_tensor y, const vkt_move *m);
+
+/* ---- shared by the ops ---- */
+
+/* Returns VKT_E_DTYPE unless x is f32 or u32. */
+vkt_result vkt_infer_moved(vkt_infer *f, const vkt_value *x);
+/* Draws an input of rank 1 to 6 with some hundred elements. Every fourth input has integers. Sizes are whole vec4s or
+ * not. */
+vkt_case_input *vkt_draw_moved(vkt_rng *r, vkt_case *c);
+/* Returns the slice that has all of x. */
+vkt_slice_attr vkt_slice_all(vkt_shape x);
 
 /* ---- for builders ---- */
 
-/* A dimension of x, negative from the end; false, and the graph's status set, where x has no such one. */
+/* Finds a dimension of x; a negative one counts from the end. Returns false and sets the graph's status if x has no
+ * such dimension. */
 bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out);
 bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x);
 

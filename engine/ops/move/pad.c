@@ -1,4 +1,6 @@
-/* ops/move/pad.c - constant padding, around a tensor and between its elements; the latter is the gradient of steps. */
+/* ops/move/pad.c - slices, and constant padding around a tensor and between its elements: each is the other's gradient.
+ *
+ * A BATCH_LAST tensor keeps its batch here. If dimension 0 itself changes, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
 
 #include <math.h>
@@ -34,8 +36,8 @@ static vkt_result pad_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Dimensions from slow to fast, as y has them: `whole` elements, of which those at before, before + gap, .. are the n
- * of x. A part of y has `size` of them from `at` on. */
+/* Dimensions from slow to fast, in y's order: `whole` elements. The n elements at before, before + gap, .. are those of
+ * x. A part of y has `size` elements from `at` on. */
 typedef struct dim {
     uint32_t whole, n, before, gap, at, size;
 } dim;
@@ -44,7 +46,7 @@ typedef struct frame {
     dim d[VKT_MAX_RANK];
 } frame;
 
-/* Appends a dimension; it melts into the one before where it has no padding itself, and that one no gaps. */
+/* Appends a dimension. It is merged with the one before if it has no padding itself and that one has no gaps. */
 static void push_dim(frame *f, dim d)
 {
     dim *before = f->rank ? &f->d[f->rank - 1] : NULL;
@@ -86,7 +88,8 @@ static range part_of_y(const frame *f)
     return r;
 }
 
-/* Of x what a part of y shows, or, where that is nothing, as much as a load takes. */
+/* Returns the range of x that a part of y contains. If it contains nothing of x, the range is as much as one load
+ * reads. */
 static range part_of_x(const frame *f, uint32_t width)
 {
     range r = { 0, 1 };
@@ -103,7 +106,7 @@ static range part_of_x(const frame *f, uint32_t width)
     return r;
 }
 
-/* Four elements at once: padding and parts along memory are whole vec4s. */
+/* Returns true if the kernel can copy four elements at once: padding and parts along memory are whole vec4s. */
 static bool are_vectors(const vkt_node *n, const frame *f)
 {
     const dim run = f->d[f->rank - 1];
@@ -121,7 +124,7 @@ static uint32_t fill_of(const vkt_node *n)
 
 static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_bind bind[2], uint32_t x, uint32_t y)
 {
-    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = e->lim->cpu ? e->lim->subgroup_size : 64;
+    const uint32_t width = are_vectors(n, f) ? 4 : 1, lanes = vkt_lanes(e->lim, e->lim->traits->lanes_move);
     const uint32_t first = VKT_MAX_RANK - f->rank;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, b[VKT_MAX_RANK] = { 0 }, m[VKT_MAX_RANK] = { 0 },
              g[VKT_MAX_RANK] = { 0 };
@@ -172,10 +175,10 @@ static void dispatch(const vkt_node *n, vkt_emit *e, const frame *f, const vkt_b
         lanes, [PLACES_SPEC_FIRST] = first, [PAD_SPEC_FILL] = fill_of(n), [PAD_SPEC_GAPS] = gaps
     };
     vkt_dispatch_add(e, width == 4 ? VKT_K_PAD4 : VKT_K_PAD, bind, 2, &pc, sizeof pc, spec, VKT_COUNT(spec),
-                     vkt_groups(places, lanes, e->lim->cpu ? 64 : 4), 1, 1);
+                     vkt_groups(places, lanes, e->lim->traits->items_move), 1, 1);
 }
 
-/* Parts along the slowest dimensions lie behind each other in y, and in x too. */
+/* Emits a part. Parts along the slowest dimensions are consecutive in y, and in x too. */
 static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
@@ -285,3 +288,174 @@ const vkt_op vkt_op_pad = { .name = "pad",
                             .flops = vkt_flops_none,
                             .fields = pad_fields,
                             .formula = "y[before + gap i] = x[i] along every dimension, a value elsewhere" };
+
+/* ---- slice ---- */
+
+static vkt_result slice_infer(vkt_infer *f)
+{
+    const vkt_slice_attr *a = f->n->attr;
+    const vkt_value x = *vkt_in(f, 0);
+    vkt_shape y = { .rank = x.shape.rank };
+    char text[80];
+    VKT_TRY(vkt_infer_moved(f, &x));
+    for (uint32_t i = 0; i < y.rank; i++) {
+        const uint64_t last = a->start[i] + (uint64_t)a->step[i] * (a->size[i] - 1ull);
+        VKT_REQUIRE(f, a->size[i] > 0 && a->step[i] > 0 && last < x.shape.dim[i], VKT_E_SHAPE,
+                    "slice: dimension %u of %s: want elements of it, got %u from %u on in steps of %u", i,
+                    vkt_shape_text(x.shape, text), a->size[i], a->start[i], a->step[i]);
+        y.dim[i] = a->size[i];
+    }
+    VKT_REQUIRE(f, x.layout == VKT_ROWS || (a->size[0] == x.shape.dim[0] && !a->flip[0]), VKT_E_SHAPE,
+                "slice: a batch-last tensor keeps its batch, got %u of %u", a->size[0], x.shape.dim[0]);
+    vkt_out(f, x.dtype, x.layout, y);
+    return VKT_OK;
+}
+
+static void slice_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_slice_attr *a = n->attr;
+    const vkt_phys p = vkt_phys_of(vkt_node_out(n, 0));
+    int64_t stride[VKT_MAX_RANK] = { 0 };
+    vkt_move m = { .n = 0 };
+    vkt_logical_strides(vkt_node_in(n, 0), stride);
+    for (uint32_t i = 0; i < p.rank; i++) {
+        const uint32_t l = p.logical[i];
+        const uint64_t first = a->start[l] + (a->flip[l] ? (uint64_t)a->step[l] * (a->size[l] - 1) : 0);
+        const int64_t step = stride[l] * (int64_t)a->step[l];
+        m.x += first * (uint64_t)stride[l];
+        vkt_move_dim_add(&m, (vkt_move_dim){ vkt_moved_size(&p, i), a->flip[l] ? -step : step, (int64_t)p.stride[i] });
+    }
+    vkt_emit_move(e, n->in[0], n->out[0], &m);
+}
+
+/* Applies a slice. `batch`: it changes dimension 0. */
+static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
+{
+    const bool through_rows = batch && vkt_is_batch_last(g, x);
+    if (through_rows) x = vkt_to_layout(g, x, VKT_ROWS);
+    const vkt_tensor y = vkt_apply(g, &vkt_op_slice, &x, 1, a, NULL);
+    return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
+}
+
+/* Limits an index by Python's rule: a negative one counts from the end, and none exceeds the ends. */
+static uint32_t place_in(int64_t i, uint32_t size)
+{
+    if (i < 0) i += size;
+    return (uint32_t)VKT_MIN(VKT_MAX(i, 0), (int64_t)size);
+}
+
+vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step)
+{
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    uint32_t k;
+    char text[80];
+    if (!vkt_find_axis(g, "slice", x, axis, &k)) return (vkt_tensor){ 0 };
+    const uint32_t from = place_in(start, s.dim[k]), to = place_in(stop, s.dim[k]);
+    if (step == 0 || from >= to) {
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
+                                    "slice: nothing is left of dimension %u of %s from %lld to %lld in steps of %u", k,
+                                    vkt_shape_text(s, text), (long long)start, (long long)stop, step));
+        return (vkt_tensor){ 0 };
+    }
+    vkt_slice_attr a = vkt_slice_all(s);
+    a.start[k] = from;
+    a.step[k] = step;
+    a.size[k] = (to - from - 1) / step + 1;
+    return a.size[k] == s.dim[k] ? x : apply_slice(g, x, &a, k == 0);
+}
+
+vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis)
+{
+    uint32_t k;
+    if (!vkt_find_axis(g, "flip", x, axis, &k)) return (vkt_tensor){ 0 };
+    vkt_slice_attr a = vkt_slice_all(vkt_tensor_shape(g, x));
+    a.flip[k] = true;
+    return apply_slice(g, x, &a, k == 0);
+}
+
+vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
+                           vkt_tensor *parts)
+{
+    VKT_WANT(NULL, g);
+    VKT_WANT(&g->host, sizes);
+    VKT_WANT(&g->host, parts);
+    const vkt_shape s = vkt_tensor_shape(g, x);
+    uint32_t k;
+    uint64_t total = 0, at = 0;
+    char text[80];
+    for (uint32_t i = 0; i < n; i++) {
+        parts[i] = (vkt_tensor){ 0 };
+        total += sizes[i];
+    }
+    if (!vkt_find_axis(g, "split", x, axis, &k)) return g->status;
+    if (total != s.dim[k])
+        vkt_graph_error(g,
+                        vkt_fail(&g->host, VKT_E_SHAPE, "split: want sizes that sum up to dimension %u of %s, got %llu",
+                                 k, vkt_shape_text(s, text), (unsigned long long)total));
+    for (uint32_t i = 0; i < n && g->status == VKT_OK; at += sizes[i++])
+        parts[i] = vkt_slice(g, x, axis, (int64_t)at, (int64_t)(at + sizes[i]), 1);
+    return g->status;
+}
+
+/* The gradient is the flipped slice of dy, with zeros at the elements of x that are not in the slice. */
+static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
+{
+    const vkt_slice_attr *a = n->attr;
+    const vkt_shape x = vkt_node_in(n, 0)->shape;
+    vkt_slice_attr turn = vkt_slice_all(vkt_node_out(n, 0)->shape);
+    vkt_pad_attr zeros = { .value = 0 };
+    bool turned = false;
+    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
+        zeros.gap[i] = 1;
+        if (i >= x.rank) continue;
+        turn.flip[i] = a->flip[i];
+        turned = turned || a->flip[i];
+        zeros.before[i] = a->start[i];
+        zeros.gap[i] = a->step[i];
+        zeros.after[i] = x.dim[i] - 1 - a->start[i] - a->step[i] * (a->size[i] - 1);
+    }
+    const vkt_tensor d = turned ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &turn, NULL) : dy[0];
+    dx[0] = vkt_shape_equal(vkt_tensor_shape(g, d), x) ? d : vkt_apply(g, &vkt_op_pad, &d, 1, &zeros, NULL);
+}
+
+static void slice_sample(vkt_rng *r, vkt_case *c)
+{
+    const vkt_case_input *x = vkt_draw_moved(r, c);
+    vkt_slice_attr a = vkt_slice_all(x->shape);
+    for (uint32_t i = x->layout == VKT_BATCH_LAST; i < x->shape.rank; i++) {
+        if (vkt_rng_range(r, 0, 2) == 0) continue;
+        a.start[i] = vkt_rng_range(r, 0, x->shape.dim[i] - 1);
+        a.step[i] = vkt_rng_range(r, 1, 3);
+        a.size[i] = vkt_rng_range(r, 1, (x->shape.dim[i] - 1 - a.start[i]) / a.step[i] + 1);
+        a.flip[i] = vkt_rng_range(r, 0, 3) == 0;
+    }
+    vkt_case_attr(c, &a, sizeof a);
+}
+
+static double slice_bytes(const vkt_node *n)
+{
+    return 2 * vkt_elements_out(n, 0) * vkt_dtype_bytes(vkt_node_out(n, 0)->dtype);
+}
+
+static const vkt_field slice_fields[] = { VKT_FIELD(vkt_slice_attr, start, U32, VKT_MAX_RANK, 0),
+                                          VKT_FIELD(vkt_slice_attr, step, U32, VKT_MAX_RANK, 1),
+                                          VKT_FIELD(vkt_slice_attr, size, U32, VKT_MAX_RANK, 0),
+                                          VKT_FIELD(vkt_slice_attr, flip, BOOL, VKT_MAX_RANK, 0),
+                                          { .name = NULL } };
+
+const vkt_op vkt_op_slice = { .name = "slice",
+                              .min_in = 1,
+                              .max_in = 1,
+                              .cheap = true,
+                              .diff = 1u << 0,
+                              .attr_bytes = sizeof(vkt_slice_attr),
+                              .infer = slice_infer,
+                              .emit = slice_emit,
+                              .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
+                              .backward = slice_backward,
+                              .sample = slice_sample,
+                              .tol_why = "exact: a copy",
+                              .flops = vkt_flops_none,
+                              .bytes = slice_bytes,
+                              .fields = slice_fields,
+                              .formula = "y[i] = x[start + step i], or from the end on, along every dimension" };

@@ -1,33 +1,8 @@
-/* ops/move/rearrange.c - permute, slice, concat: elements unchanged at other places.
+/* ops/move/rearrange.c - permute, concat: they copy elements unchanged to other positions.
  *
- * A tensor with the batch last keeps its batch here, so that its padding moves with it and every copy is of whole
- * vec4s; the builders go through rows where dimension 0 itself is rearranged. */
+ * A BATCH_LAST tensor keeps its batch here. So its padding is copied too, and every copy has whole vec4s. If dimension
+ * 0 itself is rearranged, the builders convert to ROWS and back. */
 #include "ops/move/move.h"
-
-/* Ids and other integers move as well as floats do. */
-static vkt_result infer_type(vkt_infer *f, const vkt_value *x)
-{
-    VKT_REQUIRE(f, x->dtype == VKT_F32 || x->dtype == VKT_U32, VKT_E_DTYPE, "%s: want f32 or u32, got %s",
-                f->n->op->name, vkt_dtype_name(x->dtype));
-    return VKT_OK;
-}
-
-bool vkt_find_axis(vkt_graph *g, const char *op, vkt_tensor x, int32_t axis, uint32_t *out)
-{
-    const int32_t rank = (int32_t)vkt_tensor_shape(g, x).rank;
-    char text[80];
-    if (vkt_graph_status(g) != VKT_OK) return false;
-    *out = (uint32_t)(axis < 0 ? axis + rank : axis);
-    if (axis >= -rank && axis < rank) return true;
-    vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "%s: %s has no dimension %d", op,
-                                vkt_shape_text(vkt_tensor_shape(g, x), text), axis));
-    return false;
-}
-
-bool vkt_is_batch_last(const vkt_graph *g, vkt_tensor x)
-{
-    return g && x.id && x.id < g->n_values && g->values[x.id].layout == VKT_BATCH_LAST;
-}
 
 /* ---- permute ---- */
 
@@ -38,7 +13,7 @@ static vkt_result permute_infer(vkt_infer *f)
     vkt_shape y = { .rank = x.shape.rank };
     uint32_t seen = 0;
     char text[80];
-    VKT_TRY(infer_type(f, &x));
+    VKT_TRY(vkt_infer_moved(f, &x));
     for (uint32_t i = 0; i < y.rank; i++) {
         const bool is_new = a->perm[i] < y.rank && !(seen >> a->perm[i] & 1);
         VKT_REQUIRE(f, is_new, VKT_E_ARG, "permute: want each dimension of %s once, got %u as number %u",
@@ -92,22 +67,9 @@ static void permute_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *
     dx[0] = vkt_apply(g, &vkt_op_permute, &dy[0], 1, &back, NULL);
 }
 
-/* An input of rank 1 to 6, some hundred elements, every fourth of integers; sizes that are whole vec4s and others. */
-static vkt_case_input *draw_input(vkt_rng *r, vkt_case *c)
-{
-    static const uint32_t most[VKT_MAX_RANK + 1] = { 0, 300, 67, 19, 9, 5, 4 };
-    vkt_shape s = { .rank = vkt_rng_range(r, 1, VKT_MAX_RANK) };
-    const bool whole = vkt_rng_range(r, 0, 2) == 0;
-    for (uint32_t i = 0; i < s.rank; i++) s.dim[i] = vkt_rng_range(r, 1, most[s.rank]);
-    if (whole) s.dim[s.rank - 1] = 4 * vkt_rng_range(r, 1, 4);
-    const vkt_layout layout = vkt_rng_range(r, 0, 1) ? VKT_BATCH_LAST : VKT_ROWS;
-    if (vkt_rng_range(r, 0, 3) == 0) return vkt_case_u32(c, layout, s, UINT32_MAX);
-    return vkt_case_f32(c, layout, s, -1, 1);
-}
-
 static void permute_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_case_input *x = draw_input(r, c);
+    const vkt_case_input *x = vkt_draw_moved(r, c);
     vkt_permute_attr a = { .perm = { 0 } };
     const uint32_t first = x->layout == VKT_BATCH_LAST;
     for (uint32_t i = 0; i < x->shape.rank; i++) { /* Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P */
@@ -136,188 +98,6 @@ const vkt_op vkt_op_permute = { .name = "permute",
                                 .fields = permute_fields,
                                 .formula = "x, its dimension perm[i] as dimension i" };
 
-/* ---- slice ---- */
-
-static vkt_result slice_infer(vkt_infer *f)
-{
-    const vkt_slice_attr *a = f->n->attr;
-    const vkt_value x = *vkt_in(f, 0);
-    vkt_shape y = { .rank = x.shape.rank };
-    char text[80];
-    VKT_TRY(infer_type(f, &x));
-    for (uint32_t i = 0; i < y.rank; i++) {
-        const uint64_t last = a->start[i] + (uint64_t)a->step[i] * (a->size[i] - 1ull);
-        VKT_REQUIRE(f, a->size[i] > 0 && a->step[i] > 0 && last < x.shape.dim[i], VKT_E_SHAPE,
-                    "slice: dimension %u of %s: want elements of it, got %u from %u on in steps of %u", i,
-                    vkt_shape_text(x.shape, text), a->size[i], a->start[i], a->step[i]);
-        y.dim[i] = a->size[i];
-    }
-    VKT_REQUIRE(f, x.layout == VKT_ROWS || (a->size[0] == x.shape.dim[0] && !a->flip[0]), VKT_E_SHAPE,
-                "slice: a batch-last tensor keeps its batch, got %u of %u", a->size[0], x.shape.dim[0]);
-    vkt_out(f, x.dtype, x.layout, y);
-    return VKT_OK;
-}
-
-static void slice_emit(const vkt_node *n, vkt_emit *e)
-{
-    const vkt_slice_attr *a = n->attr;
-    const vkt_phys p = vkt_phys_of(vkt_node_out(n, 0));
-    int64_t stride[VKT_MAX_RANK] = { 0 };
-    vkt_move m = { .n = 0 };
-    vkt_logical_strides(vkt_node_in(n, 0), stride);
-    for (uint32_t i = 0; i < p.rank; i++) {
-        const uint32_t l = p.logical[i];
-        const uint64_t first = a->start[l] + (a->flip[l] ? (uint64_t)a->step[l] * (a->size[l] - 1) : 0);
-        const int64_t step = stride[l] * (int64_t)a->step[l];
-        m.x += first * (uint64_t)stride[l];
-        vkt_move_dim_add(&m, (vkt_move_dim){ vkt_moved_size(&p, i), a->flip[l] ? -step : step, (int64_t)p.stride[i] });
-    }
-    vkt_emit_move(e, n->in[0], n->out[0], &m);
-}
-
-/* All of x, dimension by dimension. */
-static vkt_slice_attr all_of(vkt_shape x)
-{
-    vkt_slice_attr a = { .start = { 0 } };
-    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
-        a.step[i] = 1;
-        a.size[i] = i < x.rank ? x.dim[i] : 0;
-    }
-    return a;
-}
-
-/* `batch`: dimension 0 does not stay as it is. */
-static vkt_tensor apply_slice(vkt_graph *g, vkt_tensor x, const vkt_slice_attr *a, bool batch)
-{
-    const bool through_rows = batch && vkt_is_batch_last(g, x);
-    if (through_rows) x = vkt_to_layout(g, x, VKT_ROWS);
-    const vkt_tensor y = vkt_apply(g, &vkt_op_slice, &x, 1, a, NULL);
-    return through_rows ? vkt_to_layout(g, y, VKT_BATCH_LAST) : y;
-}
-
-/* Python's rule: from the end where negative, and no further than the ends. */
-static uint32_t place_in(int64_t i, uint32_t size)
-{
-    if (i < 0) i += size;
-    return (uint32_t)VKT_MIN(VKT_MAX(i, 0), (int64_t)size);
-}
-
-vkt_tensor vkt_slice(vkt_graph *g, vkt_tensor x, int32_t axis, int64_t start, int64_t stop, uint32_t step)
-{
-    const vkt_shape s = vkt_tensor_shape(g, x);
-    uint32_t k;
-    char text[80];
-    if (!vkt_find_axis(g, "slice", x, axis, &k)) return (vkt_tensor){ 0 };
-    const uint32_t from = place_in(start, s.dim[k]), to = place_in(stop, s.dim[k]);
-    if (step == 0 || from >= to) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG,
-                                    "slice: nothing is left of dimension %u of %s from %lld to %lld in steps of %u", k,
-                                    vkt_shape_text(s, text), (long long)start, (long long)stop, step));
-        return (vkt_tensor){ 0 };
-    }
-    vkt_slice_attr a = all_of(s);
-    a.start[k] = from;
-    a.step[k] = step;
-    a.size[k] = (to - from - 1) / step + 1;
-    return a.size[k] == s.dim[k] ? x : apply_slice(g, x, &a, k == 0);
-}
-
-vkt_tensor vkt_flip(vkt_graph *g, vkt_tensor x, int32_t axis)
-{
-    uint32_t k;
-    if (!vkt_find_axis(g, "flip", x, axis, &k)) return (vkt_tensor){ 0 };
-    vkt_slice_attr a = all_of(vkt_tensor_shape(g, x));
-    a.flip[k] = true;
-    return apply_slice(g, x, &a, k == 0);
-}
-
-vkt_result vkt_split_sizes(vkt_graph *g, vkt_tensor x, int32_t axis, const uint32_t *sizes, uint32_t n,
-                           vkt_tensor *parts)
-{
-    VKT_WANT(NULL, g);
-    VKT_WANT(&g->host, sizes);
-    VKT_WANT(&g->host, parts);
-    const vkt_shape s = vkt_tensor_shape(g, x);
-    uint32_t k;
-    uint64_t total = 0, at = 0;
-    char text[80];
-    for (uint32_t i = 0; i < n; i++) {
-        parts[i] = (vkt_tensor){ 0 };
-        total += sizes[i];
-    }
-    if (!vkt_find_axis(g, "split", x, axis, &k)) return g->status;
-    if (total != s.dim[k])
-        vkt_graph_error(g,
-                        vkt_fail(&g->host, VKT_E_SHAPE, "split: want sizes that sum up to dimension %u of %s, got %llu",
-                                 k, vkt_shape_text(s, text), (unsigned long long)total));
-    for (uint32_t i = 0; i < n && g->status == VKT_OK; at += sizes[i++])
-        parts[i] = vkt_slice(g, x, axis, (int64_t)at, (int64_t)(at + sizes[i]), 1);
-    return g->status;
-}
-
-/* The slice of dy turned round again, with zeros where x was not taken. */
-static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
-{
-    const vkt_slice_attr *a = n->attr;
-    const vkt_shape x = vkt_node_in(n, 0)->shape;
-    vkt_slice_attr turn = all_of(vkt_node_out(n, 0)->shape);
-    vkt_pad_attr zeros = { .value = 0 };
-    bool turned = false;
-    for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
-        zeros.gap[i] = 1;
-        if (i >= x.rank) continue;
-        turn.flip[i] = a->flip[i];
-        turned = turned || a->flip[i];
-        zeros.before[i] = a->start[i];
-        zeros.gap[i] = a->step[i];
-        zeros.after[i] = x.dim[i] - 1 - a->start[i] - a->step[i] * (a->size[i] - 1);
-    }
-    const vkt_tensor d = turned ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &turn, NULL) : dy[0];
-    dx[0] = vkt_shape_equal(vkt_tensor_shape(g, d), x) ? d : vkt_apply(g, &vkt_op_pad, &d, 1, &zeros, NULL);
-}
-
-static void slice_sample(vkt_rng *r, vkt_case *c)
-{
-    const vkt_case_input *x = draw_input(r, c);
-    vkt_slice_attr a = all_of(x->shape);
-    for (uint32_t i = x->layout == VKT_BATCH_LAST; i < x->shape.rank; i++) {
-        if (vkt_rng_range(r, 0, 2) == 0) continue;
-        a.start[i] = vkt_rng_range(r, 0, x->shape.dim[i] - 1);
-        a.step[i] = vkt_rng_range(r, 1, 3);
-        a.size[i] = vkt_rng_range(r, 1, (x->shape.dim[i] - 1 - a.start[i]) / a.step[i] + 1);
-        a.flip[i] = vkt_rng_range(r, 0, 3) == 0;
-    }
-    vkt_case_attr(c, &a, sizeof a);
-}
-
-static double slice_bytes(const vkt_node *n)
-{
-    return 2 * vkt_elements_out(n, 0) * vkt_dtype_bytes(vkt_node_out(n, 0)->dtype);
-}
-
-static const vkt_field slice_fields[] = { VKT_FIELD(vkt_slice_attr, start, U32, VKT_MAX_RANK, 0),
-                                          VKT_FIELD(vkt_slice_attr, step, U32, VKT_MAX_RANK, 1),
-                                          VKT_FIELD(vkt_slice_attr, size, U32, VKT_MAX_RANK, 0),
-                                          VKT_FIELD(vkt_slice_attr, flip, BOOL, VKT_MAX_RANK, 0),
-                                          { .name = NULL } };
-
-const vkt_op vkt_op_slice = { .name = "slice",
-                              .min_in = 1,
-                              .max_in = 1,
-                              .cheap = true,
-                              .diff = 1u << 0,
-                              .attr_bytes = sizeof(vkt_slice_attr),
-                              .infer = slice_infer,
-                              .emit = slice_emit,
-                              .half = VKT_HALF_IN(0) | VKT_HALF_OUT(0),
-                              .backward = slice_backward,
-                              .sample = slice_sample,
-                              .tol_why = "exact: a copy",
-                              .flops = vkt_flops_none,
-                              .bytes = slice_bytes,
-                              .fields = slice_fields,
-                              .formula = "y[i] = x[start + step i], or from the end on, along every dimension" };
-
 /* ---- concat ---- */
 
 static vkt_result concat_infer(vkt_infer *f)
@@ -327,7 +107,7 @@ static vkt_result concat_infer(vkt_infer *f)
     vkt_shape y = x.shape;
     uint64_t sum = 0;
     char text[80], got[80];
-    VKT_TRY(infer_type(f, &x));
+    VKT_TRY(vkt_infer_moved(f, &x));
     VKT_REQUIRE(f, axis < y.rank && (axis || x.layout == VKT_ROWS), VKT_E_SHAPE,
                 "concat: %s has no dimension %u to put tensors behind each other", vkt_shape_text(y, text), axis);
     for (uint32_t i = 0; i < f->n->n_in; i++) {
@@ -387,7 +167,7 @@ static void concat_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
     uint32_t at = 0;
     for (uint32_t k = 0; k < n->n_in; k++) {
         const vkt_shape x = vkt_node_in(n, k)->shape;
-        vkt_slice_attr a = all_of(x);
+        vkt_slice_attr a = vkt_slice_all(x);
         a.start[axis] = at;
         at += x.dim[axis];
         if (vkt_wants_grad(g, n->in[k])) dx[k] = vkt_apply(g, &vkt_op_slice, &dy[0], 1, &a, NULL);
@@ -396,7 +176,7 @@ static void concat_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *d
 
 static void concat_sample(vkt_rng *r, vkt_case *c)
 {
-    const vkt_case_input x = *draw_input(r, c);
+    const vkt_case_input x = *vkt_draw_moved(r, c);
     const uint32_t first = x.layout == VKT_BATCH_LAST, last = x.shape.rank - 1;
     const vkt_concat_attr a = { first > last ? 0 : vkt_rng_range(r, first, last) };
     if (first > last) c->in[0].layout = VKT_ROWS;

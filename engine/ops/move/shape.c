@@ -5,7 +5,7 @@
 #include "abi/abi.h"
 #include "abi/relayout.abi.h"
 
-/* ---- reshape: an alias, after a copy to ROWS where the batch is regrouped ---- */
+/* ---- reshape: an alias, after a copy to ROWS if the batch is regrouped ---- */
 
 static vkt_result reshape_infer(vkt_infer *f)
 {
@@ -105,7 +105,7 @@ const vkt_op vkt_op_reshape = { .name = "reshape",
                                 .flops = vkt_flops_none,
                                 .formula = "the elements of x in logical order, seen with another shape" };
 
-/* ---- to_layout: a transposing copy between (N, F) by rows and [F][N'] ---- */
+/* ---- to_layout: a transposing copy between (N, F) ROWS and [F][N'] ---- */
 
 static vkt_result to_layout_infer(vkt_infer *f)
 {
@@ -127,15 +127,15 @@ vkt_tensor vkt_to_layout(vkt_graph *g, vkt_tensor x, vkt_layout layout)
     return vkt_apply(g, &vkt_op_to_layout, &x, 1, &a, NULL);
 }
 
-/* The copy between (batch, features) by rows and [features][batch'], and a tile of it: features feature ..
- * feature + features - 1 of columns column .. column + columns - 1, which are of 4 samples each. */
+/* The copy between (batch, features) in ROWS and [features][batch'], and a tile of it: features feature .. feature +
+ * features - 1 of columns column .. column + columns - 1. A column has 4 samples. */
 typedef struct relayout {
     vkt_tensor x, y;
-    bool to; /* y has the batch last, else x */
+    bool to; /* y is BATCH_LAST, else x is */
     uint32_t batch, pitch4;
     uint64_t features;
     uint16_t kernel;
-    uint32_t lanes, unit; /* features begin at multiples of `unit`, which is 4 where rows are read by vec4s */
+    uint32_t lanes, unit; /* features begin at multiples of `unit`, which is 4 if rows are read by vec4s */
 } relayout;
 typedef struct tile {
     uint64_t column, columns, feature, features;
@@ -143,7 +143,7 @@ typedef struct tile {
 
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t);
 
-/* Both halves: of the columns, in whole cache lines of the rows' side, or of the features. */
+/* Emits both halves of a tile: of the columns, in whole cache lines of the side in ROWS, or of the features. */
 static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool columns)
 {
     tile half = *t;
@@ -163,7 +163,7 @@ static void emit_halves(vkt_emit *e, const relayout *r, const tile *t, bool colu
     if (e->status == VKT_OK) emit_tile(e, r, &half);
 }
 
-/* One tile, or, where bindings do not hold it, its halves. */
+/* Emits one tile or, if it does not fit into bindings, its halves. */
 static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
 {
     const uint64_t pitch = 4ull * r->pitch4, samples = VKT_MIN(r->batch - 4 * t->column, 4 * t->columns);
@@ -199,7 +199,7 @@ static void emit_tile(vkt_emit *e, const relayout *r, const tile *t)
     }
 }
 
-/* f32 or u32 from x to y, of one shape, one of them with the batch last and the other by rows. */
+/* Copies f32 or u32 from x to y. They have one shape; one is BATCH_LAST and the other is ROWS. */
 static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
 {
     static const uint16_t kernels[3][2] = { { VKT_K_RELAYOUT_FROM, VKT_K_RELAYOUT_TO },
@@ -213,7 +213,7 @@ static void emit_relayout(vkt_emit *e, vkt_tensor tx, vkt_tensor ty)
     const bool words = x->dtype == VKT_U32, wide = !words && r.features % 4 == 0;
     r.kernel = kernels[words ? 2 : wide][r.to];
     r.unit = wide ? 4 : 1;
-    r.lanes = e->lim->cpu ? e->lim->subgroup_size : 32;
+    r.lanes = vkt_lanes(e->lim, e->lim->traits->lanes_relayout);
     emit_tile(e, &r, &(tile){ 0, r.pitch4, 0, r.features });
 }
 
@@ -233,7 +233,7 @@ static void to_layout_sample(vkt_rng *r, vkt_case *c)
     const vkt_layout_attr a = { to };
     vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 70), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 1))
-        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* comes apart */
+        s = vkt_shape2(vkt_rng_range(r, 33, 130), 16 * vkt_rng_range(r, 1, 4)); /* may be split */
     if (vkt_rng_range(r, 0, 3))
         vkt_case_f32(c, to == VKT_ROWS ? VKT_BATCH_LAST : VKT_ROWS, s, -1, 1);
     else
@@ -259,7 +259,7 @@ const vkt_op vkt_op_to_layout = { .name = "to_layout",
                                   .fields = layout_fields,
                                   .formula = "x in another layout" };
 
-/* ---- write: x, y by rows -> y, in place ---- */
+/* ---- write: x, y in ROWS -> y, in place ---- */
 
 static vkt_result write_infer(vkt_infer *f)
 {
@@ -297,14 +297,14 @@ static void write_sample(vkt_rng *r, vkt_case *c)
     const vkt_shape s = vkt_shape3(vkt_rng_range(r, 1, 90), vkt_rng_range(r, 1, 23), vkt_rng_range(r, 1, 5));
     if (vkt_rng_range(r, 0, 3)) {
         vkt_case_f32(c, layout, s, -1, 1);
-        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* what was not overwritten shows */
+        vkt_case_f32(c, VKT_ROWS, s, 2, 3); /* other values than x: they show if not overwritten */
     } else {
         vkt_case_u32(c, layout, s, 1000);
         vkt_case_u32(c, VKT_ROWS, s, UINT32_MAX);
     }
 }
 
-/* y is not read. */
+/* Returns the bytes of write, which does not read y. */
 static double write_bytes(const vkt_node *n)
 {
     return (double)(vkt_node_in(n, 0)->bytes + vkt_node_in(n, 1)->bytes);

@@ -18,7 +18,7 @@
 #include "abi/batch_norm.abi.h"
 #include "abi/running_stats.abi.h"
 
-/* Vec4s of a block: 32 KiB, which a first-level cache holds for the second look. */
+/* Vec4s of a block: 32 KiB. A first-level cache keeps them for the second read. */
 #define BLOCK4 2048u
 
 vkt_result vkt_norm_check_vector(const vkt_infer *f, uint32_t i, uint32_t n, const char *name)
@@ -49,14 +49,14 @@ static vkt_result check_channels(const vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* The tensors of one dispatch, by binding; those in `windows` are as large as x. */
+/* The tensors of one dispatch, by binding. Those in `windows` are as large as x. */
 typedef struct plan {
     const vkt_node *n;
     uint16_t kernel;
     vkt_bind bind[BATCH_NORM_BINDINGS];
     uint32_t windows;
     vkt_batch_norm_push push;
-    bool summed; /* its work groups add up together */
+    bool summed; /* the lanes of a work group compute sums together */
     uint32_t spec[5];
 } plan;
 
@@ -75,7 +75,7 @@ static plan plan_of(const vkt_node *n, uint16_t kernel, float eps)
     return p;
 }
 
-/* As many channels at a time as every binding holds. */
+/* Emits as many channels at a time as every binding holds. */
 static void emit_channels(vkt_emit *e, plan *p)
 {
     const uint64_t step_bytes = (uint64_t)p->push.channel4 * 16, channels = p->push.all_channels;
@@ -86,9 +86,9 @@ static void emit_channels(vkt_emit *e, plan *p)
                                    p->n->op->name, (unsigned long long)step_bytes));
         return;
     }
-    p->spec[0] = p->summed     ? vkt_lanes_for(e->lim, p->push.per_block)
-                 : e->lim->cpu ? e->lim->subgroup_size
-                               : VKT_MIN(128u, (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
+    p->spec[0] = p->summed ? vkt_lanes_for(e->lim, p->push.per_block)
+                           : VKT_MIN(vkt_lanes(e->lim, e->lim->traits->lanes_elementwise),
+                                     (uint32_t)vkt_round_up(p->push.per_block, e->lim->subgroup_size));
     const uint64_t elements = (uint64_t)p->push.channel4 * 4;
     for (uint64_t c = 0; c < channels; c += most) {
         p->push.first = (uint32_t)c;
@@ -108,10 +108,10 @@ static void emit_channels(vkt_emit *e, plan *p)
     }
 }
 
-/* Sums of blocks, made by `p` in scratch, to those of channels, in the bindings of `finish`. */
+/* Emits the sums of channels in the bindings of `finish`, from the sums of blocks that `p` has in scratch. */
 static void emit_finish(vkt_emit *e, const plan *p, uint16_t kernel, vkt_bind *finish)
 {
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     finish[BATCH_NORM_PART] = p->bind[BATCH_NORM_PART];
     vkt_dispatch_add(e, kernel, finish, BATCH_NORM_BINDINGS, &p->push, sizeof p->push, spec, 1,
                      vkt_groups(p->push.all_channels, lanes, 1), 1, 1);
@@ -131,7 +131,7 @@ static void emit_normalise(const vkt_node *n, vkt_emit *e, vkt_tensor mean, vkt_
     const vkt_tensor gamma = affine[0], beta = affine[1];
     plan p = plan_of(n, VKT_K_BATCH_NORM, a->eps);
     p.bind[BATCH_NORM_X] = VKT_WHOLE(n->in[0]);
-    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* what is absent is not read */
+    p.bind[BATCH_NORM_STEP] = VKT_WHOLE(step.id ? step : mean); /* absent tensors are not read */
     p.bind[BATCH_NORM_MEAN] = VKT_WHOLE(mean);
     p.bind[BATCH_NORM_VAR] = VKT_WHOLE(var);
     p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(gamma.id ? gamma : mean);
@@ -225,7 +225,7 @@ static void sample(vkt_rng *r, vkt_case *c, bool given)
             vkt_case_absent(c);
     const vkt_batch_norm_attr a = { .eps = vkt_rng_range(r, 0, 1) ? 1e-5f : 1e-3f };
     vkt_case_attr(c, &a, sizeof a);
-    /* Two numbers of a channel become +-1 whatever they are, and little but rounding is left of their gradient. */
+    /* With two numbers in a channel, both become +-1 for any values. Then the gradient is little more than rounding. */
     c->rows = vkt_rng_range(r, 0, s.dim[0] - 7) + 7;
 }
 
@@ -239,7 +239,7 @@ static void given_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* Mean, difference, square and sum; then difference, product and sum. */
+/* Counts mean, difference, square and sum; then difference, product and sum. */
 static double batch_norm_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * (n->op->uses_step ? 7 : 3);
@@ -325,7 +325,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     p.kernel = VKT_K_BATCH_NORM_DX;
     p.summed = false;
     p.bind[BATCH_NORM_PART] = (vkt_bind){ .bytes = 0 };
-    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* one that is absent is not read */
+    p.bind[BATCH_NORM_GAMMA] = VKT_WHOLE(n->in[n->in[4].id ? 4 : 2]); /* not read if absent */
     p.bind[BATCH_NORM_DGAMMA] = finish[BATCH_NORM_DGAMMA];
     p.bind[BATCH_NORM_DBETA] = finish[BATCH_NORM_DBETA];
     p.bind[BATCH_NORM_Y] = VKT_WHOLE(n->out[0]);
@@ -334,7 +334,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_channels(e, &p);
 }
 
-/* Both sums, 5; both means subtracted, and three products. */
+/* Counts 5 for both sums; then subtracting both means, and three products. */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;
@@ -380,7 +380,7 @@ static void running_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_running_stats_attr *a = n->attr;
     const uint32_t channels = vkt_node_in(n, 0)->shape.dim[0];
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 64, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_reduce), spec[] = { lanes };
     const vkt_running_stats_push pc = { channels, a->batch, a->positions, a->unbiased, a->momentum };
     const vkt_bind bind[] = { [RUNNING_STATS_MEAN] = VKT_WHOLE(n->in[0]),
                               [RUNNING_STATS_VAR] = VKT_WHOLE(n->in[1]),
@@ -439,7 +439,7 @@ static vkt_tensor batch_last(vkt_graph *g, vkt_tensor x)
     return x.id ? vkt_to_layout(g, x, VKT_BATCH_LAST) : x;
 }
 
-/* Running statistics are no parameters: an update would train them. */
+/* Checks that t is not a parameter: an update would train running statistics. */
 static bool is_state(vkt_graph *g, vkt_tensor t)
 {
     if (!t.id) return true;

@@ -2,9 +2,10 @@
  *
  *   x in ROWS is (samples, groups, channels, inner); a row is one group of one sample, `run` = channels inner long
  *   y = gamma (x - mean) / sqrt(var + eps) + beta; RMS: mean is 0 and var the mean of squares
- *   layer norm is one group of channels with inner 1; group norm has (C,...) as groups of channels
+ *   layer norm: one group of channels, inner is 1; group norm: (C,...) as groups of channels
  *
- * One dispatch forward; backward one for dx, and two for dgamma and dbeta, which sum over samples. */
+ * Forward needs one dispatch. Backward needs one dispatch for dx, and two for dgamma and dbeta, which sum over samples.
+ */
 #include "ops/norm/norm.h"
 
 #include <math.h>
@@ -27,7 +28,7 @@ static bool is_wide(const vkt_row_norm_attr *a)
     return run_of(a) % 4 == 0 && (a->inner == 1 || a->inner % 4 == 0);
 }
 
-/* Values in 16 bits are read and written by vec4s alone. */
+/* Returns true if the rows are whole vec4s: values in 16 bits are read and written only by vec4s. */
 static bool is_half(const vkt_node *n)
 {
     return is_wide(n->attr);
@@ -46,8 +47,8 @@ static vkt_row_norm_push push_of(const vkt_row_norm_attr *a)
     };
 }
 
-/* Samples that the bindings of x, y and dy, null where there is none, hold at once; 0, with an error, where one cannot.
- */
+/* Returns the samples that the bindings of x, y and dy (null if there is none) hold at once. If a binding does not hold
+ * one, it returns 0 and sets an error. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vkt_tensor dy)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -63,7 +64,7 @@ static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, vkt_tensor y, vk
     return most;
 }
 
-/* Rows of the kernels y and dx, a window of samples at a time. */
+/* Emits the kernels of y or dx, one range of samples at a time. */
 static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind *bind, uint32_t n_bind)
 {
     const vkt_row_norm_attr *a = n->attr;
@@ -72,7 +73,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;
     const bool gradient = dy.id != 0;
     const bool gamma = bind[ROW_NORM_GAMMA].t.id != 0, beta = bind[ROW_NORM_BETA].t.id != 0;
-    const bool split = a->inner > 1; /* walks are along one channel each */
+    const bool split = a->inner > 1; /* each loop is along one channel */
     const uint32_t spec[] = { vkt_lanes_for_walks(e, (split ? a->inner : a->channels) / (is_wide(a) ? 4 : 1),
                                                   split ? 3ull * a->channels : 3),
                               [ROW_NORM_SPEC_GAMMA] = gamma, [ROW_NORM_SPEC_BETA] = beta, [ROW_NORM_SPEC_RMS] = a->rms,
@@ -85,7 +86,7 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         bind[ROW_NORM_X] = vkt_window(e, x, s * sample, count * sample, &pc.x0);
         bind[ROW_NORM_Y] = vkt_window(e, y, s * sample, count * sample, &pc.y0);
         if (gradient) bind[ROW_NORM_DY] = vkt_window(e, dy, s * sample, count * sample, &pc.dy0);
-        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, and not read */
+        if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, but not read */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
         vkt_dispatch_add(e, kernel, bind, n_bind, &pc, sizeof pc, spec, VKT_COUNT(spec), pc.rows, 1, 1);
     }
@@ -171,7 +172,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Mean, difference, square and sum; difference and product, and what gamma and beta do. */
+/* Counts mean, difference, square and sum; difference and product; and the operations of gamma and beta. */
 static double flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 8;
@@ -227,7 +228,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     emit_rows(n, e, is_wide(a) ? VKT_K_ROW_NORM_DX4 : VKT_K_ROW_NORM_DX, bind, VKT_COUNT(bind));
 }
 
-/* Two products and two sums each way, a difference; then two products, two differences and a scale. */
+/* Counts two products and two sums each way, and a difference; then two products, two differences and a scale. */
 static double dx_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 11;
@@ -259,13 +260,14 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Samples of a slice, of which a lane takes `turns` turns each: enough work for a group, and sums short enough that
- * rounding stays small. Longer walks make them fewer and many samples more, for Mesa 22.3 counts 65,535 turns, here and
- * where four sums over all slices are one lane's. */
-static uint32_t slice_samples(uint64_t samples, uint64_t turns)
+/* Samples of a slice, of which a lane takes `turns` iterations each: enough work for a group, and sums short enough
+ * that rounding stays small. Longer walks make them fewer, and many samples make them more: then fewer slices are left
+ * for the lane that adds up four sums over all of them. */
+static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t turns)
 {
-    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(32768 / turns, 1));
-    return (uint32_t)VKT_MAX(short_walks, samples / 8192 + 1);
+    const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);
+    const uint64_t short_walks = VKT_MIN(64, VKT_MAX(loop / turns, 1));
+    return (uint32_t)VKT_MAX(short_walks, samples / (loop / 4) + 1);
 }
 
 static void dw_emit(const vkt_node *n, vkt_emit *e)
@@ -281,7 +283,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t sample = (uint64_t)run_of(a) * a->groups;
     if (most == 0) return;
     vkt_row_norm_push pc = push_of(a);
-    pc.slice_samples = slice_samples(samples, along ? vkt_groups(a->inner, lanes, width) : 1);
+    pc.slice_samples = slice_samples(e->lim, samples, along ? vkt_groups(a->inner, lanes, width) : 1);
     uint64_t slices = 0;
     for (uint64_t s = 0; s < samples; s += most)
         slices += vkt_div_up((uint32_t)VKT_MIN(most, samples - s), pc.slice_samples);
@@ -301,7 +303,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         pc.first_slice += pc.slices;
     }
     const vkt_conv2d_dw_sum_push sum = { all, all, all, 2 * all, pc.first_slice };
-    const uint32_t sum_spec[] = { e->lim->cpu ? e->lim->subgroup_size : 64 };
+    const uint32_t sum_spec[] = { vkt_lanes(e->lim, e->lim->traits->lanes_reduce) };
     const vkt_bind bind[] = {
         [DW_SUM_PART] = VKT_WHOLE(part), [DW_SUM_W] = VKT_WHOLE(n->out[0]), [DW_SUM_B] = VKT_WHOLE(n->out[1])
     };
@@ -309,7 +311,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
                      sum_spec, 1, vkt_groups(2 * (uint64_t)all, sum_spec[0], 4), 1, 1);
 }
 
-/* Difference, two products, two sums. */
+/* Counts difference, two products, two sums. */
 static double dw_flops(const vkt_node *n)
 {
     return vkt_elements_in(n, 0) * 5;
@@ -343,7 +345,7 @@ static vkt_tensor normalise(vkt_graph *g, vkt_tensor x, vkt_row_norm_attr a, vkt
     return vkt_to_layout(g, vkt_apply(g, &vkt_op_row_norm, (vkt_tensor[]){ x, gamma, beta }, 3, &a, NULL), layout);
 }
 
-/* The last `dims` dimensions of x are a row. */
+/* Normalises with the last `dims` dimensions of x as a row. */
 static vkt_tensor normalise_last(vkt_graph *g, const char *name, vkt_tensor x, uint32_t dims, vkt_row_norm_attr a,
                                  vkt_tensor gamma, vkt_tensor beta)
 {

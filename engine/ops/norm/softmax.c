@@ -1,6 +1,6 @@
-/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Never in 16
- * bits: the gradient is a difference of numbers made of y, which would lose the digits that it is made of
- * (torch.autocast keeps softmax in f32 too). */
+/* ops/norm/softmax.c - softmax and its logarithm over one axis, with scale and causal mask for attention. Its values
+ * are never in 16 bits: the gradient is a difference of numbers computed from y, and 16 bits would lose the digits of
+ * this difference (torch.autocast keeps softmax in f32 too). */
 #include "kernel/ids.h"
 #include "ops/move/move.h"
 
@@ -9,9 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* Most classes of a line that one lane walks: three times, 4 a turn, in less than the 65,535 turns after which Mesa
- * 22.3 leaves a loop. */
-#define MOST_CLASSES_OF_A_LANE 75000u
+/* More classes than these go along memory, on any device: there all lanes of a work group share a line. */
+#define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
 
@@ -37,14 +36,14 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A line is walked by a lane, which has neighbouring ones; by a lane, four neighbouring classes a step; by all lanes of
- * a work group. */
+/* The lanes that compute a line. LANE: one lane, beside lanes with neighbouring lines. LINE: one lane, four
+ * neighbouring classes per step. ALONG: all lanes of a work group. */
 typedef enum walker { LANE, LINE, ALONG } walker;
 
-/* How the lines of a tensor are walked. */
+/* How the kernel loops over the lines of a tensor. */
 typedef struct walk {
     uint32_t classes;
-    uint64_t outer, inner; /* elements: of the slowest dimensions; from one class to the next */
+    uint64_t outer, inner; /* in elements: of the slowest dimensions; from one class to the next */
     walker by;
     uint32_t width, lanes;
 } walk;
@@ -59,20 +58,28 @@ static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
     /* Three walks, of four loads a turn. */
-    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1) : e->lim->cpu ? e->lim->subgroup_size : 64;
+    w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1)
+                            : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
-/* Work groups: on a CPU of about 1000 turns of a loop. */
+/* Work groups, each of as many iterations as the device wants. */
 static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
     const uint64_t turns = 3ull * w->classes / at_once + 8;
-    return vkt_groups(units, w->by == ALONG ? 1 : w->lanes, e->lim->cpu ? (uint32_t)VKT_MAX(1024 / turns, 1u) : 1);
+    return vkt_groups(units, w->by == ALONG ? 1 : w->lanes,
+                      (uint32_t)VKT_MAX(e->lim->traits->iterations_group / turns, 1u));
+}
+
+/* Of a line that one lane walks three times, four classes an iteration. */
+static uint64_t most_classes(const vkt_limits *lim)
+{
+    return vkt_largest_loop(lim) / 4 * 5;
 }
 
 static const uint16_t kernels[2][3][2] = {
-    /* gradient; by whom; wide */
+    /* gradient; by walker; wide */
     { [LANE] = { VKT_K_SOFTMAX, VKT_K_SOFTMAX4 },
       [LINE] = { VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_LINE4 },
       [ALONG] = { VKT_K_SOFTMAX_ALONG, VKT_K_SOFTMAX_ALONG4 } },
@@ -81,7 +88,7 @@ static const uint16_t kernels[2][3][2] = {
       [ALONG] = { VKT_K_SOFTMAX_DX_ALONG, VKT_K_SOFTMAX_DX_ALONG4 } },
 };
 
-/* Both ops: x, or y and dy, and a result of one shape; in windows of the slowest dimensions. */
+/* Emits both ops: x, or y and dy, and a result of the same shape, in ranges of the slowest dimensions. */
 static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_softmax_attr *a = n->attr;
@@ -92,12 +99,13 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const uint64_t step = slice <= UINT32_MAX ? vkt_window_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
     const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
-    if (per == 0 || (w.by == LANE && w.classes > MOST_CLASSES_OF_A_LANE)) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: want slices of %llu elements in %llu bytes, and at most %u classes unless they "
-                                   "are the fastest dimension (vkt_permute and vkt_to_layout make them so)",
-                                   n->op->name, (unsigned long long)slice,
-                                   (unsigned long long)e->lim->max_storage_range_bytes, MOST_CLASSES_OF_A_LANE));
+    if (per == 0 || (w.by == LANE && w.classes > most_classes(e->lim))) {
+        vkt_emit_error(
+            e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                        "%s: want slices of %llu elements in %llu bytes, and at most %llu classes unless they "
+                        "are the fastest dimension (vkt_permute and vkt_to_layout make them so)",
+                        n->op->name, (unsigned long long)slice, (unsigned long long)e->lim->max_storage_range_bytes,
+                        (unsigned long long)most_classes(e->lim)));
         return;
     }
     for (uint64_t at = 0; at < w.outer; at += per) {
@@ -117,19 +125,19 @@ static void emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Whether lines along the axis are not contiguous, and either longer than one lane walks or, together, more than every
- * device binds at once (2^27 bytes). */
+/* Returns true if lines along the axis are not contiguous, and either they are longer than one lane can loop over, or
+ * together they are larger than every device binds at once (2^27 bytes). */
 static bool are_too_long(const vkt_value *x, uint32_t axis)
 {
     if (axis >= x->shape.rank) return false;
     int64_t stride[VKT_MAX_RANK] = { 0 };
     vkt_logical_strides(x, stride);
     const uint64_t classes = x->shape.dim[axis], bytes = 4 * classes * (uint64_t)stride[axis];
-    return stride[axis] > 1 && (classes > MOST_CLASSES_OF_A_LANE || bytes > UINT64_C(1) << 27);
+    return stride[axis] > 1 && (classes > MANY_CLASSES || bytes > UINT64_C(1) << 27);
 }
 
-/* `axis` counts from the end where it is negative. Back in x's layout. Lines that are too long where they are become
- * the last axis of rows, and are put back. */
+/* Adds the op. A negative `axis` counts from the end. The result has x's layout. If lines are too long in x's layout,
+ * the axis is moved to the end in ROWS, and is moved back. */
 static vkt_tensor apply(vkt_graph *g, vkt_tensor x, int32_t axis, vkt_softmax_attr a)
 {
     if (g->status != VKT_OK || x.id >= g->n_values) return vkt_apply(g, &vkt_op_softmax, &x, 1, &a, NULL);
@@ -183,7 +191,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     dx[0] = vkt_apply(g, &vkt_op_softmax_dx, (vkt_tensor[]){ n->out[0], dy[0] }, 2, n->attr, NULL);
 }
 
-/* Logits far apart leave nothing of a gradient but differences of equal numbers: only with lines enough for others. */
+/* If logits are far apart, the gradient is only differences of equal numbers. So they are far apart only if there are
+ * enough lines for other ones. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     vkt_softmax_attr a = { .scale = 1, .log = vkt_rng_range(r, 0, 2) == 0 };

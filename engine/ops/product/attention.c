@@ -1,5 +1,5 @@
-/* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. One node where the kernels of
- * attention.comp can do it, else made of other ops, which keep the weights. */
+/* ops/product/attention.c - scaled dot-product attention: see vktrain/ops.h. It is one node if the kernels of
+ * attention.comp can compute it. Else it consists of other ops, which store the weights. */
 #include "kernel/ids.h"
 #include "ops/ops.h"
 
@@ -8,10 +8,8 @@
 #include "abi/abi.h"
 #include "abi/attention.abi.h"
 
-/* Numbers of a row that the kernels take: whole vec4s, and few enough for sums in registers. */
+/* The most numbers in a row that the kernels can compute: whole vec4s, and few enough to keep sums in registers. */
 #define MOST_WIDTH 128u
-/* Turns of all loops of an invocation: Mesa before 23 ends them silently after 65,535. */
-#define MOST_TURNS 60000u
 
 static bool has_kernels(uint32_t width)
 {
@@ -20,7 +18,7 @@ static bool has_kernels(uint32_t width)
 
 /* ---- attention: q, k, v, or all in one -> y, lse ---- */
 
-/* q (..,T,D), k and v (..,S,D), of one head; or (B,T,3 H D), where q, k and v of all heads lie side by side. */
+/* Shapes: q (..,T,D), k and v (..,S,D), one head; or (B,T,3 H D), with q, k and v of all heads side by side. */
 typedef struct form {
     bool packed;
     uint64_t samples;
@@ -39,7 +37,7 @@ static form form_of(const vkt_attention_attr *a, const vkt_value *q, const vkt_v
     return f;
 }
 
-/* k and v, where they are apart, are the optional inputs of either op. */
+/* Returns optional input i of either op: k and v, if they are separate tensors. */
 static vkt_tensor optional_in(const vkt_node *n, uint32_t i)
 {
     return n->n_in > n->op->min_in + i ? n->in[n->op->min_in + i] : (vkt_tensor){ 0 };
@@ -51,7 +49,7 @@ static form form_of_node(const vkt_node *n)
     return form_of(n->attr, vkt_node_in(n, 0), k.id ? vkt_value_of(n->g, k) : NULL);
 }
 
-/* Elements of a sample: of y, and of q or of all that lies in its tensor. */
+/* Return the elements of a sample: of y; of q, or of the tensor that has q, k and v. */
 static uint64_t y_sample(const form *f)
 {
     return (uint64_t)f->queries * f->heads * f->width;
@@ -126,17 +124,19 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* Rows of a tile. More of them load less and keep more in registers, of which `sums` for each of `parts` vec4s: a lane
- * of a GPU has about 200, a CPU its nearest cache. A head of few rows gets tiles of few: fewer of what a mask hides. */
+/* Returns the rows of a tile. More rows need fewer loads and more registers, of which `sums` for each of `parts` vec4s.
+ * A lane of a GPU has about 200 registers; on a CPU they are in the nearest cache. A head with few rows gets small
+ * tiles: they compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = rows <= 64 ? 8 : ATTENTION_MOST_ROWS;
-    if (!lim->cpu) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
+    if (lim->traits->attention_few_rows) most = VKT_MIN(most, ATTENTION_MOST_ROWS / sums);
     while (most * parts > ATTENTION_MOST_SUMS) most /= 2;
     return most;
 }
 
-/* `products`: how often a turn over tiles of columns walks along their rows, `sums`: over their columns. */
+/* Emits the tiles. `products`: how often an iteration over tiles of columns loops along their rows. `sums`: how often
+ * it loops over their columns. */
 static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uint64_t heads, const vkt_bind *bind,
                        uint32_t n_bind, uint32_t products, uint32_t sums)
 {
@@ -146,19 +146,22 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
     const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);
     const uint64_t turns = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
+    const uint64_t most = vkt_largest_loop(e->lim);
     pc->units = (uint32_t)units;
-    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > MOST_TURNS) {
-        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
-                                   "%s: %u rows against %u in %llu heads of %u numbers are too many for loops of %u "
-                                   "turns in %u work groups",
-                                   e->node->op->name, pc->rows, pc->others, (unsigned long long)heads, 4 * pc->d4,
-                                   MOST_TURNS, e->lim->max_groups));
+    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > most) {
+        vkt_emit_error(e,
+                       vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
+                                "groups: this device ends them after %llu iterations; use shorter "
+                                "sequences or smaller batches",
+                                e->node->op->name, pc->rows, pc->others, (unsigned long long)heads, 4 * pc->d4,
+                                e->lim->max_groups, (unsigned long long)most));
         return;
     }
     vkt_dispatch_add(e, kernel, bind, n_bind, pc, sizeof *pc, spec, VKT_COUNT(spec), units, 1, 1);
 }
 
-/* Bytes of a sample of the largest of these. */
+/* Returns the bytes of a sample of the largest of these tensors. */
 static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor *t, uint32_t n)
 {
     uint64_t most = 0;
@@ -167,7 +170,8 @@ static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor 
     return most;
 }
 
-/* Samples that every binding holds; 0, and an error, where there is one that does not hold any. */
+/* Returns the number of samples that every binding holds. If a binding does not hold one, it returns 0 and sets an
+ * error. */
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
 {
     const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
@@ -182,7 +186,7 @@ static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
     return most;
 }
 
-/* Some samples of a node, and what holds them. */
+/* Some samples of a node, and their bindings. */
 typedef struct part {
     form f;
     uint64_t first, count;
@@ -204,7 +208,7 @@ static part part_of(const vkt_node *n, uint64_t first, uint64_t most)
     return p;
 }
 
-/* Binds the part's samples of t, of so many elements each, and returns where the first begins, in elements. */
+/* Binds the part's samples of t, `sample` elements each. Returns the index of the first one, in elements. */
 static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tensor t, uint64_t sample)
 {
     uint32_t at;
@@ -212,7 +216,7 @@ static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tens
     return at;
 }
 
-/* q, k and v, or their gradients: three tensors, or all in the first. */
+/* Binds q, k and v, or their gradients: three tensors, or one with all of them. */
 static void bind_three(const vkt_emit *e, part *p, uint32_t slot, const vkt_tensor t[3], uint32_t *const at[3])
 {
     const uint32_t width4 = p->f.heads * p->pc.d4;
@@ -252,8 +256,8 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
     for (uint32_t i = 0; i < n->n_in; i++) dx[i] = outs[i];
 }
 
-/* Scores of some units, so that weights differ and no row has but one. Few widths, and no long heads: each of either is
- * kernels of its own (test_attention.c has some). */
+/* Makes scores of some units, so that weights differ and no row has one weight alone. Widths are few and heads are
+ * short, because each width or long head needs kernels of its own (test_attention.c has some). */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     static const uint32_t widths[] = { 4, 8, 20, 32, 36 };
@@ -272,7 +276,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-/* Pairs of a query and a key that it sees. */
+/* Returns the number of pairs of a query and a key that the mask does not hide from it. */
 static double pairs_of(const vkt_node *n)
 {
     const form f = form_of_node(n);
@@ -282,7 +286,7 @@ static double pairs_of(const vkt_node *n)
     return heads * (most * (most + 1) / 2 + (queries - most) * keys);
 }
 
-/* Two products; scale, maximum, difference, exponential and sum. */
+/* Counts two products; scale, maximum, difference, exponential and sum. */
 static double flops(const vkt_node *n)
 {
     return pairs_of(n) * (4.0 * form_of_node(n).width + 5);
@@ -314,7 +318,7 @@ const vkt_op vkt_op_attention = {
     .formula = "y = softmax(scale q k^T) v by heads; causal: query t sees keys 0 .. t",
 };
 
-/* ---- attention_dx: q or all in one, y, lse, dy, k, v -> their gradients ---- */
+/* ---- attention_dx: q (or q, k and v), y, lse, dy, k, v -> their gradients ---- */
 
 static vkt_result dx_infer(vkt_infer *f)
 {
@@ -354,14 +358,14 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     }
 }
 
-/* Five products, of which the scores are one; exponential and scale, difference and product. */
+/* Counts five products, one of them the scores; exponential and scale, difference and product. */
 static double dx_flops(const vkt_node *n)
 {
     return pairs_of(n) * (10.0 * form_of_node(n).width + 5);
 }
 
-/* Where y is stored in 16 bits, delta is the sum of dy and what they hold: the ds of a row sum to the sum of dy times
- * y's rounding errors then, not to 0. No y is larger than the largest v, so roundings of v move a ds as far. */
+/* If y is stored in 16 bits, delta is the sum of dy times the stored y. Then the ds of a row sum to the sum of dy times
+ * y's rounding errors, not to 0. No y is larger than the largest v, so rounding v changes a ds as much. */
 const vkt_op vkt_op_attention_dx = {
     .name = "attention_dx",
     .min_in = 4,
@@ -386,13 +390,13 @@ static float scale_of(const vkt_attention_params *p, uint32_t width)
     return vkt_or_f32(p->scale, (float)(1 / sqrt((double)width)));
 }
 
-/* Whether one node can do it. */
+/* Returns true if one node can compute it. */
 static bool is_plain_attention(const vkt_attention_params *p, uint32_t width)
 {
     return vkt_or_f32(p->dropout, 0) == 0 && !p->mask.id && has_kernels(width);
 }
 
-/* scale s + mask, for a mask that broadcasts to the scores s. */
+/* Returns scale s + mask, for a mask that broadcasts to the scores s. */
 static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_tensor mask)
 {
     if (g->status != VKT_OK || mask.id >= g->n_values) return (vkt_tensor){ 0 };
@@ -411,7 +415,7 @@ static vkt_tensor masked_scores(vkt_graph *g, vkt_tensor s, float scale, vkt_ten
     return vkt_add(g, vkt_scale(g, s, scale, 0), vkt_to_layout(g, mask, VKT_ROWS));
 }
 
-/* Leading dimensions equal, the widths of q and k, the lengths of k and v too. */
+/* Checks that leading dimensions are equal, and so are the widths of q and k, and the lengths of k and v. */
 static bool fits(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v)
 {
     const vkt_shape s = vkt_tensor_shape(g, q), t = vkt_tensor_shape(g, k), u = vkt_tensor_shape(g, v);
@@ -453,7 +457,8 @@ vkt_tensor vkt_attention(vkt_graph *g, vkt_tensor q, vkt_tensor k, vkt_tensor v,
     return vkt_matmul(g, weights, v, false, false);
 }
 
-/* qkv (B,T,3D) -> parts (B,H,T,D/H): one transposition for all three, of which they are slices without gaps. */
+/* Splits qkv (B,T,3D) into parts (B,H,T,D/H): one transposition for all three. The parts are slices of it without gaps.
+ */
 static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_tensor parts[3])
 {
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };

@@ -1,19 +1,12 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* Work groups that a large GPU should have at least: it has about 100 cores (H100: 132, RX 7900: 96), of which none
- * should be idle; Vulkan does not tell how many there are. */
-#define WANTED_GROUPS 128u
-/* k of a slice at least: its partial sums are written and read once more, which is then a quarter of what its operands
- * are (of a tile of 64 x 64: 2 x 64 x 64 to 2 x 64 x 256 elements). */
-#define MIN_SLICE 256u
-/* All loops of an invocation together (Mesa before 23 ends them silently after 65535 turns); a tile of k takes its own
- * and one for every fourth k. */
-#define MAX_TURNS 60000u
+/* Iterations for a tile of k: its own, and one for every fourth k. */
 #define TURNS_PER_TILE (1 + BLOCKS_K / 4)
 
-/* Largest first. A larger tile reads less: an element of an operand is read once per tile along the other. Work groups
- * of at most 128 lanes and 16 KiB run everywhere (the least that Vulkan promises), so the last three do. */
+/* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other
+ * operand. Work groups of at most 128 lanes and 16 KiB run on every device (the minimum that Vulkan requires), so the
+ * last three tiles do. */
 typedef struct shape {
     uint32_t bm, bn, tm, tn;
 } shape;
@@ -23,7 +16,8 @@ static const shape tiles[] = {
     { 32, 64, 4, 4 },   /* 128 lanes, 12 KiB */
     { 32, 32, 4, 4 },   /* 64 lanes, 8 KiB */
 };
-/* Fewer lanes for more matrices a subgroup: an operand that it has read serves as many of them as it can hold. */
+/* Tiles with fewer lanes, and with more matrices per subgroup: a subgroup reads an operand once for all of its
+ * matrices. */
 static const shape coop_tiles[] = {
     { 128, 128, 8, 8 }, /* 256 lanes, 33 KiB */
     { 64, 64, 8, 8 },   /* 64 lanes, 13 KiB */
@@ -45,7 +39,7 @@ static uint32_t lanes_of(const shape *t)
     return t->bm / t->tm * (t->bn / t->tn);
 }
 
-/* Whether a work group can make the tile: see shaders/lib/blocks.glsl and blocks_coop.glsl for what it keeps. */
+/* Returns true if a work group can compute the tile. shaders/lib/blocks.glsl and blocks_coop.glsl show its memory. */
 static bool runs(const vkt_limits *lim, const shape *t, bool coop)
 {
     const uint32_t lanes = lanes_of(t),
@@ -53,7 +47,8 @@ static bool runs(const vkt_limits *lim, const shape *t, bool coop)
     return lanes <= lim->max_workgroup_lanes && bytes <= lim->shared_bytes;
 }
 
-/* Whether matrices divide a tile: its k, each part of it (4 x 4 elements a lane), and that evenly among subgroups. */
+/* Returns true if the device's matrices divide a tile: its k, and each part of it (4 x 4 elements per lane). The parts
+ * must be even among subgroups. */
 static bool divide(const vkt_limits *lim, const shape *t)
 {
     const uint32_t m = 4 * (t->bm / t->tm), n = 4 * (t->bn / t->tn);
@@ -62,7 +57,8 @@ static bool divide(const vkt_limits *lim, const shape *t)
            lanes_of(t) % lim->subgroup_size == 0 && m / c->m * (n / c->n) % (lanes_of(t) / lim->subgroup_size) == 0;
 }
 
-/* The largest tile that keeps the device busy, by slices if need be, and makes few elements that nobody wants. */
+/* Chooses the largest tile that keeps the device busy, with slices if needed, and that computes few elements outside of
+ * the product. */
 static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t slices)
 {
     const shape *t = j->coop ? coop_tiles : tiles;
@@ -71,21 +67,21 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     for (; t < last; t++) {
         const uint64_t all = area(j, t->bm, t->bn), groups = all / t->bm / t->bn * j->count;
         const bool can = runs(lim, t, j->coop) && (!j->coop || divide(lim, t));
-        if (can && groups * slices >= WANTED_GROUPS && 4 * all <= 5 * least) break;
+        if (can && groups * slices >= lim->traits->groups_shared && 4 * all <= 5 * least) break;
     }
     return t;
 }
 
 bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
-    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / MIN_SLICE), 1);
+    const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
     const shape *t = choose(lim, j, most);
     const uint32_t bm = t->bm, bn = t->bn;
     if (j->coop && !divide(lim, t)) return false;
     const uint64_t n = area(j, bm, bn) / bm / bn, in_turn = div_up(n, lim->max_groups);
-    const uint64_t slices = VKT_MIN(div_up(WANTED_GROUPS, n * j->count), most);
+    const uint64_t slices = VKT_MIN(div_up(lim->traits->groups_shared, n * j->count), most);
     const uint64_t slice = vkt_round_up(div_up(j->k, slices), BLOCKS_K);
-    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > MAX_TURNS) return false;
+    if (n > UINT32_MAX || in_turn * (slice / BLOCKS_K * TURNS_PER_TILE + 1) > vkt_largest_loop(lim)) return false;
     *out = (vkt_blocks){
         .tiles = (uint32_t)n, .slice = (uint32_t)slice, .slices = (uint32_t)div_up(j->k, slice), .coop = j->coop
     };

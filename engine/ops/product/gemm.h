@@ -1,18 +1,19 @@
 /* ops/product/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches;
  * adds no nodes.
  *
- * Operands are packed into tiles in scratch (gemm_pack.comp), then multiplied tile by tile (gemm_tile.comp):
- * any M, N and K, either transpose, any leading dimension. Products that exceed a binding, or the loop bound of
- * Mesa 22.3, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order, in f32, so the
- * sum stays deterministic. */
+ * Any M, N and K, either transpose, any leading dimension. gemm_choose.c chooses a variant. By tiles in registers
+ * (gemm_tile.comp), each operand is read where it lies or is packed into panels in scratch first (gemm_pack.comp). By
+ * tiles in shared memory (gemm_shared.comp), both are read where they lie. Products that exceed a binding, or the
+ * longest loop of the device, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order,
+ * in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 
 #include "ops/ops.h"
 
-/* A matrix in a tensor of f32: rows of `ld` elements. Stored in 16 bits it is whole vec4s, `ld` and `batch` multiples
- * of 4, and as C without gaps. In a product's operand x is m or n; x_outer tells that the rows of the matrix go along x
- * (A of an untransposed product, B of a transposed one), else along k. */
+/* A matrix in a tensor of f32: rows of `ld` elements. Stored in 16 bits, it has whole vec4s, `ld` and `batch` are
+ * multiples of 4, and as C it has no gaps. In an operand of a product, x is m or n. x_outer: the rows of the matrix run
+ * along x (A of an untransposed product, B of a transposed one), else along k. */
 typedef struct vkt_gemm_matrix {
     vkt_tensor t;
     bool x_outer;
@@ -27,19 +28,19 @@ typedef struct vkt_gemm {
     uint32_t m, n, k, batches;
 } vkt_gemm;
 
-/* VKT_E_UNSUPPORTED, in e, where one row of four does not fit into a binding. */
+/* Emits the product. Sets VKT_E_UNSUPPORTED in e if one row of four does not fit into a binding. */
 void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g);
 
-/* Arrays of n f32, one behind the other, to be added in this order. */
+/* Consecutive arrays of n f32. They are added in this order. */
 typedef struct vkt_gemm_sum {
     vkt_bind part, c;
     vkt_bind bias; /* {0}: none */
     uint32_t n, columns, slices, c_base;
-    bool accumulate; /* to what c holds, f32 */
+    bool accumulate; /* adds to c, which is f32 */
 } vkt_gemm_sum;
 
-/* c[c_base + i] (+)= the sum over slices of part[s][i], + bias[i % columns]: shaders/product/gemm_sum.comp. A c that is
- * stored in 16 bits is whole vec4s. */
+/* Computes c[c_base + i] (+)= the sum over slices of part[s][i], + bias[i % columns]: shaders/product/gemm_sum.comp. If
+ * c is stored in 16 bits, it has whole vec4s. */
 void vkt_gemm_sum_emit(vkt_emit *e, const vkt_gemm_sum *sum);
 
 #endif

@@ -6,7 +6,7 @@
 #include "abi/abi.h"
 #include "abi/gemm_shared.abi.h"
 
-/* Whether `base` and all rows of a matrix start at whole vec4s, and its rows end there. */
+/* Returns true if `base` and all rows of a matrix start at whole vec4s, and its rows end at whole vec4s. */
 static bool in_vectors(const vkt_gemm_matrix *m, uint32_t base, uint32_t inner)
 {
     return base % 4 == 0 && m->ld % 4 == 0 && m->batch % 4 == 0 && inner % 4 == 0;

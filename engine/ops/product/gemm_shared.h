@@ -1,22 +1,23 @@
-/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. For gemm.c, which cuts products into
- * blocks that bindings hold. */
+/* ops/product/gemm_shared.h - a product for GPUs, by tiles in shared memory. For gemm.c, which splits products into
+ * blocks that fit into bindings. */
 #ifndef VKT_GEMM_SHARED_H
 #define VKT_GEMM_SHARED_H
 
 #include "ops/product/blocks.h"
 #include "ops/product/gemm.h"
 
-/* Some rows of some batches of a product, over some k: windows of its matrices, and where they start in them. */
+/* Some rows of some batches of a product, over some k: ranges of its matrices, and the offsets of the first elements in
+ * them. */
 typedef struct vkt_gemm_block {
     const vkt_gemm *g;
     uint32_t m, k, batches;
     vkt_bind a, b, c;
     uint32_t a_base, b_base, c_base;
-    vkt_tensor bias; /* {0}: none to add */
+    vkt_tensor bias; /* {0}: no bias */
     bool accumulate; /* C holds the sum over smaller k */
 } vkt_gemm_block;
 
-/* With slices, C's elements of all batches follow one another without gaps. */
+/* Emits the product. With slices, C's elements of all batches must be consecutive, without gaps. */
 void vkt_gemm_shared_emit(vkt_emit *e, const vkt_gemm_block *b, const vkt_blocks *cut);
 
 #endif

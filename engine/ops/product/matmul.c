@@ -1,9 +1,9 @@
 /* ops/product/matmul.c - C = op(A) op(B) over the last two dimensions: see vktrain/ops.h. */
 #include "ops/product/gemm.h"
 
-/* The operands of a product, by their meaning. */
+/* The operands of a product. */
 typedef struct product {
-    uint32_t m, n, k, ka, kb; /* k as either operand has it */
+    uint32_t m, n, k, ka, kb; /* k in each operand */
     uint32_t lead;            /* leading dimensions of the result */
     bool a_batched, b_batched;
     uint64_t batches;
@@ -60,7 +60,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const vkt_shape a = vkt_node_in(n, 0)->shape, b = vkt_node_in(n, 1)->shape;
     product p = product_of(t, a, b);
     if (!p.b_batched && !t->trans_a &&
-        p.batches * p.m <= UINT32_MAX) { /* one tall product: rows of all batches follow */
+        p.batches * p.m <= UINT32_MAX) { /* one tall product: rows of all batches are consecutive */
         p.m *= (uint32_t)p.batches;
         p.batches = 1;
     }
@@ -83,7 +83,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     vkt_gemm_emit(e, &g);
 }
 
-/* x (..,R,C) as (product of all but C, C): free, as it lies by rows. */
+/* Returns x (..,R,C) as (product of all but C, C). This is free, because x is ROWS. */
 static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
 {
     const vkt_shape s = vkt_tensor_shape(g, x);
@@ -91,8 +91,8 @@ static vkt_tensor tall(vkt_graph *g, vkt_tensor x)
     return vkt_reshape(g, x, vkt_shape2((uint32_t)(vkt_shape_elements(s) / columns), columns));
 }
 
-/* An operand that served every batch gets the sum over them; where its partner's rows can be stacked, the product
- * itself sums. */
+/* The gradient of an operand that all batches use is a sum over the batches. If the rows of the other operand can be
+ * stacked, the product computes this sum. */
 static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_matmul_attr t = *(const vkt_matmul_attr *)n->attr;
@@ -122,7 +122,7 @@ static void sample(vkt_rng *r, vkt_case *c)
     const uint32_t rank =
         most > 50 || kind < 2 ? 0 : vkt_rng_range(r, 1, 2); /* leading dimensions of a batched operand */
     const bool a_batched = kind != 2, b_batched = kind != 3;
-    c->one_sign = rank > 0 && a_batched != b_batched; /* of one matrix for all: gradients are sums over these */
+    c->one_sign = rank > 0 && a_batched != b_batched; /* one matrix for all batches: gradients are sums over these */
     for (uint32_t i = 0; i < 2; i++) {
         const bool trans = i ? t.trans_b : t.trans_a;
         vkt_shape s = { .rank = (i ? b_batched : a_batched) ? rank : 0 };
@@ -169,7 +169,8 @@ const vkt_op vkt_op_matmul = {
 
 /* ---- building: leading dimensions that differ ---- */
 
-/* The leading dimensions of a product, aligned at the right as in NumPy, in `lead`; false where they do not fit. */
+/* Computes in `lead` the leading dimensions of a product, aligned at the right as in NumPy. Returns false if they do
+ * not match. */
 static bool broadcast_lead(vkt_shape a, vkt_shape b, vkt_shape *lead)
 {
     const uint32_t na = a.rank - 2, nb = b.rank - 2;
@@ -191,8 +192,8 @@ static vkt_shape matrix_of(vkt_shape s, const vkt_shape *lead)
     return to;
 }
 
-/* x for a product with these leading dimensions: one matrix as (M,K), which the kernel takes for every batch; all of
- * them as they are; else repeated, in a copy. */
+/* Returns x for a product with these leading dimensions. If x is one matrix, it is (M,K): the kernel uses it for every
+ * batch. If x has all dimensions, it is x itself. Else it is a copy with repeats. */
 static vkt_tensor broadcast(vkt_graph *g, vkt_tensor x, const vkt_shape *lead)
 {
     const vkt_shape s = vkt_tensor_shape(g, x), whole = matrix_of(s, lead);

@@ -1,9 +1,9 @@
-/* ops/product/mlp.c - fully connected networks of 1 to 4 layers in one node, and the chains of nodes that become one:
+/* ops/product/mlp.c - fully connected networks of 1 to 4 layers in one node, and the fusion of chains of nodes:
  *   h[0] = x (B, width 0),  h[l] = relu(h[l-1] w[l]^T + b[l]),  y = h[L-1] w[L]^T + b[L];  w[l] (width l, width l-1)
  *   mlp      x, parameters          -> y
- *   mlp_dx   x, dy, parameters      -> gradients of what attr.grads names
+ *   mlp_dx   x, dy, parameters      -> the gradients in attr.grads
  *   mlp_mse  x, target, dloss, parameters  -> loss, and the same gradients for this dloss
- * Nothing is saved in between: the gradients make the hidden layers again. */
+ * No hidden layer is stored: the gradients compute them again. */
 #include "ops/product/mlp.h"
 
 #include <math.h>
@@ -30,7 +30,8 @@ static vkt_result check_layer(vkt_infer *f, uint32_t layer, uint32_t in)
     return VKT_OK;
 }
 
-/* x and, behind it, what has y's shape (`second`: its name, or NULL for none); parameters from input `params` on. */
+/* Checks x and the input behind it with y's shape (`second`: its name, or NULL if there is none). The parameters start
+ * at input `params`. */
 static vkt_result check_network(vkt_infer *f, const char *second, uint32_t params, uint32_t *out_width)
 {
     const vkt_mlp_attr *a = f->n->attr;
@@ -115,7 +116,7 @@ static void mse_emit(const vkt_node *n, vkt_emit *e)
 
 /* ---- gradients ---- */
 
-/* Which inputs of n want a gradient: x and the parameters, by their number. */
+/* Returns which inputs of n want a gradient. Bits: x and the parameters, by their number. */
 static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt_mlp_attr *a)
 {
     uint32_t grads = vkt_wants_grad(g, in[0]) ? 1 : 0;
@@ -127,7 +128,7 @@ static uint32_t wanted_grads(const vkt_graph *g, const vkt_tensor *in, const vkt
 static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr;
-    const uint32_t grads = wanted_grads(g, n->in, a); /* dy comes in between */
+    const uint32_t grads = wanted_grads(g, n->in, a); /* dy is between them */
     const vkt_mlp_attr wanted = { a->layers, a->params + 1, (grads & 1) | (grads & ~1u) << 1 };
     vkt_tensor in[2 + 2 * VKT_MLP_MAX_LAYERS] = { n->in[0], dy[0] }, out[VKT_MAX_OUT];
     for (uint32_t i = 0; i < 2 * a->layers; i++) in[2 + i] = n->in[a->params + i];
@@ -137,7 +138,7 @@ static void mlp_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     for (uint32_t i = 0; i < 2 * a->layers; i++) dx[a->params + i] = vkt_mlp_grad(made, 0, 2 + i);
 }
 
-/* The node has the gradients already, unless it was made for another dloss, or for fewer of them. */
+/* Uses the gradients that the node has already, unless it was made for another dloss or for fewer gradients. */
 static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_mlp_attr *a = n->attr, wanted = { a->layers, a->params, wanted_grads(g, n->in, a) };
@@ -155,12 +156,12 @@ static void mse_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
 
 /* ---- random cases ---- */
 
-/* Few wide ones: a kernel is unrolled, and compiled, for each. */
+/* Wide networks are few: a kernel is unrolled and compiled for each. */
 static void sample(vkt_rng *r, vkt_case *c, bool mse)
 {
     const uint32_t kind = vkt_rng_range(r, 0, 23), most = kind == 0 ? 100 : kind == 1 ? 33 : kind < 8 ? 4 : 9;
     const uint32_t batch = vkt_rng_range(r, 0, 3) ? vkt_rng_range(r, 1, 70) : vkt_rng_range(r, 200, 900);
-    const bool narrow = kind >= 2 && kind < 8; /* one layer, as mlp_line takes it */
+    const bool narrow = kind >= 2 && kind < 8; /* one layer, for mlp_line */
     vkt_mlp_attr a = { .params = mse ? 3 : 1 };
     a.layers = narrow ? 1 : vkt_rng_range(r, 1, kind < 2 ? 2 : VKT_MLP_MAX_LAYERS);
     uint32_t width[VKT_MLP_MAX_LAYERS + 1];
@@ -195,9 +196,9 @@ static void mse_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, true);
 }
 
-/* ---- rows ---- */
+/* ---- op descriptors ---- */
 
-/* A multiplication and an addition for each weight and sample; the bias and relu one each. */
+/* Counts a multiplication and an addition for each weight and sample, and one operation each for bias and relu. */
 static double forward_flops(const vkt_node *n)
 {
     const vkt_mlp_attr *a = n->attr;
@@ -209,7 +210,7 @@ static double forward_flops(const vkt_node *n)
     return per_sample * vkt_node_in(n, 0)->shape.dim[0];
 }
 
-/* Forward, dw and dh: each once as many products. */
+/* Counts forward, dw and dh: each has the same number of products. */
 static double gradient_flops(const vkt_node *n)
 {
     return 3 * forward_flops(n);
@@ -227,7 +228,7 @@ static const vkt_field fields[] = { VKT_FIELD(vkt_mlp_attr, layers, U32, 1, 0),
 
 const vkt_op vkt_op_mlp = {
     .name = "mlp",
-    .min_in = 1, /* that a layer is missing is told by infer */
+    .min_in = 1, /* infer reports a missing layer */
     .max_in = 1 + 2 * VKT_MLP_MAX_LAYERS,
     .stage = VKT_STAGE_NETWORK,
     .diff = 0x1ff,
@@ -288,15 +289,15 @@ vkt_tensor vkt_mlp(vkt_graph *g, vkt_tensor x, const vkt_mlp_layer *layers, uint
     return vkt_apply(g, &vkt_op_mlp, in, 1 + 2 * VKT_MIN(n_layers, VKT_MLP_MAX_LAYERS), &a, NULL);
 }
 
-/* ---- chains of nodes that become one ---- */
+/* ---- fusing chains of nodes ---- */
 
-/* A network found from its end; parameters stand at the end of `in`. */
+/* A network, found from its end. Its parameters are at the end of `in`. */
 typedef struct chain {
     vkt_tensor x, in[2 * VKT_MLP_MAX_LAYERS];
     uint32_t layers;
 } chain;
 
-/* The node that makes t, if it is such a stage of a network and has one reader alone. */
+/* Returns the node that produces t, if it is such a part of a network and only one node reads t. */
 static const vkt_node *stage_before(const vkt_graph *g, vkt_tensor t, vkt_stage stage)
 {
     const vkt_node *n = vkt_sole_producer(g, t);
@@ -316,7 +317,7 @@ static bool put_layer(vkt_graph *g, chain *c, vkt_tensor x, vkt_tensor w, vkt_te
     return true;
 }
 
-/* All layers that lead to y without a fork; false where there is none. */
+/* Finds all layers that lead to y without a fork. Returns false if there is none. */
 static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
 {
     const vkt_node *affine = stage_before(g, y, VKT_STAGE_AFFINE), *n = stage_before(g, y, VKT_STAGE_NETWORK);
@@ -329,7 +330,8 @@ static bool find_chain(vkt_graph *g, vkt_tensor y, chain *c)
     return c->layers > 0;
 }
 
-/* The kernels bind x, its gradient and the target whole, and no device is known yet: what every device can bind is. */
+/* Checks that every device can bind t: the kernels bind x, its gradient and the target as a whole, and the device is
+ * not known yet. */
 static bool fits_everywhere(const vkt_graph *g, vkt_tensor t)
 {
     return vkt_value_of(g, t)->bytes <= 128u << 20; /* Vulkan 1.3, "Required limits": maxStorageBufferRange */

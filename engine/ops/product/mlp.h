@@ -1,5 +1,5 @@
-/* ops/product/mlp.h - fully connected networks in one node: its sizes, and the dispatches that compute it. For mlp.c.
- */
+/* ops/product/mlp.h - fully connected networks in one node: their sizes, and the dispatches that compute them. For
+ * mlp.c. */
 #ifndef VKT_MLP_H
 #define VKT_MLP_H
 
@@ -9,7 +9,7 @@
 
 _Static_assert(MLP_LAYERS == VKT_MLP_MAX_LAYERS, "the public header and the shaders agree");
 
-/* What a node does with its network, whose inputs are x, then dy (GRAD) or target and dloss (MSE), then parameters. */
+/* The job of a node. Its inputs are x, then dy (GRAD) or target and dloss (MSE), then parameters. */
 enum { VKT_MLP_IN_X = 0, VKT_MLP_IN_DY = 1, VKT_MLP_IN_TARGET = 1, VKT_MLP_IN_DLOSS = 2 };
 typedef enum vkt_mlp_pass {
     VKT_MLP_FORWARD, /* -> y */
@@ -25,7 +25,7 @@ static inline vkt_tensor vkt_mlp_bias(const vkt_node *n, uint32_t layer)
 {
     return n->in[((const vkt_mlp_attr *)n->attr)->params + 2 * layer + 1];
 }
-/* The output that is the gradient of input i, the first of them being output `first`; {0}: not wanted. */
+/* Returns the output that is the gradient of input i; {0}: it is not wanted. Output `first` is the first gradient. */
 vkt_tensor vkt_mlp_grad(const vkt_node *n, uint32_t first, uint32_t i);
 
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass);

@@ -1,5 +1,5 @@
-/* ops/product/mlp_emit.c - how a network's samples are dealt to work groups, and what is packed and added up around the
- * kernel: see the headers of shaders/mlp*.comp. */
+/* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, and the packing and adding
+ * before and after the kernel: see the headers of shaders/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -10,13 +10,6 @@
 #include "abi/mlp_pack.abi.h"
 #include "abi/mlp_sum.abi.h"
 
-/* All loops of an invocation together: Mesa before 23 ends them silently after 65535 rounds. */
-#define MAX_ROUNDS 60000u
-
-/* Samples that a work group sums gradients over in registers, on CPUs: more would need more registers than there is
- * first-level cache. */
-#define BLOCK 128u
-
 typedef struct job {
     const vkt_node *n;
     vkt_emit *e;
@@ -24,7 +17,7 @@ typedef struct job {
     bool narrow;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* vec4s, as all that follow */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* in vec4s, as all that follow */
     uint32_t part_at[MLP_LAYERS], part;                                    /* of one work group */
     uint32_t per_group, groups;
     vkt_tensor parts;
@@ -58,12 +51,12 @@ static job job_of(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
     return j;
 }
 
-/* Deals `units` of work to `groups` groups: fewer where a binding has no room for `group_bytes` of each, more where one
- * would go too many rounds of a unit. */
+/* Distributes `units` of work over `groups` groups. It uses fewer groups if a binding has no room for `group_bytes` of
+ * each. It uses more groups if one would need too many iterations of a unit. */
 static bool deal(job *j, uint32_t units, uint32_t groups, uint32_t rounds, uint64_t group_bytes)
 {
     groups = (uint32_t)VKT_MAX(VKT_MIN(groups, j->e->lim->max_storage_range_bytes / group_bytes), 1u);
-    j->per_group = VKT_MIN(vkt_div_up(units, groups), VKT_MAX(MAX_ROUNDS / rounds, 1u));
+    j->per_group = (uint32_t)VKT_MIN(vkt_div_up(units, groups), VKT_MAX(vkt_largest_loop(j->e->lim) / rounds, 1u));
     j->groups = vkt_div_up(units, j->per_group);
     if (j->groups <= j->e->lim->max_groups) return true;
     vkt_emit_error(j->e, vkt_fail(&j->e->host, VKT_E_UNSUPPORTED, "%s: %u work groups; this device runs at most %u",
@@ -88,13 +81,13 @@ static vkt_tensor pack(job *j)
     const vkt_mlp_pack_push push = { j->width[0], j->width[1], j->width[2], j->width[3], j->width[4], j->rows[0],
                                      j->rows[1],  j->rows[2],  j->rows[3],  j->cols[0],  j->cols[1],  j->cols[2],
                                      j->cols[3],  j->bias[0],  j->bias[1],  j->bias[2],  j->bias[3],  biased };
-    const uint32_t spec[] = { j->e->lim->cpu ? j->lanes : 128u };
+    const uint32_t spec[] = { vkt_lanes(j->e->lim, j->e->lim->traits->lanes_pack) };
     vkt_dispatch_add(j->e, VKT_K_MLP_PACK, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     vkt_groups(most, spec[0], j->e->lim->cpu ? 16 : 1), j->layers, 1);
+                     vkt_groups(most, spec[0], j->e->lim->traits->items_pack), j->layers, 1);
     return packed;
 }
 
-/* Rounds of mlp.comp's loops for one block of samples. */
+/* Returns the iterations of mlp.comp's loops for one block of samples. */
 static uint32_t rounds_of_block(const job *j)
 {
     uint32_t rounds = 8 + j->part / j->lanes;
@@ -110,12 +103,12 @@ static void emit_network(job *j)
     const bool forward = j->pass == VKT_MLP_FORWARD;
     const vkt_value *x = vkt_node_in(j->n, 0);
     const uint32_t tile = j->lanes * (j->narrow ? 1 : 8), units = j->narrow ? 1 : 4; /* samples of a tile, of a VEC */
-    j->tiles = j->narrow || forward ? 1 : VKT_MAX(BLOCK / tile, 1u);
+    j->tiles = j->narrow || forward ? 1 : VKT_MAX(j->e->lim->traits->mlp_samples / tile, 1u);
     const uint32_t pitch = vkt_phys_of(x).pitch / units, blocks = vkt_div_up(x->shape.dim[0], tile * j->tiles);
     uint32_t act_rows = 0;
     for (uint32_t l = 1; l <= j->layers; l++) act_rows += j->width[l] * (l < j->layers ? 2 : 1);
     const uint64_t act_bytes = 4ull * act_rows * tile * j->tiles, part_bytes = 16ull * j->part;
-    if (!deal(j, blocks, j->e->lim->cpu ? 32 : 1024, rounds_of_block(j), VKT_MAX(act_bytes, part_bytes))) return;
+    if (!deal(j, blocks, j->e->lim->traits->groups_slices, rounds_of_block(j), VKT_MAX(act_bytes, part_bytes))) return;
 
     const vkt_tensor packed = pack(j);
     const vkt_tensor act = vkt_scratch(j->e, "activations", act_bytes * j->groups);
@@ -147,7 +140,7 @@ static void emit_network(job *j)
                      VKT_COUNT(spec), j->groups, 1, 1);
 }
 
-/* One layer whose sums all stay in registers. */
+/* Returns true if the node has one layer whose sums all stay in registers. */
 static bool is_line(const job *j)
 {
     const bool dx = ((const vkt_mlp_attr *)j->n->attr)->grads & 1;
@@ -160,7 +153,7 @@ static void emit_line(job *j)
     const vkt_value *x = vkt_node_in(j->n, 0);
     const vkt_tensor w = vkt_mlp_weight(j->n, 0), b = vkt_mlp_bias(j->n, 0);
     const uint32_t n4 = vkt_phys_of(x).pitch / 4;
-    if (!deal(j, vkt_div_up(n4, j->lanes), j->e->lim->cpu ? 64 : 2048, 1, 16ull * j->part)) return;
+    if (!deal(j, vkt_div_up(n4, j->lanes), j->e->lim->traits->groups_line, 1, 16ull * j->part)) return;
     j->parts = vkt_scratch(j->e, "parts", 16ull * j->part * j->groups);
     const vkt_bind bind[] = { [MLP_LINE_X] = VKT_WHOLE(j->n->in[0]),
                               [MLP_LINE_T] = VKT_WHOLE(j->n->in[1]),
@@ -196,17 +189,18 @@ static void add_parts(job *j)
     const vkt_mlp_sum_push push = { j->width[0],   j->width[1],   j->width[2],   j->width[3],
                                     j->width[4],   j->part_at[0], j->part_at[1], j->part_at[2],
                                     j->part_at[3], j->part,       j->groups,     outputs };
-    const uint32_t spec[] = { j->lanes };
+    const uint32_t spec[] = { j->lanes }, groups = j->e->lim->traits->groups_mlp_sum;
     vkt_dispatch_add(j->e, VKT_K_MLP_SUM, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
-                     j->e->lim->cpu ? VKT_MIN(most, 32u) : most, j->layers, 1);
+                     groups ? VKT_MIN(most, groups) : most, j->layers, 1);
 }
 
 void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 {
     job j = job_of(n, e, pass);
+    const bool shuffles = e->lim->traits->mlp_shuffles;
     /* Costs give the order alone. */
-    const vkt_way candidates[] = { { VKT_V_WIDE, e->lim->cpu ? 1 : 2 },
-                                   { VKT_V_NARROW, e->lim->cpu ? 2 : 1 },
+    const vkt_way candidates[] = { { VKT_V_WIDE, shuffles ? 1 : 2 },
+                                   { VKT_V_NARROW, shuffles ? 2 : 1 },
                                    { VKT_V_LINE, 0.5 } };
     const vkt_variant v = vkt_pick(e, candidates, is_line(&j) ? 3 : 2);
     j.narrow = v == VKT_V_NARROW;

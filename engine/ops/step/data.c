@@ -1,4 +1,4 @@
-/* ops/step/data.c - a batch out of a data set that lies on the device: the step says which rows (abi/step.abi.h: first,
+/* ops/step/data.c - a batch from a data set on the device. The step state names the samples (abi/step.abi.h: first,
  * rows). */
 #include "ops/ops.h"
 
@@ -13,7 +13,7 @@
 
 enum { TABLE = 0, ORDER, STEP };
 
-/* Checks that hold for every row of this file. */
+/* Checks the conditions of all ops of this file. */
 static vkt_result check(vkt_infer *f, uint32_t batch)
 {
     const vkt_value *order = vkt_in(f, ORDER);
@@ -26,7 +26,7 @@ static vkt_result check(vkt_infer *f, uint32_t batch)
     return VKT_OK;
 }
 
-/* False, and the emission failed, if value `t` is larger than one binding can be. */
+/* Returns true if a binding can hold value `t`. Else it sets the emission's error and returns false. */
 static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
 {
     const vkt_value *v = vkt_lowered_value(e, t);
@@ -37,8 +37,8 @@ static bool fits(const vkt_node *n, vkt_emit *e, vkt_tensor t)
     return false;
 }
 
-/* Rows of a table that a binding holds; 0, and the emission failed: not even the fewest. 64 rows of whole words are a
- * multiple of VKT_ALIGN_BYTES. */
+/* Returns the samples of a table that fit into a binding. 64 samples of whole words are a multiple of VKT_ALIGN_BYTES.
+ * If 64 do not fit, it sets the emission's error and returns 0. */
 static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 {
     const uint64_t rows = e->lim->max_storage_range_bytes / row_bytes / 64 * 64;
@@ -48,13 +48,13 @@ static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define MAX_TURNS 4096u /* of each of a kernel's two nested loops: their product stays far below Mesa 22.3's 65,535 */
+#define LONG 4096u /* iterations: groups of four times as many are long enough, and no device ends their loops */
 
-/* Work groups for `items` lanes of work, each `turns` turns of a loop: on a CPU few and long. */
+/* Work groups for `items` lanes of work, each `turns` iterations. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
 {
-    const uint64_t n = vkt_groups(items, lanes, 1);
-    return lim->cpu ? VKT_MAX(VKT_MIN(n, 128), vkt_groups(n * turns, 1, 4 * MAX_TURNS)) : n;
+    const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
+    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * turns, 1, 4 * LONG)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
@@ -82,7 +82,7 @@ static vkt_result rows_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Each number as the sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
+/* Splits each number into a sum of two. The first part of the scale has 16 bits: its product with a byte is exact. */
 static void split(double scale, double shift, float out[4])
 {
     int exponent;
@@ -112,11 +112,11 @@ static void rows_emit(const vkt_node *n, vkt_emit *e)
                         [GATHER_STEP] = VKT_WHOLE(n->in[STEP]),
                         [GATHER_AFFINE] = VKT_WHOLE(vkt_emit_const(e, "affine", affine, 16u * a->channels)),
                         [GATHER_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128,
-                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1);
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load),
+                   channel_words = vkt_div_up(push.plane, u8 ? 4 : 1), wanted = e->lim->traits->groups_load;
     const uint64_t few =
-        VKT_MAX(vkt_groups(128 * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, MAX_TURNS));
-    push.parts = (uint32_t)(e->lim->cpu ? VKT_MIN(few, channel_words) : channel_words);
+        VKT_MAX(vkt_groups(wanted * lanes / a->channels, push.batch4, 1), vkt_groups(channel_words, 1, LONG));
+    push.parts = (uint32_t)(wanted ? VKT_MIN(few, channel_words) : channel_words);
     const uint64_t gx =
         groups(e->lim, (uint64_t)push.parts * push.batch4, vkt_div_up(channel_words, push.parts), lanes);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
@@ -159,7 +159,7 @@ static double rows_flops(const vkt_node *n)
     return 2 * vkt_elements_out(n, 0);
 }
 
-/* The batch's rows of the table, and their numbers. */
+/* Counts the batch's samples in the table, and their numbers. */
 static double rows_bytes(const vkt_node *n)
 {
     const vkt_gather_attr *a = n->attr;
@@ -235,7 +235,7 @@ static void labels_emit(const vkt_node *n, vkt_emit *e)
                               [LABELS_ORDER] = VKT_WHOLE(n->in[ORDER]),
                               [LABELS_STEP] = VKT_WHOLE(n->in[STEP]),
                               [LABELS_OUT] = VKT_WHOLE(n->out[0]) };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128, spec[] = { lanes };
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load), spec[] = { lanes };
     vkt_dispatch_add(e, VKT_K_GATHER_LABELS, bind, VKT_COUNT(bind), &push, sizeof push, spec, VKT_COUNT(spec),
                      groups(e->lim, a->batch, 1, lanes), 1, 1);
 }
@@ -317,7 +317,7 @@ static void ids_emit(const vkt_node *n, vkt_emit *e)
                         [IDS_OUT] = VKT_WHOLE(n->out[0]) };
     static const uint16_t kernels[2][2] = { { VKT_K_GATHER_IDS, VKT_K_GATHER_IDS4 },
                                             { VKT_K_GATHER_IDS_PACKED, VKT_K_GATHER_IDS_PACKED4 } };
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_load);
     for (uint64_t row = 0; row < table->shape.dim[0]; row += window) {
         const uint64_t end = VKT_MIN(row + window, (uint64_t)table->shape.dim[0]);
         const uint32_t spec[] = { lanes, [IDS_SPEC_KEEP] = row > 0 };

@@ -1,15 +1,16 @@
 /* ops/step/optim.c - optimizers over the whole parameter arena: param, grad, moments, groups or null, sum of gradients
  * or null, step -> param, those moments that are there, and the sum, in place.
  *
- * Arenas are windows of one size: parameter i, its gradient and its moments lie at the same offset, and padding between
- * parameters has gradients of zero, which move nothing, so one elementwise kernel serves any number of parameters. What
- * differs between them is in `groups`, a table by blocks of the arena (abi/update.abi.h).
+ * Arenas have one size: parameter i, its gradient and its moments are at the same offset. Padding between parameters
+ * has gradients of zero, which change nothing. So one elementwise kernel updates any number of parameters. `groups` has
+ * the settings that differ among them, as a table by blocks of the arena (abi/update.abi.h).
  *
- * Dispatches that come before the update, where they are wanted: with micro-batches one adds the gradients to their
- * sum, which is then the gradient; where the loss is scaled, one looks for gradients that are not finite and one
- * settles the optimizer's clock and the next scale; with clip_norm one adds up squares and one makes the norm of them.
- * What must be multiplied to gradients is one factor in the step state, and so is whether there is an update at all. */
-#include "ops/ops.h"
+ * Some dispatches come before the update, if they are needed. With micro-batches one dispatch adds the gradients to
+ * their sum, which then is the gradient. If the loss is scaled, one dispatch searches for gradients that are not
+ * finite, and one computes the optimizer's clock and the next scale. With clip_norm one dispatch adds up squares, and
+ * one computes the norm from them. The step state has the product of all factors of the gradients as one number. It
+ * also has a number that says whether there is an update. */
+#include "ops/step/optimizer.h"
 
 #include "kernel/ids.h"
 
@@ -26,27 +27,17 @@
 #include "abi/rmsprop.abi.h"
 #include "abi/sgd.abi.h"
 
-/* ---- what all rows share ---- */
+/* ---- shared by all ops ---- */
 
 enum { MOST_BINDINGS = UPDATE_MOMENT3_OUT + 1, BLOCK_BYTES = UPDATE_BLOCK * 4 };
 
-/* Blocks of the table of groups that so many bytes of the arena take. */
+/* Returns the blocks of the table of groups for so many bytes of the arena. */
 static uint64_t blocks_of(uint64_t bytes)
 {
     return vkt_round_up(bytes, BLOCK_BYTES) / BLOCK_BYTES;
 }
 
-uint32_t vkt_optimizer_moments(const vkt_optimizer *o)
-{
-    switch (o->kind) {
-    case VKT_SGD: return o->momentum != 0;
-    case VKT_RMSPROP: return 1u | (o->momentum != 0 ? 2u : 0) | (o->centered ? 4u : 0);
-    case VKT_ADAGRAD: return 1u;
-    default: return 3u | (o->amsgrad ? 4u : 0);
-    }
-}
-
-/* Inputs by number: moments are from 2 on. */
+/* Return the numbers of inputs. Moments are from 2 on. */
 static uint32_t groups_at(const vkt_op *op)
 {
     return op->max_in - 2u;
@@ -62,11 +53,26 @@ static vkt_tensor step_of(const vkt_node *n)
     return n->in[n->n_in - 1];
 }
 
-/* What the update takes for the gradient. */
+/* Returns the tensor that the update uses as the gradient. */
 static vkt_tensor gradient_of(const vkt_node *n)
 {
     const vkt_tensor sum = n->in[sum_at(n->op)];
     return sum.id ? sum : n->in[1];
+}
+
+/* The op of each kind. */
+static const struct {
+    const vkt_op *op;
+    uint32_t moments; /* the number of moments that the op's inputs have room for */
+} rows[VKT_OPTIMIZER_KIND_COUNT] = {
+    [VKT_SGD] = { &vkt_op_sgd, 1 },    [VKT_ADAM] = { &vkt_op_adam, 3 },       [VKT_ADAMW] = { &vkt_op_adam, 3 },
+    [VKT_NADAM] = { &vkt_op_adam, 3 }, [VKT_RMSPROP] = { &vkt_op_rmsprop, 3 }, [VKT_ADAGRAD] = { &vkt_op_adagrad, 1 }
+};
+
+const vkt_op *vkt_optimizer_op(vkt_optimizer_kind kind, uint32_t *room)
+{
+    *room = rows[kind].moments;
+    return rows[kind].op;
 }
 
 static vkt_result check_arena(vkt_infer *f, uint32_t i, bool wanted)
@@ -91,7 +97,9 @@ static vkt_result infer(vkt_infer *f)
     const uint64_t elements = vkt_shape_elements(s), blocks = blocks_of(4 * elements);
     const uint32_t present = vkt_optimizer_moments(o), groups = groups_at(op);
     char got[80];
-    VKT_TRY(vkt_optimizer_check(&f->g->host, o, op));
+    VKT_TRY(vkt_optimizer_check(&f->g->host, o));
+    VKT_REQUIRE(f, rows[o->kind].op == op, VKT_E_ARG, "%s: kind %d is updated by %s", op->name, (int)o->kind,
+                rows[o->kind].op->name);
     VKT_TRY(check_arena(f, 0, true));
     VKT_TRY(check_arena(f, 1, true));
     for (uint32_t i = 2; i < groups; i++) VKT_TRY(check_arena(f, i, present >> (i - 2) & 1));
@@ -110,13 +118,13 @@ static vkt_result infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* A kernel over the arena: one dispatch for each window that a binding can hold. */
+/* A kernel over the arena: one dispatch for each range that fits into a binding. */
 typedef struct sweep {
     uint16_t kernel;
     uint32_t lanes, n_bind;
     uint32_t groups; /* work groups of the last dispatch */
     vkt_bind bind[MOST_BINDINGS];
-    uint32_t windows; /* mask of the bindings that move with the window */
+    uint32_t windows; /* mask of the bindings that move with the range */
     uint32_t extra;   /* specialisation constant 4 */
     void *push;       /* starts with n4 and block */
     size_t push_bytes;
@@ -124,17 +132,17 @@ typedef struct sweep {
 
 static uint32_t update_lanes(const vkt_emit *e)
 {
-    return e->lim->cpu ? e->lim->subgroup_size : 128;
+    return vkt_lanes(e->lim, e->lim->traits->lanes_update);
 }
 
-/* Work groups for n4 vec4s. */
+/* Returns the work groups for n4 vec4s. */
 static uint32_t groups_for(const vkt_emit *e, uint64_t n4, uint32_t lanes)
 {
-    const uint64_t most = VKT_MIN(e->lim->cpu ? 256u : 4096u, e->lim->max_groups);
-    return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->cpu ? 16 : 2), most);
+    const uint64_t most = VKT_MIN(e->lim->traits->groups_flat_most, e->lim->max_groups);
+    return (uint32_t)VKT_MIN(vkt_groups(n4, lanes, e->lim->traits->items_update), most);
 }
 
-/* The window of `bytes` that starts `at`. */
+/* Emits the range of `bytes` bytes from `at` on. */
 static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, uint64_t bytes)
 {
     const vkt_optimizer *o = n->attr;
@@ -146,7 +154,7 @@ static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, u
             s->bind[i].offset_bytes = at;
             s->bind[i].bytes = bytes;
         }
-    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* something to bind */
+    s->bind[UPDATE_GROUPS] = VKT_WHOLE(step_of(n)); /* a binding needs some tensor */
     if (table.id) {
         s->bind[UPDATE_GROUPS] = vkt_window(e, table, 2 * block, 2 * blocks, &head[1]);
         head[1] /= 2;
@@ -261,8 +269,8 @@ static void emit_update(const vkt_node *n, vkt_emit *e, uint16_t kernel, void *p
     emit_sweep(n, e, &s);
 }
 
-/* Draws what all optimizers have, and the inputs: param, grad, moments that are present (moment i in range[i]), groups.
- */
+/* Draws the settings that all optimizers have, and the inputs: param, grad, moments that are present (moment i in
+ * range[i]), groups. */
 static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*range)[2], uint32_t moments)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));
@@ -286,7 +294,7 @@ static void sample(vkt_rng *r, vkt_case *c, vkt_optimizer *o, const float (*rang
     vkt_case_attr(c, o, sizeof *o);
 }
 
-/* Of what all optimizers do to a gradient before they use it. */
+/* Counts the operations that all optimizers apply to a gradient before they use it. */
 static double common_flops(const vkt_optimizer *o)
 {
     return 2 * (o->weight_decay != 0) + 2 * (o->clip_value != 0) + 3 * (o->clip_norm != 0);
@@ -298,7 +306,7 @@ static double common_flops(const vkt_optimizer *o)
         VKT_FIELD(vkt_optimizer, clip_norm, F32, 1, 0), VKT_FIELD(vkt_optimizer, clip_value, F32, 1, 0), \
         VKT_FIELD(vkt_optimizer, micro_batches, U32, 1, 1)
 
-/* ---- sgd: buf where there is momentum ---- */
+/* ---- sgd: buf if there is momentum ---- */
 
 static void sgd_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -351,7 +359,7 @@ const vkt_op vkt_op_sgd = {
     .formula = "buf = t == 1 ? g : mom buf + (1 - damp) g; p -= lr (nesterov ? g + mom buf : buf)",
 };
 
-/* ---- adam: m, v, and the largest v where it is amsgrad ---- */
+/* ---- adam: m, v, and the largest v if it is amsgrad ---- */
 
 static void adam_emit(const vkt_node *n, vkt_emit *e)
 {
@@ -363,13 +371,13 @@ static void adam_emit(const vkt_node *n, vkt_emit *e)
                            .beta2 = (float)o->beta2,
                            .one_minus_beta2 = (float)(1.0 - o->beta2),
                            .eps = o->eps,
-                           .keras = o->keras && !nadam }; /* NAdam's form is the same everywhere */
+                           .keras = o->keras && !nadam }; /* NAdam has the same form with and without keras */
     emit_update(n, e, o->amsgrad ? VKT_K_ADAM_AMSGRAD : VKT_K_ADAM, &push, sizeof push, nadam);
 }
 
 static void adam_sample(vkt_rng *r, vkt_case *c)
 {
-    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM),
+    vkt_optimizer o = { .kind = (vkt_optimizer_kind)vkt_rng_range(r, VKT_ADAM, VKT_NADAM), /* ORDER */
                         .keras = vkt_rng_range(r, 0, 1) != 0,
                         .beta1 = (double)vkt_rng_uniform(r, 0.5f, 0.95f),
                         .beta2 = (double)vkt_rng_uniform(r, 0.9f, 0.9999f),
@@ -379,7 +387,7 @@ static void adam_sample(vkt_rng *r, vkt_case *c)
     sample(r, c, &o, (const float[][2]){ { -1, 1 }, { 1e-3f, 1 }, { 1e-3f, 1 } }, 3);
 }
 
-/* Both moments 3 each and a square; root, division, sum, division, product and difference of the step. */
+/* Counts 3 for each moment, and a square; root, division, sum, division, product and difference of the step. */
 static double adam_flops(const vkt_node *n)
 {
     const vkt_optimizer *o = n->attr;
@@ -415,7 +423,7 @@ const vkt_op vkt_op_adam = {
                "amsgrad: of the largest v",
 };
 
-/* ---- rmsprop: mean square, buf where there is momentum, mean gradient where it is centered ---- */
+/* ---- rmsprop: mean square, buf if there is momentum, mean gradient if it is centered ---- */
 
 static void rmsprop_emit(const vkt_node *n, vkt_emit *e)
 {

@@ -1,9 +1,10 @@
-/* ops/step/publish.c - parameters for others to read, by completed steps: published, param, groups or null, step ->
- * published, in place.
+/* ops/step/publish.c - parameters for other programs to read, by completed steps: published, param, groups or null,
+ * step -> published, in place.
  *
- * published = decay published + (1 - decay) param; param itself after the first completed step, where decay is 0, and
- * of blocks that the table of groups fixes (frozen parameters, running statistics). In a run that completes no step
- * nothing is done. */
+ * published = decay published + (1 - decay) param
+ *
+ * published = param after the first completed step, if decay is 0, and in blocks that the table of groups fixes (frozen
+ * parameters, running statistics). A run that completes no step changes nothing. */
 #include "ops/ops.h"
 
 #include "kernel/ids.h"
@@ -38,14 +39,14 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_publish_attr *a = n->attr;
     const uint64_t total = vkt_node_in(n, IN_PARAM)->bytes, most = vkt_window_bytes(e->lim);
-    const uint32_t lanes = e->lim->cpu ? e->lim->subgroup_size : 128;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
     const vkt_tensor table = n->in[IN_GROUPS];
     for (uint64_t at = 0; at < total; at += most) {
         const uint64_t bytes = VKT_MIN(total - at, most),
                        blocks = vkt_round_up(bytes, 4 * UPDATE_BLOCK) / 4 / UPDATE_BLOCK;
         const vkt_bind window = { n->in[IN_PUBLISHED], at, bytes };
         vkt_publish_push pc = { .n4 = (uint32_t)(bytes / 16), .decay = (float)a->decay, .rest = (float)(1 - a->decay) };
-        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* something to bind */
+        vkt_bind groups = VKT_WHOLE(n->in[IN_STEP]); /* a binding needs some tensor */
         if (table.id) groups = vkt_window(e, table, 2 * (at / 4 / UPDATE_BLOCK), 2 * blocks, &pc.block);
         pc.block /= 2;
         const vkt_bind bind[] = { [PUBLISH_PARAM] = { n->in[IN_PARAM], at, bytes },
@@ -54,12 +55,13 @@ static void emit(const vkt_node *n, vkt_emit *e)
                                   [UPDATE_GROUPS] = groups,
                                   [PUBLISH_NEW] = window };
         const uint32_t spec[] = { lanes, [UPDATE_SPEC_GROUPS] = table.id != 0, [PUBLISH_SPEC_AVERAGE] = a->decay != 0 };
-        vkt_dispatch_add(e, VKT_K_PUBLISH, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
-                         VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->cpu ? 16 : 2), e->lim->cpu ? 256u : 4096u), 1, 1);
+        vkt_dispatch_add(
+            e, VKT_K_PUBLISH, bind, VKT_COUNT(bind), &pc, sizeof pc, spec, VKT_COUNT(spec),
+            VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->traits->items_update), e->lim->traits->groups_flat_most), 1, 1);
     }
 }
 
-/* Numbers of one sign and of one size, so that no sum cancels. */
+/* Draws numbers of one sign and similar size, so that no sum cancels. */
 static void sample(vkt_rng *r, vkt_case *c)
 {
     const vkt_shape s = vkt_shape1(4 * vkt_rng_range(r, 1, 1500));

@@ -1,4 +1,5 @@
-// inline.comp - one point an invocation: its hash-grid and frequency encodings, side by side, through a network of three layers.
+// inline.comp - one point an invocation: its hash-grid and frequency encodings, side by side, through a network of three
+// layers.
 // DIMS 2 and 3: other sizes, loops left to the compiler or unrolled.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -1,0 +1,69 @@
+/* gpu/traits.c - the class of a device, and what it likes: the class's traits, what this machine's CPU says, and what
+ * $VKT_TRAITS sets. The table is base/traits.def. */
+#include "gpu/internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define MOST_FILE_BYTES ((uint64_t)1 << 16)
+
+vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
+{
+    static const struct {
+        uint32_t vendor; /* PCI, or Khronos where there is no PCI */
+        vkt_device_class cls;
+    } vendors[] = {
+        { 0x10de, VKT_CLASS_NVIDIA }, { 0x1002, VKT_CLASS_AMD },    { 0x1022, VKT_CLASS_AMD },
+        { 0x8086, VKT_CLASS_INTEL },  { 0x13b5, VKT_CLASS_MOBILE }, /* Arm */
+        { 0x5143, VKT_CLASS_MOBILE },                               /* Qualcomm */
+        { 0x106b, VKT_CLASS_MOBILE },                               /* Apple */
+        { 0x1010, VKT_CLASS_MOBILE },                               /* Imagination */
+        { 0x14e4, VKT_CLASS_MOBILE },                               /* Broadcom */
+        { 0x144d, VKT_CLASS_MOBILE },                               /* Samsung */
+    };
+    if (type == VK_PHYSICAL_DEVICE_TYPE_CPU || driver == VK_DRIVER_ID_MESA_LLVMPIPE ||
+        driver == VK_DRIVER_ID_GOOGLE_SWIFTSHADER)
+        return VKT_CLASS_CPU;
+    for (size_t i = 0; i < VKT_COUNT(vendors); i++)
+        if (vendors[i].vendor == vendor) return vendors[i].cls;
+    return VKT_CLASS_OTHER;
+}
+
+/* What the table cannot know of a CPU. Where LLVM has AVX-512, eight words of 64 bits are a vector of 512 bits, at any
+ * width of a subgroup, and Intel's CPUs take long to load from the upper half of one (kernel/wide.c). */
+static void ask_this_machine(vkt_traits *t)
+{
+    t->words64 = vkt_cpu_avx512() != VKT_AVX512_INTEL;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    const long last = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (last >= 1024) t->cache_kib = (uint32_t)VKT_MIN(last / 1024, 128 << 10);
+#endif
+}
+
+static vkt_result set_by_file(vkt_ctx *ctx, const char *path)
+{
+    void *text = NULL;
+    size_t n;
+    VKT_TRY(vkt_file_read(&ctx->host, path, MOST_FILE_BYTES, &text, &n));
+    const vkt_result r =
+        vkt_traits_parse(&ctx->host, path, text, ctx->limits.max_workgroup_lanes, &ctx->traits, &ctx->traits_set);
+    vkt_free(&ctx->host, text);
+    return r;
+}
+
+vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
+{
+    const char *env = getenv("VKT_TRAITS");
+    ctx->device_class = vkt_class_of(vendor, driver, type);
+    ctx->traits = vkt_class_traits[ctx->device_class];
+    ctx->traits_set = (vkt_traits_set){ { 0 } };
+    if (ctx->device_class == VKT_CLASS_CPU) ask_this_machine(&ctx->traits);
+    ctx->limits.traits = &ctx->traits;
+    if (!env || !*env) return VKT_OK;
+    vkt_say(&ctx->host, VKT_LOG_INFO, "VKT_TRAITS sets traits of the device: %s", env);
+    if (*env == '@') return set_by_file(ctx, env + 1);
+    return vkt_traits_parse(&ctx->host, "VKT_TRAITS", env, ctx->limits.max_workgroup_lanes, &ctx->traits,
+                            &ctx->traits_set);
+}

@@ -1,0 +1,158 @@
+/* ops/product/gemm_choose.c - see gemm.h: chooses the variant of a product, and emits its parts by it. */
+#include "ops/product/gemm_shared.h"
+#include "ops/product/gemm_tile.h"
+
+/* ---- the product on a GPU ---- */
+
+static bool in_one_binding(const vkt_emit *e, const vkt_gemm_matrix *m, const vkt_gemm_part *b)
+{
+    return vkt_gemm_span(m, b->batches, m->x_outer ? b->xn : b->kn, m->x_outer ? b->kn : b->xn) <= vkt_gemm_room(e);
+}
+
+/* The splits of the largest blocks for shared memory, by those variants that can run. */
+typedef struct shared_cuts {
+    vkt_blocks shared, split_k, coop;
+    bool can_shared, can_split_k, can_coop;
+} shared_cuts;
+
+static shared_cuts cut_shared(const vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o)
+{
+    shared_cuts c = { .can_shared = false };
+    const bool placed = in_one_binding(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k }) &&
+                        in_one_binding(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const vkt_blocks_job job = { .m = o->rows, .n = g->n, .k = o->k, .count = o->batches };
+    const bool dense = g->c.ld == g->n && (o->batches == 1 || g->c.batch == (uint64_t)o->rows * g->n);
+    const uint64_t most = dense ? vkt_gemm_room(e) / ((uint64_t)o->batches * o->rows * g->n) : 0;
+    if (!placed) return c;
+    c.can_shared = vkt_blocks_cut(e->lim, &job, 1, &c.shared);
+    c.can_split_k = vkt_blocks_cut(e->lim, &job, most, &c.split_k) && c.split_k.slices > 1;
+    c.can_coop = vkt_blocks_cut_coop(e, job, most, &c.coop);
+    return c;
+}
+
+/* Returns the split of v; NULL if v does not use shared memory. */
+static const vkt_blocks *cut_of(const shared_cuts *c, vkt_variant v)
+{
+    return v == VKT_V_SHARED ? &c->shared : v == VKT_V_SPLIT_K ? &c->split_k : v == VKT_V_COOP ? &c->coop : NULL;
+}
+
+static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, const vkt_gemm_part *rows)
+{
+    const vkt_gemm_part columns = { rows->batch0, rows->batches, 0, g->n, rows->k0, rows->kn };
+    const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
+    vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
+    b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
+    b.a =
+        vkt_window(e, g->a.t, vkt_gemm_start(&g->a, rows),
+                   vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m), &b.a_base);
+    b.b = vkt_window(e, g->b.t, vkt_gemm_start(&g->b, &columns),
+                     vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
+                     &b.b_base);
+    b.c = vkt_window(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
+    vkt_gemm_shared_emit(e, &b, cut);
+}
+
+/* ---- the choice of a variant ---- */
+
+/* Multiply-adds, and the time to read A and B as copies of elements: an operand is copied to panels once, or read where
+ * it lies, which costs as much for `reads` rows or columns of the other. */
+static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
+{
+    const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = e->lim->traits->pack_reads;
+    return a * g->n + a * (a_packed ? 1 : g->n / reads) + b * (b_packed ? 1 : g->m / reads);
+}
+
+static double shared_cost(const vkt_emit *e, const vkt_gemm *g, double each)
+{
+    return e->lim->traits->shared_pays ? each * g->m * g->n * g->k : VKT_COST_NEVER;
+}
+
+/* Chooses the variant with the least cost; if costs are equal, the first. Later blocks have the same alignment as the
+ * first one, or they are packed anyway. */
+static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const shared_cuts *shared)
+{
+    const bool a_lies = vkt_gemm_lies_well(e, &g->a, &(vkt_gemm_part){ 0, o->batches, 0, o->rows, 0, o->k });
+    const bool b_lies = vkt_gemm_lies_well(e, &g->b, &(vkt_gemm_part){ 0, o->batches, 0, g->n, 0, o->k });
+    const struct {
+        vkt_variant variant;
+        bool can;
+        double cost;
+    } ways[] = {
+        { VKT_V_PACKED, true, panels_cost(e, g, true, true) },
+        { VKT_V_PACKED_A, b_lies, panels_cost(e, g, true, false) },
+        { VKT_V_PACKED_B, a_lies, panels_cost(e, g, false, true) },
+        { VKT_V_PLACED, a_lies && b_lies, panels_cost(e, g, false, false) },
+        { VKT_V_SHARED, shared->can_shared, shared_cost(e, g, e->lim->traits->shared_cost) },
+        { VKT_V_SPLIT_K, shared->can_split_k, shared_cost(e, g, e->lim->traits->split_k_cost) },
+        { VKT_V_COOP, shared->can_coop, shared_cost(e, g, e->lim->traits->coop_cost) },
+    };
+    vkt_way candidates[VKT_COUNT(ways)];
+    uint32_t n = 0;
+    for (size_t i = 0; i < VKT_COUNT(ways); i++)
+        if (ways[i].can) candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost };
+    return vkt_pick(e, candidates, n);
+}
+
+/* ---- the parts ---- */
+
+/* Converts one batch of C, which is stored in 16 bits, from its f32 sums. */
+static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
+{
+    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
+    for (uint64_t at = 0; at < n; at += most) {
+        vkt_gemm_sum sum = { .n = (uint32_t)VKT_MIN(most, n - at), .slices = 1 };
+        sum.part = vkt_part(e, sums, at, sum.n);
+        sum.c = vkt_window(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
+        vkt_gemm_sum_emit(e, &sum);
+    }
+}
+
+/* Returns the f32 memory in which the sums of one batch of C accumulate from dispatch to dispatch; {0} if it is C
+ * itself. */
+static vkt_tensor sums_for(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o)
+{
+    if (o->k == g->k || vkt_lowered_value(e, g->c.t)->storage == VKT_PRECISION_F32) return (vkt_tensor){ 0 };
+    return vkt_scratch(e, "sums", 4 * (uint64_t)g->m * g->n);
+}
+
+static void emit_blocks(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, vkt_variant v, const vkt_blocks *shared)
+{
+    const bool a_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_B, b_placed = v == VKT_V_PLACED || v == VKT_V_PACKED_A;
+    const uint64_t k = vkt_round_up(o->k, 4);
+    const uint64_t a_bytes = vkt_round_up(o->rows, o->mb) * k * 4 * (g->a.batch ? o->batches : 1);
+    const uint64_t b_bytes = vkt_round_up(g->n, o->nb) * k * 4 * (g->b.batch ? o->batches : 1);
+    vkt_tensor a_scratch = { 0 }, b_scratch = { 0 };
+    const vkt_tensor sums = sums_for(e, g, o);
+    vkt_gemm parts = *g;
+    if (sums.id) parts.c = (vkt_gemm_matrix){ .t = sums, .ld = g->n };
+    for (uint32_t batch = 0; batch < g->batches; batch += o->batches) {
+        for (uint32_t k0 = 0; k0 < g->k; k0 += o->k) {
+            const uint32_t batches = VKT_MIN(o->batches, g->batches - batch), kn = VKT_MIN(o->k, g->k - k0);
+            const vkt_gemm_part columns = { batch, batches, 0, g->n, k0, kn };
+            vkt_gemm_panels b = { 0 };
+            if (!shared) b = vkt_gemm_operand(e, g, &g->b, &columns, o->nb, b_placed, b_bytes, &b_scratch);
+            for (uint32_t row = 0; row < g->m; row += o->rows) {
+                const vkt_gemm_part rows = { batch, batches, row, VKT_MIN(o->rows, g->m - row), k0, kn };
+                if (shared) {
+                    emit_shared(e, &parts, shared, &rows);
+                    continue;
+                }
+                const vkt_gemm_panels a = vkt_gemm_operand(e, g, &g->a, &rows, o->mb, a_placed, a_bytes, &a_scratch);
+                vkt_gemm_emit_tiles(e, &parts, o, &a, &b, &rows);
+            }
+        }
+        if (sums.id) emit_narrow(e, g, sums, batch);
+    }
+}
+
+void vkt_gemm_emit(vkt_emit *e, const vkt_gemm *g)
+{
+    vkt_gemm_cut o;
+    if (!vkt_gemm_cut_up(e, g, &o)) {
+        vkt_gemm_unsupported(e, g);
+        return;
+    }
+    const shared_cuts shared = cut_shared(e, g, &o);
+    const vkt_variant v = pick(e, g, &o, &shared);
+    emit_blocks(e, g, &o, v, cut_of(&shared, v));
+}

@@ -1,0 +1,58 @@
+/* ops/product/gemm_tile.h - a product by tiles in registers: its split into dispatches, and its operands. For gemm.c
+ * and gemm_choose.c. */
+#ifndef VKT_GEMM_TILE_H
+#define VKT_GEMM_TILE_H
+
+#include "ops/product/gemm.h"
+
+/* The split of a product into dispatches. */
+typedef struct vkt_gemm_cut {
+    uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
+    uint32_t batches, rows, k; /* of one block: several batches only if rows and k are complete */
+} vkt_gemm_cut;
+
+/* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
+typedef struct vkt_gemm_panels {
+    vkt_bind bind;
+    uint32_t base, step, turn, panel, batch, last;
+    bool rows; /* vec4s run along k */
+} vkt_gemm_panels;
+
+/* Returns the elements that a binding holds, for any alignment of the first one. */
+static inline uint64_t vkt_gemm_room(const vkt_emit *e)
+{
+    return (e->lim->max_storage_range_bytes - VKT_ALIGN_BYTES) / 4;
+}
+
+/* Returns the number of elements from the first to the last of a block of a matrix. */
+static inline uint64_t vkt_gemm_span(const vkt_gemm_matrix *m, uint64_t batches, uint64_t outer, uint64_t inner)
+{
+    return (batches - 1) * m->batch + (outer - 1) * m->ld + inner;
+}
+
+/* A part of a product, or of an operand: batches, rows or columns (x), and k. Each has a first index and a count. */
+typedef struct vkt_gemm_part {
+    uint32_t batch0, batches, x0, xn, k0, kn;
+} vkt_gemm_part;
+
+/* Returns the index of the block's first element in the tensor. */
+static inline uint64_t vkt_gemm_start(const vkt_gemm_matrix *src, const vkt_gemm_part *b)
+{
+    return b->batch0 * src->batch + (uint64_t)(src->x_outer ? b->x0 : b->k0) * src->ld + (src->x_outer ? b->k0 : b->x0);
+}
+
+/* Computes the tile and the largest blocks that fit. Returns false if no block fits. */
+bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o);
+/* Logs that rows of the product are too long, as e's error. */
+void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g);
+/* Returns true if gemm_tile can read the block itself: it has whole vec4s only, in one binding. */
+bool vkt_gemm_lies_well(const vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b);
+/* Returns the operand in panels of `width`. If it is `placed` and gemm_tile can read it, it is not packed. Otherwise it
+ * is packed into `scratch`, which is allocated at the first use for blocks of up to `bytes`. */
+vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src, const vkt_gemm_part *b,
+                                 uint32_t width, bool placed, uint64_t bytes, vkt_tensor *scratch);
+/* Emits the dispatch that multiplies. */
+void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const vkt_gemm_panels *a,
+                         const vkt_gemm_panels *b, const vkt_gemm_part *rows);
+
+#endif

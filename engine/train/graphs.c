@@ -1,0 +1,39 @@
+/* train/graphs.c - the graphs of a training step and of an evaluation, and the parameters that an evaluation reads. */
+#include "train/identity.h"
+
+/* Data -> forward -> loss -> backward -> update, and the two numbers of the progress bar. */
+vkt_result vkt_trainer_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_builder **b,
+                             vkt_feed_values *v, vkt_head *head, vkt_text *lines)
+{
+    VKT_TRY(vkt_graph_create(&t->host, g));
+    VKT_TRY(vkt_builder_create(*g, true, b));
+    *v = vkt_feed_declare(*g, feed);
+    VKT_TRY(vkt_head_build(t, *b, feed, *v, true, head));
+    if (lines) VKT_TRY(vkt_identity_graph(*g, lines));
+    VKT_TRY(vkt_backward(*g, head->loss));
+    VKT_TRY(vkt_update(*g, &t->params.optimizer));
+    if (t->params.ema_decay != 0) VKT_TRY(vkt_publish(*g, t->params.ema_decay));
+    vkt_report(*g, head->loss, head->correct);
+    return vkt_graph_status(*g);
+}
+
+vkt_result vkt_evaluator_graph(const vkt_trainer *t, const vkt_feed *feed, vkt_graph **g, vkt_feed_values *v,
+                               vkt_head *head, vkt_tensor *classes)
+{
+    VKT_TRY(vkt_graph_create(&t->host, g));
+    vkt_builder *b = NULL;
+    VKT_TRY(vkt_builder_create(*g, false, &b));
+    *v = vkt_feed_declare(*g, feed);
+    const vkt_result r = vkt_head_build(t, b, feed, *v, false, head);
+    vkt_builder_destroy(&b);
+    VKT_TRY(r);
+    if (head->classifies) vkt_keep(*g, *classes = vkt_argmax(*g, head->y));
+    vkt_keep(*g, head->y);
+    if (head->loss.id) vkt_report(*g, head->loss, head->correct);
+    return vkt_graph_status(*g);
+}
+
+vkt_store_part vkt_trainer_served(const vkt_trainer *t)
+{
+    return t->params.ema_decay != 0 ? VKT_PART_PUBLISHED : VKT_PART_VALUE;
+}

@@ -1,0 +1,134 @@
+/* Which class a device is of, and how its traits are filled in and set by $VKT_TRAITS. */
+#define _XOPEN_SOURCE 700 /* setenv */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "support/temp_dir.h"
+
+static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
+
+static void made_up_devices_are_of_the_right_class(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t vendor;
+        VkDriverId driver;
+        VkPhysicalDeviceType type;
+        vkt_device_class want;
+    } devices[] = {
+        { 0x10005, VK_DRIVER_ID_MESA_LLVMPIPE, VK_PHYSICAL_DEVICE_TYPE_CPU, VKT_CLASS_CPU },
+        { 0x1ae0, VK_DRIVER_ID_GOOGLE_SWIFTSHADER, VK_PHYSICAL_DEVICE_TYPE_CPU, VKT_CLASS_CPU },
+        { 0x8086, VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, VK_PHYSICAL_DEVICE_TYPE_CPU, VKT_CLASS_CPU },
+        { 0x10de, VK_DRIVER_ID_NVIDIA_PROPRIETARY, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, VKT_CLASS_NVIDIA },
+        { 0x10de, VK_DRIVER_ID_MESA_NVK, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, VKT_CLASS_NVIDIA },
+        { 0x1002, VK_DRIVER_ID_MESA_RADV, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VKT_CLASS_AMD },
+        { 0x8086, VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VKT_CLASS_INTEL },
+        { 0x13b5, VK_DRIVER_ID_ARM_PROPRIETARY, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VKT_CLASS_MOBILE },
+        { 0x5143, VK_DRIVER_ID_QUALCOMM_PROPRIETARY, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VKT_CLASS_MOBILE },
+        { 0x106b, VK_DRIVER_ID_MOLTENVK, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VKT_CLASS_MOBILE },
+        { 0x1234, (VkDriverId)0, VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, VKT_CLASS_OTHER },
+        { 0, (VkDriverId)0, VK_PHYSICAL_DEVICE_TYPE_OTHER, VKT_CLASS_OTHER },
+    };
+    for (size_t i = 0; i < VKT_COUNT(devices); i++) {
+        const vkt_device_class got = vkt_class_of(devices[i].vendor, devices[i].driver, devices[i].type);
+        if (got != devices[i].want) fail_msg("device %zu: want %d, got %d", i, devices[i].want, got);
+    }
+}
+
+/* The traits of a context on this device are those of its class, but for what the machine says of its CPU. */
+static void a_context_has_the_traits_of_its_class(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    const bool cpu = ctx->device_class == VKT_CLASS_CPU;
+    assert_int_equal(cpu, vkt_ctx_device(ctx)->kind == VKT_DEVICE_CPU);
+    assert_ptr_equal(ctx->limits.traits, &ctx->traits);
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++) {
+        assert_false(vkt_trait_is_set(&ctx->traits_set, i));
+        if (cpu && (i == VKT_T_words64 || i == VKT_T_cache_kib)) continue;
+        assert_true(vkt_trait_value(&ctx->traits, i) == vkt_trait_value(&vkt_class_traits[ctx->device_class], i));
+    }
+    if (cpu) assert_int_equal(ctx->traits.words64, vkt_cpu_avx512() != VKT_AVX512_INTEL);
+    assert_in_range(ctx->traits.cache_kib, 1, 128 << 10);
+    vkt_ctx_destroy(&ctx);
+}
+
+/* What opens with the traits has these. */
+static void check_set(vkt_ctx *ctx)
+{
+    assert_int_equal(ctx->traits.items_move, 7);
+    assert_int_equal(ctx->traits.largest_loop, 5000);
+    for (uint32_t i = 0; i < VKT_TRAIT_COUNT; i++)
+        assert_int_equal(vkt_trait_is_set(&ctx->traits_set, i), i == VKT_T_items_move || i == VKT_T_largest_loop);
+    vkt_ctx_destroy(&ctx);
+}
+
+static void the_environment_and_files_set_traits(void **state)
+{
+    (void)state;
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    static const char text[] = "# an experiment\nitems_move = 7\nlargest_loop=5000 # iterations\n";
+    char at[300];
+    setenv("VKT_TRAITS", "items_move=7,largest_loop=5000", 1);
+    check_set(rig_open(NULL, NULL));
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "traits"), text, strlen(text)), VKT_OK);
+    snprintf(at, sizeof at, "@%s", vkt_temp_dir_file(&dir, "traits"));
+    setenv("VKT_TRAITS", at, 1);
+    check_set(rig_open(NULL, NULL));
+    setenv("VKT_TRAITS", "", 1);
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    assert_int_equal(ctx->traits.items_move, vkt_class_traits[ctx->device_class].items_move);
+    vkt_ctx_destroy(&ctx);
+    unsetenv("VKT_TRAITS");
+    vkt_temp_dir_remove(&dir);
+}
+
+/* No context opens with `value`, and the message has both parts. */
+static void refuses(const char *value, vkt_result want, const char *says, const char *also)
+{
+    const vkt_host h = vkt_test_host();
+    vkt_ctx *ctx = NULL;
+    setenv("VKT_TRAITS", value, 1);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_ctx_create(&no_cache, &h, &ctx), want);
+    assert_null(ctx);
+    vkt_test_error_says(says);
+    vkt_test_error_says(also);
+    vkt_test_expect_errors(false);
+    assert_int_equal(vkt_test_live_blocks(), 0);
+    unsetenv("VKT_TRAITS");
+}
+
+static void wrong_settings_are_a_status(void **state)
+{
+    (void)state;
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* there is a device */
+    vkt_ctx_destroy(&ctx);
+    refuses("lane_move=1", VKT_E_ARG, "VKT_TRAITS: want name=value", "lanes_move, lanes_relayout");
+    refuses("lanes_move=3", VKT_E_ARG, "VKT_TRAITS: want lanes_move=N", "got \"3\"");
+    refuses("@/nowhere/traits", VKT_E_NOT_FOUND, "/nowhere/traits", "");
+    const vkt_host h = vkt_test_host();
+    const vkt_temp_dir dir = vkt_temp_dir_make();
+    char at[300];
+    assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "wrong"), "items_move=none", 15), VKT_OK);
+    snprintf(at, sizeof at, "@%s", vkt_temp_dir_file(&dir, "wrong"));
+    refuses(at, VKT_E_ARG, at + 1, "want items_move=N");
+    vkt_temp_dir_remove(&dir);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, vkt_test_setup, vkt_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(made_up_devices_are_of_the_right_class),
+        TEST(a_context_has_the_traits_of_its_class),
+        TEST(the_environment_and_files_set_traits),
+        TEST(wrong_settings_are_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* Which variant each op takes by itself, on made-up devices: every row of the tables of convolutions
+ * (ops/conv/choose.c), of matrix products (ops/product/gemm.c) and of networks in one node (ops/product/mlp_emit.c) is
+ * the cheapest somewhere. Only lowering runs: no device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "ir/ir.h"
+#include "ops/harness.h"
+#include "passes/passes.h"
+
+/* A device: a class, traits that are set by text on top of it, and whether it multiplies cooperative matrices. */
+typedef struct device {
+    vkt_device_class cls;
+    const char *traits;
+    bool coop;
+} device;
+
+static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
+                    coop = { VKT_CLASS_OTHER, "", true };
+/* A GPU where transforms cost next to nothing, one by one. */
+static const device winograd_gpu = {
+    VKT_CLASS_AMD,
+    "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
+};
+static const device fft_gpu = {
+    VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
+    false
+};
+/* A GPU whose direct convolutions are slow, one with runs of pixels, and a CPU that multiplies in shared memory. */
+static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
+static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
+static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
+
+/* Lowers g for the device; picked[i] is the choice of its i-th node that has one, in order. */
+static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
+{
+    const vkt_host host = vkt_test_host();
+    vkt_traits traits = vkt_class_traits[d->cls];
+    assert_int_equal(vkt_traits_parse(&host, "test", d->traits, 1024, &traits, NULL), VKT_OK);
+    const vkt_limits lim = { .traits = &traits,
+                             .subgroup_size = d->cls == VKT_CLASS_CPU ? 8 : 32,
+                             .max_workgroup_lanes = 1024,
+                             .max_groups = 65535,
+                             .max_push_bytes = 128,
+                             .shared_bytes = 49152,
+                             .max_storage_range_bytes = 1u << 30,
+                             .max_texel_elements = 1u << 27,
+                             .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
+    vkt_emit e;
+    bool *live = calloc(g->n_nodes, sizeof *live); /* without the nodes that became one */
+    assert_non_null(live);
+    for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
+    if (g->has_optimizer) vkt_find_live(g, live);
+    assert_int_equal(vkt_lower(g, &lim, live, (vkt_storage){ .precision = precision }, &e), VKT_OK);
+    const uint32_t n = (uint32_t)e.n_picked;
+    for (uint32_t i = 0; i < n && i < most; i++) picked[i] = e.picked[i].variant;
+    vkt_lower_free(&e);
+    free(live);
+    return n;
+}
+
+static void is_variant(const char *what, size_t i, vkt_variant got, vkt_variant want)
+{
+    if (got != want) fail_msg("case %zu, %s: want %s, got %s", i, what, vkt_variant_name(want), vkt_variant_name(got));
+}
+
+typedef struct conv_case {
+    const device *d;
+    vkt_shape x, w;
+    uint32_t pad, stride;
+    vkt_variant y, dx, dw;
+} conv_case;
+
+#define S4 vkt_shape4
+
+static void convolutions_take_the_cheapest_row(void **state)
+{
+    (void)state;
+    const conv_case cases[] = {
+        { &cpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_TILE },
+        { &cpu, S4(8, 64, 56, 56), S4(64, 64, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_FFT16 },
+        { &cpu, S4(64, 256, 14, 14), S4(64, 256, 1, 1), 0, 1, VKT_V_TILE, VKT_V_TILE, VKT_V_TILE },
+        { &cpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_SPAN, VKT_V_TILE },
+        { &cpu, S4(64, 3, 28, 28), S4(2, 3, 3, 3), 1, 1, VKT_V_DIRECT, VKT_V_DIRECT, VKT_V_DIRECT },
+        { &cpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_DIRECT, VKT_V_TILE },
+        { &fft_gpu, S4(64, 32, 7, 7), S4(64, 32, 3, 3), 1, 1, VKT_V_FFT8, VKT_V_FFT8, VKT_V_FFT8 },
+        { &fft_gpu, S4(64, 32, 11, 11), S4(64, 32, 5, 5), 2, 1, VKT_V_FFT13, VKT_V_FFT13, VKT_V_FFT13 },
+        { &fft_gpu, S4(64, 32, 12, 12), S4(64, 32, 5, 5), 2, 1, VKT_V_FFT14, VKT_V_FFT14, VKT_V_FFT14 },
+        { &fft_gpu, S4(64, 32, 13, 13), S4(64, 32, 5, 5), 2, 1, VKT_V_FFT15, VKT_V_FFT15, VKT_V_FFT15 },
+        { &fft_gpu, S4(64, 32, 14, 14), S4(64, 32, 5, 5), 2, 1, VKT_V_FFT16, VKT_V_FFT16, VKT_V_FFT16 },
+        { &winograd_gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_WINOGRAD, VKT_V_WINOGRAD, VKT_V_SHARED },
+        { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
+        { &gpu, S4(8, 256, 14, 14), S4(256, 256, 3, 3), 1, 2, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
+        { &gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_DIRECT, VKT_V_TILE, VKT_V_SHARED },
+        { &gpu, S4(64, 48, 9, 40), S4(7, 48, 1, 5), 0, 1, VKT_V_TILE, VKT_V_DIRECT, VKT_V_TILE },
+        { &no_direct_gpu, S4(64, 1, 28, 28), S4(32, 1, 5, 5), 2, 1, VKT_V_SHARED, VKT_V_TILE, VKT_V_SHARED },
+        { &span_gpu, S4(64, 48, 9, 40), S4(32, 48, 1, 5), 0, 1, VKT_V_SPAN, VKT_V_SPAN, VKT_V_TILE },
+        { &shared_cpu, S4(64, 256, 14, 14), S4(64, 256, 1, 1), 0, 1, VKT_V_SHARED, VKT_V_SHARED, VKT_V_SHARED },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const conv_case *c = &cases[i];
+        const vkt_conv2d_params p = { .pad = { c->pad, c->pad }, .stride = { c->stride, c->stride } };
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, c->x);
+        const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, c->w);
+        const vkt_tensor of[] = { x, w }, y = vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, &p);
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
+        vkt_tensor d[2];
+        vkt_variant v[3];
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, of, 2, d), VKT_OK);
+        assert_int_equal(lower(c->d, g, VKT_PRECISION_F32, v, 3), 3);
+        is_variant("y", i, v[0], c->y);
+        is_variant("dx", i, v[1], c->dx);
+        is_variant("dw", i, v[2], c->dw);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void programs_of_f16_take_cooperative_matrices(void **state)
+{
+    (void)state;
+    for (int precision = VKT_PRECISION_F32; precision <= VKT_PRECISION_F16; precision++) {
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, S4(8, 256, 14, 14));
+        const vkt_tensor w = vkt_input(g, "w", VKT_F32, VKT_ROWS, S4(256, 256, 3, 3));
+        const vkt_tensor of[] = { x, w }, y = vkt_conv2d(g, x, w, (vkt_tensor){ 0 }, NULL);
+        const vkt_tensor dy = vkt_input(g, "dy", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
+        const vkt_variant want = precision == VKT_PRECISION_F16 ? VKT_V_COOP : VKT_V_SHARED;
+        vkt_tensor d[2];
+        vkt_variant v[3];
+        assert_int_equal(vkt_gradients(g, &y, &dy, 1, of, 2, d), VKT_OK);
+        assert_int_equal(lower(&coop, g, (vkt_precision)precision, v, 3), 3);
+        for (size_t i = 0; i < 3; i++) is_variant("conv2d", i, v[i], want);
+        vkt_graph_destroy(&g);
+    }
+}
+
+typedef struct product_case {
+    const device *d;
+    uint32_t m, k, n;
+    vkt_precision precision;
+    vkt_variant want;
+} product_case;
+
+static void products_take_the_cheapest_row(void **state)
+{
+    (void)state;
+    const device packing_cpu = { VKT_CLASS_CPU, "pack_reads=64", false };
+    const product_case cases[] = {
+        { &cpu, 1024, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED },
+        { &cpu, 1024, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1024 times */
+        { &cpu, 256, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED_A },
+        { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
+        { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },
+        { &gpu, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &gpu, 64, 8192, 64, VKT_PRECISION_F32, VKT_V_SPLIT_K },
+        { &coop, 2048, 256, 2048, VKT_PRECISION_F32, VKT_V_SHARED },
+        { &coop, 2048, 256, 2048, VKT_PRECISION_F16, VKT_V_COOP },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const product_case *c = &cases[i];
+        vkt_graph *g = harness_graph();
+        const vkt_tensor a = vkt_input(g, "a", VKT_F32, VKT_ROWS, vkt_shape2(c->k, c->m));
+        const vkt_tensor b = vkt_input(g, "b", VKT_F32, VKT_ROWS, vkt_shape2(c->k, c->n));
+        vkt_variant v[1];
+        assert_int_not_equal(vkt_matmul(g, a, b, true, false).id, 0);
+        assert_int_equal(lower(c->d, g, c->precision, v, 1), 1);
+        is_variant("matmul", i, v[0], c->want);
+        vkt_graph_destroy(&g);
+    }
+}
+
+static void networks_take_the_cheapest_row(void **state)
+{
+    (void)state;
+    const device shuffling_gpu = { VKT_CLASS_NVIDIA, "mlp_shuffles=1", false };
+    const struct {
+        const device *d;
+        uint32_t in, hidden, out;
+        vkt_variant want;
+    } cases[] = {
+        { &cpu, 8, 16, 4, VKT_V_WIDE }, { &gpu, 8, 16, 4, VKT_V_NARROW }, { &shuffling_gpu, 8, 16, 4, VKT_V_WIDE },
+        { &cpu, 2, 0, 1, VKT_V_LINE }, /* one layer */
+        { &gpu, 2, 0, 1, VKT_V_LINE },
+    };
+    for (size_t i = 0; i < VKT_COUNT(cases); i++) {
+        const uint32_t hidden = cases[i].hidden;
+        vkt_graph *g = harness_graph();
+        const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_BATCH_LAST, vkt_shape2(64, cases[i].in));
+        const vkt_tensor t = vkt_input(g, "t", VKT_F32, VKT_BATCH_LAST, vkt_shape2(64, cases[i].out));
+        vkt_tensor y = x;
+        if (hidden) {
+            const vkt_tensor w = vkt_param(g, "w0", vkt_shape2(hidden, cases[i].in));
+            y = vkt_relu(g, vkt_linear(g, y, w, vkt_param(g, "b0", vkt_shape1(hidden))));
+        }
+        const vkt_tensor w = vkt_param(g, "w1", vkt_shape2(cases[i].out, hidden ? hidden : cases[i].in));
+        y = vkt_linear(g, y, w, vkt_param(g, "b1", vkt_shape1(cases[i].out)));
+        const vkt_tensor loss = vkt_mse(g, y, t);
+        vkt_variant v[1];
+        assert_int_equal(vkt_backward(g, loss), VKT_OK);
+        assert_int_equal(vkt_update(g, &(vkt_optimizer){ .kind = VKT_SGD }), VKT_OK);
+        assert_int_equal(lower(cases[i].d, g, VKT_PRECISION_F32, v, 1), 1);
+        is_variant("network", i, v[0], cases[i].want);
+        vkt_graph_destroy(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(convolutions_take_the_cheapest_row),
+        cmocka_unit_test(programs_of_f16_take_cooperative_matrices),
+        cmocka_unit_test(products_take_the_cheapest_row),
+        cmocka_unit_test(networks_take_the_cheapest_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

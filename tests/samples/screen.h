@@ -1,0 +1,19 @@
+/* samples/screen.h - an X server without a screen (Xvfb) for programs with windows, and what a user does to windows. */
+#ifndef VKT_TEST_SCREEN_H
+#define VKT_TEST_SCREEN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct screen {
+    pid_t server;
+    char display[32]; /* "DISPLAY=:7", for a program's environment */
+} screen;
+
+/* False: Xvfb is not installed, or does not start. */
+bool screen_start(screen *s);
+void screen_stop(screen *s);
+/* Gives the only window of the screen another size, once it is there; false: it never came, or libX11 is not here. */
+bool screen_resize(const screen *s, unsigned width, unsigned height);
+
+#endif

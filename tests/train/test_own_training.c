@@ -1,0 +1,201 @@
+/* The code of docs/train-your-own.md, compiled and run: each line of its blocks of C is a line of this file, of
+ * samples/train_minimal.c or of samples/linreg.c. */
+#include "train/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "vktrain/vktrain.h"
+
+#define CHECK(call) assert_int_equal(call, VKT_OK)
+enum { N = 60, WIDTH = 4, EPOCHS = 2 };
+
+/* ---- data ---- */
+
+static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
+{
+    const float *numbers = self;
+    (void)pass, (void)worker;
+    memcpy(dst, numbers + (size_t)row * WIDTH, WIDTH * sizeof *numbers);
+    return VKT_OK;
+}
+
+/* Two classes: vectors whose numbers rise, and vectors whose numbers fall. */
+static void fill(float *numbers, uint32_t *labels)
+{
+    for (uint32_t i = 0; i < N; i++) {
+        labels[i] = i & 1;
+        for (uint32_t k = 0; k < WIDTH; k++)
+            numbers[i * WIDTH + k] = (float)(labels[i] ? k : WIDTH - k) + 0.01f * (float)(i % 7);
+    }
+}
+
+static vkt_dataset *from_arrays(const float *numbers, const uint32_t *labels)
+{
+    vkt_dataset *data;
+    const char *const names[] = { "falling", "rising" };
+    const vkt_dataset_params params = {
+        .rows = N, .width = WIDTH, .type = VKT_ROW_F32, .labels = labels, .classes = 2, .class_names = names
+    };
+    CHECK(vkt_dataset_from_arrays(NULL, &params, numbers, &data));
+    return data;
+}
+
+static vkt_dataset *from_source(float *numbers, const uint32_t *labels)
+{
+    vkt_dataset *data;
+    const vkt_dataset_params params = {
+        .rows = N, .width = WIDTH, .type = VKT_ROW_F32, .labels = labels, .classes = 2
+    };
+    const vkt_data_source source = { .fetch = fetch, .self = numbers };
+    CHECK(vkt_dataset_from_source(NULL, &params, &source, &data));
+    return data;
+}
+
+/* ---- network and loss ---- */
+
+static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
+{
+    const uint32_t *classes = user;
+    x = vkt_nn_linear(b, "fc1", x, &(vkt_nn_linear_params){ .out_features = 16 });
+    x = vkt_nn_dropout(b, vkt_nn_relu(b, x), 0.1f);
+    return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
+}
+
+static vkt_tensor smooth_loss(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
+                              void *user)
+{
+    (void)x, (void)targets, (void)user;
+    return vkt_cross_entropy(vkt_builder_graph(b), y, labels, &(vkt_cross_entropy_params){ .label_smoothing = 0.1f });
+}
+
+/* ---- callbacks ---- */
+
+static bool on_epoch(void *user, const vkt_epoch_record *r, bool best)
+{
+    double *losses = user;
+    losses[r->epoch - 1] = r->val_loss;
+    if (best) printf("epoch %u is the best so far: %.1f %%\n", r->epoch, 100 * r->val_acc);
+    return r->val_loss < 1e-3; /* true: stop after this epoch */
+}
+
+static void train(rig *r, const vkt_dataset *data, const char *weights, vkt_loss_fn loss)
+{
+    vkt_ctx *ctx = r->ctx;
+    vkt_trainer *trainer;
+    vkt_dataset *train, *check;
+    uint32_t classes = vkt_dataset_classes(data);
+    double losses[EPOCHS] = { 0 };
+    CHECK(vkt_dataset_split(data, 0.2, 1, &train, &check));
+    const vkt_trainer_params params = { .model = { .name = "own", .forward = forward, .user = &classes, .loss = loss },
+                                        .train = train,
+                                        .validation = check,
+                                        .batch = 32,
+                                        .optimizer = { .kind = VKT_ADAMW, .weight_decay = 0.01f },
+                                        .lr = 0.01f,
+                                        .schedule = { .kind = VKT_SCHEDULE_COSINE, .by_epoch = true, .total = EPOCHS },
+                                        .seed = 1 };
+    CHECK(vkt_trainer_create(ctx, &params, &trainer));
+    const vkt_fit_params fit = { .epochs = EPOCHS,
+                                 .patience = 5,
+                                 .checkpoint = vkt_temp_dir_file(&r->dir, "own.ckpt"),
+                                 .callbacks = { .user = losses, .on_epoch = on_epoch } };
+    CHECK(vkt_trainer_fit(trainer, &fit));
+    CHECK(vkt_trainer_save(trainer, weights));
+    assert_true(losses[0] > 0);
+    vkt_trainer_destroy(&trainer);
+    vkt_dataset_destroy(&train);
+    vkt_dataset_destroy(&check);
+}
+
+/* ---- predictions ---- */
+
+static void predict(rig *r, const float *numbers, const char *weights)
+{
+    vkt_ctx *ctx = r->ctx;
+    uint32_t two = 2;
+    vkt_dataset *rows;
+    vkt_predictor *predictor;
+    uint32_t answers[N];
+    float logits[N * 2];
+    CHECK(vkt_dataset_from_arrays(NULL, &(vkt_dataset_params){ .rows = N, .width = WIDTH, .type = VKT_ROW_F32 },
+                                  numbers, &rows));
+    const vkt_predictor_params params = { .model = { .forward = forward, .user = &two },
+                                          .data = rows,
+                                          .weights = weights };
+    CHECK(vkt_predictor_create(ctx, &params, &predictor));
+    CHECK(vkt_predictor_run(predictor, 0, N, answers, logits));
+    for (uint32_t i = 0; i < N; i++) assert_int_equal(answers[i], logits[2 * i + 1] > logits[2 * i]);
+    vkt_predictor_destroy(&predictor);
+    vkt_dataset_destroy(&rows);
+}
+
+static void the_parts_work_together(void **state)
+{
+    rig *r = rig_of(state);
+    static float numbers[N * WIDTH];
+    static uint32_t labels[N];
+    const char *weights = vkt_temp_dir_file(&r->dir, "own.safetensors");
+    fill(numbers, labels);
+    vkt_dataset *arrays = from_arrays(numbers, labels), *source = from_source(numbers, labels);
+    train(r, arrays, weights, NULL);
+    train(r, source, weights, smooth_loss);
+    vkt_dataset_destroy(&arrays);
+    vkt_dataset_destroy(&source);
+    predict(r, numbers, weights);
+}
+
+/* ---- the page ---- */
+
+static char *text_of(const vkt_host *h, const char *path)
+{
+    void *bytes;
+    size_t n;
+    assert_int_equal(vkt_file_read(h, path, 1 << 20, &bytes, &n), VKT_OK);
+    return bytes;
+}
+
+/* A line of `text` is `line`, however far both are indented. */
+static bool has_line(const char *text, const char *line)
+{
+    const size_t n = strlen(line);
+    for (const char *at = text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+        at += strspn(at, " ");
+        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || at[n] == 0)) return true;
+    }
+    return false;
+}
+
+static void the_page_has_no_other_code(void **state)
+{
+    rig *r = rig_of(state);
+    static const char *const sources[] = { VKT_TEST_DIR "/train/test_own_training.c",
+                                           VKT_TEST_DIR "/../samples/train_minimal.c",
+                                           VKT_TEST_DIR "/../samples/linreg.c" };
+    char *page = text_of(&r->h, VKT_TEST_DIR "/../docs/train-your-own.md"), *source[VKT_COUNT(sources)];
+    for (size_t i = 0; i < VKT_COUNT(sources); i++) source[i] = text_of(&r->h, sources[i]);
+    bool in_code = false;
+    int lines = 0;
+    for (char *line = strtok(page, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "```", 3) == 0) {
+            in_code = strcmp(line, "```c") == 0;
+            continue;
+        }
+        line += strspn(line, " ");
+        if (!in_code || !*line) continue;
+        bool found = false;
+        for (size_t i = 0; i < VKT_COUNT(sources); i++) found = found || has_line(source[i], line);
+        if (!found) fail_msg("docs/train-your-own.md has a line that no test compiles: %s", line);
+        lines++;
+    }
+    assert_in_range(lines, 40, 200);
+    for (size_t i = 0; i < VKT_COUNT(sources); i++) vkt_free(&r->h, source[i]);
+    vkt_free(&r->h, page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { rig_test(the_parts_work_together), rig_test(the_page_has_no_other_code) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
