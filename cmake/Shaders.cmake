@@ -1,5 +1,5 @@
 # Compiles every row of shaders/kernels.def to SPIR-V, checks it with spirv-val, and embeds the words in one
-# header, <build>/spirv/spirv_modules.h.
+# header, <build>/spirv/spirv_modules.h. The rows of shaders/tools.def become <build>/spirv/tools_modules.h.
 #
 # A row is VKT_KERNEL(ID, file, "DEFINE ...", reads, writes, texels, flags): shaders/<file>.comp compiled with -D for each
 # DEFINE. A row whose `texels` is not 0 is compiled a second time with VKT_TEXEL=1 (same bindings, texel-buffer loads).
@@ -69,13 +69,11 @@ function(vkt_compile_shader compiler validator file id defines out)
   set(${out} ${spv} PARENT_SCOPE)
 endfunction()
 
-function(vkt_embed_shaders target)
-  add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
-  if(VKT_SPIRV)
-    target_include_directories(${target} PRIVATE ${VKT_SPIRV})
-    return()
-  endif()
-  set(def ${PROJECT_SOURCE_DIR}/shaders/kernels.def)
+add_executable(vkt_embed ${PROJECT_SOURCE_DIR}/cmake/embed.c)
+
+# vkt_embed_shaders(target list header): the rows of shaders/<list> for `target`, which includes <header>.
+function(vkt_embed_shaders target list header)
+  set(def ${PROJECT_SOURCE_DIR}/shaders/${list})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${def})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spv)
   set(modules)
@@ -83,7 +81,7 @@ function(vkt_embed_shaders target)
   file(STRINGS ${def} rows REGEX "^VKT_KERNEL\\(")
   foreach(row IN LISTS rows)
     if(NOT row MATCHES "^VKT_KERNEL\\( *([A-Z0-9_]+) *, *([a-z0-9_/]+) *, *\"([^\"]*)\" *,([^,]*),([^,]*),([^,]*),(.*)\\)$")
-      message(FATAL_ERROR "shaders/kernels.def: malformed row: ${row}")
+      message(FATAL_ERROR "shaders/${list}: malformed row: ${row}")
     endif()
     set(id ${CMAKE_MATCH_1})
     set(file ${CMAKE_MATCH_2})
@@ -108,7 +106,7 @@ function(vkt_embed_shaders target)
       list(APPEND absent ${id}.texel=)
     endif()
   endforeach()
-  set(out ${PROJECT_BINARY_DIR}/spirv/spirv_modules.h)
+  set(out ${PROJECT_BINARY_DIR}/spirv/${header})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/spirv)
   add_custom_command(OUTPUT ${out} COMMAND vkt_embed ${out} ${modules} ${absent} DEPENDS vkt_embed ${modules} VERBATIM)
   target_sources(${target} PRIVATE ${out})

@@ -2,11 +2,7 @@
  *
  * Works on any data set of small pictures laid out like MNIST: size, channels and classes are the data's. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "common/classes.h"
 #include "common/digits.h"
 #include "common/message.h"
 #include "common/mnist_data.h"
@@ -14,7 +10,7 @@
 #include "common/session.h"
 
 #define PROGRAM "vkt-mnist"
-enum { SMALLEST_PICTURE = 14, SHOWN = 5, SEARCHED = 1000 };
+enum { SMALLEST_PICTURE = 14 };
 
 /* x (B,C,H,W) -> (B,classes); 53,994 parameters for one channel and ten classes. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
@@ -31,63 +27,6 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     x = vkt_nn_relu(b, x);
     return vkt_nn_linear(b, "fc2", x, &(vkt_nn_linear_params){ .out_features = *classes });
 }
-
-/* ---- a few test digits with their predictions ---- */
-
-/* Channel 0 of row `row` as numbers; `raw` has room for the row as it is. */
-static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels,
-                         text_picture *out)
-{
-    uint32_t chw[3];
-    char a[CLASS_NAME_ROOM], b[CLASS_NAME_ROOM];
-    vkt_dataset_sample_shape(d, chw);
-    *out = (text_picture){ .pixels = pixels, .height = chw[1], .width = chw[2] };
-    if (vkt_dataset_fetch(d, row, raw) != VKT_OK) memset(raw, 0, vkt_dataset_row_bytes(d));
-    for (uint32_t i = 0; i < chw[1] * chw[2]; i++)
-        pixels[i] = vkt_dataset_type(d) == VKT_ROW_U8 ? ((const unsigned char *)raw)[i] : ((const float *)raw)[i];
-    const uint32_t truth = vkt_dataset_labels(d)[row];
-    if (guess == truth)
-        snprintf(out->caption, sizeof out->caption, "%s", class_name(d, truth, a));
-    else
-        snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
-}
-
-/* Prints the rows among the first `n` whose prediction is right, or wrong; SHOWN of them at most. */
-static bool show(const vkt_dataset *d, const uint32_t *guesses, uint32_t n, bool right, const char *title)
-{
-    uint32_t chw[3], shown = 0;
-    vkt_dataset_sample_shape(d, chw);
-    const size_t area = (size_t)chw[1] * chw[2];
-    void *raw = malloc(vkt_dataset_row_bytes(d));
-    float *pixels = malloc(SHOWN * area * sizeof *pixels);
-    text_picture pictures[SHOWN];
-    for (uint32_t i = 0; raw && pixels && i < n && shown < SHOWN; i++)
-        if ((guesses[i] == vkt_dataset_labels(d)[i]) == right) {
-            load_picture(d, i, guesses[i], raw, pixels + shown * area, &pictures[shown]);
-            shown++;
-        }
-    if (shown) {
-        printf("\n%s\n", title);
-        print_pictures(stdout, pictures, shown);
-    }
-    const bool ok = raw && pixels;
-    free(raw);
-    free(pixels);
-    return ok;
-}
-
-static vkt_result show_predictions(vkt_trainer *t, const vkt_dataset *test)
-{
-    static uint32_t guesses[SEARCHED];
-    const uint32_t n = vkt_dataset_rows(test) < SEARCHED ? vkt_dataset_rows(test) : SEARCHED;
-    const vkt_result r = vkt_trainer_predict(t, test, 0, n, guesses, NULL);
-    if (r != VKT_OK) return r;
-    char title[64];
-    snprintf(title, sizeof title, "wrong among the first %u", n);
-    return show(test, guesses, n, true, "correct") && show(test, guesses, n, false, title) ? VKT_OK : VKT_E_NOMEM;
-}
-
-/* ---- the run ---- */
 
 static bool pictures_fit(const uint32_t chw[3])
 {
@@ -131,7 +70,7 @@ static vkt_result run(session *s, const mnist_data *data)
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach(t, data->train);
     if (r == VKT_OK) r = session_fit(s, NULL, t);
-    if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = show_predictions(t, data->test);
+    if (r == VKT_OK && !s->o.quiet && !session_interrupted()) r = print_predictions(t, data->test);
     vkt_trainer_destroy(&t);
     return r;
 }

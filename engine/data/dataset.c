@@ -325,6 +325,22 @@ const char *vkt_dataset_class_name(const vkt_dataset *ds, uint32_t number)
     return ds->t->names && number < ds->t->classes ? ds->t->names[number] : NULL;
 }
 
+vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *weights)
+{
+    VKT_WANT(NULL, ds);
+    const vkt_host *h = &ds->t->host;
+    VKT_WANT(h, weights);
+    const uint32_t classes = ds->t->classes, *labels = vkt_dataset_labels(ds);
+    if (!labels) return vkt_fail(h, VKT_E_ARG, "balanced weights: want a data set with labels, got one without");
+    uint32_t *rows = vkt_alloc_array(h, classes, sizeof *rows);
+    if (!rows) return vkt_fail_nomem(h, "the number of rows of each class", classes * sizeof *rows);
+    for (uint32_t i = 0; i < ds->rows; i++) rows[labels[i]]++;
+    for (uint32_t k = 0; k < classes; k++)
+        weights[k] = rows[k] ? (float)((double)ds->rows / ((double)classes * (double)rows[k])) : 0;
+    vkt_free(h, rows);
+    return VKT_OK;
+}
+
 const void *vkt_dataset_features(const vkt_dataset *ds)
 {
     if (!ds) return NULL;

@@ -8,7 +8,9 @@ typedef enum vkt_kernel_id {
 #define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) VKT_K_##id,
 #include "kernels.def"
 #undef VKT_KERNEL
-    VKT_K_COUNT
+    VKT_K_COUNT,
+    /* Ids from VKT_K_COUNT on, below VKT_K_END, are for kernels that a program adds: vkt_kernel_add. */
+    VKT_K_END = VKT_K_COUNT + 8
 } vkt_kernel_id;
 
 /* Flags of an entry. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size.

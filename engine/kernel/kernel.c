@@ -12,24 +12,28 @@
 #include "abi/storage.abi.h"
 #include "spirv_modules.h" /* generated: vkt_spv_<ID> and vkt_spv_<ID>_texel */
 
+/* Kernels that the program has added. */
+static const vkt_kernel_row *added;
+static uint32_t n_added;
+
+void vkt_kernel_add(const vkt_kernel_row *rows, uint32_t n)
+{
+    added = rows;
+    n_added = VKT_MIN(n, (uint32_t)(VKT_K_END - VKT_K_COUNT));
+}
+
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id)
 {
     static const vkt_kernel_row rows[] = {
         [VKT_K_NONE] = { .name = "NONE" },
-#define VKT_KERNEL(id, file, defines, reads_, writes_, texels_, flags_)    \
-    [VKT_K_##id] = { .name = #id,                                          \
-                     .reads = (reads_),                                    \
-                     .writes = (writes_),                                  \
-                     .texels = (texels_),                                  \
-                     .flags = (flags_),                                    \
-                     .spv = vkt_spv_##id,                                  \
-                     .spv_bytes = sizeof vkt_spv_##id,                     \
-                     .spv_texel = (texels_) ? vkt_spv_##id##_texel : NULL, \
-                     .spv_texel_bytes = (texels_) ? sizeof vkt_spv_##id##_texel : 0 },
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
+    [VKT_K_##id] = VKT_KERNEL_ROW(id, reads, writes, texels, flags),
 #include "kernels.def"
 #undef VKT_KERNEL
     };
-    return (unsigned)id < VKT_COUNT(rows) ? &rows[id] : &rows[VKT_K_NONE];
+    const uint32_t i = (uint32_t)id;
+    if (i < VKT_COUNT(rows)) return &rows[i];
+    return i - VKT_COUNT(rows) < n_added ? &added[i - VKT_COUNT(rows)] : &rows[VKT_K_NONE];
 }
 
 /* ---- the pipelines of a context ---- */
@@ -55,7 +59,7 @@ typedef struct variant {
 typedef struct cache {
     entry **slots; /* cap is a power of two; NULL: free */
     size_t n, cap;
-    variant variants[VKT_K_COUNT][2];
+    variant variants[VKT_K_END][2];
 } cache;
 
 static entry **find(const cache *c, const key *k)
@@ -90,7 +94,7 @@ static void cache_destroy(vkt_ctx *ctx)
         ctx->vk.DestroyPipeline(ctx->device, c->slots[i]->pipeline.handle, ctx->allocation);
         vkt_free(&ctx->host, c->slots[i]);
     }
-    for (size_t id = 0; id < VKT_K_COUNT; id++)
+    for (size_t id = 0; id < VKT_K_END; id++)
         for (size_t texel = 0; texel < 2; texel++) {
             const variant *v = &c->variants[id][texel];
             if (v->layout) ctx->vk.DestroyPipelineLayout(ctx->device, v->layout, ctx->allocation);
@@ -276,7 +280,7 @@ static vkt_result run_jobs(vkt_ctx *ctx, job *jobs, uint32_t n)
 static vkt_result check(vkt_ctx *ctx, vkt_kernel_id id, const vkt_kernel_row *row, const uint32_t *spec,
                         uint32_t n_spec)
 {
-    if (id <= VKT_K_NONE || id >= VKT_K_COUNT) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
+    if (row == vkt_kernel_get(VKT_K_NONE)) return vkt_fail(&ctx->host, VKT_E_ARG, "there is no kernel %d", (int)id);
     if (n_spec < 1 || n_spec > VKT_MAX_SPECS)
         return vkt_fail(&ctx->host, VKT_E_ARG, "kernel %s: want 1 to %u specialisation constants, got %u", row->name,
                         VKT_MAX_SPECS, n_spec);

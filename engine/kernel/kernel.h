@@ -15,7 +15,19 @@ typedef struct vkt_kernel_row {
     const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL if texels is 0 */
     size_t spv_bytes, spv_texel_bytes;
 } vkt_kernel_row;
+/* The entry of an id. An id without a kernel gives the entry of VKT_K_NONE. */
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id);
+/* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
+ * VKT_K_END - VKT_K_COUNT. The list has no lock: call it before other threads use this floor. A second call replaces
+ * the list. `rows` must stay valid. tools/tools.h adds the kernels of tests and vkt-bench. */
+void vkt_kernel_add(const vkt_kernel_row *rows, uint32_t n);
+/* The initialiser of an entry whose modules are vkt_spv_<id> and vkt_spv_<id>_texel. */
+#define VKT_KERNEL_ROW(id, reads_, writes_, texels_, flags_)                                                         \
+    {                                                                                                                \
+        .name = #id, .reads = (reads_), .writes = (writes_), .texels = (texels_), .flags = (flags_),                 \
+        .spv = vkt_spv_##id, .spv_bytes = sizeof vkt_spv_##id, .spv_texel = (texels_) ? vkt_spv_##id##_texel : NULL, \
+        .spv_texel_bytes = (texels_) ? sizeof vkt_spv_##id##_texel : 0                                               \
+    }
 
 typedef struct vkt_pipeline {
     VkPipeline handle;

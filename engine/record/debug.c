@@ -32,7 +32,7 @@ typedef struct kernel_sum {
 /* Logs one line per kernel, the longest time first. */
 static void log_times(const vkt_program *p)
 {
-    kernel_sum sums[VKT_K_COUNT] = { { 0 } };
+    kernel_sum sums[VKT_K_END] = { { 0 } };
     uint64_t all = 0;
     for (size_t i = 0; i < p->lowered.n; i++) {
         kernel_sum *s = &sums[p->lowered.list[i].kernel];
@@ -45,7 +45,7 @@ static void log_times(const vkt_program *p)
             (double)all * per_run, (unsigned long long)p->debug.runs);
     for (;;) {
         int longest = -1;
-        for (int k = 0; k < VKT_K_COUNT; k++)
+        for (int k = 0; k < VKT_K_END; k++)
             if (sums[k].dispatches && (longest < 0 || sums[k].ns > sums[longest].ns)) longest = k;
         if (longest < 0) return;
         const kernel_sum s = sums[longest];

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +274,29 @@ vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, doub
     put_float(&value, 2, (float)x);
     put_plugin(&value, "scalars");
     return write_value(e, step, &value);
+}
+
+vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r)
+{
+    VKT_WANT(NULL, e);
+    VKT_WANT(&e->h, r);
+    if (r->n_metrics > VKT_MAX_METRICS)
+        return vkt_fail(&e->h, VKT_E_ARG, "vkt_events_epoch: want at most %d metrics, got %u", VKT_MAX_METRICS,
+                        r->n_metrics);
+    const struct {
+        const char *tag;
+        double value;
+    } scalars[] = { { "loss/training", r->train_loss },    { "loss/validation", r->val_loss },
+                    { "accuracy/training", r->train_acc }, { "accuracy/validation", r->val_acc },
+                    { "run/learning rate", r->lr },        { "run/seconds an epoch", r->seconds } };
+    for (size_t i = 0; i < VKT_COUNT(scalars); i++)
+        if (!isnan(scalars[i].value)) VKT_TRY(vkt_events_scalar(e, scalars[i].tag, r->epoch, scalars[i].value));
+    for (uint32_t i = 0; i < r->n_metrics; i++) {
+        char tag[64];
+        snprintf(tag, sizeof tag, "metric/%s", r->metrics[i].name ? r->metrics[i].name : "");
+        if (!isnan(r->metrics[i].value)) VKT_TRY(vkt_events_scalar(e, tag, r->epoch, r->metrics[i].value));
+    }
+    return vkt_events_flush(e);
 }
 
 /* Summary.Value: 8 tensor, with 1 dtype (DT_STRING is 7), 2 tensor_shape (empty: one text), 8 string_val. */

@@ -42,32 +42,12 @@ static void trace_text(const vkt_trainer *t, const vkt_kernel_time *k, uint32_t 
     vkt_text_add(out, "}\n");
 }
 
-/* The profiled runs are real steps: parameters, moments and clock are put back, also after one that failed. */
-static vkt_result put_back(vkt_trainer *t, float *const kept[VKT_ARENAS], const vkt_loss_scale *scale,
-                           const vkt_accumulation *accumulation)
-{
-    for (int i = 0; i < VKT_ARENAS; i++)
-        if (kept[i]) VKT_TRY(vkt_trainer_put(t, (vkt_store_part)i, kept[i]));
-    VKT_TRY(vkt_store_set_loss_scale(t->store, scale));
-    VKT_TRY(vkt_store_set_clock(t->store, t->at.t, t->params.seed));
-    return vkt_store_set_accumulation(t->store, accumulation);
-}
-
+/* The profiled runs are real steps: what they change is restored, also after one that failed. */
 static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_t room, uint32_t *count)
 {
-    float *kept[VKT_ARENAS] = { NULL };
-    const uint64_t n = vkt_store_elements(t->store);
-    vkt_loss_scale scale;
-    vkt_accumulation accumulation;
-    vkt_result r = vkt_store_get_loss_scale(t->store, &scale);
-    if (r == VKT_OK) r = vkt_store_get_accumulation(t->store, &accumulation);
-    for (int i = 0; i < VKT_ARENAS && r == VKT_OK; i++) {
-        if (!vkt_store_has(t->store, (vkt_store_part)i)) continue;
-        kept[i] = vkt_alloc_array(&t->host, n, sizeof(float));
-        r = kept[i] ? vkt_trainer_get(t, (vkt_store_part)i, kept[i])
-                    : vkt_fail_nomem(&t->host, "a copy of the weights", n * 4);
-    }
+    vkt_kept kept;
     vkt_batch b = { 0 };
+    vkt_result r = vkt_trainer_keep(t, &kept);
     if (r == VKT_OK) r = vkt_feed_start(&t->feed, 0, (vkt_pass){ 0 });
     if (r == VKT_OK) r = vkt_feed_next(&t->feed, t->program, &b);
     if (r == VKT_OK) {
@@ -75,10 +55,10 @@ static vkt_result profiled_steps(vkt_trainer *t, vkt_kernel_time *times, uint32_
             r = vkt_program_profile(t->program, &(vkt_run){ .lr = t->params.lr, .rows = b.rows, .first = b.first },
                                     times, room, count);
         vkt_feed_stop(&t->feed);
-        const vkt_result back = put_back(t, kept, &scale, &accumulation);
+        const vkt_result back = vkt_trainer_restore(t, &kept);
         if (r == VKT_OK) r = back;
     }
-    for (int i = 0; i < VKT_ARENAS; i++) vkt_free(&t->host, kept[i]);
+    vkt_kept_free(&t->host, &kept);
     return r;
 }
 

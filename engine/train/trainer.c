@@ -225,6 +225,12 @@ uint32_t vkt_trainer_best_epoch(const vkt_trainer *t)
     return t ? t->at.best_epoch : 0;
 }
 
+const vkt_epoch_record *vkt_trainer_best(const vkt_trainer *t)
+{
+    if (!t || !t->at.best_epoch || t->at.best_epoch > t->history.n) return NULL;
+    return &t->history.records[t->at.best_epoch - 1];
+}
+
 vkt_fit_progress vkt_trainer_position(const vkt_trainer *t)
 {
     if (!t) return (vkt_fit_progress){ .loss = NAN, .accuracy = NAN };

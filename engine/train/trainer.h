@@ -152,6 +152,17 @@ void vkt_own_metrics_end(vkt_trainer *t, vkt_epoch_record *r);
 /* Adds one batch. Its run must be the newest run of the program. */
 vkt_result vkt_own_metrics_add(vkt_evaluator *e, uint32_t rows);
 
+/* Copies of all that a training step changes on the device. vkt_trainer_restore writes them back, with the clock of
+ * t->at; call vkt_kept_free in any case. */
+typedef struct vkt_kept {
+    float *arenas[VKT_ARENAS]; /* NULL: the store has no such arena */
+    vkt_loss_scale scale;
+    vkt_accumulation accumulation;
+} vkt_kept;
+vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out);
+vkt_result vkt_trainer_restore(vkt_trainer *t, const vkt_kept *kept);
+void vkt_kept_free(const vkt_host *h, vkt_kept *kept);
+
 /* VKT_E_DIVERGED, which is not logged, and no file if the parameters are not finite. */
 vkt_result vkt_trainer_checkpoint(vkt_trainer *t, const char *path);
 

@@ -209,6 +209,10 @@ VKT_API bool vkt_dataset_varies(const vkt_dataset *ds);                         
  * undefined then. */
 VKT_API vkt_result vkt_dataset_fetch(const vkt_dataset *ds, uint32_t row, void *out);
 
+/* Writes one weight for each class to weights[0..classes): N / (classes * rows of the class), as "balanced" in
+ * scikit-learn, and 0 for a class without rows. For vkt_trainer_params.class_weights. VKT_E_ARG without labels. */
+VKT_API vkt_result vkt_dataset_balanced_weights(const vkt_dataset *ds, float *weights);
+
 /* Sets the normalisation of the data set and of every slice that shares its memory: C numbers each, std > 0 and finite.
  * No other thread may read it at the same time. VKT_E_ARG for rows of u16 or u32; vkt_dataset_measure too. */
 VKT_API vkt_result vkt_dataset_normalize(vkt_dataset *ds, const double *mean, const double *std);

@@ -14,7 +14,7 @@
 #ifndef VKTRAIN_EVENTS_H
 #define VKTRAIN_EVENTS_H
 
-#include "vktrain/core.h"
+#include "vktrain/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,10 @@ VKT_API void vkt_events_destroy(vkt_events **e);
 /* Adds one value under `tag`; a slash in the tag makes groups ("loss/train"). The value is stored as f32. VKT_E_ARG,
  * VKT_E_IO, VKT_E_NOMEM. */
 VKT_API vkt_result vkt_events_scalar(vkt_events *e, const char *tag, uint64_t step, double value);
+/* Adds the numbers of an epoch of a fit that were measured, at the step `r->epoch`, and flushes: loss/training,
+ * loss/validation, accuracy/training, accuracy/validation, run/learning rate, run/seconds an epoch, and metric/<name>
+ * for each metric. For vkt_fit_callbacks.on_epoch. VKT_E_ARG, VKT_E_IO, VKT_E_NOMEM. */
+VKT_API vkt_result vkt_events_epoch(vkt_events *e, const vkt_epoch_record *r);
 /* Adds a text, which TensorBoard shows as Markdown. */
 VKT_API vkt_result vkt_events_text(vkt_events *e, const char *tag, uint64_t step, const char *text);
 /* Adds an image of height x width pixels, row-major, each of 1 (grey), 3 (RGB) or 4 (RGBA) bytes. */

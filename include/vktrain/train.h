@@ -288,8 +288,43 @@ VKT_API const vkt_epoch_record *vkt_trainer_history(const vkt_trainer *t, uint32
  * measured is empty. The file holds numbers only, as readers of CSV expect; the application must note which run they
  * belong to. VKT_E_IO. */
 VKT_API vkt_result vkt_trainer_write_history(const vkt_trainer *t, const char *csv_path);
+/* Returns the record of the best epoch by the fit's monitor, valid as vkt_trainer_history; NULL: there is none yet. */
+VKT_API const vkt_epoch_record *vkt_trainer_best(const vkt_trainer *t);
 /* Plots loss and accuracy; the path ends in .svg or .png. */
 VKT_API vkt_result vkt_trainer_plot(const vkt_trainer *t, const char *path);
+/* Writes the settings of the trainer as a JSON object: batch, lr, schedule, precision, ema_decay, optimizer (all of its
+ * numbers, with defaults filled in). docs/train.schema.json describes the members. vkt_text_release frees *json.
+ * VKT_E_NOMEM. */
+VKT_API vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json);
+/* Writes the results so far as a JSON object: parameters, epochs (a list of the records), final_loss, best_epoch,
+ * best_val_acc, ms_per_step, host_us_per_step, data_wait_us_per_step. A number that was not measured is null.
+ * vkt_text_release frees *json. VKT_E_NOMEM. */
+VKT_API vkt_result vkt_trainer_results(const vkt_trainer *t, char **json);
+
+/* ---- a learning rate test: which rate? ---- */
+
+#define VKT_LR_TEST_STEPS 100 /* most steps of a test */
+
+/* The result of a learning rate test. */
+typedef struct vkt_lr_test {
+    uint32_t n;                         /* steps with a finite loss. Fewer than VKT_LR_TEST_STEPS: the loss blew up */
+    double rates[VKT_LR_TEST_STEPS];    /* n of them, rising */
+    double losses[VKT_LR_TEST_STEPS];   /* of training, one for each step */
+    double smoothed[VKT_LR_TEST_STEPS]; /* the mean of a step's loss and those of up to five steps on each side */
+    double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: it never falls */
+    bool stopped;                       /* callbacks->stop ended the test */
+} vkt_lr_test;
+
+/* A learning rate range test (Smith, "Cyclical Learning Rates for Training Neural Networks", 2017). It trains up to
+ * VKT_LR_TEST_STEPS steps. The rate rises by the same factor from step to step, from a thousandth of params.lr to a
+ * thousand times params.lr. The test ends when the smoothed loss is four times its lowest value, or not finite.
+ * `suggested` is the step before the lowest smoothed loss at which the smoothed loss has the steepest slope over the
+ * logarithm of the rate.
+ *
+ * The steps do not count: weights, moments, history and position are then what they were. It needs host memory for
+ * copies of the weights and moments. `callbacks` may be NULL; on_epoch is not called. VKT_E_DIVERGED if the loss is not
+ * finite after fewer than four steps; VKT_E_NOMEM, and the errors of vkt_trainer_fit. */
+VKT_API vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callbacks, vkt_lr_test *out);
 
 /* Plots the result of a learning rate test, in which the rate rose from step to step, with the rates on a logarithmic
  * axis. rates[0..n), above 0 and rising, n >= 2; losses[0..n) as measured; smoothed[0..n), drawn as a line (NaN: a

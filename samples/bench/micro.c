@@ -6,6 +6,7 @@
 
 #include "bench/measure.h"
 #include "bench/nets.h"
+#include "tools/tools.h"
 
 #include "abi/abi.h"
 #include "abi/bench.abi.h"
@@ -198,6 +199,7 @@ static vkt_result copy_ceiling(bench *b)
 
 vkt_result bench_run_roofline(bench *b)
 {
+    vkt_tools_begin();
     VKT_TRY(fma_ceiling(b));
     return copy_ceiling(b);
 }
@@ -351,6 +353,7 @@ static vkt_result first_step(bench *b, bool cache, const char *what)
 
 vkt_result bench_run_micro(bench *b)
 {
+    vkt_tools_begin();
     VKT_TRY(command_costs(b));
     VKT_TRY(transfers(b));
     VKT_TRY(pipelines(b));

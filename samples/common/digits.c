@@ -3,7 +3,10 @@
 #include "common/digits.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "common/classes.h"
 #include "common/terminal.h"
 
 enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2, CAPTION_LINES = 3 };
@@ -105,4 +108,61 @@ void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
     const uint32_t columns = terminal_columns(out), fit = (columns + GAP) / (COLUMNS + GAP);
     const uint32_t a_row = columns == 0 ? n : fit ? fit : 1;
     for (uint32_t i = 0; i < n; i += a_row) print_row(out, pictures + i, n - i < a_row ? n - i : a_row);
+}
+
+/* ---- predictions ---- */
+
+enum { SHOWN = 5, SEARCHED = 1000 };
+
+/* Loads channel 0 of row `row` as numbers; `raw` has room for the row as it is stored. */
+static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels,
+                         text_picture *out)
+{
+    uint32_t chw[3];
+    char a[CLASS_NAME_ROOM], b[CLASS_NAME_ROOM];
+    vkt_dataset_sample_shape(d, chw);
+    *out = (text_picture){ .pixels = pixels, .height = chw[1], .width = chw[2] };
+    if (vkt_dataset_fetch(d, row, raw) != VKT_OK) memset(raw, 0, vkt_dataset_row_bytes(d));
+    for (uint32_t i = 0; i < chw[1] * chw[2]; i++)
+        pixels[i] = vkt_dataset_type(d) == VKT_ROW_U8 ? ((const unsigned char *)raw)[i] : ((const float *)raw)[i];
+    const uint32_t truth = vkt_dataset_labels(d)[row];
+    if (guess == truth)
+        snprintf(out->caption, sizeof out->caption, "%s", class_name(d, truth, a));
+    else
+        snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
+}
+
+/* Prints the first SHOWN of n rows whose prediction is right, or wrong. */
+static bool print_some(const vkt_dataset *d, const uint32_t *guesses, uint32_t n, bool right, const char *title)
+{
+    uint32_t chw[3], shown = 0;
+    vkt_dataset_sample_shape(d, chw);
+    const size_t area = (size_t)chw[1] * chw[2];
+    void *raw = malloc(vkt_dataset_row_bytes(d));
+    float *pixels = malloc(SHOWN * area * sizeof *pixels);
+    text_picture pictures[SHOWN];
+    for (uint32_t i = 0; raw && pixels && i < n && shown < SHOWN; i++)
+        if ((guesses[i] == vkt_dataset_labels(d)[i]) == right) {
+            load_picture(d, i, guesses[i], raw, pixels + shown * area, &pictures[shown]);
+            shown++;
+        }
+    if (shown) {
+        printf("\n%s\n", title);
+        print_pictures(stdout, pictures, shown);
+    }
+    const bool ok = raw && pixels;
+    free(raw);
+    free(pixels);
+    return ok;
+}
+
+vkt_result print_predictions(vkt_trainer *t, const vkt_dataset *d)
+{
+    static uint32_t guesses[SEARCHED];
+    const uint32_t n = vkt_dataset_rows(d) < SEARCHED ? vkt_dataset_rows(d) : SEARCHED;
+    const vkt_result r = vkt_trainer_predict(t, d, 0, n, guesses, NULL);
+    if (r != VKT_OK) return r;
+    char title[64];
+    snprintf(title, sizeof title, "wrong among the first %u", n);
+    return print_some(d, guesses, n, true, "correct") && print_some(d, guesses, n, false, title) ? VKT_OK : VKT_E_NOMEM;
 }

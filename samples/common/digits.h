@@ -2,8 +2,9 @@
 #ifndef SAMPLE_DIGITS_H
 #define SAMPLE_DIGITS_H
 
-#include <stdint.h>
 #include <stdio.h>
+
+#include "vktrain/train.h"
 
 /* One picture: channel 0 of it, row-major, any range of values; and the line under it. */
 typedef struct text_picture {
@@ -16,5 +17,8 @@ typedef struct text_picture {
  * their captions below in up to three lines: 28 x 28 dots of Braille letters, or characters of ASCII in a locale
  * without UTF-8. */
 void print_pictures(FILE *out, const text_picture *pictures, uint32_t n);
+/* Predicts the first rows of a labelled set, at most 1000, and prints some that the network reads right and some that
+ * it reads wrong, at most five each. */
+vkt_result print_predictions(vkt_trainer *t, const vkt_dataset *d);
 
 #endif

@@ -14,14 +14,6 @@ json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* A float with the digits that it has: 0.01, not 0.0099999997764825821. */
-static json_t *short_real(double x)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.7g", x);
-    return json_real(strtod(text, NULL));
-}
-
 /* Integers of JSON end at 2^63 here. */
 static json_t *big(uint64_t n)
 {
@@ -43,14 +35,6 @@ static json_t *text_json(const char *text)
     return json;
 }
 
-const vkt_epoch_record *best_record(const vkt_trainer *t)
-{
-    uint32_t n;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    const uint32_t best = vkt_trainer_best_epoch(t);
-    return best && best <= n ? &r[best - 1] : NULL;
-}
-
 /* ---- what the run was ---- */
 
 static json_t *data_json(const session_data *d)
@@ -61,59 +45,6 @@ static json_t *data_json(const session_data *d)
     return json_pack("{s:o, s:b, s:I, s:I, s:I, s:b}", "source", text_json(d->source), "made_up", (int)d->made_up,
                      "train", (json_int_t)rows[0], "validation", (json_int_t)rows[1], "test", (json_int_t)rows[2],
                      "test_is_validation", d->test && d->test == d->validation);
-}
-
-/* With defaults filled in, which 0 stands for. No setting is below 0: what is stands for a 0 that is no default. */
-static json_t *optimizer_json(const vkt_optimizer *o)
-{
-    static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
-        [VKT_SGD] = "sgd",     [VKT_ADAM] = "adam",       [VKT_ADAMW] = "adamw",
-        [VKT_NADAM] = "nadam", [VKT_RMSPROP] = "rmsprop", [VKT_ADAGRAD] = "adagrad",
-    };
-    const vkt_optimizer d = vkt_optimizer_preset(o->kind, o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH);
-    const struct {
-        const char *name;
-        double value, usual;
-    } numbers[] = {
-        { "weight_decay", (double)o->weight_decay, (double)d.weight_decay },
-        { "momentum", (double)o->momentum, 0 },
-        { "dampening", (double)o->dampening, 0 },
-        { "alpha", o->alpha, d.alpha },
-        { "beta1", o->beta1, d.beta1 },
-        { "beta2", o->beta2, d.beta2 },
-        { "momentum_decay", o->momentum_decay, d.momentum_decay },
-        { "lr_decay", (double)o->lr_decay, 0 },
-        { "initial_accumulator", (double)o->initial_accumulator, (double)d.initial_accumulator },
-        { "eps", (double)o->eps, (double)d.eps },
-        { "clip_norm", (double)o->clip_norm, 0 },
-        { "clip_value", (double)o->clip_value, 0 },
-    };
-    json_t *json =
-        json_pack("{s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[o->kind], "formula", o->keras ? "keras" : "torch",
-                  "decoupled", o->decoupled || o->kind == VKT_ADAMW, "nesterov", (int)o->nesterov, "centered",
-                  (int)o->centered, "micro_batches", o->micro_batches ? (int)o->micro_batches : 1);
-    json_object_set_new(json, "amsgrad", json_boolean(o->amsgrad));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_object_set_new(json, numbers[i].name,
-                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].usual, 0)));
-    return json;
-}
-
-static const char *schedule_name(vkt_schedule_kind kind)
-{
-    switch (kind) {
-    case VKT_SCHEDULE_CONSTANT: return "constant";
-    case VKT_SCHEDULE_STEP: return "step";
-    case VKT_SCHEDULE_MULTI_STEP: return "multi-step";
-    case VKT_SCHEDULE_EXPONENTIAL: return "exponential";
-    case VKT_SCHEDULE_COSINE: return "cosine";
-    case VKT_SCHEDULE_ONE_CYCLE: return "one-cycle";
-    case VKT_SCHEDULE_FUNCTION: return "function";
-    case VKT_SCHEDULE_PLATEAU: return "plateau";
-    case VKT_SCHEDULE_WARMUP_COSINE: return "warmup-cosine";
-    case VKT_SCHEDULE_KIND_COUNT: break;
-    }
-    return "function";
 }
 
 /* The members that every report has. */
@@ -133,55 +64,35 @@ static json_t *run_json(const session *s, uint64_t seed)
                      (json_int_t)memory.reserved_peak_bytes);
 }
 
-static json_t *settings_json(const session *s)
+/* The JSON object of vkt_trainer_settings or vkt_trainer_results; NULL after a message. */
+static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json), const vkt_trainer *t)
 {
-    const train_options *o = &s->o;
-    return json_pack("{s:s, s:I, s:o, s:s, s:s, s:o, s:o}", "schema", "vktrain-train-1", "batch", (json_int_t)o->batch,
-                     "lr", short_real((double)o->lr), "schedule", schedule_name(s->schedule), "precision",
-                     precision_name(o->precision), "ema_decay", short_real(o->ema_decay), "optimizer",
-                     optimizer_json(&o->optimizer));
+    char *text = NULL;
+    json_t *object = write(t, &text) == VKT_OK ? json_loads(text, 0, NULL) : NULL;
+    vkt_text_release(&text);
+    return object;
 }
 
-/* ---- what came of it ---- */
+/* ---- the results ---- */
 
-static json_t *epochs_json(const vkt_trainer *t)
-{
-    uint32_t n;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++) {
-        json_t *epoch = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r[i].epoch, "train_loss",
-                                  real_or_null(r[i].train_loss), "train_acc", real_or_null(r[i].train_acc), "val_loss",
-                                  real_or_null(r[i].val_loss), "val_acc", real_or_null(r[i].val_acc), "lr",
-                                  real_or_null(r[i].lr), "seconds", real_or_null(r[i].seconds));
-        for (uint32_t k = 0; k < r[i].n_metrics; k++)
-            json_object_set_new(epoch, r[i].metrics[k].name, real_or_null(r[i].metrics[k].value));
-        json_array_append_new(list, epoch);
-    }
-    return list;
-}
-
+/* The trainer's results, and those that the session has measured. */
 static json_t *results_json(const session *s, vkt_trainer *t)
 {
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
-    const vkt_epoch_record *best = best_record(t);
     vkt_loss_scale scale = { 0 };
     const bool lost = s->failed == VKT_E_DEVICE_LOST;
     if (!lost && vkt_store_get_loss_scale(vkt_trainer_store(t), &scale) != VKT_OK) return NULL;
-    uint32_t n;
-    const vkt_epoch_record *r = vkt_trainer_history(t, &n);
-    return json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "error",
-                     s->error == VKT_OK ? json_null() : json_string(vkt_result_text(s->error)), "parameters",
-                     (json_int_t)vkt_trainer_parameters(t), "epochs", epochs_json(t), "final_loss",
-                     real_or_null(n ? r[n - 1].train_loss : NAN), "best_epoch",
-                     best ? json_integer((json_int_t)best->epoch) : json_null(), "best_val_acc",
-                     real_or_null(vkt_trainer_best_accuracy(t)), "test_loss", real_or_null(s->test_loss),
-                     "test_accuracy", real_or_null(s->test_accuracy), "ms_per_step",
-                     real_or_null(vkt_trainer_ms_per_step(t)), "host_us_per_step",
-                     real_or_null(vkt_trainer_host_us_per_step(t)), "data_wait_us_per_step",
-                     real_or_null(vkt_trainer_data_wait_us_per_step(t)), "first_step_ms",
-                     real_or_null(first_ns ? (double)(first_ns - s->start_ns) * 1e-6 : NAN), "skipped_steps",
-                     (json_int_t)scale.skipped);
+    json_t *own = json_pack("{s:o, s:o, s:o, s:o, s:I}", "error",
+                            s->error == VKT_OK ? json_null() : json_string(vkt_result_text(s->error)), "test_loss",
+                            real_or_null(s->test_loss), "test_accuracy", real_or_null(s->test_accuracy),
+                            "first_step_ms", real_or_null(first_ns ? (double)(first_ns - s->start_ns) * 1e-6 : NAN),
+                            "skipped_steps", (json_int_t)scale.skipped);
+    json_t *all = object_of(vkt_trainer_results, t);
+    const bool ok = own && all && json_object_update(all, own) == 0;
+    json_decref(own);
+    if (ok) return all;
+    json_decref(all);
+    return NULL;
 }
 
 /* ---- the file ---- */
@@ -219,14 +130,14 @@ char *options_text(const session *s, vkt_trainer *t)
 {
     const char *lines = NULL;
     if (vkt_trainer_identity(t, &lines) != VKT_OK) return NULL;
-    json_t *all = run_json(s, vkt_trainer_seed(t)), *settings = settings_json(s);
-    json_object_update(all, settings);
+    json_t *all = run_json(s, vkt_trainer_seed(t)), *settings = object_of(vkt_trainer_settings, t);
+    const bool whole = settings && json_object_update(all, settings) == 0;
     json_object_set_new(all, "schema", json_string("vktrain-options-1"));
     json_object_set_new(all, "epochs", json_integer((json_int_t)s->o.epochs));
     json_object_set_new(all, "identity", identity_json(lines));
     json_object_del(all, "stopped_by");
     json_object_del(all, "peak_device_bytes");
-    char *text = json_dumps(all, JSON_INDENT(2));
+    char *text = whole ? json_dumps(all, JSON_INDENT(2)) : NULL;
     json_decref(settings);
     json_decref(all);
     if (!text) complain("no memory for options.json");
@@ -240,7 +151,8 @@ bool write_results(const session *s, json_t *object)
 
 bool write_report(const session *s, vkt_trainer *t)
 {
-    json_t *all = settings_json(s), *results = results_json(s, t);
+    json_t *all = object_of(vkt_trainer_settings, t), *results = results_json(s, t);
+    if (all) json_object_set_new(all, "schema", json_string("vktrain-train-1"));
     const bool ok =
         all && results && json_object_update(all, results) == 0 && (!s->more || json_object_update(all, s->more) == 0);
     json_decref(results);

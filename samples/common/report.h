@@ -20,7 +20,4 @@ json_t *real_or_null(double x); /* JSON has no NaN and no infinity */
  * it; NULL after a message. */
 char *options_text(const session *s, vkt_trainer *t);
 
-/* The best epoch by the fit's monitor; NULL before there is one. */
-const vkt_epoch_record *best_record(const vkt_trainer *t);
-
 #endif

@@ -179,26 +179,6 @@ static vkt_result add_text(const char *tag, const char *kind, const char *text)
     return r;
 }
 
-static void add_scalars(const vkt_epoch_record *e)
-{
-    const struct {
-        const char *tag;
-        double value;
-    } scalars[] = { { "loss/training", e->train_loss },    { "loss/validation", e->val_loss },
-                    { "accuracy/training", e->train_acc }, { "accuracy/validation", e->val_acc },
-                    { "run/learning rate", e->lr },        { "run/seconds an epoch", e->seconds } };
-    vkt_result r = VKT_OK;
-    for (size_t i = 0; r == VKT_OK && i < sizeof scalars / sizeof *scalars; i++)
-        if (!isnan(scalars[i].value)) r = vkt_events_scalar(run.events, scalars[i].tag, e->epoch, scalars[i].value);
-    for (uint32_t i = 0; r == VKT_OK && i < e->n_metrics; i++) {
-        char tag[64];
-        snprintf(tag, sizeof tag, "metric/%s", e->metrics[i].name);
-        if (!isnan(e->metrics[i].value)) r = vkt_events_scalar(run.events, tag, e->epoch, e->metrics[i].value);
-    }
-    if (r == VKT_OK) r = vkt_events_flush(run.events);
-    keep_events(r);
-}
-
 /* Rows of planes (3,H,W) to rows of pixels (H,W,3). */
 static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
 {
@@ -245,7 +225,7 @@ vkt_result run_dir_train(const session *s, vkt_trainer *t)
     if (r == VKT_OK) r = vkt_events_flush(run.events);
     /* A run that was killed behind its checkpoint has no scalars of the last epoch. Where it has them, TensorBoard
      * drops them for those of this file. */
-    if (r == VKT_OK && done) add_scalars(&records[done - 1]);
+    if (r == VKT_OK && done) keep_events(vkt_events_epoch(run.events, &records[done - 1]));
     free(options);
     return r;
 }
@@ -260,7 +240,7 @@ void run_dir_epoch(const session *s, vkt_trainer *t, const vkt_epoch_record *r, 
     fprintf(run.log, "  lr %.3g%s\n", r->lr, best ? "  *" : "");
     if (s->o.history == run.history) (void)vkt_trainer_write_history(t, run.history); /* logged, and tried again */
     if (best && run_dir_keeps_best(s)) run.failed |= vkt_trainer_save(t, run.save) != VKT_OK;
-    if (run.events) add_scalars(r);
+    if (run.events) keep_events(vkt_events_epoch(run.events, r));
 }
 
 bool run_dir_keeps_best(const session *s)

@@ -129,14 +129,6 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 /* ---- --class-weights ---- */
 
-static void balance(const vkt_dataset *d, float *out)
-{
-    const uint32_t rows = vkt_dataset_rows(d), classes = vkt_dataset_classes(d), *labels = vkt_dataset_labels(d);
-    for (uint32_t i = 0; i < rows; i++) out[labels[i]]++; /* exact below 2^24 rows of a class */
-    for (uint32_t k = 0; k < classes; k++)
-        if (out[k] > 0) out[k] = (float)((double)rows / ((double)classes * (double)out[k]));
-}
-
 /* Numbers with blanks or commas between them; how many, up to one more than `most`. False: something else is there. */
 static bool read_numbers(const char *text, uint32_t most, float *out, uint32_t *n)
 {
@@ -185,7 +177,7 @@ vkt_result class_weights_of(const char *text, const vkt_dataset *d, float **out)
     }
     vkt_result r = VKT_OK;
     if (strcmp(text, "balanced") == 0) {
-        balance(d, weights);
+        r = vkt_dataset_balanced_weights(d, weights);
         n = classes;
     } else if (!read_numbers(text, classes, weights, &n)) {
         char *file = file_text(text);

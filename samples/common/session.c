@@ -143,7 +143,7 @@ void session_print_memory(const session *s)
 /* The best epoch, and the value that the fit went by. */
 static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
-    const vkt_epoch_record *r = best_record(t);
+    const vkt_epoch_record *r = vkt_trainer_best(t);
     if (!r) return;
     if (m == VKT_MONITOR_AUTO)
         m = !isnan(r->val_acc)    ? VKT_MONITOR_VAL_ACC
@@ -297,7 +297,7 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
 /* A set that is the validation set was measured with the best weights already. */
 static vkt_result measure_test(session *s, vkt_trainer *t)
 {
-    const vkt_epoch_record *best = best_record(t);
+    const vkt_epoch_record *best = vkt_trainer_best(t);
     if (!s->data.test || session_interrupted() || (s->o.quiet && !s->o.json)) return VKT_OK;
     if (s->data.test != s->data.validation)
         return vkt_trainer_evaluate(t, s->data.test, &s->test_loss, &s->test_accuracy);
@@ -332,8 +332,10 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
     p.ema_decay = o->ema_decay;
     p.profile = o->profile != NULL;
     p.label_smoothing = o->label_smoothing;
-    if (o->find_lr) find_lr_prepare(o, &p);
-    s->schedule = p.schedule.kind;
+    if (o->find_lr) { /* the test does not validate */
+        p.validation = NULL;
+        p.n_metrics = 0;
+    }
     float *weights = NULL;
     vkt_result r = o->class_weights ? class_weights_of(o->class_weights, p.train, &weights) : VKT_OK;
     p.class_weights = weights;

@@ -25,8 +25,7 @@ typedef struct session {
     train_options o; /* begins with the sample's defaults */
     int argc;
     char **argv;
-    session_data data; /* the sample's, before it trains */
-    vkt_schedule_kind schedule;
+    session_data data;               /* the sample's, before it trains */
     vkt_result error;                /* that ended the run, for --json */
     vkt_result failed;               /* the same, where it is none after which a fit returns in order */
     double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */

@@ -95,6 +95,34 @@ static void refuse(fixture *t, const char *says)
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
 
+static void balanced_weights_are_scikit_learns(void **state)
+{
+    fixture *t = *state;
+    vkt_dataset *ds, *slice;
+    float w[4] = { -1, -1, -1, -1 };
+    t->p.classes = 4;
+    t->p.labels = (const uint32_t[N]){ 0, 2, 2, 2, 0, 2 };
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_balanced_weights(ds, w), VKT_OK);
+    assert_true(w[0] == 0.75f && w[1] == 0 && w[2] == 0.375f && w[3] == 0);
+    assert_int_equal(vkt_dataset_slice(ds, 1, 4, &slice), VKT_OK);
+    assert_int_equal(vkt_dataset_balanced_weights(slice, w), VKT_OK);
+    assert_true(w[0] == 1 && w[2] == (float)(4 / 12.0));
+    vkt_test_fail_allocation(1);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_dataset_balanced_weights(ds, w), VKT_E_NOMEM);
+    vkt_test_fail_allocation(0);
+    vkt_dataset_destroy(&slice);
+    vkt_dataset_destroy(&ds);
+    t->p.labels = NULL;
+    t->p.classes = 0;
+    assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
+    assert_int_equal(vkt_dataset_balanced_weights(ds, w), VKT_E_ARG);
+    vkt_test_error_says("want a data set with labels");
+    vkt_test_expect_errors(false);
+    vkt_dataset_destroy(&ds);
+}
+
 static void wrong_descriptions_are_refused(void **state)
 {
     fixture *t = *state;
@@ -367,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(copies_live_alone_and_borrowed_arrays_stay_put),
         TEST(what_was_described_is_told_back),
+        TEST(balanced_weights_are_scikit_learns),
         TEST(wrong_descriptions_are_refused),
         TEST(slices_share_rows_and_outlive_their_parent),
         TEST(targets_go_with_their_rows),

@@ -1,10 +1,11 @@
-/* Pipelines out of kernels.def, and the proof that host and device draw the same random numbers. */
+/* Pipelines of kernels.def and tools.def, and the proof that host and device draw the same random numbers. */
 #include "fake.h"
 
 #include <stdlib.h>
 
 #include "base/philox.h"
 #include "kernel/kernel.h"
+#include "tools/tools.h"
 
 #include "abi/abi.h"
 #include "abi/philox_test.abi.h"
@@ -106,7 +107,9 @@ static void pipelines_refuse_nonsense(void **state)
     const uint32_t spec[VKT_MAX_SPECS + 1] = { 8 }, zero = 0, many = ctx->limits.max_workgroup_lanes + 1;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_pipeline_get(ctx, VKT_K_NONE, false, 0, spec, 1, &p), VKT_E_ARG);
-    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_COUNT, false, 0, spec, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_END, false, 0, spec, 1, &p), VKT_E_ARG);
+    assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)(VKT_K_COUNT + VKT_TOOL_COUNT), false, 0, spec, 1, &p),
+                     VKT_E_ARG);
     assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 0, &p), VKT_E_ARG);
     assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, VKT_MAX_SPECS + 1, &p), VKT_E_ARG);
     assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &zero, 1, &p), VKT_E_ARG);
@@ -119,6 +122,31 @@ static void pipelines_refuse_nonsense(void **state)
         const uint32_t wrong[] = { flags & VKT_KF_SUBGROUP ? size * 2 : size * 3 / 2 };
         assert_int_equal(vkt_pipeline_get(ctx, (vkt_kernel_id)id, false, 0, wrong, 1, &p), VKT_E_ARG);
     }
+    vkt_ctx_destroy(&ctx);
+}
+
+/* The library alone has no kernel of a test: it is there once a program has added it. */
+static void kernels_of_tests_are_added_by_a_program(void **state)
+{
+    (void)state;
+    static vkt_kernel_row many[VKT_K_END - VKT_K_COUNT + 1];
+    const uint32_t spec[] = { 8 };
+    const vkt_pipeline *p = NULL;
+    vkt_kernel_add(NULL, 0);
+    vkt_ctx *ctx = rig_open(NULL, NULL);
+    assert_string_equal(vkt_kernel_get(VKT_K_PHILOX_TEST)->name, "NONE");
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_E_ARG);
+    vkt_test_error_says("there is no kernel");
+    vkt_test_expect_errors(false);
+    for (size_t i = 0; i < VKT_COUNT(many); i++) many[i].name = "MANY";
+    vkt_kernel_add(many, VKT_COUNT(many)); /* one more than there are ids */
+    assert_string_equal(vkt_kernel_get((vkt_kernel_id)(VKT_K_END - 1))->name, "MANY");
+    assert_string_equal(vkt_kernel_get(VKT_K_END)->name, "NONE");
+    vkt_tools_begin();
+    vkt_tools_begin();
+    assert_string_equal(vkt_kernel_get(VKT_K_PHILOX_TEST)->name, "PHILOX_TEST");
+    assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &p), VKT_OK);
     vkt_ctx_destroy(&ctx);
 }
 
@@ -190,9 +218,13 @@ static void pipelines_survive_every_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(device_and_host_draw_the_same_numbers), TEST(pipelines_are_made_once),
-        TEST(many_pipelines_are_made_at_once),       TEST(pipelines_refuse_nonsense),
+        TEST(device_and_host_draw_the_same_numbers),
+        TEST(pipelines_are_made_once),
+        TEST(kernels_of_tests_are_added_by_a_program),
+        TEST(many_pipelines_are_made_at_once),
+        TEST(pipelines_refuse_nonsense),
         TEST(pipelines_survive_every_failure),
     };
+    vkt_tools_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "kernel/kernel.h"
+#include "tools/tools.h"
 
 static char root[64]; /* $XDG_CACHE_HOME of this program */
 
@@ -176,6 +176,7 @@ int main(void)
         TEST(bad_files_are_ignored),
         TEST(a_place_that_cannot_be_written_is_no_error),
     };
+    vkt_tools_begin();
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);

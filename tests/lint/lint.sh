@@ -110,16 +110,37 @@ rule_calls() {
         why "not in the library: return a vkt_result and log"
 }
 
-# shaders/kernels.def and shaders/*/*.comp name each other.
+# shaders/kernels.def and shaders/tools.def name each shaders/*/*.comp, and nothing else. The kernels of tests and vkt-bench
+# are in tools.def, so that the library does not have them.
 rule_shaders() {
-    rows=$(sed -nE 's/^VKT_KERNEL\( *[A-Z0-9_]+ *, *([a-z0-9_/]+) *,.*/\1/p' shaders/kernels.def | sort -u)
-    for row in $rows; do
-        [ -f "shaders/$row.comp" ] || echo "shaders/kernels.def:0: shaders/$row.comp does not exist"
+    rows=
+    for list in kernels tools; do
+        of_list=$(sed -nE 's/^VKT_KERNEL\( *[A-Z0-9_]+ *, *([a-z0-9_/]+) *,.*/\1/p' shaders/$list.def | sort -u)
+        for row in $of_list; do
+            [ -f "shaders/$row.comp" ] || echo "shaders/$list.def:0: shaders/$row.comp does not exist"
+            case $list:$row in
+            tools:test/* | tools:bench/*) ;;
+            kernels:test/* | kernels:bench/*) echo "shaders/kernels.def:0: $row belongs in tools.def" ;;
+            tools:*) echo "shaders/tools.def:0: $row belongs in kernels.def, or in shaders/test or shaders/bench" ;;
+            esac
+        done
+        rows="$rows
+$of_list"
     done
     find shaders -name '*.comp' | sort | while read -r file; do
         name=${file#shaders/}
-        echo "$rows" | grep -qx "${name%.comp}" || echo "$file:1: no row of shaders/kernels.def compiles it"
+        echo "$rows" | grep -qx "${name%.comp}" || echo "$file:1: no row of shaders/kernels.def or tools.def compiles it"
     done
+}
+
+# Samples are for readers who copy them: they include public headers, samples/common and their own folder. The tools (bench,
+# info, audit) look into the engine.
+rule_samples() {
+    inside=$(find engine samples -mindepth 1 -maxdepth 1 -type d ! -path samples/common ! -path samples/view |
+        sed 's|.*/||' | paste -sd '|' -)
+    find samples/*.c samples/common samples/view -name '*.[ch]' -exec \
+        grep -HnE "^[ \t]*#[ \t]*include[ \t]*[<\"]((\.\./)+)?(engine/|abi/|shaders/|($inside)/)" {} + |
+        why "a sample includes vktrain/, common/ and its own folder"
 }
 
 # What documents refer to exists: links and their headings, paths, names of the API. Diaries and changes are of their day.
@@ -166,7 +187,7 @@ rule_environment() {
     done
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment samples
 violations=0
 for rule; do
     found=$("rule_$rule")

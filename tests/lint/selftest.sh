@@ -77,6 +77,23 @@ END
 VKT_KERNEL(K, k, "", 1, 2, 0, 0)
 END
     put tree/shaders/k.comp </dev/null
+    put tree/shaders/tools.def <<'END'
+VKT_KERNEL(T, test/t, "", 1, 2, 0, 0)
+END
+    put tree/shaders/test/t.comp </dev/null
+    put tree/samples/view/view.h </dev/null
+    put tree/samples/common/common.c <<'END'
+#include "common/common.h"
+#include "vktrain/train.h"
+END
+    put tree/samples/sample.c <<'END'
+#include "common/common.h"
+#include "view/view.h"
+#include <vulkan/vulkan.h>
+END
+    put tree/samples/bench/bench.c <<'END'
+#include "kernel/kernel.h"
+END
     put tree/README.md <<'END'
 Use ../shared/data, "$dir/root/usr" and https://example.org/work/page.
 END
@@ -191,6 +208,15 @@ plant calls 'ops/x.c:1' engine/ops/x.c 'int x = fputs("x", stdout);'
 
 plant shaders 'gone.comp does not exist' shaders/kernels.def 'VKT_KERNEL(GONE, gone, "", 1, 2, 0, 0)'
 plant shaders 'orphan.comp:1: no row' shaders/orphan.comp '// x'
+plant shaders 'tools.def:0: .*gone.comp does not exist' shaders/tools.def 'VKT_KERNEL(GONE, test/gone, "", 1, 2, 0, 0)'
+plant shaders 'kernels.def:0: test/t belongs in tools.def' shaders/kernels.def 'VKT_KERNEL(T, test/t, "", 1, 2, 0, 0)'
+plant shaders 'tools.def:0: k belongs in kernels.def' shaders/tools.def 'VKT_KERNEL(K, k, "", 1, 2, 0, 0)'
+
+plant samples 'samples/x.c:1' samples/x.c '#include "gpu/gpu.h"'
+plant samples 'samples/common/x.h:1' samples/common/x.h '#include "base/base.h"'
+plant samples 'samples/common/x.c:1' samples/common/x.c '#include "abi/k.abi.h"'
+plant samples 'samples/view/x.c:1' samples/view/x.c '#include <ops/ops.h>'
+plant samples 'samples/view/x.c:1' samples/view/x.c '#include "bench/bench.h"'
 
 plant docs 'b.md:6: the link leads nowhere: gone.md' docs/b.md '[x](gone.md)'
 plant docs 'README.md:2: the link leads nowhere: docs/x.md' README.md '[x](docs/x.md)'

@@ -55,6 +55,10 @@ if [ -f "$build/libvktrain.a" ] && grep -q '^CMAKE_BUILD_TYPE:.*=Rel' "$build/CM
         echo "FAILED: the library is to stay below 6 MB"
         exit 1
     }
+    if grep -aqE 'PHILOX_TEST|BENCH_(COPY|FMA)' "$work/whole.so"; then
+        echo "FAILED: the library has kernels of shaders/tools.def"
+        exit 1
+    fi
 else
     echo "size: not looked at, for this is no static release build"
 fi

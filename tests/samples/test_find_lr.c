@@ -1,4 +1,4 @@
-/* --find-lr by vkt-gpt on a small text, and vkt_rates_plot. */
+/* --find-lr by vkt-gpt on a small text, vkt_trainer_find_lr and vkt_rates_plot. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -71,6 +71,56 @@ static void files_of_a_training_are_refused(void **state)
     EXPECT(r, 1, "--find-lr: cannot open the directory", TINY, "--find-lr", "none/f.svg");
 }
 
+static bool at_once(void *user)
+{
+    return ++*(unsigned *)user == 3;
+}
+
+/* A test between two fits changes no bit of the second fit. */
+static void a_test_leaves_the_trainer_as_it_was(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    vkt_trainer *tested = rig_trainer(r, &p), *plain = rig_trainer(r, &p);
+    static vkt_lr_test x;
+    unsigned calls = 0;
+    uint32_t n;
+    rig_fit(tested, &(vkt_fit_params){ .epochs = 1 });
+    rig_fit(plain, &(vkt_fit_params){ .epochs = 1 });
+    assert_int_equal(vkt_trainer_find_lr(tested, NULL, &x), VKT_OK);
+    assert_true(x.n > 20 && !x.stopped && x.suggested > 1e-5 && x.suggested < 10);
+    assert_float_equal(x.rates[0], 1e-5, 1e-11);
+    for (uint32_t i = 1; i < x.n; i++) assert_true(x.rates[i] > x.rates[i - 1] && x.losses[i] > 0);
+    const double first = (x.losses[0] + x.losses[1] + x.losses[2] + x.losses[3] + x.losses[4] + x.losses[5]) / 6;
+    assert_float_equal(x.smoothed[0], first, 1e-12);
+    vkt_trainer_history(tested, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(vkt_trainer_position(tested).epoch, 2);
+    for (vkt_store_part part = VKT_PART_VALUE; part <= VKT_PART_MOMENT2; part++)
+        if (vkt_store_has(tested->store, part)) rig_same(tested, plain, part);
+    rig_fit(tested, &(vkt_fit_params){ .epochs = 3 });
+    rig_fit(plain, &(vkt_fit_params){ .epochs = 3 });
+    rig_same(tested, plain, VKT_PART_VALUE);
+    rig_same(tested, plain, VKT_PART_MOMENT1);
+    assert_int_equal(vkt_trainer_find_lr(tested, &(vkt_fit_callbacks){ .user = &calls, .stop = at_once }, &x), VKT_OK);
+    assert_true(x.stopped && x.n == 3);
+}
+
+static void a_rate_that_is_too_large_is_refused(void **state)
+{
+    rig *r = rig_of(state);
+    vkt_trainer_params p = rig_params(r);
+    static vkt_lr_test x;
+    p.optimizer = (vkt_optimizer){ .kind = VKT_SGD };
+    p.lr = 1e30f;
+    vkt_trainer *t = rig_trainer(r, &p);
+    vkt_test_expect_errors(true);
+    assert_int_equal(vkt_trainer_find_lr(t, NULL, &x), VKT_E_DIVERGED);
+    vkt_test_error_says("want a smaller learning rate, got 1e+30");
+    assert_int_equal(vkt_trainer_find_lr(t, NULL, NULL), VKT_E_ARG);
+    vkt_test_expect_errors(false);
+}
+
 static void the_plot_wants_rising_rates(void **state)
 {
     rig *r = rig_of(state);
@@ -99,6 +149,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         rig_test(a_rate_is_suggested_and_nothing_else_happens),
         rig_test(files_of_a_training_are_refused),
+        rig_test(a_test_leaves_the_trainer_as_it_was),
+        rig_test(a_rate_that_is_too_large_is_refused),
         rig_test(the_plot_wants_rising_rates),
     };
     return cmocka_run_group_tests_name("--find-lr", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* One layout: every SPIR-V module against shaders/abi/ and its row of kernels.def. Needs no device.
+/* One layout: every SPIR-V module against shaders/abi/ and its row of kernels.def or tools.def. Needs no device.
  *
  * A module's push block carries the name of a VKT_PUSH block, whose members (name, type, offset) it must have; its
  * bindings, and whether it may read and write them, must be what the row says, because hazards and barriers follow from
@@ -15,7 +15,7 @@
 #include "abi/lanes.abi.h"
 #include "abi/storage.abi.h"
 #include "base/base.h"
-#include "kernel/kernel.h"
+#include "tools/tools.h"
 
 /* ---- the abi headers as data: a block's name, then its members ---- */
 
@@ -247,7 +247,7 @@ static void every_module_fits_its_row_and_abi_header(void **state)
     (void)state;
     unsigned bad = 0;
     reason why;
-    for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT; id++) {
+    for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT + VKT_TOOL_COUNT; id++) {
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)id);
         assert_int_equal(row->texels & ~row->reads, 0); /* texel buffers are read */
         for (int texel = 0; texel <= (row->texels != 0); texel++) {
@@ -309,5 +309,6 @@ int main(void)
         cmocka_unit_test(every_module_fits_its_row_and_abi_header),
         cmocka_unit_test(every_difference_is_found),
     };
+    vkt_tools_begin();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* tools/tools.h - kernels that only tests and vkt-bench run. They are no part of libvktrain: a program that needs them
+ * links this floor too and calls vkt_tools_begin. */
+#ifndef VKT_TOOLS_H
+#define VKT_TOOLS_H
+
+#include "kernel/kernel.h"
+
+enum {
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) VKT_TOOL_##id,
+#include "tools.def"
+#undef VKT_KERNEL
+    VKT_TOOL_COUNT
+};
+
+/* The ids of these kernels, VKT_K_<ID>, for vkt_pipeline_get and vkt_dispatch_add. */
+#define VKT_KERNEL(id, file, defines, reads, writes, texels, flags) \
+    static const vkt_kernel_id VKT_K_##id = (vkt_kernel_id)(VKT_K_COUNT + VKT_TOOL_##id);
+#include "tools.def"
+#undef VKT_KERNEL
+
+/* Hands the kernels to vkt_kernel_get. Call it before other threads use the kernel floor; a second call changes
+ * nothing. */
+void vkt_tools_begin(void);
+
+#endif

@@ -1,0 +1,174 @@
+/* train/find_lr.c - vkt_trainer_find_lr: a fit whose learning rate rises by the same factor from step to step. */
+#include <math.h>
+
+#include "train/trainer.h"
+
+enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
+#define BLOWN_UP 4.0 /* the test ends when the loss is so many times its lowest */
+
+/* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of its step. */
+typedef struct test {
+    const vkt_fit_callbacks *caller;
+    uint32_t per_step; /* batches of a step */
+    uint64_t begun;    /* batches */
+    uint32_t rows, batch;
+    double before;      /* sum of the losses of this epoch's rows so far */
+    double sums[STEPS]; /* of losses of rows */
+    double seen[STEPS]; /* rows of the step */
+    bool ended, stopped;
+    double lowest;
+    uint32_t n; /* whole steps with a finite loss */
+} test;
+
+/* The factor of the learning rate in a step. */
+static double factor(uint64_t step)
+{
+    return pow(10, DECADES * fmin((double)step / (STEPS - 1), 1) - DECADES / 2.0);
+}
+
+static double factor_of_batch(void *user, uint64_t t)
+{
+    const test *x = user;
+    return factor(t / x->per_step);
+}
+
+/* The mean loss of the steps from `from` to `to`, both included. */
+static double mean(const test *x, uint32_t from, uint32_t to)
+{
+    double sum = 0;
+    for (uint32_t i = from; i <= to; i++) sum += x->sums[i] / x->seen[i];
+    return sum / (to - from + 1);
+}
+
+static void add_batch(test *x, const vkt_fit_progress *p)
+{
+    const uint64_t at = (uint64_t)(p->epoch - 1) * p->batches + p->batch - 1, step = at / x->per_step;
+    const uint64_t first = (uint64_t)(p->batch - 1) * x->batch;
+    const double rows = first + x->batch <= x->rows ? x->batch : (double)(x->rows - first);
+    if (x->ended || step >= STEPS) return;
+    if (p->batch == 1) x->before = 0;
+    const double sum = p->loss * ((double)first + rows); /* p->loss is the mean over the epoch so far */
+    x->sums[step] += sum - x->before;
+    x->seen[step] += rows;
+    x->before = sum;
+    x->ended = !isfinite(sum);
+    if (x->ended || (at + 1) % x->per_step) return;
+    x->n = (uint32_t)step + 1;
+    const double now = mean(x, x->n > NEIGHBOURS ? x->n - 1 - NEIGHBOURS : 0, x->n - 1);
+    x->ended = x->n > NEIGHBOURS && now > 0 && now > BLOWN_UP * x->lowest;
+    if (!(now >= x->lowest)) x->lowest = now;
+}
+
+static void on_batch(void *user, const vkt_fit_progress *p)
+{
+    test *x = user;
+    add_batch(x, p);
+    if (x->caller->on_batch) x->caller->on_batch(x->caller->user, p);
+}
+
+/* Called after each batch. */
+static bool is_over(void *user)
+{
+    test *x = user;
+    x->stopped = x->caller->stop && x->caller->stop(x->caller->user);
+    return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
+}
+
+/* The step at which the smoothed loss falls fastest; n: it does not fall. */
+static uint32_t steepest(const double *smoothed, uint32_t n)
+{
+    uint32_t lowest = 0, best = n;
+    double slope = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (smoothed[i] < smoothed[lowest]) lowest = i;
+    for (uint32_t i = 1; i < lowest; i++) /* the rates' logarithms are evenly spaced */
+        if (smoothed[i + 1] - smoothed[i - 1] < slope) {
+            slope = smoothed[i + 1] - smoothed[i - 1];
+            best = i;
+        }
+    return best;
+}
+
+static void results_of(const test *x, double lr, vkt_lr_test *out)
+{
+    out->n = x->n;
+    out->stopped = x->stopped;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const uint32_t to = i + NEIGHBOURS < x->n ? i + NEIGHBOURS : x->n - 1;
+        out->rates[i] = lr * factor(i);
+        out->losses[i] = mean(x, i, i);
+        out->smoothed[i] = mean(x, i > NEIGHBOURS ? i - NEIGHBOURS : 0, to);
+    }
+    const uint32_t best = steepest(out->smoothed, x->n);
+    if (best < x->n) out->suggested = out->rates[best];
+}
+
+/* The host's part of a trainer that the test's fit changes. */
+typedef struct saved {
+    vkt_schedule schedule;
+    vkt_evaluator *validation;
+    vkt_history history;
+    vkt_position at;
+    bool owes_checkpoint, diverged;
+    uint32_t n_steps;
+    float *best;
+} saved;
+
+static vkt_result run(vkt_trainer *t, test *x, float *best)
+{
+    const saved s = { t->params.schedule, t->validation, t->history, t->at,
+                      t->owes_checkpoint, t->diverged,   t->n_steps, t->best };
+    const uint32_t batches = vkt_div_up(x->rows, x->batch);
+    const vkt_fit_params fit = { .epochs = STEPS * x->per_step / batches + 1,
+                                 .allow_nonfinite = true,
+                                 .callbacks = { .user = x, .on_batch = on_batch, .stop = is_over } };
+    t->params.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_FUNCTION, .function = factor_of_batch, .user = x };
+    t->validation = NULL; /* it would take time and change nothing */
+    t->history = (vkt_history){ .h = s.history.h };
+    t->at = (vkt_position){ .t = s.at.t, .epoch = 1, .best = NAN, .plateau.scale = 1 };
+    t->owes_checkpoint = t->diverged = false;
+    t->best = best;
+    const vkt_result r = vkt_trainer_fit(t, &fit);
+    vkt_history_free(&t->history);
+    t->params.schedule = s.schedule;
+    t->validation = s.validation;
+    t->history = s.history;
+    t->at = s.at;
+    t->owes_checkpoint = s.owes_checkpoint;
+    t->diverged = s.diverged;
+    t->n_steps = s.n_steps;
+    t->best = s.best;
+    return r == VKT_E_DIVERGED ? VKT_OK : r;
+}
+
+vkt_result vkt_trainer_find_lr(vkt_trainer *t, const vkt_fit_callbacks *callbacks, vkt_lr_test *out)
+{
+    static const vkt_fit_callbacks none;
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, out);
+    const uint32_t micro = t->params.optimizer.micro_batches;
+    test x = { .caller = callbacks ? callbacks : &none, .per_step = micro ? micro : 1, .lowest = INFINITY };
+    x.rows = t->feed.n;
+    x.batch = t->feed.batch;
+    *out = (vkt_lr_test){ .suggested = NAN };
+    vkt_kept kept;
+    float *best = vkt_alloc_array(&t->host, vkt_store_elements(t->store), sizeof *best);
+    vkt_result r = best ? VKT_OK : vkt_fail_nomem(&t->host, "a copy of the weights", vkt_store_elements(t->store) * 4);
+    if (r == VKT_OK) {
+        r = vkt_trainer_keep(t, &kept);
+        if (r == VKT_OK) {
+            r = run(t, &x, best);
+            const vkt_result back = vkt_trainer_restore(t, &kept);
+            if (r == VKT_OK) r = back;
+        }
+        vkt_kept_free(&t->host, &kept);
+    }
+    vkt_free(&t->host, best);
+    if (r != VKT_OK) return r;
+    results_of(&x, (double)t->params.lr, out);
+    if (x.n < LEAST && !x.stopped)
+        return vkt_fail(&t->host, VKT_E_DIVERGED,
+                        "find_lr: the loss is not finite after %u steps: want a smaller learning rate, got %g", x.n,
+                        (double)t->params.lr);
+    return VKT_OK;
+}

@@ -1,0 +1,148 @@
+/* train/results.c - settings and results of a trainer as JSON. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/numbers.h"
+#include "train/trainer.h"
+
+static json_t *real_or_null(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+/* A float with the digits that it has: 0.01, not 0.0099999997764825821. */
+static json_t *short_real(double x)
+{
+    char text[32];
+    const vkt_numbers locale = vkt_numbers_begin();
+    snprintf(text, sizeof text, "%.7g", x);
+    const double y = strtod(text, NULL);
+    vkt_numbers_end(locale);
+    return json_real(y);
+}
+
+/* A setting of 0 is the default, and one below 0 is a 0. */
+static json_t *optimizer_json(const vkt_optimizer *o)
+{
+    static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
+        [VKT_SGD] = "sgd",     [VKT_ADAM] = "adam",       [VKT_ADAMW] = "adamw",
+        [VKT_NADAM] = "nadam", [VKT_RMSPROP] = "rmsprop", [VKT_ADAGRAD] = "adagrad",
+    };
+    const vkt_optimizer d = vkt_optimizer_preset(o->kind, o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH);
+    const struct {
+        const char *name;
+        double value, usual;
+    } numbers[] = {
+        { "weight_decay", (double)o->weight_decay, (double)d.weight_decay },
+        { "momentum", (double)o->momentum, 0 },
+        { "dampening", (double)o->dampening, 0 },
+        { "alpha", o->alpha, d.alpha },
+        { "beta1", o->beta1, d.beta1 },
+        { "beta2", o->beta2, d.beta2 },
+        { "momentum_decay", o->momentum_decay, d.momentum_decay },
+        { "lr_decay", (double)o->lr_decay, 0 },
+        { "initial_accumulator", (double)o->initial_accumulator, (double)d.initial_accumulator },
+        { "eps", (double)o->eps, (double)d.eps },
+        { "clip_norm", (double)o->clip_norm, 0 },
+        { "clip_value", (double)o->clip_value, 0 },
+    };
+    json_t *json =
+        json_pack("{s:s, s:s, s:b, s:b, s:b, s:i}", "name", names[o->kind], "formula", o->keras ? "keras" : "torch",
+                  "decoupled", o->decoupled || o->kind == VKT_ADAMW, "nesterov", (int)o->nesterov, "centered",
+                  (int)o->centered, "micro_batches", o->micro_batches ? (int)o->micro_batches : 1);
+    json_object_set_new(json, "amsgrad", json_boolean(o->amsgrad));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        json_object_set_new(json, numbers[i].name,
+                            short_real(fmax(numbers[i].value != 0 ? numbers[i].value : numbers[i].usual, 0)));
+    return json;
+}
+
+static const char *schedule_name(vkt_schedule_kind kind)
+{
+    switch (kind) {
+    case VKT_SCHEDULE_CONSTANT: return "constant";
+    case VKT_SCHEDULE_STEP: return "step";
+    case VKT_SCHEDULE_MULTI_STEP: return "multi-step";
+    case VKT_SCHEDULE_EXPONENTIAL: return "exponential";
+    case VKT_SCHEDULE_COSINE: return "cosine";
+    case VKT_SCHEDULE_ONE_CYCLE: return "one-cycle";
+    case VKT_SCHEDULE_FUNCTION: return "function";
+    case VKT_SCHEDULE_PLATEAU: return "plateau";
+    case VKT_SCHEDULE_WARMUP_COSINE: return "warmup-cosine";
+    case VKT_SCHEDULE_KIND_COUNT: break;
+    }
+    return "function";
+}
+
+static const char *precision_name(vkt_precision p)
+{
+    return p == VKT_PRECISION_F16 ? "f16" : p == VKT_PRECISION_BF16 ? "bf16" : "f32";
+}
+
+static json_t *epochs_json(const vkt_trainer *t)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->history.n; i++) {
+        const vkt_epoch_record *r = &t->history.records[i];
+        json_t *epoch = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)r->epoch, "train_loss",
+                                  real_or_null(r->train_loss), "train_acc", real_or_null(r->train_acc), "val_loss",
+                                  real_or_null(r->val_loss), "val_acc", real_or_null(r->val_acc), "lr",
+                                  real_or_null(r->lr), "seconds", real_or_null(r->seconds));
+        for (uint32_t k = 0; k < r->n_metrics; k++)
+            json_object_set_new(epoch, r->metrics[k].name, real_or_null(r->metrics[k].value));
+        json_array_append_new(list, epoch);
+    }
+    return list;
+}
+
+static int add_text(const char *s, size_t n, void *user)
+{
+    vkt_text *text = user;
+    vkt_text_add(text, "%.*s", (int)n, s);
+    return text->failed ? -1 : 0;
+}
+
+/* Takes over `object`. */
+static vkt_result give(const vkt_host *h, json_t *object, char **out)
+{
+    vkt_text text = { .h = h };
+    const bool whole = object && json_dump_callback(object, add_text, &text, JSON_INDENT(2)) == 0;
+    json_decref(object);
+    if (whole) return vkt_text_give(&text, out);
+    vkt_text_free(&text);
+    return vkt_fail_nomem(h, "JSON of the trainer", 0);
+}
+
+vkt_result vkt_trainer_settings(const vkt_trainer *t, char **json)
+{
+    if (json) *json = NULL;
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, json);
+    const vkt_trainer_params *p = &t->params;
+    return give(&t->host,
+                json_pack("{s:I, s:o, s:s, s:s, s:o, s:o}", "batch", (json_int_t)t->batch_wanted, "lr",
+                          short_real((double)p->lr), "schedule", schedule_name(p->schedule.kind), "precision",
+                          precision_name(p->precision), "ema_decay", short_real(p->ema_decay), "optimizer",
+                          optimizer_json(&p->optimizer)),
+                json);
+}
+
+vkt_result vkt_trainer_results(const vkt_trainer *t, char **json)
+{
+    if (json) *json = NULL;
+    VKT_WANT(NULL, t);
+    VKT_WANT(&t->host, json);
+    const vkt_epoch_record *last = t->history.n ? &t->history.records[t->history.n - 1] : NULL;
+    const vkt_epoch_record *best = vkt_trainer_best(t);
+    return give(
+        &t->host,
+        json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters", (json_int_t)vkt_trainer_parameters(t),
+                  "epochs", epochs_json(t), "final_loss", real_or_null(last ? last->train_loss : NAN), "best_epoch",
+                  best ? json_integer((json_int_t)best->epoch) : json_null(), "best_val_acc",
+                  real_or_null(vkt_trainer_best_accuracy(t)), "ms_per_step", real_or_null(vkt_trainer_ms_per_step(t)),
+                  "host_us_per_step", real_or_null(vkt_trainer_host_us_per_step(t)), "data_wait_us_per_step",
+                  real_or_null(vkt_trainer_data_wait_us_per_step(t))),
+        json);
+}
