@@ -187,7 +187,19 @@ rule_environment() {
     done
 }
 
-[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment samples
+# Comments have the words of docs/glossary.md. The rule knows those that have no other sense here; "turn", "place" and "row" may
+# be right, so only a reader can judge them. A comment begins with its subject or its verb.
+rule_words() {
+    comments=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' | sort)
+    # shellcheck disable=SC2086
+    comments=$(awk -f "$here/comments.awk" $comments /dev/null)
+    echo "$comments" | grep -iwE "^[^:]*:[0-9]+:.*(pictures?|lattices?|maker|whoever|nobody|dear|dearer|dearest|in place of|handed round|held against|gone over|looked over)" |
+        why "docs/glossary.md has the field's word"
+    echo "$comments" | grep -E '^[^:]*:[0-9]+:>[*!]* *(Of|What|Where) ' |
+        why "begin with the subject, or with the verb of what a function does"
+}
+
+[ $# -gt 0 ] || set -- floors vulkan headers sizes lines includes format paths calls shaders docs environment samples words
 violations=0
 for rule; do
     found=$("rule_$rule")

@@ -218,6 +218,11 @@ plant samples 'samples/common/x.c:1' samples/common/x.c '#include "abi/k.abi.h"'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include <ops/ops.h>'
 plant samples 'samples/view/x.c:1' samples/view/x.c '#include "bench/bench.h"'
 
+plant words "x.c:1:.*field's word" engine/ir/x.c 'int x; /* Reads a picture. */'
+plant words "x.glsl:1:.*field's word" shaders/lib/x.glsl '// Whoever reads it.'
+plant words 'x.c:1:.*begin with the subject' engine/ir/x.c '/* Of x. */'
+plant words 'x.c:1:.*begin with the subject' samples/x.c '/* What x is. */'
+
 plant docs 'b.md:6: the link leads nowhere: gone.md' docs/b.md '[x](gone.md)'
 plant docs 'README.md:2: the link leads nowhere: docs/x.md' README.md '[x](docs/x.md)'
 plant docs 'b.md:6: docs/environment.md has no heading #gone' docs/b.md '[x](environment.md#gone)'
