@@ -1,7 +1,8 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
- * Without the names of what is in it, an eighth of its size that no driver needs, but for those of the push block,
- * which unit/test_abi.c compares with shaders/abi/; X.texel.spv keeps the block's name alone.
+ * Names are left out: they are an eighth of a module, and no driver needs them. The name of the push block stays, and
+ * the first module with a block of that name keeps the names of its members: unit/test_abi.c compares them with
+ * shaders/abi/.
  *
  * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
  * module that does not exist: its array is one zero, so that a table can name it. */
@@ -25,12 +26,13 @@ static void c_name(const char *path, char name[256])
 enum { HEADER = 5 }; /* words */
 enum { OP_SOURCE = 3, OP_SOURCE_EXTENSION = 4, OP_NAME = 5, OP_MEMBER_NAME = 6, OP_TYPE_POINTER = 32 };
 enum { PUSH_CONSTANT = 9 };
+enum { MOST_BLOCKS = 256, BLOCK_NAME = 64 };
 
 typedef struct module {
     uint32_t words[1 << 20];
     size_t n;
     uint32_t push; /* the id of the push block, which the first pointer to push constants is for; 0: it has none */
-    int is_second; /* X.texel.spv, whose push block has the members of X.spv */
+    int is_second; /* an earlier module names the members of its push block */
 } module;
 
 static size_t length(const module *m, size_t at)
@@ -48,6 +50,22 @@ static int take(module *m, FILE *in)
         if (length(m, at) == 0 || length(m, at) > m->n - at) return 1;
         const uint32_t *w = m->words + at;
         if (!m->push && (w[0] & 0xffff) == OP_TYPE_POINTER && w[2] == PUSH_CONSTANT) m->push = w[3];
+    }
+    return 0;
+}
+
+/* Returns 1 if an earlier call had a push block of this name. Remembers the name; a module without a block has none. */
+static int is_known(const module *m)
+{
+    static char names[MOST_BLOCKS][BLOCK_NAME];
+    static size_t n;
+    for (size_t at = HEADER; at < m->n; at += length(m, at)) {
+        const uint32_t *w = m->words + at;
+        if ((w[0] & 0xffff) != OP_NAME || w[1] != m->push) continue;
+        const char *name = (const char *)&w[2]; /* ends with a 0 (specification, 2.2.1) */
+        for (size_t i = 0; i < n; i++)
+            if (strncmp(names[i], name, BLOCK_NAME - 1) == 0) return 1;
+        if (n < MOST_BLOCKS) snprintf(names[n++], BLOCK_NAME, "%s", name);
     }
     return 0;
 }
@@ -82,12 +100,12 @@ static int embed(FILE *out, const char *path)
         return 1;
     }
     const int bad = take(&m, in);
-    m.is_second = strstr(path, ".texel.spv") != NULL;
     fclose(in);
     if (bad) {
         fprintf(stderr, "%s: not a SPIR-V module\n", path);
         return 1;
     }
+    m.is_second = is_known(&m);
     fprintf(out, "static const uint32_t vkt_spv_%s[] = {\n", name);
     put(out, m.words, HEADER);
     for (size_t at = HEADER; at < m.n; at += length(&m, at))
