@@ -18,7 +18,7 @@ typedef struct bench_options {
     bench_sizes sizes;
     uint64_t min_ns;         /* per clock and experiment */
     uint64_t variant;        /* one of VKT_V, or 0: the one that ops prefer, then each other */
-    vkt_precision precision; /* of steps */
+    vkt_precision precision; /* precision of steps */
     bool preferred;          /* only the variants that ops prefer */
     bool list;
     int argc;

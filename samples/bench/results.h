@@ -30,9 +30,9 @@ typedef struct bench_result {
     bench_check check;
     double excess; /* error / allowed of the worst element */
     uint64_t working_bytes;
-    uint32_t copies; /* copies run by turns, so that each finds cold caches */
-    double host_ns;  /* of a step: the host's time in the call that submits it, without waiting */
-    uint64_t packed_bytes, lower_bound_bytes; /* of a step: activations as packed, and the largest sum of live ones */
+    uint32_t copies;                          /* copies run by turns, so that each finds cold caches */
+    double host_ns;                           /* a step: the host's time in the call that submits it, without waiting */
+    uint64_t packed_bytes, lower_bound_bytes; /* a step: activations as packed, and the largest sum of live ones */
     bench_change change;                      /* compared with --compare; ratio 0: there is no other result */
 } bench_result;
 

@@ -8,7 +8,7 @@
 
 typedef struct fetch_file {
     const char *name;
-    const char *sha256; /* of the unpacked file */
+    const char *sha256; /* hash of the unpacked file */
 } fetch_file;
 
 /* Downloads <base_url>/<name>.gz for each file into `folder`, unpacks it and checks its hash. Makes the folder if it is

@@ -263,7 +263,7 @@ static bool has_option(const train_cli *cli, int key)
 typedef struct parse {
     train_options *o, usual; /* usual: the sample's defaults */
     const train_cli *cli;
-    float weight_decay, clip_norm; /* of the optimizer, for any --optimizer; 0: not given */
+    float weight_decay, clip_norm; /* settings of the optimizer, for any --optimizer; 0: not given */
     uint32_t micro_batches;
 } parse;
 

@@ -15,7 +15,7 @@ typedef struct train_options {
     vkt_optimizer optimizer;
     bool has_schedule;     /* false: the sample's own schedule */
     vkt_schedule schedule; /* session_train fills in its total, if it has one */
-    uint32_t warmup;       /* of this schedule, or of the sample's own */
+    uint32_t warmup;       /* warm-up of this schedule, or of the sample's own */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
@@ -32,7 +32,7 @@ typedef struct train_options {
     bool report;
     float label_smoothing;
     bool predict;             /* no training: use the weights `load` for `files` */
-    const char *const *files; /* of --predict; "-": standard input */
+    const char *const *files; /* the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
 
@@ -41,7 +41,7 @@ const char *precision_name(vkt_precision p); /* the word that --precision takes 
 /* Says which options a sample has. */
 typedef enum train_scope {
     TRAIN_BY_TRAINER = 0, /* all of them, for session_train */
-    TRAIN_BY_PROGRAM,     /* of the training options only --epochs, --lr and --optimizer */
+    TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
     TRAIN_NOTHING         /* no training options */
 } train_scope;
 

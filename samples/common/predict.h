@@ -14,7 +14,7 @@ typedef struct predict_list predict_list;
 
 typedef struct predict_kind {
     const char *program;    /* "vkt-mnist" */
-    vkt_row_type type;      /* of the samples; their shape is the card's */
+    vkt_row_type type;      /* type of the samples; their shape is the card's */
     vkt_forward_fn forward; /* the network */
     void *model;            /* the user pointer of `forward` */
     /* Adds the samples of `path` to the list. If it fails, it reports the error by predict_fail or by the library's
@@ -34,7 +34,7 @@ vkt_result predict_files(session *s, const predict_kind *kind, const data_card *
 vkt_result predict_add(predict_list *list, const void *row, const char *note);
 vkt_result predict_fail(predict_list *list, vkt_result why, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-const vkt_host *predict_host(const predict_list *list); /* turns the library's messages into the error of the file */
+const vkt_host *predict_host(const predict_list *list); /* makes the library's messages the error of the file */
 /* Reads the whole file, or standard input for "-". The caller frees *bytes. A NUL follows its *n bytes. */
 vkt_result predict_bytes(predict_list *list, const char *path, char **bytes, size_t *n);
 

@@ -219,7 +219,7 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 typedef struct follower {
     const session *s;
     vkt_trainer *t;
-    vkt_fit_callbacks bar; /* of the progress bar, if there is one */
+    vkt_fit_callbacks bar; /* callbacks of the progress bar, if there is one */
 } follower;
 
 static void on_batch(void *user, const vkt_fit_progress *p)

@@ -26,7 +26,7 @@ typedef struct session {
     session_data data;               /* the sample's, before it trains */
     vkt_result error;                /* the error that ended the run, for --json */
     vkt_result failed;               /* the same, but VKT_OK if the fit ended in order */
-    double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */
+    double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;

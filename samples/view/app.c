@@ -37,7 +37,7 @@ typedef struct app {
     double budget_ms;
     wish wish;
     times frame_times, training_times;
-    times host_times, cpu_times; /* of the library's calls: wall time; CPU time of this thread */
+    times host_times, cpu_times; /* the library's calls: wall time; CPU time of this thread */
     uint64_t frame_start_ns;
 } app;
 
@@ -296,7 +296,7 @@ static vkt_result renew(app *a)
 }
 
 typedef struct host_clock {
-    uint64_t wall_ns, cpu_ns; /* of this thread */
+    uint64_t wall_ns, cpu_ns; /* wall time; CPU time of this thread */
 } host_clock;
 
 static host_clock host_now(void)

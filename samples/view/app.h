@@ -14,7 +14,7 @@ typedef struct view_options {
     uint32_t batch;      /* pixels of a step */
     uint32_t side;       /* side of the sample's own image; limit of the longest side of a file's image */
     uint64_t max_pixels; /* limit for a file; 0: the default */
-    double budget_ms;    /* of a frame */
+    double budget_ms;    /* device time of training per frame */
     float lr;
     bool recorded; /* training is recorded into the frame's command buffer */
 } view_options;

@@ -32,8 +32,8 @@ typedef struct artist {
     const device *d;
     const picture *p;
     picture_image panel;
-    buffer upload[FRAMES_IN_FLIGHT]; /* of the panel */
-    buffer levels;                   /* of the hash grid */
+    buffer upload[FRAMES_IN_FLIGHT]; /* images of the panel */
+    buffer levels;                   /* levels of the hash grid */
     VkSampler sampler;
     VkDescriptorSetLayout set_layout;
     VkDescriptorPool pool;
@@ -47,8 +47,8 @@ typedef struct artist_params {
     const device *d;
     const picture *target;
     const picture_image *texture;                /* the target on the device */
-    VkFormat format;                             /* of every canvas */
-    vkt_hash_grid_level levels[VIEW_LEVELS];     /* of the network */
+    VkFormat format;                             /* the format of every canvas */
+    vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
 } artist_params;
 /* Creates an artist. Destroy it in any case. */

@@ -14,7 +14,7 @@ enum {
     CHECKED = 16384,    /* pixels of a run of `check` */
     AHEAD = 3,          /* submitted runs; then learn_step waits for the loss of an earlier one */
     MOST_WALKS = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
-    MOST_ROWS = 1 << 24 /* of all passes; a single pass may have more */
+    MOST_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
 
 /* ---- the data: a sample for each pixel ---- */

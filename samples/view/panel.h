@@ -12,7 +12,7 @@ typedef struct panel_state {
     uint64_t steps;
     const curve *loss;                     /* mean squared error of each step */
     double psnr;                           /* in dB, of the last steps */
-    const times *frames, *training, *host; /* of each frame: total; training on the device; host calls for it */
+    const times *frames, *training, *host; /* each frame: total; training on the device; host calls for it */
     double budget_ms;                      /* 0: one whole step per frame */
     bool paused;
 } panel_state;
