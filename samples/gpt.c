@@ -1,4 +1,4 @@
-/* gpt.c - vkt-gpt: a transformer learns a text, character by character, on a Vulkan device, and goes on with it.
+/* gpt.c - vkt-gpt: trains a transformer on a text, character by character, on a Vulkan device, and then generates text.
  *
  * The network is GPT-2's (vkt_gpt), as small as nanoGPT's for the CPU. */
 #include <math.h>
@@ -13,16 +13,16 @@
 #include "common/terminal.h"
 #include "vktrain/models.h"
 
-#define TRY(call)                                                                   \
-    do {                                                                            \
-        const vkt_result try_r = (call);                                            \
-        if (try_r != VKT_OK) return try_r; /* the library has told why on stderr */ \
+#define TRY(call)                                                                        \
+    do {                                                                                 \
+        const vkt_result try_r = (call);                                                 \
+        if (try_r != VKT_OK) return try_r; /* the library printed the error on stderr */ \
     } while (0)
 
 /* ---- options ---- */
 
 typedef struct gpt_options {
-    vkt_gpt_params model; /* all but the vocabulary */
+    vkt_gpt_params model; /* all members except the vocabulary */
     uint32_t characters, top_k;
     double temperature;
     const char *prompt;
@@ -82,7 +82,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
-/* ---- the model: a row has context + 1 characters, of which the network sees all but the last one ---- */
+/* ---- the model: a sample has context + 1 characters; the network sees all of them except the last one ---- */
 
 static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 {
@@ -90,7 +90,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
     return vkt_gpt(b, vkt_slice(vkt_builder_graph(b), ids, 1, 0, p->context, 1), p);
 }
 
-/* Of each character, given those before it. Biases and norms are not decayed: group 0, which is zero. */
+/* Computes the loss of each character, given the ones before it. Biases and norms have no weight decay: they are in
+ * group 0, whose members are all zero. */
 static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor labels, vkt_tensor targets, void *user)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -100,13 +101,13 @@ static vkt_tensor loss(vkt_builder *b, vkt_tensor z, vkt_tensor ids, vkt_tensor 
     return vkt_cross_entropy(g, z, vkt_slice(g, ids, 1, 1, VKT_END, 1), NULL);
 }
 
-/* ---- the data: the first nine tenths of the text to learn from, the rest to check ---- */
+/* ---- the data: the first nine tenths of the text are for training, the rest for validation ---- */
 
 typedef struct texts {
     vkt_dataset *train, *check;
 } texts;
 
-/* Rows that overlap in one character: the last of a row is the first that the next one sees. */
+/* Makes samples that overlap in one character: the last character of a sample is the first one of the next sample. */
 static vkt_result make_rows(const vkt_host *host, const uint32_t *ids, uint32_t n, uint32_t context, vkt_dataset **out)
 {
     const uint32_t rows = (n - 1) / context, width = context + 1;
@@ -131,14 +132,14 @@ static vkt_result split(const vkt_host *host, const corpus *c, uint32_t context,
     return make_rows(host, c->ids + n, c->n - n, context, &out->check);
 }
 
-/* ---- what it writes: one run of the network for each character ---- */
+/* ---- text generation: one run of the network for each character ---- */
 
 typedef struct writer {
     vkt_graph *g;
     vkt_builder *b;
     vkt_program *p;
     vkt_tensor window, z; /* (1,T) u32, (1,T,V) */
-    uint32_t *ids;        /* (T): the last characters, zeros behind them */
+    uint32_t *ids;        /* (T): the last characters, then zeros */
     float *logits;        /* (T,V) */
     uint32_t n;           /* characters in the window */
 } writer;
@@ -172,7 +173,7 @@ static void append(writer *w, const vkt_gpt_params *p, uint32_t id)
     w->ids[w->n++] = id;
 }
 
-/* How many logits are above z[i], equal ones in front of it included. */
+/* Counts the logits above z[i]. An equal logit with a smaller index counts, too. */
 static uint32_t rank_of(const float *z, uint32_t n, uint32_t i)
 {
     uint32_t rank = 0;
@@ -180,7 +181,8 @@ static uint32_t rank_of(const float *z, uint32_t n, uint32_t i)
     return rank;
 }
 
-/* Draws from softmax(z / temperature) over the top_k likeliest; the likeliest at temperature 0. */
+/* Returns a random index by softmax(z / temperature) over the top_k likeliest ones. At temperature 0, it is the
+ * likeliest. */
 static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t *seed)
 {
     const double temperature = o->temperature > 0 ? o->temperature : 1;
@@ -190,7 +192,7 @@ static uint32_t draw(const float *z, uint32_t n, const gpt_options *o, uint64_t 
     for (uint32_t i = 0; i < n; i++)
         if (rank_of(z, n, i) < kept) sum += exp(((double)z[i] - most) / temperature);
     double left = (double)random_unit(seed) * sum;
-    uint32_t last = 0; /* of those that may be drawn: rounding can leave a rest behind it */
+    uint32_t last = 0; /* the last candidate; the loop ends with it if rounding leaves a rest of the sum */
     for (uint32_t i = 0; i < n && left >= 0; i++)
         if (rank_of(z, n, i) < kept) {
             left -= exp(((double)z[i] - most) / temperature);
@@ -235,7 +237,8 @@ static vkt_result sample(const session *s, vkt_trainer *t, const corpus *c, cons
 
 /* ---- the run ---- */
 
-/* The characters in the order of their numbers: a checkpoint is of this alphabet, whoever uses the weights needs it. */
+/* Attaches the characters in the order of their numbers. A checkpoint is valid for this alphabet only, and users of the
+ * weights need it. */
 static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
 {
     char *text = NULL;
@@ -248,7 +251,8 @@ static vkt_result attach_alphabet(vkt_trainer *t, const corpus *c)
     return r;
 }
 
-/* Up to lr over the first twentieth of all steps, then down to a tenth of it along a cosine. */
+/* Returns a schedule. The rate rises to lr over the first twentieth of all steps, at most 1000 steps. Then it falls to
+ * a tenth of lr along a cosine. */
 static vkt_schedule schedule(const train_options *o, uint32_t rows)
 {
     const uint64_t steps = (uint64_t)o->epochs * ((rows + o->batch - 1) / o->batch);

@@ -1,6 +1,7 @@
-/* images.c - vkt-images: a small convolutional network learns to tell photographs apart, on a Vulkan device.
+/* images.c - vkt-images: trains a small convolutional network to classify photographs on a Vulkan device.
  *
- * Network, initial weights, optimizer, schedule and augmentation are those of a PyTorch program for Caltech-101. */
+ * Network, initial weights, optimizer, schedule and augmentation are the same as in a PyTorch program for Caltech-101.
+ */
 #include <stdlib.h>
 
 #include "common/classes.h"
@@ -11,9 +12,9 @@
 
 #define PROGRAM "vkt-images"
 enum { OPT_SIZE = 512, OPT_NO_FLIP, OPT_SKIP_BROKEN, OPT_LR_PATIENCE, OPT_MAX_PIXELS };
-enum { SMALLEST = 10 /* two times: 3x3 without padding, then half */, LARGEST = 1024, SHOWN = 8 };
+enum { SMALLEST = 10 /* two times: 3x3 without padding, then half the size */, LARGEST = 1024, SHOWN = 8 };
 
-/* Of Caltech-101's pictures at 32 x 32, as the reference program has them. */
+/* Mean and deviation of the images of Caltech-101 at 32 x 32, from the reference program. */
 static const double mean[3] = { 0.4948052, 0.48568845, 0.44682974 },
                     deviation[3] = { 0.24580306, 0.24236229, 0.2603115 };
 

@@ -1,8 +1,8 @@
 /* linreg.c - vkt-linreg: the graph API in a few lines. Finds w and b of t = w0 x0 + w1 x1 + b from a million noisy
  * points, by full batches of Adam on the mean squared error.
  *
- * A trainer would gather each batch by row number. That takes far longer than this step, which is one dispatch over all
- * points where they lie; so the points are inputs of a program. */
+ * A trainer gathers each batch by sample number. That takes far longer than this step, which is one dispatch over all
+ * points where they are stored. For this reason, the points are inputs of a program. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 #include "common/session.h"
 #include "common/terminal.h"
 
-#define TRY(call)                                                                   \
-    do {                                                                            \
-        const vkt_result try_r = (call);                                            \
-        if (try_r != VKT_OK) return try_r; /* the library has told why on stderr */ \
+#define TRY(call)                                                                        \
+    do {                                                                                 \
+        const vkt_result try_r = (call);                                                 \
+        if (try_r != VKT_OK) return try_r; /* the library printed the error on stderr */ \
     } while (0)
 
 enum { SHOWN_EVERY = 50, MOST_ROWS = 100000000, OPT_ROWS = 512 };
@@ -42,15 +42,15 @@ static bool draw_points(points *p, uint64_t *seed)
     return p->x && p->t;
 }
 
-/* ---- the fit: what was made is freed by main, whatever happened ---- */
+/* ---- the fit: main frees all of it, also after an error ---- */
 
 typedef struct fit {
     uint32_t rows;
     vkt_graph *g;
     vkt_store *store;
     vkt_program *step;
-    json_t *epochs; /* those that were shown */
-    double loss;    /* of the last one */
+    json_t *epochs; /* the printed ones */
+    double loss;    /* loss of the last step */
     double first_step_ms, ms_per_step;
     float w[3]; /* w0, w1, b: at first w ~ N(0,1), b = 0 */
 } fit;
@@ -83,13 +83,13 @@ static void show(const session *s, fit *f, uint32_t epoch, uint64_t ns)
     if (!s->o.quiet) printf("epoch %u/%u  loss %.4f\n", epoch, s->o.epochs, f->loss);
 }
 
-/* The host waits for the device only where it wants to show a loss. */
+/* Runs the steps. The host waits for the device only when it prints a loss. */
 static vkt_result descend(const session *s, fit *f)
 {
     uint64_t run, first = 0, shown = session_now_ns();
     uint32_t done = 0;
     while (done < s->o.epochs && !session_interrupted()) {
-        TRY(vkt_program_run(f->step, &(vkt_run){ .lr = s->o.lr }, &run)); /* once a step */
+        TRY(vkt_program_run(f->step, &(vkt_run){ .lr = s->o.lr }, &run)); /* one run per step */
         if (++done == 1) {
             TRY(vkt_program_wait(f->step));
             first = session_now_ns();

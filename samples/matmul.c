@@ -1,8 +1,8 @@
-/* matmul.c - vkt-matmul: two large matrix products on a Vulkan device, the second with a result of 4 GB.
+/* matmul.c - vkt-matmul: two large matrix products on a Vulkan device. The result of the second one has 4 GB.
  *
- * C = A B is made in tiles, of which the largest is taken that the device and the memory cap have room for; one program
- * makes them all, and of each only the sums of its rows come back. Those are checked: with A and B known, the sum of
- * row i of C is sum_k A[i,k] (sum_j B[k,j]), which takes the host M K + K N additions in place of M K N. */
+ * C = A B is computed in tiles. The tile is the largest one for which the device and the memory cap have room. One
+ * program computes all tiles, and returns only the row sums of each. These are checked: the sum of row i of C is sum_k
+ * A[i,k] (sum_j B[k,j]), so the host needs M K + K N additions instead of M K N. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "common/session.h"
 #include "common/terminal.h"
 
-enum { LARGEST = 1000000, OPT_SIZE = 512 }; /* LARGEST: of a matrix's sides */
+enum { LARGEST = 1000000, OPT_SIZE = 512 }; /* LARGEST: limit of a side of a matrix */
 
 typedef struct product {
     uint32_t m, k, n; /* (m,k) @ (k,n) */
@@ -21,9 +21,9 @@ typedef struct product {
 
 static const product reference[] = { { 10000, 200, 10000 }, { 10000, 100, 100000 } };
 
-/* ---- what the library says ---- */
+/* ---- log ---- */
 
-/* Errors are held back while a tile is looked for: one that is too large is none. */
+/* Holds back errors during the search for a tile, because a tile that is too large is not an error. */
 typedef struct errors {
     bool held;
     char last[512];
@@ -40,7 +40,7 @@ static void on_line(void *user, vkt_log_level level, const char *line)
 
 /* ---- the tile ---- */
 
-/* Rows x columns of C, and the program that makes their row sums. */
+/* A tile of C, rows x columns, and the program that computes its row sums. */
 typedef struct tile {
     uint32_t rows, columns;
     vkt_graph *g;
@@ -60,7 +60,8 @@ static vkt_result make_tile(vkt_ctx *ctx, uint32_t k, tile *t)
     return vkt_program_create(ctx, t->g, NULL, &(vkt_program_params){ .name = "matmul" }, &t->program);
 }
 
-/* One run over zeros: then transfers have their memory too, and drivers have compiled what they run. */
+/* Runs the program once on zeros. After that, the transfers have their memory and the driver has compiled the shaders.
+ */
 static vkt_result warm_up(const tile *t, uint32_t k)
 {
     const size_t a = (size_t)t->rows * k, b = (size_t)k * t->columns, most = a > b ? a : b;
@@ -80,7 +81,7 @@ static void free_tile(tile *t)
     vkt_graph_destroy(&t->g);
 }
 
-/* The device's, or the cap's. */
+/* Returns whether the tile is too large for the device or for the memory cap. */
 static bool is_too_large(vkt_result r)
 {
     return r == VKT_E_MEMORY_CAP || r == VKT_E_DEVICE_MEMORY || r == VKT_E_UNSUPPORTED;
@@ -106,13 +107,13 @@ static vkt_result make_largest_tile(vkt_ctx *ctx, errors *e, const product *p, t
 
 /* ---- the operands ---- */
 
-/* Zeros fill up the last tiles: rows of A beyond m, columns of B beyond n. */
+/* The matrices, padded by zeros to whole tiles: rows of A after m, columns of B after n. */
 typedef struct operands {
     float *a;       /* (rows of whole tiles, k) */
     float *b;       /* panels (k, t->columns), one for each tile along n */
-    double *wanted; /* (m) sums of C's rows: exact to the rounding of doubles */
-    double *sums;   /* (m) the device's */
-    float *part;    /* (t->rows) those of one tile */
+    double *wanted; /* (m) sums of C's rows, with the rounding of doubles */
+    double *sums;   /* (m) the device's sums */
+    float *part;    /* (t->rows) the sums of one tile */
 } operands;
 
 static uint32_t tiles_of(uint32_t whole, uint32_t part)
@@ -120,8 +121,8 @@ static uint32_t tiles_of(uint32_t whole, uint32_t part)
     return (whole + part - 1) / part;
 }
 
-/* Uniform in [0,1), drawn row by row however wide the tiles are. The sum of a row of B is exact: its terms are
- * multiples of 2^-24, and a double holds 2^29 of them. */
+/* Generates numbers, uniform in [0,1), row by row. They do not depend on the tile. The sum of a row of B is exact: its
+ * terms are multiples of 2^-24, and a double holds 2^29 of them. */
 static bool draw_operands(const product *p, const tile *t, uint64_t seed, operands *o)
 {
     const size_t panel = (size_t)p->k * t->columns;
@@ -164,11 +165,11 @@ static void free_operands(operands *o)
 /* ---- the run ---- */
 
 typedef struct outcome {
-    double host_ms;          /* operands sent, tiles made, sums fetched */
-    double device_ms;        /* of it: from a tile's submission to its end */
+    double host_ms;          /* upload of the operands, tiles, readback of the sums */
+    double device_ms;        /* part of host_ms: from a tile's submission to its end */
     double checksum, wanted; /* the device's sum of C, and the host's */
-    double worst, allowed;   /* largest relative error of a row's sum */
-    bool right;              /* none is above what is allowed */
+    double worst, allowed;   /* relative errors of row sums: the largest one, and the limit */
+    bool right;              /* no error is above the limit */
 } outcome;
 
 static vkt_result run_tile(const tile *t, outcome *out)
@@ -180,7 +181,7 @@ static vkt_result run_tile(const tile *t, outcome *out)
     return r;
 }
 
-/* Tiles from top to bottom, then the next panel of B. */
+/* Computes the tiles of one panel of B from top to bottom, then those of the next panel. */
 static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcome *out)
 {
     const size_t a_bytes = (size_t)t->rows * p->k * sizeof *o->a, b_bytes = (size_t)p->k * t->columns * sizeof *o->b;
@@ -199,9 +200,10 @@ static vkt_result run_tiles(const product *p, const tile *t, operands *o, outcom
     return r;
 }
 
-/* However the terms of a row's sum are added, none passes more than k + n roundings. Each errs by 2^-24 at most, up as
- * often as down, and all terms are positive: so the errors add up like sqrt(k + n) 2^-24 of the sum (Higham & Mary, "A
- * new approach to probabilistic rounding error analysis", 2019). The engine adds in trees and stays far below that. */
+/* Compares the sums. For any order of the additions, each term of a row's sum passes at most k + n roundings. Each
+ * rounding errs by 2^-24 at most, up as often as down, and all terms are positive. So the errors grow like sqrt(k + n)
+ * 2^-24 of the sum (Higham & Mary, "A new approach to probabilistic rounding error analysis", 2019). The engine adds in
+ * trees and stays far below that. */
 static void check(const product *p, const operands *o, outcome *out)
 {
     out->allowed = sqrt((double)p->k + p->n) * 0x1p-24;

@@ -1,6 +1,6 @@
-/* mnist.c - vkt-mnist: a convolutional network learns to read handwritten digits on a Vulkan device.
+/* mnist.c - vkt-mnist: trains a convolutional network to read handwritten digits on a Vulkan device.
  *
- * Works on any data set of small pictures laid out like MNIST: size, channels and classes are the data's. */
+ * Works on any data set of small images in the format of MNIST. The data set gives the size, channels and classes. */
 #include <math.h>
 
 #include "common/digits.h"
@@ -12,7 +12,7 @@
 #define PROGRAM "vkt-mnist"
 enum { SMALLEST_PICTURE = 14 };
 
-/* x (B,C,H,W) -> (B,classes); 53,994 parameters for one channel and ten classes. */
+/* Builds the network: x (B,C,H,W) -> (B,classes). It has 53,994 parameters for one channel and ten classes. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     const uint32_t *classes = user;

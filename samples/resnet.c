@@ -1,5 +1,5 @@
-/* resnet.c - vkt-resnet: a residual network learns to tell photographs apart on a Vulkan device, from scratch or, with
- * weights that others have trained, first the last layer alone and then all of it. */
+/* resnet.c - vkt-resnet: trains a residual network to classify photographs on a Vulkan device. It begins with random
+ * weights, or with pretrained weights: then it trains first the last layer alone, and after that all layers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +51,17 @@ static const struct {
 };
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
-/* Of the learning rate, where weights are trained on: what they know is not to be lost. */
+/* The factor of the learning rate for pretrained weights. A small rate keeps most of their training. */
 static const float SLOWER = 0.1f;
 
-/* What torchvision's and the CIFAR weights want their pictures to be. */
+/* Mean and deviation that torchvision's weights and the CIFAR weights expect of their images. */
 static const double mean[3] = { 0.485, 0.456, 0.406 }, deviation[3] = { 0.229, 0.224, 0.225 };
 
 /* ---- options ---- */
 
 typedef struct resnet_options {
-    uint32_t network; /* in the table above */
-    uint32_t size;    /* 0: the network's */
+    uint32_t network; /* index in the table above */
+    uint32_t size;    /* 0: the network's own size */
     uint32_t frozen_epochs, limit;
     bool scratch, new_head, evaluate, no_augment;
 } resnet_options;
@@ -81,7 +81,7 @@ static const struct argp_option option_table[] = {
     { 0 }
 };
 
-/* NETWORKS: there is none of that name. */
+/* Returns the index of a network. NETWORKS: no network has that name. */
 static uint32_t find_network(const char *name)
 {
     uint32_t i = 0;
@@ -120,8 +120,8 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 
 typedef struct model {
     vkt_resnet_params net;
-    bool frozen; /* all but the last layer */
-    bool slow;   /* all but the last layer goes by group 0 of the optimizer */
+    bool frozen; /* all layers except the last one */
+    bool slow;   /* all layers except the last one are in group 0 of the optimizer */
 } model;
 
 static const char *const backbone[] = { "conv1.*", "bn1.*", "layer*" };
@@ -146,8 +146,8 @@ typedef struct start {
     session *s;
     const resnet_options *o;
     const image_data *data;
-    const char *weights; /* the file */
-    float **values;      /* what the frozen training leaves, by number in the store */
+    const char *weights; /* the weights file */
+    float **values;      /* the result of the frozen training, by number in the store */
     uint32_t n;
 } start;
 
@@ -159,7 +159,7 @@ static vkt_result load(vkt_trainer *t, const start *from)
     return r;
 }
 
-/* How many of all pictures are recognised. */
+/* Counts the correct predictions over all images. */
 static vkt_result evaluate(vkt_trainer *t, const start *from)
 {
     const vkt_dataset *const parts[] = { from->data->train, from->data->check, from->data->test };
@@ -214,7 +214,7 @@ static void start_free(start *from)
     free(from->values);
 }
 
-/* Loads, evaluates, trains what is not frozen, and takes the values. */
+/* Loads the weights, evaluates them, trains the last layer, and keeps the values. */
 static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params)
 {
     session *s = from->s;
@@ -224,7 +224,7 @@ static vkt_result begin_pretrained(start *from, const vkt_trainer_params *params
     vkt_trainer_params p = *params;
     p.model.user = &frozen;
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_CONSTANT };
-    session bare = *s; /* what is loaded is said by `from` */
+    session bare = *s; /* `from` loads the weights */
     bare.o.load = bare.o.resume = bare.o.find_lr = NULL;
     vkt_trainer *t = NULL;
     vkt_result r = session_trainer(&bare, &p, &t);
@@ -255,7 +255,7 @@ static vkt_result attach(vkt_trainer *t, const resnet_options *o, const vkt_data
                        json_pack("{s:s, s:I}", "network", networks[o->network].name, "resize", (json_int_t)resize));
 }
 
-/* The card of weights that have none: torchvision's, or those for CIFAR-10. */
+/* Makes a card for weights without one: torchvision's, or those for CIFAR-10. */
 static void usual_card(const resnet_options *o, data_card *card)
 {
     const bool cifar = networks[o->network].params.cifar;
@@ -300,7 +300,7 @@ static vkt_result predict(session *s, const resnet_options *o)
 
 /* ---- the run ---- */
 
-/* Where weights for resnet20 are: as data are looked for. */
+/* Finds weights for resnet20, in the folders where data sets are searched. */
 static const char *look_around(char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
@@ -312,7 +312,8 @@ static const char *look_around(char room[PATH_ROOM])
     return NULL;
 }
 
-/* The file to begin with; NULL: at random. What is found for ten classes is also a backbone for others. */
+/* Returns the weights file of the start; NULL: random weights. The file that it finds has ten classes. For another
+ * number of classes its backbone is used. */
 static const char *weights_of(const session *s, resnet_options *o, uint32_t classes, char room[PATH_ROOM])
 {
     if (o->scratch) return NULL;
@@ -322,7 +323,7 @@ static const char *weights_of(const session *s, resnet_options *o, uint32_t clas
     return look_around(room);
 }
 
-/* Checkpoints of a run that began with weights say so: one that goes on has to train them at the same rate. */
+/* The attachment that says how a run began. A resumed run must train pretrained weights at the same rate. */
 static const char start_name[] = "start";
 
 static bool began_with_weights(const char *checkpoint)
@@ -335,7 +336,7 @@ static bool began_with_weights(const char *checkpoint)
     return with;
 }
 
-/* A group's 0 is none, the optimizer's 0 its default. */
+/* Returns the weight decay for a group. A 0 means no decay in a group, but the default in an optimizer. */
 static float decay_of(const vkt_optimizer *o)
 {
     const vkt_preset preset = o->keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
@@ -374,7 +375,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     s->scored_set = data->test ? "test" : "validation";
     vkt_trainer *t = NULL;
     if (r == VKT_OK && !o->evaluate && !session_interrupted()) {
-        s->o.load = NULL; /* it is loaded */
+        s->o.load = NULL; /* the weights are loaded already */
         r = session_trainer(s, &p, &t);
         if (r == VKT_OK) r = vkt_trainer_attach(t, start_name, all.slow ? "weights" : "random numbers");
         if (r == VKT_OK && begin) r = give(&from, t);
@@ -386,7 +387,7 @@ static vkt_result run(session *s, resnet_options *o, const image_data *data, uin
     return r;
 }
 
-/* Its first rows. */
+/* Keeps the first `rows` samples. */
 static vkt_result limit(vkt_dataset **d, uint32_t rows)
 {
     vkt_dataset *all = *d;

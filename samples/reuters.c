@@ -1,4 +1,4 @@
-/* reuters.c - vkt-reuters: a convolutional network over word sequences learns to tell the topic of newswire stories. */
+/* reuters.c - vkt-reuters: trains a convolutional network over word sequences to find the topic of newswire stories. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@ typedef struct sizes {
     uint32_t words, topics;
 } sizes;
 
-/* ids (B,300) -> logits (B,topics), with Keras' initial values. For a vocabulary of V words and 46 topics 7 V + 115,982
- * parameters. Flatten puts channels before positions, as PyTorch does; Keras has them the other way round, which only
- * means another order of fc's inputs. */
+/* Builds the network: ids (B,300) -> logits (B,topics), with Keras' initial values. A vocabulary of V words and 46
+ * topics give 7 V + 115,982 parameters. Flatten puts channels before positions, as in PyTorch. Keras has the opposite
+ * order, but that only changes the order of fc's inputs. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 {
     const sizes *n = user;
@@ -39,7 +39,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 
 /* ---- a few test texts with their predictions ---- */
 
-/* The beginning of a text, cut between two words. */
+/* Prints the beginning of a text, cut between two words. */
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];
@@ -49,13 +49,13 @@ static void print_start(const char *text)
     printf("%s%s\n", room, cut ? " .." : "");
 }
 
-/* The name of a topic, as a terminal may have it. */
+/* Returns the name of a topic without control characters. */
 static const char *topic_name(const topics_data *d, uint32_t topic, char room[CLASS_NAME_ROOM])
 {
     return vkt_printable(vkt_texts_class_names(d->test_texts)[topic], room, CLASS_NAME_ROOM);
 }
 
-/* Softmax's largest of K logits. */
+/* Returns the largest probability: the softmax of K logits. */
 static double confidence(const float *logits, uint32_t topics, uint32_t guess)
 {
     double sum = 0;
@@ -103,7 +103,7 @@ static vkt_result show_predictions(vkt_trainer *t, const topics_data *d)
 
 /* ---- the run ---- */
 
-/* Whoever predicts with a checkpoint or the weights needs the numbers of the words. */
+/* Attaches the vocabulary. A checkpoint or weights file needs the numbers of the words for predictions. */
 static vkt_result attach_vocabulary(vkt_trainer *t, const vkt_vocab *v)
 {
     char *text;

@@ -1,4 +1,4 @@
-/* table.c - vkt-table: a small network learns a column of any CSV file from the other columns. */
+/* table.c - vkt-table: trains a small network to predict a column of any CSV file from the other columns. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef struct table_options {
     layers layers;
 } table_options;
 
-/* x (B,F) -> (B,outputs): linear layers fc1, fc2, .., relu between them. */
+/* Builds the network: x (B,F) -> (B,outputs). It has linear layers fc1, fc2, .., with relu between them. */
 static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     const layers *l = user;
@@ -39,8 +39,8 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
 
 /* ---- the outcome, on the validation rows ---- */
 
-/* Prints the root of the mean squared error of `guess`, in the target's unit, beside that of a guess that is always the
- * mean of the validation rows, as R2 has it. */
+/* Prints the root of the mean squared error of `guess`, in the target's unit. For comparison, prints the error of the
+ * mean of the validation rows as the only guess, which is the reference of R2, too. */
 static json_t *regression(const session *s, const table_data *d, const float *guess)
 {
     const table_column *c = &d->schema.columns[d->schema.target];
@@ -79,7 +79,7 @@ static json_t *classification(const session *s, const table_data *d, const uint3
     return json_pack("{s:f}", "accuracy", (double)right / n);
 }
 
-/* Measures the best weights, prints, and puts it into --json. */
+/* Measures the best weights, prints the result and adds it to --json. */
 static vkt_result tell(session *s, vkt_trainer *t)
 {
     const table_data *d = s->user;
@@ -102,7 +102,7 @@ static vkt_result tell(session *s, vkt_trainer *t)
 
 /* ---- the run ---- */
 
-/* Whoever predicts with the weights needs to know what became of the columns. */
+/* Attaches the schema. --predict with these weights needs to know how each column is used. */
 static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
 {
     char *text = schema_to_text(schema);
@@ -111,7 +111,7 @@ static vkt_result attach_schema(vkt_trainer *t, const table_schema *schema)
     return r;
 }
 
-/* The widths of the hidden layers, which --predict needs to know. */
+/* Returns the widths of the hidden layers, which --predict needs. */
 static json_t *layers_json(const layers *l)
 {
     json_t *list = json_array();
@@ -151,7 +151,7 @@ static bool layers_from_card(const data_card *card, layers *l)
     return true;
 }
 
-/* The columns and the layers are those of the weights. */
+/* Predicts rows. The columns and the layers come from the weights file. */
 static vkt_result predict_rows(session *s, const data_card *card, const table_schema *schema)
 {
     const table_column *target = &schema->columns[schema->target];

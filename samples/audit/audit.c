@@ -37,7 +37,7 @@ static int list(const audit *a)
     return 0;
 }
 
-/* Something is wrong: noted; anything else that is not VKT_OK ends the program. */
+/* Ends a report. Wrong numbers are only noted, and the result is VKT_OK. Any other error ends the program. */
 static vkt_result note(audit *a, const vkt_audit_totals *t, vkt_result r)
 {
     audit_report_end(&a->report, t, r);
@@ -103,7 +103,7 @@ static vkt_result run(audit *a, const vkt_host *host)
     vkt_result r = VKT_OK;
     for (int i = 0; i < a->o->n_networks && r == VKT_OK; i++) r = audit_network(a, find(a->nets, a->o->networks[i]));
     if (a->o->all && r == VKT_OK) r = audit_ops(a);
-    fflush(a->out); /* which may be where the file goes */
+    fflush(a->out); /* the file may be the same as a->out */
     if (a->o->json) VKT_TRY(write_json(a));
     return r;
 }

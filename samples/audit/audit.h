@@ -1,4 +1,4 @@
-/* audit/audit.h - vkt-audit without its command line, so that tests can hand it networks of their own. */
+/* audit/audit.h - vkt-audit without its command line, so that tests can audit their own networks. */
 #ifndef AUDIT_AUDIT_H
 #define AUDIT_AUDIT_H
 
@@ -7,7 +7,8 @@
 #include "audit/options.h"
 #include "bench/nets.h"
 
-/* The exit status: 0 all is right, 1 something is wrong or could not be run, 2 a network's name is none of `nets`. */
+/* Runs the audit. Returns the exit status: 0 all is right, 1 something is wrong or could not run, 2 `nets` does not
+ * have a network of the options. */
 int audit_run(const audit_options *o, const bench_net *nets, const vkt_host *host, FILE *out);
 
 #endif

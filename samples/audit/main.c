@@ -1,4 +1,4 @@
-/* audit/main.c - vkt-audit: whether every op is right on a device. */
+/* audit/main.c - vkt-audit: checks every op on a device. */
 #include "audit/audit.h"
 
 #include "common/message.h"

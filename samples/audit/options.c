@@ -58,7 +58,7 @@ static double seconds(struct argp_state *state, const char *text)
 
 static const regex_t *regex(struct argp_state *state, const char *text)
 {
-    static regex_t r; /* lives as long as the program */
+    static regex_t r; /* exists as long as the program */
     char why[160];
     const int error = regcomp(&r, text, REG_EXTENDED | REG_NOSUB);
     if (error) {
@@ -68,7 +68,7 @@ static const regex_t *regex(struct argp_state *state, const char *text)
     return &r;
 }
 
-/* What does not go together. */
+/* Checks the combination of options. */
 static void check(struct argp_state *state, const audit_options *o)
 {
     if (o->list) return;

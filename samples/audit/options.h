@@ -9,17 +9,17 @@
 /* Texts point into argv; NULL: not given. */
 typedef struct audit_options {
     const char *device, *json;
-    const regex_t *filter; /* of names of ops; NULL: all */
+    const regex_t *filter; /* for names of ops; NULL: all */
     char **networks;       /* names */
     int n_networks;
     bool all;       /* every op at random shapes */
-    uint64_t seeds; /* cases of each op then */
+    uint64_t seeds; /* number of cases of each op */
     uint64_t seed;
-    double effort; /* seconds of the reference for a case, about; 0: the library's own choice */
-    bool quiet;    /* print what is wrong, and totals */
+    double effort; /* approximate seconds of the reference for a case; 0: the library's own choice */
+    bool quiet;    /* print only errors and totals */
     bool list;
     int argc;
-    char **argv; /* as given, for the record */
+    char **argv; /* as given, for the JSON file */
 } audit_options;
 
 /* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */

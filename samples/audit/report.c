@@ -18,7 +18,7 @@ void audit_report_begin(audit_report *r, const char *name, const char *what)
 
 /* ---- lines ---- */
 
-/* "7%" of what is allowed; from 10 times that on "x12" of it. */
+/* Writes the error in percent of the allowed one: "7%". From 10 times the allowed error on it is a factor: "x12". */
 static const char *percent(double excess, char text[16])
 {
     const double p = 100 * excess;
@@ -71,7 +71,7 @@ static void print(audit_report *r, const vkt_audit_entry *e)
 
 /* ---- JSON ---- */
 
-/* JSON has no infinity and no NaN. */
+/* Makes a JSON number. Infinity and NaN become 1e300, because JSON does not have them. */
 static json_t *number(double x)
 {
     return json_real(x <= 1e300 ? x : 1e300);

@@ -1,4 +1,4 @@
-/* audit/report.h - what vkt-audit tells: lines for readers as they come, and all of it as JSON at the end. */
+/* audit/report.h - the output of vkt-audit: lines during the audit, and all results as JSON at the end. */
 #ifndef AUDIT_REPORT_H
 #define AUDIT_REPORT_H
 
@@ -11,14 +11,14 @@
 typedef struct audit_report {
     FILE *out;
     bool quiet;
-    json_t *runs, *entries; /* of all networks; of the one at hand */
+    json_t *runs, *entries; /* entries of all networks; entries of the present one */
 } audit_report;
 
-/* A network, or all ops, begins: its name, and what it is. */
+/* Begins the report of a network or of all ops. `name` and `what` describe it. */
 void audit_report_begin(audit_report *r, const char *name, const char *what);
-/* For vkt_audit_params.on_entry; user is the report. */
+/* Adds an entry. It is vkt_audit_params.on_entry; `user` is the report. */
 void audit_report_entry(void *user, const vkt_audit_entry *e);
-/* It is done: totals, and the status if the audit could not go on. */
+/* Ends the report: totals, and the status if the audit stopped. */
 void audit_report_end(audit_report *r, const vkt_audit_totals *t, vkt_result status);
 
 #endif

@@ -11,7 +11,7 @@ const vkt_op *bench_find_op(const char *name)
     return NULL;
 }
 
-/* A number from 1 to 2^32-1 at *at, which moves behind it; 0: there is none. */
+/* Reads a number from 1 to 2^32-1 at *at and moves *at behind it. 0: there is none. */
 static uint32_t number(const char **at)
 {
     char *end;
@@ -21,7 +21,7 @@ static uint32_t number(const char **at)
     return n > UINT32_MAX ? 0 : (uint32_t)n;
 }
 
-/* "(128,32)" */
+/* Reads a shape such as "(128,32)". */
 static bool parse_shape(const char **at, vkt_shape *s)
 {
     *s = (vkt_shape){ 0 };

@@ -1,4 +1,4 @@
-/* bench/main.c - vkt-bench: what every kernel of vktrain is worth on a device. */
+/* bench/main.c - vkt-bench: measures the speed of every kernel of vktrain on a device. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void print_device(const bench *b)
                            "engine takes; median time and spread; % and bar: of what this device can do at most\n\n");
 }
 
-/* Files and the table. */
+/* Writes the files and prints the table. */
 static vkt_result write_all(bench *b, int *slower)
 {
     const vkt_host *h = &b->ctx->host;
@@ -78,7 +78,7 @@ static vkt_result write_all(bench *b, int *slower)
     return VKT_OK;
 }
 
-/* Before minutes are spent on what goes there. */
+/* Tests whether the files can be written, before the measurements. */
 static vkt_result try_outputs(const bench *b)
 {
     const char *const paths[] = { b->o->json, b->o->csv, b->o->plot };

@@ -5,7 +5,7 @@
 
 enum { WARM_UP = 2, LEAST = 5, MOST = 2000 };
 
-/* Samples that are being collected: until min_ns have passed, but LEAST of them, unless those take too long. */
+/* The samples of a measurement. It ends after min_ns, but not before LEAST samples, unless they take too long. */
 typedef struct collection {
     double list[MOST];
     size_t n;
@@ -25,7 +25,7 @@ static vkt_result run_once(const bench_job *job, vkt_program *p)
     return vkt_program_wait(p);
 }
 
-/* Time in which at least one timed dispatch ran; times are in the order of submission. */
+/* Returns the time in which at least one timed dispatch ran. `times` are in the order of submission. */
 static double busy_ns(const bench_job *job, const vkt_program *p, const vkt_kernel_time *times, uint32_t n)
 {
     uint64_t total = 0, end = 0;
@@ -89,7 +89,7 @@ vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall
 
 /* ---- back to back ---- */
 
-/* Runs that take a 20th of min_ns, at least 4: the end of the last is waited for. */
+/* Submits `runs` runs and waits for the last one. The caller chooses runs that take a 20th of min_ns, at least 4. */
 static vkt_result loop_group(const bench_job *job, uint32_t runs, uint64_t *loop_ns, uint64_t *host_ns)
 {
     vkt_ctx *ctx = job->programs[0]->ctx;

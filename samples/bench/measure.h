@@ -1,27 +1,27 @@
-/* bench/measure.h - times programs: by GPU timestamps, and by the clock on the wall. */
+/* bench/measure.h - measures the time of programs, by GPU timestamps and by the host's clock. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
 #include "bench/stats.h"
 #include "record/record.h"
 
-/* Copies of one program, of which each finds the caches full of the others' data. */
+/* Copies of one program. While one copy runs, the caches have the data of the others. */
 typedef struct bench_job {
     vkt_program *programs[16];
     uint32_t n;
     vkt_run run;
-    const bool *timed; /* by node number: whose dispatches count for GPU time; NULL: all */
-    uint64_t min_ns;   /* to spend on each of both clocks, after the warm-up */
+    const bool *timed; /* by node number: the nodes whose dispatches count for GPU time; NULL: all */
+    uint64_t min_ns;   /* time for each of the two clocks, after the warm-up */
 } bench_job;
 
-/* gpu: from the first to the last moment in which one of the timed dispatches ran, gaps that others fill left out; n 0
- * where the queue has no timestamps. wall: submission to the end, one run at a time. */
+/* Measures a program. gpu: the time in which at least one of the timed dispatches ran. gpu->n is 0 if the queue has no
+ * timestamps. wall: from submission to the end, one run at a time. */
 vkt_result bench_measure(const bench_job *job, bench_stat *gpu, bench_stat *wall);
-/* Runs back to back, as training does: ns per run, and in *host_ns those in the call that submits one, waiting left
- * out. */
+/* Measures runs back to back, as in training: ns per run. *host_ns is the part in the call that submits a run, without
+ * waiting. */
 vkt_result bench_measure_loop(const bench_job *job, bench_stat *wall, double *host_ns);
 
-/* How many copies of `bytes` are more than the caches hold twice, within what memory is left. */
+/* Returns the number of copies of `bytes` that exceed twice the size of the caches, within the free memory. */
 uint32_t bench_copies(const vkt_ctx *ctx, uint64_t bytes);
 
 #endif

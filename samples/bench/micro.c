@@ -11,7 +11,7 @@
 #include "abi/abi.h"
 #include "abi/bench.abi.h"
 
-/* ---- rows of our own over the two kernels ---- */
+/* ---- op descriptors for the two kernels ---- */
 
 typedef struct fma_attr {
     uint32_t lanes, groups, rounds, sums;
@@ -71,9 +71,9 @@ static const vkt_op copy_op = {
     .name = "copy", .min_in = 1, .max_in = 1, .infer = copy_infer, .emit = copy_emit, .flops = vkt_flops_none
 };
 
-/* ---- programs of them ---- */
+/* ---- programs of these ops ---- */
 
-/* Per clock: everything else is held against these numbers, and every run of the program needs them. */
+/* Limits of the time per clock. All other results are compared with these numbers, and every run needs them. */
 #define LEAST_NS 20000000u
 #define MOST_NS 100000000u
 
@@ -125,7 +125,8 @@ static bool wanted(const bench *b, const bench_result *r)
 
 /* ---- ceilings ---- */
 
-/* A ceiling is what was reached once: others only make a machine slower. */
+/* Returns the rate of the fastest sample. A ceiling is the best rate, because other work only makes a machine slower.
+ */
 static double best_rate(double amount, const bench_result *r)
 {
     const bench_stat *t = bench_time(r);
@@ -137,7 +138,7 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
     rig t;
     vkt_result status = rig_open(b, &t);
     if (status == VKT_OK) {
-        vkt_keep(t.g, vkt_apply(t.g, &fma_op, &t.x, 0, a, NULL)); /* it has no input */
+        vkt_keep(t.g, vkt_apply(t.g, &fma_op, &t.x, 0, a, NULL)); /* fma has no input */
         status = vkt_graph_status(t.g);
         if (status == VKT_OK) r->flops = fma_flops(t.g->nodes[0]);
     }
@@ -147,7 +148,8 @@ static vkt_result time_fma(bench *b, const fma_attr *a, bench_result *r)
     return status;
 }
 
-/* The best number of chains: few do not hide the latency, many leave the registers. */
+/* Measures several numbers of chains and uses the best. Few chains do not hide the latency, many do not fit into
+ * registers. */
 static vkt_result fma_ceiling(bench *b)
 {
     static const uint32_t sums[] = { 1, 2, 3, 4, 6, 8 };
@@ -167,7 +169,7 @@ static vkt_result fma_ceiling(bench *b)
     return report(b, &best);
 }
 
-/* 32 MiB to 32 MiB, in as many places as are more than the caches. */
+/* Measures copies of 32 MiB. There are so many copies that they exceed the caches. */
 static vkt_result copy_ceiling(bench *b)
 {
     enum { FLOATS = 8 << 20 };
@@ -204,11 +206,12 @@ vkt_result bench_run_roofline(bench *b)
     return copy_ceiling(b);
 }
 
-/* ---- what commands cost: slopes over many of them ---- */
+/* ---- cost of commands: slopes over many of them ---- */
 
 enum { MANY = 256 };
 
-/* A program of n small copies, each of the one before or all of one source: wall time. */
+/* Measures the wall time of a program of n small copies. `chained`: each copies the one before; otherwise all copy one
+ * source. */
 static vkt_result time_copies(bench *b, uint32_t n, bool chained, bench_stat *wall)
 {
     rig t;
@@ -289,9 +292,9 @@ static vkt_result transfers(bench *b)
     return report(b, &down);
 }
 
-/* ---- from nothing ---- */
+/* ---- start from nothing ---- */
 
-/* Another context on the same device. */
+/* Creates another context on the same device. */
 static vkt_result open_again(const bench *b, bool cache, vkt_ctx **out)
 {
     char index[16];
@@ -334,7 +337,7 @@ static vkt_result first_step_once(const bench *b, bool cache, double *ns)
     if (r == VKT_OK) r = vkt_program_wait(s.program);
     *ns = (double)(vkt_now_ns() - start);
     bench_step_destroy(&s);
-    vkt_ctx_destroy(&ctx); /* writes the cache */
+    vkt_ctx_destroy(&ctx); /* writes the cache file */
     return r;
 }
 

@@ -64,14 +64,14 @@ static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, void *user)
     return linear(b, "fc3", x, 3);
 }
 
-/* A picture as a function of place, x in [-1,1]. */
+/* Builds a network that computes an image from positions x in [-1,1]. */
 static vkt_tensor picture(vkt_builder *b, vkt_tensor x, void *user)
 {
     const vkt_nn_hash_grid_params p = { .grid = { .log2_table_size = 14, .per_level_scale = 1.5 } };
     return mlp(b, vkt_nn_hash_grid(b, "grid", vkt_scale(vkt_builder_graph(b), x, 0.5f, 0.5f), &p), user);
 }
 
-/* A block of GPT-2: x += attention(norm(x)), x += perceptron(norm(x)); x (B,256,768). */
+/* Builds a block of GPT-2: x += attention(norm(x)), x += perceptron(norm(x)); x (B,256,768). */
 static vkt_tensor transformer(vkt_builder *b, vkt_tensor x, void *user)
 {
     const vkt_nn_multi_head_attention_params heads = { .heads = 12, .causal = true };
@@ -193,7 +193,7 @@ static vkt_result make_array(vkt_ctx *ctx, vkt_dtype dtype, vkt_shape shape, uin
     return status;
 }
 
-/* The batch and its labels, gathered. */
+/* Makes a batch and its labels, which the device gathers from tables. */
 static vkt_result gathered(vkt_ctx *ctx, const bench_net *net, bench_step *s, vkt_binding bound[3], vkt_tensor *x,
                            vkt_tensor *t)
 {
@@ -230,7 +230,7 @@ static vkt_result write_floats(vkt_program *p, vkt_tensor t, size_t n, float ran
 
 /* ---- the step ---- */
 
-/* The batch of a regression, and what it is held against. */
+/* Makes an input of a regression: its batch or its targets. */
 static vkt_tensor floats(vkt_graph *g, const bench_net *net, const char *name, uint32_t width)
 {
     const vkt_shape s = net->sample;

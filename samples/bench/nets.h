@@ -1,4 +1,4 @@
-/* bench/nets.h - training steps of the reference networks, over made-up data. */
+/* bench/nets.h - training steps of the reference networks, on generated data. */
 #ifndef BENCH_NETS_H
 #define BENCH_NETS_H
 
@@ -9,22 +9,22 @@ typedef struct bench_net {
     const char *name; /* "mnist-b128" */
     const char *what;
     uint32_t batch;
-    vkt_shape sample; /* (C,H,W), (F), or (T,D): as many rows of D numbers, by rows */
-    uint32_t words;   /* samples are sequences (F) of whole numbers below it; 0: they are not */
-    uint32_t classes; /* of labels, cross-entropy; 0: regression on `targets` numbers */
-    uint32_t targets; /* 0: of the sample's shape */
+    vkt_shape sample; /* (C,H,W), (F), or (T,D): T rows of D numbers, in the layout rows */
+    uint32_t words;   /* samples are sequences (F) of whole numbers below `words`; 0: they are not */
+    uint32_t classes; /* number of classes, for cross-entropy; 0: regression on `targets` numbers */
+    uint32_t targets; /* 0: targets have the sample's shape */
     float range;      /* inputs are uniform in +-range */
     vkt_optimizer optimizer;
     float lr;
     vkt_forward_fn forward;
-    bool large; /* part of --sizes large, not of net; fewer steps show that it trains */
+    bool large; /* in --sizes large, not in net; it trains fewer steps for the check */
 } bench_net;
 
-/* Terminated by an entry without a name. */
+/* The last entry has no name. */
 extern const bench_net bench_nets[];
 
-/* A recorded training step with all that it needs, weights drawn. Classifiers gather their batch from a table of u8
- * rows, or of whole numbers, on the device, as vkt_trainer's do; the others have it as an input. */
+/* A recorded training step with all its objects and random weights. Classifiers gather their batch on the device, from
+ * a table of u8 samples or of whole numbers, as a vkt_trainer does. In other networks the batch is an input. */
 typedef struct bench_step {
     vkt_graph *g;
     vkt_builder *builder;
@@ -34,9 +34,9 @@ typedef struct bench_step {
     vkt_run run;
 } bench_step;
 
-/* The graph alone, and the arrays that it gathers from; the caller destroys the step in any case. */
+/* Makes only the graph and the arrays that it gathers from. The caller destroys the step in any case. */
 vkt_result bench_step_graph(vkt_ctx *ctx, const bench_net *net, bench_step *out);
-/* The caller frees in any case. `profile`: with timestamps. */
+/* Makes the whole step. The caller destroys it in any case. `profile`: with timestamps. */
 vkt_result bench_step_create(vkt_ctx *ctx, const bench_net *net, vkt_precision precision, bool profile,
                              bench_step *out);
 void bench_step_destroy(bench_step *s);

@@ -13,7 +13,7 @@
 
 enum { MAX_PHASES = 1 + VKT_MAX_IN };
 
-/* ---- phases: forward, and gradients by what makes them ---- */
+/* ---- phases: forward, and gradients by the nodes that compute them ---- */
 
 static void phase_name(bench_phase *p)
 {
@@ -22,7 +22,7 @@ static void phase_name(bench_phase *p)
         if (p->what.grads >> i & 1) n += (size_t)snprintf(p->name + n, sizeof p->name - n, "%sd%u", n ? "+" : "", i);
 }
 
-/* Marks the nodes whose time is the phase's. */
+/* Marks the nodes whose time belongs to the phase. */
 static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
 {
     vkt_find_live(s->g, timed);
@@ -31,7 +31,7 @@ static void find_timed(const vkt_subject *s, const bench_phase *p, bool *timed)
                    !bench_is_free(s->g->nodes[i]);
 }
 
-/* Gradients that the same nodes make (weight and bias of a convolution) are one phase. */
+/* Finds the phases. Gradients of the same nodes (weight and bias of a convolution) are one phase. */
 static vkt_result find_phases(vkt_subject *s, bench_phase *list, uint32_t *n)
 {
     const size_t nodes = s->g->n_nodes;
@@ -69,7 +69,7 @@ typedef struct experiment {
     bench_job job;
 } experiment;
 
-/* Whether the word stands in a list with single spaces between. */
+/* Returns whether the list has the word. Single spaces separate its words. */
 static bool is_listed(const char *list, const char *word)
 {
     const size_t n = strlen(word);
@@ -90,7 +90,8 @@ static void describe_kernels(const experiment *x, bench_result *r)
     }
 }
 
-/* What the timed nodes picked, and among what; a product of tiles in several nodes is named once. */
+/* Describes the variants of the timed nodes, and finds the variants that they could use. If several nodes use the same
+ * variant, it is named once. */
 static void describe_picks(const experiment *x, bench_result *r, uint64_t *usable, uint64_t *taken)
 {
     const vkt_emit *e = &x->job.programs[0]->lowered;
@@ -142,7 +143,7 @@ static void count_cost(const experiment *x, bench_result *r)
     }
 }
 
-/* Programs are there. */
+/* Measures a phase. Its first program must exist. */
 static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
 {
     char name[320];
@@ -162,7 +163,7 @@ static vkt_result measure(experiment *x, bench_result *r, uint64_t force)
     return bench_report(x->b, r);
 }
 
-/* The phase by the variants in `force` (0: what ops prefer). *others: those that could have been taken as well. */
+/* Measures the phase with the variants in `force` (0: the ones that ops prefer). *others: the other usable variants. */
 static vkt_result run_variant(experiment *x, bench_result r, uint64_t force, uint64_t *others)
 {
     vkt_limits *lim = &x->b->ctx->limits;
@@ -189,12 +190,12 @@ static vkt_result run_phase(experiment *x, const bench_result *proto)
     uint64_t others = 0, ignored;
     snprintf(r.phase, sizeof r.phase, "%s", x->phase->name);
     vkt_phase_apply(x->s, x->phase->what);
-    x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* one for the node that a program may add */
+    x->timed = calloc(x->s->g->n_nodes + 1, sizeof *x->timed); /* one for a node that a program may add */
     if (!x->timed) return VKT_E_NOMEM;
     find_timed(x->s, x->phase, x->timed);
     const uint64_t only = x->b->o->variant;
     vkt_result status = VKT_OK;
-    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* else it is free */
+    if (memchr(x->timed, true, x->s->g->n_nodes)) status = run_variant(x, r, only, &others); /* otherwise it is free */
     for (int v = 0; v < VKT_V_COUNT && status == VKT_OK && !only && !x->b->o->preferred; v++)
         if (others >> v & 1) status = run_variant(x, r, (uint64_t)1 << v, &ignored);
     free(x->timed);
@@ -225,7 +226,7 @@ static vkt_result run_phases(bench *b, const vkt_op *op, const vkt_case *c, vkt_
     return status;
 }
 
-/* Out of memory or a lost device end the run, anything else this case. */
+/* Runs a case. A lost device, or no memory, ends the whole run. Another error ends only this case. */
 static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64_t seed)
 {
     char shape[160], name[320];
@@ -241,7 +242,7 @@ static vkt_result run_case(bench *b, const vkt_op *op, const vkt_case *c, uint64
     return VKT_OK;
 }
 
-/* Before anything is drawn: whether some phase of the case, by one variant or two, could pass the filter. */
+/* Returns whether the filter may accept a phase of the case, with one or two variants. It needs no data. */
 static bool could_match(const bench *b, const vkt_op *op, const vkt_case *c)
 {
     static const char *const phases[] = { "forward", "d0", "d1", "d2", "d3", "d0+d1", "d1+d2", "d0+d1+d2" };

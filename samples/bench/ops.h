@@ -1,4 +1,5 @@
-/* bench/ops.h - ops one by one: each case forward and for each gradient, by each variant; verified, then timed. */
+/* bench/ops.h - measures the ops: each case forward and for each gradient, by each variant. It first verifies, then
+ * times. */
 #ifndef BENCH_OPS_H
 #define BENCH_OPS_H
 
@@ -6,23 +7,23 @@
 #include "bench/results.h"
 #include "gpu/gpu.h"
 
-/* What a run is told and what it gathers. */
+/* The options of a run and its results. */
 typedef struct bench {
     vkt_ctx *ctx;
     const bench_options *o;
     bench_results results;
-    uint32_t done, failed; /* experiments so far; those that were wrong or could not be run */
+    uint32_t done, failed; /* experiments so far; those that were wrong or failed */
 } bench;
 
-/* Whether --filter lets that name through. */
+/* Returns whether --filter accepts the name. */
 bool bench_wanted(const bench *b, const char *name);
-/* Adds the result and tells of it on stderr. */
+/* Adds the result and prints it on stderr if that is not a terminal. */
 vkt_result bench_report(bench *b, const bench_result *r);
-/* What is about to be measured, on stderr where that is a terminal. */
+/* Prints the name of the next experiment on stderr, if that is a terminal. */
 void bench_progress(const bench *b, const char *name);
 
-/* All cases of the sizes or shapes that the options name. A case that cannot be run counts as failed and is passed
- * over. */
+/* Runs all cases of the sizes or shapes in the options. If a case cannot run, it counts as failed and the next one
+ * follows. */
 vkt_result bench_run_ops(bench *b);
 
 #endif

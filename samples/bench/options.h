@@ -14,15 +14,15 @@ typedef enum bench_sizes { BENCH_SIZES_NET = 0, BENCH_SIZES_SMALL, BENCH_SIZES_L
 /* Texts point into argv; NULL: not given. */
 typedef struct bench_options {
     const char *device, *shapes, *json, *csv, *compare, *plot, *tune;
-    const regex_t *filter; /* of names */
+    const regex_t *filter; /* for names */
     bench_sizes sizes;
     uint64_t min_ns;         /* per clock and experiment */
-    uint64_t variant;        /* one of VKT_V, or 0: what ops prefer, then each other */
-    vkt_precision precision; /* of steps */
-    bool preferred;          /* no variant but what ops prefer */
+    uint64_t variant;        /* one of VKT_V, or 0: the one that ops prefer, then each other */
+    vkt_precision precision; /* precision of steps */
+    bool preferred;          /* only the variants that ops prefer */
     bool list;
     int argc;
-    char **argv; /* as given, for the record */
+    char **argv; /* as given, for the JSON file */
 } bench_options;
 
 /* Prints a message and exits with status 2 when an option is wrong, with 0 after --help. */

@@ -9,12 +9,12 @@
 #define WIDTH 1120.0
 #define HEIGHT 640.0
 #define LEFT 92.0
-#define RIGHT 890.0 /* the legend is right of it */
+#define RIGHT 890.0 /* the legend is to the right of it */
 #define TOP 116.0
 #define BOTTOM 570.0
 #define TEXT_SIZE 13.0
 
-/* Decades from lo to hi, lying between two places of the page. */
+/* Decades from lo to hi. `from` and `to` are positions on the page. */
 typedef struct axis {
     int lo, hi;
     double from, to;
@@ -36,7 +36,7 @@ static double place(const axis *a, double value)
     return a->from + (log10(value) - a->lo) / (a->hi - a->lo) * (a->to - a->from);
 }
 
-/* Whole decades around all points and the ridge. */
+/* Chooses whole decades that include all points and the ridge. */
 static void fit(chart *c)
 {
     const bench_roofline *roof = &c->all->roof;
@@ -84,7 +84,8 @@ static void draw_roof(cairo_t *cr, const chart *c)
     vkt_page_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
-/* Which op of those with points: its color and place in the legend. */
+/* Draws a point. `series` is the index of its op among those with points. It gives the color and the position in the
+ * legend. */
 static void draw_point(cairo_t *cr, double x, double y, size_t series, bool hollow)
 {
     const vkt_rgb color = vkt_series_color[series % VKT_SERIES_COLORS];

@@ -1,11 +1,11 @@
-/* bench/plot.h - the roofline picture: rate over arithmetic intensity, both logarithmic. */
+/* bench/plot.h - the roofline figure: rate over arithmetic intensity, both logarithmic. */
 #ifndef BENCH_PLOT_H
 #define BENCH_PLOT_H
 
 #include "bench/results.h"
 
-/* Draws the ops among the results to `path`, .svg or .png, replaced atomically. VKT_E_ARG: another ending, or nothing
- * to draw. */
+/* Draws the ops among the results to `path`, .svg or .png. It replaces the file atomically. VKT_E_ARG: another ending,
+ * or no ops to draw. */
 vkt_result bench_plot(const vkt_host *h, const char *path, const bench_results *all, const char *device);
 
 #endif

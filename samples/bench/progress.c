@@ -1,4 +1,4 @@
-/* bench/progress.c - which experiments are wanted, what runs now, and the results so far. */
+/* bench/progress.c - selects experiments, prints the present one, and collects results. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ bool bench_wanted(const bench *b, const char *name)
 
 void bench_progress(const bench *b, const char *name)
 {
-    const uint32_t columns = vkt_terminal_columns(stderr); /* a line that wraps would stay behind */
+    const uint32_t columns = vkt_terminal_columns(stderr); /* a broken line would remain on the screen */
     if (vkt_terminal_rewrites(stderr) && columns > 10)
         fprintf(stderr, "\r%4u  %.*s\033[K", b->done + 1, (int)columns - 10, name);
 }

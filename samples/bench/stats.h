@@ -1,4 +1,4 @@
-/* bench/stats.h - a median and how far samples lie around it. */
+/* bench/stats.h - a median, and the spread of its samples. */
 #ifndef BENCH_STATS_H
 #define BENCH_STATS_H
 
@@ -10,11 +10,12 @@ typedef struct bench_stat {
     uint32_t n;                 /* samples; 0: not measured */
 } bench_stat;
 
-/* Sorts the samples. Quantiles between two samples are interpolated (type 7 of Hyndman & Fan 1996, NumPy's default). */
+/* Sorts the samples and computes their statistics. Quantiles between two samples are interpolated (type 7 of Hyndman &
+ * Fan 1996, NumPy's default). */
 bench_stat bench_stat_of(double *samples, size_t n);
 
-/* How a result changed: `ratio` = now / before, and `real` when that is more than the noise: the medians differ by more
- * than 5 % and neither lies within the quartiles of the other. */
+/* How a result changed. `ratio` = now / before. `real` is not 0 if the change is more than noise: the medians differ by
+ * more than 5 %, and neither is within the quartiles of the other. */
 typedef struct bench_change {
     double ratio;
     int real; /* -1 faster, 1 slower, 0 within the noise */

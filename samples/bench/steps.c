@@ -9,11 +9,11 @@
 #include "common/message.h"
 #include "passes/passes.h"
 
-/* ---- that it trains ---- */
+/* ---- check of the training ---- */
 
 enum { FEW_STEPS = 30, FEWER_STEPS = 8 };
 
-/* Losses of `steps` steps from the start. */
+/* Runs `steps` steps from the start and returns their losses. */
 static vkt_result train(const bench *b, const bench_net *net, float *losses, int steps)
 {
     bench_step s;
@@ -36,8 +36,8 @@ static double mean(const float *x, int n)
     return sum / n;
 }
 
-/* The batch is the same in every step, so its loss must fall, dropout or not; a second start must give the same bits.
- */
+/* Checks the training. The batch is the same in every step, so its loss must fall, also with dropout. A second start
+ * must give the same bits. */
 static vkt_result check_training(const bench *b, const bench_net *net, bench_result *r)
 {
     float first[FEW_STEPS], second[FEW_STEPS];
@@ -53,7 +53,7 @@ static vkt_result check_training(const bench *b, const bench_net *net, bench_res
     return VKT_OK;
 }
 
-/* ---- its time ---- */
+/* ---- time ---- */
 
 static vkt_result count_cost(const bench_step *s, bench_result *r)
 {

@@ -4,8 +4,8 @@
 
 #include "bench/ops.h"
 
-/* Every network of nets.h that --sizes has: that it trains, and the same bits from the same start; then its time, back
- * to back. */
+/* Measures every network of nets.h that --sizes selects. First checks that it trains, and that the same start gives the
+ * same bits. Then measures its time, back to back. */
 vkt_result bench_run_steps(bench *b);
 
 #endif

@@ -10,28 +10,28 @@
 #include "bench/table.h"
 #include "kernel/tuning.h"
 
-/* A variant must be this much faster than what the op prefers, else noise would choose. */
+/* A variant must be faster than the op's preferred one by this factor. Otherwise noise would choose. */
 #define WORTH 0.97
 
-/* A choice between variants that nodes of one key have. */
+/* A set of variants from which the nodes of one key choose. */
 typedef struct choice {
     uint64_t key, usable;
     vkt_variant preferred;
-    uint32_t nodes; /* of that key, in one step */
+    uint32_t nodes; /* nodes of that key in one step */
     char what[160];
-    double ns[VKT_V_COUNT]; /* of all of them; 0: not timed */
+    double ns[VKT_V_COUNT]; /* sum over these nodes; 0: not timed */
 } choice;
 
 typedef struct tuning {
     bench *b;
     choice *list;
     size_t n, cap;
-    uint64_t usable; /* by any node */
+    uint64_t usable; /* usable variants of any node */
 } tuning;
 
 /* ---- timing ---- */
 
-/* GPU time of each node of a program: medians of its dispatches, summed. */
+/* Measures the GPU time of each node of a program: the sum of the medians of its dispatches. */
 static vkt_result time_nodes(bench *b, const bench_step *s, double *node_ns)
 {
     enum { ROUNDS = 15 };
@@ -80,7 +80,8 @@ static choice *find(tuning *t, const vkt_node *n, const vkt_picked *p)
     return c;
 }
 
-/* One step with `force`: the times of the nodes that could choose. Without force, what they prefer is noted too. */
+/* Runs one step with `force`, and adds the times of the nodes that have a choice. Without force, also counts the
+ * nodes and notes their preferred variants. */
 static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
 {
     bench_step s;
@@ -92,7 +93,7 @@ static vkt_result time_step(tuning *t, const bench_net *net, uint64_t force)
     if (r == VKT_OK) r = node_ns ? time_nodes(t->b, &s, node_ns) : VKT_E_NOMEM;
     for (size_t i = 0; r == VKT_OK && i < s.program->lowered.n_picked; i++) {
         const vkt_picked *p = &s.program->lowered.picked[i];
-        const bool counts = !force || (p->usable & force); /* a forced variant says nothing of other choices */
+        const bool counts = !force || (p->usable & force); /* a forced variant gives no time for other choices */
         choice *c = counts ? find(t, s.g->nodes[p->node], p) : NULL;
         if (counts && !c) r = VKT_E_NOMEM;
         if (c) c->ns[p->variant] += node_ns[p->node];
@@ -126,7 +127,7 @@ static void print_choice(const choice *c)
     putchar('\n');
 }
 
-/* A node may choose more than once: its entry names the best of each set. */
+/* Keeps the results. A node may choose more than once: its entry names the best variant of each set. */
 static vkt_result keep(tuning *t)
 {
     vkt_tuned *entries = calloc(t->n + 1, sizeof *entries);
@@ -169,7 +170,7 @@ vkt_result bench_tune(bench *b)
     for (const bench_net *net = bench_nets; net->name; net++) {
         if (strcmp(b->o->tune, "all") == 0 ? net->large : strcmp(b->o->tune, net->name) != 0) continue;
         found = true;
-        b->ctx->has_read_tuning = true; /* what ops prefer is measured, not what was tuned before */
+        b->ctx->has_read_tuning = true; /* measures the preferred variants, not older tuning */
         b->ctx->limits.choices.n_tuned = 0;
         VKT_TRY(tune_net(b, net));
     }

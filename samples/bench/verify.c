@@ -3,7 +3,7 @@
 
 #include "bench/case.h"
 
-/* The reference does some 3e8 operations a second. */
+/* The reference computes about 3e8 operations per second. */
 #define MOST_FLOPS 4e8
 
 static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase *phase, uint64_t force,
@@ -18,7 +18,7 @@ static vkt_result verify_subject(vkt_ctx *ctx, vkt_subject *s, const bench_phase
     return VKT_OK;
 }
 
-/* ---- how much of it ---- */
+/* ---- the size of the case ---- */
 
 static double total_flops(const vkt_subject *s, bool forward)
 {

@@ -1,4 +1,4 @@
-/* bench/verify.h - a phase of a case on the device beside its double reference. */
+/* bench/verify.h - compares a phase of a case on the device with its double reference. */
 #ifndef BENCH_VERIFY_H
 #define BENCH_VERIFY_H
 
@@ -6,7 +6,7 @@
 #include "bench/results.h"
 #include "gpu/gpu.h"
 
-/* A phase by the name of a result: "forward", "d1+d2". */
+/* A phase and its name in a result: "forward", "d1+d2". */
 typedef struct bench_phase {
     char name[24];
     vkt_phase what;
@@ -19,8 +19,8 @@ typedef struct bench_verify_params {
     uint64_t force; /* variants */
 } bench_verify_params;
 
-/* Sets r->check and r->excess. A case whose reference would take too long is halved until it does not. What is wrong is
- * logged; the status tells of what could not be run. */
+/* Sets r->check and r->excess. A case whose reference would take too long is halved until it is small enough. Wrong
+ * numbers are logged. The status is an error if the case could not run. */
 vkt_result bench_verify(vkt_ctx *ctx, vkt_subject *s, const bench_verify_params *v, bench_result *r);
 
 #endif

@@ -18,7 +18,7 @@ static json_t *class_names(const vkt_dataset *d)
     if (n == 0 || !vkt_dataset_class_name(d, 0)) return json_null();
     json_t *list = json_array();
     for (uint32_t k = 0; k < n; k++) {
-        json_t *name = json_string(vkt_dataset_class_name(d, k)); /* NULL where it is not UTF-8 */
+        json_t *name = json_string(vkt_dataset_class_name(d, k)); /* NULL: the name is not UTF-8 */
         json_array_append_new(list, name ? name : json_null());
     }
     return list;
@@ -73,7 +73,7 @@ static bool read_numbers(const json_t *list, uint32_t n, double least, double *o
     return true;
 }
 
-/* Whether it is all there and within its limits. */
+/* Reads the members of the card. Returns false if one is missing or beyond its limits. */
 static bool parse(data_card *c)
 {
     const json_t *sample = json_object_get(c->root, "sample"), *names = json_object_get(c->root, "names");
@@ -88,7 +88,7 @@ static bool parse(data_card *c)
            read_numbers(json_object_get(c->root, "deviation"), c->chw[0], 0, c->deviation);
 }
 
-/* The library's "has no text" would not tell what to do. */
+/* Drops a message of the library: its text "has no text" does not say what to do. */
 static void say_nothing(void *user, vkt_log_level level, const char *line)
 {
     (void)user;

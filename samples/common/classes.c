@@ -13,7 +13,7 @@ const char *class_name(const vkt_dataset *d, uint32_t k, char room[CLASS_NAME_RO
     return room;
 }
 
-/* The indices of the largest numbers of z, falling; returns how many there are. */
+/* Finds the indices of the largest numbers of z, in falling order. Returns how many it found. */
 static uint32_t largest(const float *z, uint32_t n, uint32_t top[NAMED])
 {
     uint32_t found = 0;

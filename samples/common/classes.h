@@ -1,4 +1,4 @@
-/* common/classes.h - classes of a data set, and guesses at them, as text. */
+/* common/classes.h - prints classes of a data set, and predictions of them, as text. */
 #ifndef SAMPLE_CLASSES_H
 #define SAMPLE_CLASSES_H
 
@@ -7,10 +7,11 @@
 #include "vktrain/data.h"
 
 enum { CLASS_NAME_ROOM = 80 };
-/* The name of class k for a terminal (vkt_printable); its number where it has none. Returns `room`. */
+/* Writes the name of class k for a terminal (vkt_printable), or its number if it has no name. Returns `room`. */
 const char *class_name(const vkt_dataset *d, uint32_t k, char room[CLASS_NAME_ROOM]);
-/* A line for each of the first n rows of `d`: its class, with a star if that is the likeliest, and the three likeliest
- * with their probabilities, the softmax of logits (n, classes). */
+/* Prints one line for each of the first n samples of `d`: its class, and the three likeliest classes with their
+ * probabilities. The probabilities are the softmax of logits (n, classes). A star says that the class is the likeliest
+ * one. */
 void print_guesses(FILE *out, const vkt_dataset *d, uint32_t n, const float *logits);
 
 #endif

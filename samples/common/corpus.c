@@ -19,7 +19,7 @@ enum {
     NO_CHARACTER = 0x110000
 };
 
-/* ---- sentences: a capital stands for one of its alternatives, anything else for itself ---- */
+/* ---- sentences: a capital letter is replaced by one of its alternatives, any other character stays ---- */
 
 static const char *const grammar['Z' - 'A' + 1][ALTERNATIVES] = {
     ['S' - 'A'] = { "N V N.", "N V N, and N V N.", "if N V N, N V N.", "who V N?" },
@@ -31,7 +31,7 @@ static const char *const grammar['Z' - 'A' + 1][ALTERNATIVES] = {
     ['J' - 'A'] = { "anna", "bruno", "clara", "david" },
 };
 
-/* Appends what `symbol` stands for to text, of which *n bytes are written; what does not fit is lost. */
+/* Appends the text for `symbol` to `text`, which already has *n bytes. Drops bytes that do not fit. */
 static void expand(char symbol, uint64_t *seed, char *text, size_t room, size_t *n)
 {
     if (!isupper((unsigned char)symbol)) {
@@ -58,7 +58,7 @@ static char *make_up(size_t *n)
 
 /* ---- files ---- */
 
-/* The bytes of an open file, or NULL. */
+/* Returns the bytes of an open file, or NULL. */
 static char *read_bytes(FILE *f, size_t n)
 {
     char *text = malloc(n + 1);
@@ -67,7 +67,8 @@ static char *read_bytes(FILE *f, size_t n)
     return NULL;
 }
 
-/* A regular file: a device or a FIFO may never end. NULL, told on stderr, where it cannot be read. */
+/* Reads a regular file only, because a device or a FIFO may never end. Returns NULL, with a message on stderr, if it
+ * fails. */
 static char *read_file(const char *path, size_t *n)
 {
     struct stat st = { 0 };
@@ -91,7 +92,8 @@ static char *read_file(const char *path, size_t *n)
 
 /* ---- characters (RFC 3629) ---- */
 
-/* The character at *at, which moves behind it; NO_CHARACTER where the bytes before `end` are none. */
+/* Returns the character at *at and moves *at behind it. Returns NO_CHARACTER if the bytes before `end` are not UTF-8.
+ */
 static uint32_t decode(const unsigned char **at, const unsigned char *end)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -124,7 +126,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* ids: the characters of the text, in place of which their numbers come. */
+/* Replaces each character in `ids` by its number. */
 static bool number_characters(corpus *c)
 {
     c->characters = malloc(((size_t)c->n + 1) * sizeof *c->characters);

@@ -1,4 +1,4 @@
-/* common/corpus.h - a text as numbers of its characters: a file's, or one made up. */
+/* common/corpus.h - converts a text to numbers, one for each character. The text is a file, or is generated. */
 #ifndef SAMPLE_CORPUS_H
 #define SAMPLE_CORPUS_H
 
@@ -7,19 +7,21 @@
 #include <stdio.h>
 
 typedef struct corpus {
-    const char *source;   /* the path, or what was made up */
+    const char *source;   /* the path, or a name for the generated text */
     uint32_t *ids;        /* (n), each below `size` */
     uint32_t *characters; /* (size): the Unicode number of each id, rising */
     uint32_t n, size;
 } corpus;
 
-/* Reads `path`, which must be UTF-8; NULL: makes up sentences by a small grammar, the same ones every time, and
- * says so on stderr. False, with a message on stderr, when that cannot be done. corpus_close frees *c in any case. */
+/* Reads `path`, which must be UTF-8. If `path` is NULL, generates sentences from a small grammar, always the same ones,
+ * and says so on stderr. Returns false, with a message on stderr, if that fails. corpus_close frees *c in any case. */
 bool corpus_open(const char *path, corpus *c);
 void corpus_close(corpus *c);
-/* The ids of a text: *n of them, at most `room`. False: it has a character that the corpus has not, or is too long. */
+/* Converts a text to *n ids, at most `room`. Returns false if the corpus does not have one of the characters, or if the
+ * text is too long. */
 bool corpus_encode(const corpus *c, const char *text, uint32_t *ids, uint32_t room, uint32_t *n);
-/* Writes the character of an id as UTF-8; control characters but line ends and tabs as vkt_printable has them. */
+/* Writes the character of an id as UTF-8. Writes control characters, except line ends and tabs, as vkt_printable does.
+ */
 void corpus_put(const corpus *c, uint32_t id, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* common/devices.h - what a list of devices does not tell. */
+/* common/devices.h - a note below a list of devices. */
 #ifndef SAMPLE_DEVICES_H
 #define SAMPLE_DEVICES_H
 
@@ -6,7 +6,7 @@
 
 #include "vktrain/core.h"
 
-/* Below a list that has llvmpipe: a run may take wider vectors than the list shows (vkt_ctx_create_wide). */
+/* Prints a note if the list has llvmpipe: a run may use wider vectors than the list shows (vkt_ctx_create_wide). */
 void devices_note(FILE *out, const vkt_device_info *list, uint32_t n);
 
 #endif

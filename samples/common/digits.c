@@ -1,5 +1,5 @@
-/* common/digits.c - see digits.h. A Braille letter is a cell of 2 x 4 dots: U+2800 plus one bit per dot (Unicode, block
- * "Braille Patterns"). */
+/* common/digits.c - see digits.h. A Braille letter has 2 x 4 dots. Its code is U+2800 plus one bit per dot (Unicode,
+ * block "Braille Patterns"). */
 #include "common/digits.h"
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 enum { COLUMNS = 14, LINES = 7, DOTS_WIDE = 2 * COLUMNS, DOTS_HIGH = 4 * LINES, GAP = 2, CAPTION_LINES = 3 };
 
-/* The pixel under a dot; pictures are sampled, not filtered. */
+/* Returns the pixel under a dot. The image is sampled, not filtered. */
 static float pixel(const text_picture *p, uint32_t dot_y, uint32_t dot_x)
 {
     const uint32_t y = (2 * dot_y + 1) * p->height / (2 * DOTS_HIGH), x = (2 * dot_x + 1) * p->width / (2 * DOTS_WIDE);
@@ -28,7 +28,7 @@ static float middle(const text_picture *p)
     return low + (high - low) * 0.4f;
 }
 
-/* In a locale without UTF-8: a character of ASCII that is the darker, the more of the dots are set. */
+/* Prints one character. Without `unicode`, it is an ASCII character: the more dots are set, the darker it is. */
 static void print_cell(FILE *out, const text_picture *p, float threshold, uint32_t line, uint32_t column, bool unicode)
 {
     static const char darker[] = " .:-=+*#@";
@@ -49,7 +49,8 @@ static void print_cell(FILE *out, const text_picture *p, float threshold, uint32
 
 /* ---- captions ---- */
 
-/* Bytes of `text` that fit into COLUMNS characters, and whole words if one fits; *columns: characters of them. */
+/* Returns how many bytes of `text` fit into COLUMNS characters. Stops after a whole word if one fits. *columns is the
+ * number of characters in these bytes. */
 static int line_bytes(const char *text, int *columns)
 {
     int n = 0, blank = 0, blank_columns = 0;
@@ -62,7 +63,7 @@ static int line_bytes(const char *text, int *columns)
     return blank;
 }
 
-/* One line of all captions; at[i] moves behind what was printed of the i-th. */
+/* Prints one line of all captions. Moves at[i] behind the printed part of caption i. */
 static void print_caption_line(FILE *out, const char **at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -114,7 +115,7 @@ void print_pictures(FILE *out, const text_picture *pictures, uint32_t n)
 
 enum { SHOWN = 5, SEARCHED = 1000 };
 
-/* Loads channel 0 of row `row` as numbers; `raw` has room for the row as it is stored. */
+/* Loads channel 0 of sample `row` as numbers. `raw` has room for the sample as it is stored. */
 static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, void *raw, float *pixels,
                          text_picture *out)
 {
@@ -132,7 +133,7 @@ static void load_picture(const vkt_dataset *d, uint32_t row, uint32_t guess, voi
         snprintf(out->caption, sizeof out->caption, "%s read as %s", class_name(d, truth, a), class_name(d, guess, b));
 }
 
-/* Prints the first SHOWN of n rows whose prediction is right, or wrong. */
+/* Prints the first SHOWN of n samples whose prediction is right, or wrong. */
 static bool print_some(const vkt_dataset *d, const uint32_t *guesses, uint32_t n, bool right, const char *title)
 {
     uint32_t chw[3], shown = 0;

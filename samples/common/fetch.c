@@ -11,8 +11,8 @@
 
 enum { PATH_ROOM = 1024 };
 
-/* Runs a program without output, `input` (far less than a pipe holds) on its standard input; true when it ends with 0.
- */
+/* Runs a program without output. Its standard input is `input`, which is far smaller than a pipe's buffer. Returns true
+ * if its exit status is 0. */
 static bool run(const char *const *argv, const char *input)
 {
     int in[2];
@@ -26,7 +26,7 @@ static bool run(const char *const *argv, const char *input)
         dup2(in[0], STDIN_FILENO);
         dup2(nowhere, STDOUT_FILENO);
         dup2(nowhere, STDERR_FILENO);
-        execvp(argv[0], (char *const *)(size_t)argv); /* it does not change them; POSIX has no better type */
+        execvp(argv[0], (char *const *)(size_t)argv); /* execvp does not change them; POSIX has no better type */
         _exit(127);
     }
     close(in[0]);
@@ -35,7 +35,7 @@ static bool run(const char *const *argv, const char *input)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Makes each folder of `path` that is not there. Returns how many it made: the last ones of the path. */
+/* Makes each missing folder of `path`. Returns how many it made: they are the last ones of the path. */
 static unsigned make_folders(char *path)
 {
     unsigned made = 0;
@@ -47,7 +47,7 @@ static unsigned make_folders(char *path)
     return made + (mkdir(path, 0777) == 0);
 }
 
-/* Removes the last `made` folders of `path`; those that are not empty stay. */
+/* Removes the last `made` folders of `path`. Folders that are not empty stay. */
 static void remove_folders(char *path, unsigned made)
 {
     while (made-- > 0 && rmdir(path) == 0) {
@@ -57,7 +57,7 @@ static void remove_folders(char *path, unsigned made)
     }
 }
 
-/* "<folder>/<file's name><ending>"; false: too long. */
+/* Writes "<folder>/<name of f><ending>" to `path`. Returns false if it is too long. */
 static bool name_of(char path[PATH_ROOM], const char *folder, const fetch_file *f, const char *ending)
 {
     return snprintf(path, PATH_ROOM, "%s/%s%s", folder, f->name, ending) < PATH_ROOM;
@@ -71,7 +71,8 @@ static bool has_hash(const char *path, const char *sha256)
     return run(check, sum);
 }
 
-/* Leaves the whole file as <name>.part, unless it is there already under its name. */
+/* Stores the whole file as <name>.part, unless a file of its final name exists. Returns whether the file has its hash.
+ */
 static bool fetch_one(const char *base_url, const char *folder, const fetch_file *f)
 {
     char url[PATH_ROOM], gz[PATH_ROOM], part[PATH_ROOM], path[PATH_ROOM];

@@ -24,7 +24,7 @@ static bool exists(const char *folder, const char *name, const char *end, char p
     return (size_t)snprintf(path, PATH_ROOM, "%s/%s%s", folder, name, end) < PATH_ROOM && stat(path, &s) == 0;
 }
 
-/* <name>.csv or the class folders in <name>. VKT_OK without a data set when neither is there. */
+/* Opens <name>.csv, or the class folders in <name>. Returns VKT_OK and no data set if neither exists. */
 static vkt_result open_part(const vkt_host *host, const char *folder, const char *name, const vkt_image_params *p,
                             vkt_dataset **out)
 {
@@ -35,7 +35,7 @@ static vkt_result open_part(const vkt_host *host, const char *folder, const char
     return VKT_OK;
 }
 
-/* Puts a part of the rows to learn from aside. */
+/* Splits the training samples: a part becomes the validation set. */
 static vkt_result part(image_data *d)
 {
     vkt_dataset *all = d->train;
@@ -47,7 +47,7 @@ static vkt_result part(image_data *d)
     return r;
 }
 
-/* Keeps errors back while a folder is looked through. The data set goes on to log here, so it is static. */
+/* Holds back errors while open_classes examines a folder. It is static because the data set logs here later, too. */
 static struct held {
     vkt_host to;
     bool holds;
@@ -63,7 +63,7 @@ static void hold(void *user, vkt_log_level level, const char *line)
         held.to.log(held.to.log_user, level, line);
 }
 
-/* A folder per class. Where there is none, one message tells all that a folder may have. */
+/* Opens a folder per class. If there is none, prints one message that lists all layouts of a folder. */
 static vkt_result open_classes(const vkt_host *host, const char *folder, const vkt_image_params *p, vkt_dataset **out)
 {
     struct stat st;
@@ -85,7 +85,7 @@ static vkt_result open_classes(const vkt_host *host, const char *folder, const v
 static vkt_result open_folder(const vkt_host *host, const char *folder, const image_data_params *with, image_data *d)
 {
     vkt_image_params p = with->images;
-    bool untested = true; /* rows of test are not those to learn from */
+    bool untested = true; /* the test samples are not the training samples */
     snprintf(d->source, sizeof d->source, "%s", folder);
     vkt_result r = open_part(host, folder, "train", &p, &d->train);
     if (r == VKT_OK && !d->train) {
@@ -114,13 +114,13 @@ static const char *look_around(const char *name, char room[PATH_ROOM])
     return NULL;
 }
 
-/* ---- drawing ---- */
+/* ---- generated images ---- */
 
 static const char *const drawn_classes[] = { "warm disc",   "cold disc",   "warm ring",  "cold ring",
                                              "warm square", "cold square", "warm cross", "cold cross" };
 enum { DRAWN_CLASSES = sizeof drawn_classes / sizeof *drawn_classes };
 
-/* Whether a point is in a form that reaches from -1 to 1. */
+/* Returns whether a point is inside a form that reaches from -1 to 1. */
 static bool inside(uint32_t form, float x, float y)
 {
     const float square = x * x + y * y, wide = fmaxf(fabsf(x), fabsf(y)), narrow = fminf(fabsf(x), fabsf(y));
@@ -132,7 +132,7 @@ static bool inside(uint32_t form, float x, float y)
     }
 }
 
-/* A form somewhere on a grey ground, (3, side, side). */
+/* Draws a form at a random position on gray ground, (3, side, side). */
 static void draw(uint32_t label, uint64_t *state, uint32_t side, unsigned char *pixels)
 {
     const float x0 = 0.3f + 0.4f * random_unit(state), y0 = 0.3f + 0.4f * random_unit(state);
@@ -170,7 +170,7 @@ static vkt_result draw_part(const vkt_host *host, uint32_t rows, uint64_t seed, 
     return r;
 }
 
-/* Said on stderr, also under --quiet: the numbers of this run are no numbers of photographs. */
+/* Generates both sets. Says so on stderr, also under --quiet, because the results say nothing about photographs. */
 static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
@@ -184,7 +184,7 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
     return r;
 }
 
-/* ---- either ---- */
+/* ---- open and close ---- */
 
 vkt_result image_data_open(const vkt_host *host, const image_data_params *p, image_data *out)
 {

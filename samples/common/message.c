@@ -10,7 +10,7 @@
 
 #include "common/terminal.h"
 
-static bool told; /* an error */
+static bool told; /* an error message was printed */
 
 const char *program_name(void)
 {
@@ -77,7 +77,7 @@ void parse_arguments(const struct argp *parser, int argc, char **argv, void *inp
     char *const path = argc > 0 ? argv[0] : NULL;
     char *slash = path ? strrchr(path, '/') : NULL;
     argp_err_exit_status = 2;
-    if (slash) argv[0] = slash + 1; /* messages of getopt begin with it */
+    if (slash) argv[0] = slash + 1; /* getopt's messages begin with it */
     argp_parse(parser, argc, argv, 0, NULL, input);
     if (path) argv[0] = path;
 }

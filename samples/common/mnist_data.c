@@ -12,7 +12,7 @@
 
 enum { DRAWN_TRAIN = 20000, DRAWN_TEST = 4000, MAX_CHANNELS = 16 };
 
-/* The files as first published; hashes of the contents, since gzip wrappers differ. */
+/* The files as first published. The hashes are of the unpacked contents, because gzip wrappers differ. */
 static const fetch_file files[] = {
     { "train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db" },
     { "train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5" },
@@ -22,7 +22,7 @@ static const fetch_file files[] = {
 static const char *const mirrors[] = { "https://ossci-datasets.s3.amazonaws.com/mnist",
                                        "https://storage.googleapis.com/cvdf-datasets/mnist" };
 
-/* $VKT_MNIST_MIRROR, if set, is the only mirror ("" for none): for those who have their own, and for tests. */
+/* Downloads the files. If $VKT_MNIST_MIRROR is set, it is the only mirror ("": no mirror). Tests use it. */
 static bool download(const char *folder, FILE *notes)
 {
     const char *own = getenv("VKT_MNIST_MIRROR");
@@ -34,7 +34,7 @@ static bool download(const char *folder, FILE *notes)
     return false;
 }
 
-/* Tells of a path that is no folder. */
+/* Returns whether the path is a folder. Prints an error if it is not. */
 static bool is_folder(const char *folder)
 {
     struct stat st;
@@ -65,7 +65,8 @@ static bool has_images(const char *folder)
     return found;
 }
 
-/* The first folder that has the files. VKT_E_NOT_FOUND when there is none, with a message where some of them are. */
+/* Opens the first folder that has the files. VKT_E_NOT_FOUND: there is none. Logs an error for a folder that has only
+ * some of the files. */
 static vkt_result look_around(const vkt_host *host, mnist_data *d)
 {
     char from_env[400] = "";
@@ -80,7 +81,7 @@ static vkt_result look_around(const vkt_host *host, mnist_data *d)
     return VKT_E_NOT_FOUND;
 }
 
-/* Said on stderr, also under --quiet: the numbers of this run are no numbers of MNIST. */
+/* Generates digits. Says so on stderr, also under --quiet, because the results say nothing about MNIST. */
 static vkt_result draw(const vkt_host *host, mnist_data *d)
 {
     remark("MNIST is neither here nor can it be fetched: training on drawn digits");

@@ -1,4 +1,4 @@
-/* common/mnist_data.h - finds MNIST, or a data set laid out like it. */
+/* common/mnist_data.h - finds MNIST, or a data set in the same format. */
 #ifndef SAMPLE_MNIST_DATA_H
 #define SAMPLE_MNIST_DATA_H
 
@@ -9,14 +9,15 @@
 typedef struct mnist_data {
     vkt_dataset *train, *test;
     char source[512]; /* the folder, or "drawn digits" */
-    bool made_up;     /* the latter */
+    bool made_up;     /* the digits are generated */
 } mnist_data;
 
-/* `folder`, if given; else the first of $VKT_DATA/mnist, data/mnist and ../shared/data/mnist that holds the files
- * (one with images to train on, but without the rest, is logged and passed by); else they are downloaded to data/mnist;
- * else, offline, digits are drawn. Both parts are normalised by the mean and standard deviation of the training part,
- * rounded to four digits: 0.1307 and 0.3081 for MNIST, as everybody does. `notes` (NULL: nobody's) hears of downloads,
- * stderr always of drawn digits, in one line each. On failure (logged) nothing is to be freed. */
+/* Opens `folder`, if given. Otherwise opens the first of $VKT_DATA/mnist, data/mnist and ../shared/data/mnist that has
+ * the files. It logs and skips a folder that has training images but lacks other files. If no folder has the files, it
+ * downloads them to data/mnist. If that fails, it generates digits. Both sets are normalised by the mean and standard
+ * deviation of the training set, rounded to four digits: 0.1307 and 0.3081 for MNIST, which are the usual values. It
+ * prints one line per download to `notes` (NULL: nowhere), and one line about generated digits to stderr. On failure
+ * (logged) there is nothing to free. */
 vkt_result mnist_data_open(const vkt_host *host, const char *folder, FILE *notes, mnist_data *out);
 void mnist_data_close(mnist_data *d);
 

@@ -119,7 +119,7 @@ static const struct argp_option table[] = {
       "write how often each class is taken for each other, at the end (.svg, .png or .csv)", 3 },
     { "report", OPT_REPORT, 0, 0, "print precision, recall and F1 of each class at the end", 3 },
     { "predict", OPT_PREDICT, 0, 0, "", 3 },
-    { 0, 0, 0, 0, "Other", 9 }, /* 5 to 8 are the samples' own */
+    { 0, 0, 0, 0, "Other", 9 }, /* groups 5 to 8 are for the options of a sample */
     { "quiet", 'q', 0, 0, "print nothing but errors", 9 },
     VERSION_OPTIONS,
     { 0 }
@@ -149,7 +149,7 @@ const char *precision_name(vkt_precision p)
     return names[p];
 }
 
-/* ---- values: each ends the program with a message when `text` is none ---- */
+/* ---- values: each function ends the program with a message if `text` is not valid ---- */
 
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most)
 {
@@ -185,7 +185,7 @@ static float above_zero(struct argp_state *state, const char *option, const char
     return x;
 }
 
-/* "512M": bytes, or with K, M, G, T (powers of 1024, also KiB or KB). */
+/* Reads "512M": a number of bytes, or one with K, M, G, T (powers of 1024, also KiB or KB). */
 static uint64_t size(struct argp_state *state, const char *text)
 {
     static const char units[] = "KMGT";
@@ -259,15 +259,15 @@ static bool has_option(const train_cli *cli, int key)
     }
 }
 
-/* What the parser works on. */
+/* The state of the parser. */
 typedef struct parse {
     train_options *o, usual; /* usual: the sample's defaults */
     const train_cli *cli;
-    float weight_decay, clip_norm; /* of the optimizer, whichever it will be; 0: not given */
+    float weight_decay, clip_norm; /* settings of the optimizer, for any --optimizer; 0: not given */
     uint32_t micro_batches;
 } parse;
 
-/* The name of a default. One that has no name is SGD. */
+/* Writes the name of a default optimizer. One without a name is SGD. */
 static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
 {
     const char *name = NULL;
@@ -280,7 +280,7 @@ static void optimizer_text(const vkt_optimizer *o, char *out, size_t n)
     snprintf(out + at, n - (size_t)at, ")");
 }
 
-/* Puts the sample's defaults into the text of --help. argp frees what is not `text`. */
+/* Adds the sample's defaults to the text of --help. argp frees the result if it is not `text`. */
 static char *with_default(int key, const char *text, void *input)
 {
     const parse *p = input;
@@ -326,7 +326,7 @@ static void check_predict(const train_options *o, struct argp_state *state)
                               "--profile and --confusion");
 }
 
-/* The option that is the text itself; NULL: it is another one. */
+/* Returns the member of an option whose value is a text. NULL: the option is of another kind. */
 static const char **text_option(train_options *o, int key)
 {
     switch (key) {
@@ -346,7 +346,7 @@ static const char **text_option(train_options *o, int key)
     }
 }
 
-/* --find-lr writes nothing but its picture. */
+/* Refuses options that --find-lr does not use: it writes only its figure. */
 static void check_find_lr(const train_options *o, struct argp_state *state)
 {
     const char *const others[] = { o->run,     o->checkpoint, o->resume,  o->save,     o->json,
@@ -357,7 +357,7 @@ static void check_find_lr(const train_options *o, struct argp_state *state)
                               "--json, --history, --plot, --profile, --confusion and --predict");
 }
 
-/* Looks at all options together, once they are read. */
+/* Checks all options together, after all are read. */
 static void finish_options(parse *p, struct argp_state *state)
 {
     train_options *o = p->o;
@@ -431,7 +431,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     case OPT_CONFUSION: o->confusion = matrix_path(state, text); break;
     case OPT_PREDICT: o->predict = true; break;
     case ARGP_KEY_ARG:
-        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS has them all */
+        if (o->predict) return ARGP_ERR_UNKNOWN; /* ARGP_KEY_ARGS gets them all */
         argp_error(state, "'%s' is no option: what an option takes goes behind its name, as in --batch 64", text);
         break;
     case ARGP_KEY_ARGS:
@@ -444,7 +444,8 @@ static error_t on_option(int key, char *text, struct argp_state *state)
     return 0;
 }
 
-/* argp lays --help out for 79 columns; a narrower terminal gets explanations below the options. */
+/* Fits --help to the terminal. argp's layout has 79 columns. On a narrower terminal, explanations go below the options.
+ */
 static void fit_help(void)
 {
     char format[64];
@@ -457,7 +458,7 @@ static void fit_help(void)
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv)
 {
     enum { ROWS = sizeof table / sizeof *table };
-    static struct argp_option rows[ROWS]; /* those that the sample has */
+    static struct argp_option rows[ROWS]; /* the options that the sample has */
     size_t n = 0;
     for (size_t i = 0; i < ROWS; i++)
         if (has_option(cli, table[i].key)) rows[n++] = table[i];

@@ -13,54 +13,54 @@ typedef struct train_options {
     uint32_t epochs, batch, patience;
     float lr;
     vkt_optimizer optimizer;
-    bool has_schedule;     /* else the sample's own */
-    vkt_schedule schedule; /* its total, where it has one, is for session_train to fill in */
-    uint32_t warmup;       /* of this schedule, or of the sample's own */
+    bool has_schedule;     /* false: the sample's own schedule */
+    vkt_schedule schedule; /* session_train fills in its total, if it has one */
+    uint32_t warmup;       /* warm-up of this schedule, or of the sample's own */
     bool recompute;
     vkt_precision precision;
     double ema_decay;
     vkt_monitor monitor;
     bool allow_nonfinite, seed_given;
     uint64_t seed, memory_limit_bytes;
-    const char *run; /* a folder: run_dir.h fills in the files that are not given */
+    const char *run; /* a folder; run_dir.h fills in the files that are not given */
     bool goes_on;    /* `resume` is the checkpoint of that folder */
     const char *checkpoint, *resume, *load, *save;
     uint64_t checkpoint_every;
     const char *json, *history, *plot, *profile;
-    const char *find_lr; /* a picture: no training but a test of learning rates */
+    const char *find_lr; /* the file of a figure: no training but a test of learning rates */
     const char *confusion, *class_weights;
     bool report;
     float label_smoothing;
-    bool predict;             /* no training: the weights of `load` are for the files */
-    const char *const *files; /* of --predict; "-": standard input */
+    bool predict;             /* no training: use the weights `load` for `files` */
+    const char *const *files; /* the files of --predict; "-": standard input */
     uint32_t n_files;
 } train_options;
 
-const char *precision_name(vkt_precision p); /* as --precision has it */
+const char *precision_name(vkt_precision p); /* the word that --precision takes */
 
-/* Which of the options a sample has. */
+/* Says which options a sample has. */
 typedef enum train_scope {
-    TRAIN_BY_TRAINER = 0, /* all of them, as session_train wants */
-    TRAIN_BY_PROGRAM,     /* of training only --epochs, --lr and --optimizer */
-    TRAIN_NOTHING         /* none of training */
+    TRAIN_BY_TRAINER = 0, /* all of them, for session_train */
+    TRAIN_BY_PROGRAM,     /* only --epochs, --lr and --optimizer of the training options */
+    TRAIN_NOTHING         /* no training options */
 } train_scope;
 
-/* What is a sample's own. */
+/* The part of the command line that belongs to one sample. */
 typedef struct train_cli {
     const char *doc; /* the first paragraph of --help */
     train_scope scope;
-    const char *data;        /* what --data is; NULL: the sample has no such option */
-    bool classes;            /* its data have classes: it scores them (--report) and weighs them (--class-weights) */
-    const char *predict;     /* what a FILE of --predict is; NULL: the sample has no such option */
-    const struct argp *more; /* options of its own; their parser gets `input`. NULL: none. Their keys begin at 512 */
+    const char *data;        /* the help text of --data; NULL: the sample has no such option */
+    bool classes;            /* its data have classes: it has --report and --class-weights */
+    const char *predict;     /* the help text of --predict; NULL: the sample has no such option */
+    const struct argp *more; /* more options; their parser gets `input`. NULL: none. Their keys begin at 512 */
     void *input;
 } train_cli;
 
-/* Reads the command line over the defaults that *o comes with, which --help shows. Prints a message and exits with
- * status 2 when an option is wrong, with 0 after --help and --version. */
+/* Reads the command line into *o. On entry *o has the defaults, which --help shows. Prints a message and exits with
+ * status 2 if an option is wrong, with 0 after --help and --version. */
 void train_options_parse(train_options *o, const train_cli *cli, int argc, char **argv);
 
-/* Values of options: each ends the program with a message when `text` is none. */
+/* Read the value of an option. Each function ends the program with a message if `text` is not valid. */
 uint64_t option_integer(struct argp_state *state, const char *option, const char *text, uint64_t least, uint64_t most);
 double option_number(struct argp_state *state, const char *option, const char *text, double least, double most);
 

@@ -1,11 +1,12 @@
-/* common/outputs.h - what all programs that write files do first. */
+/* common/outputs.h - functions for programs that write files. */
 #ifndef SAMPLE_OUTPUTS_H
 #define SAMPLE_OUTPUTS_H
 
-/* A full disk, a quota or a reader that is gone shall fail the write, which is told, and not end the program. */
+/* Ignores the signals of a failed write (SIGPIPE, SIGXFSZ). A full disk, a quota or a closed reader then makes the
+ * write fail with an error, and does not end the program. */
 void outputs_begin(void);
-/* The path that an option's value stands for. "-" is standard output: what is printed besides goes to stderr from now
- * on, so that a reader gets the file alone. Static; the same for every "-". NULL for NULL. */
+/* Returns the path for the value of an option. "-" means standard output. From then on other output goes to stderr, so
+ * that the reader gets the file alone. The result is static, and the same for every "-". NULL for NULL. */
 const char *output_path(const char *value);
 
 #endif

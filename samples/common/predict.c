@@ -16,16 +16,16 @@ enum { TOP = 5, MOST_FILE_BYTES = 1 << 30, FIRST_ROOM = 1 << 16 };
 
 typedef struct origin {
     const char *path, *note;
-    uint32_t index; /* of the row within the file */
-    bool several;   /* the file has more rows */
+    uint32_t index; /* index of the sample within the file */
+    bool several;   /* the file has more samples */
 } origin;
 
 struct predict_list {
     vkt_host host;
-    char why[512]; /* what is wrong with the file being read */
+    char why[512]; /* the error in the file that is being read */
     const char *path;
-    size_t row_bytes, cap; /* cap: rows that there is room for */
-    uint32_t n, first;     /* rows; the first one of this file */
+    size_t row_bytes, cap; /* cap: the capacity, in samples */
+    uint32_t n, first;     /* number of samples; the first one of this file */
     unsigned char *rows;
     origin *origins;
     json_t *failed;
@@ -74,7 +74,7 @@ vkt_result predict_add(predict_list *l, const void *row, const char *note)
     return VKT_OK;
 }
 
-/* The rest of `f`, which may be a pipe. */
+/* Reads the rest of `f`, which may be a pipe. */
 static vkt_result read_stream(predict_list *l, FILE *f, char **bytes, size_t *n)
 {
     size_t room = 0;
@@ -111,7 +111,7 @@ vkt_result predict_bytes(predict_list *l, const char *path, char **bytes, size_t
 
 /* ---- texts from files and command lines, on a terminal ---- */
 
-/* Without control characters (ASCII's and U+0080 to U+009F). */
+/* Prints a text without control characters (ASCII's and U+0080 to U+009F). */
 static void put_plain(FILE *out, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
@@ -170,7 +170,7 @@ typedef struct answer {
     double probability[TOP];
 } answer;
 
-/* The likeliest classes by the softmax of logits z (K). */
+/* Returns the likeliest classes by the softmax of logits z (K). */
 static answer answer_of(const float *z, uint32_t classes)
 {
     answer a = { .n = vkt_top_k(z, classes, TOP, a.top) };

@@ -9,7 +9,7 @@ enum { LOOKED_AT = 256 };
 const char image_predict_help[] = "say what each FILE shows, a PNG or JPEG of any size (- is standard input), with the "
                                   "weights of --load";
 
-/* The mean of the outermost pixels of a gray picture. */
+/* Returns the mean of the outermost pixels of a gray image. */
 static double border_of(const unsigned char *pixels, uint32_t height, uint32_t width)
 {
     double sum = 0;
@@ -63,7 +63,7 @@ static vkt_result read_idx(const image_reader *reader, predict_list *list, const
     return r;
 }
 
-/* Whether it begins as an IDX array of u8 does, or as gzip. */
+/* Returns whether the bytes begin like an IDX array of u8, or like gzip. */
 static bool is_idx(const char *bytes, size_t n)
 {
     const unsigned char *p = (const unsigned char *)bytes;

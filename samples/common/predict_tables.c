@@ -10,7 +10,7 @@ static vkt_result read_with(const vkt_host *h, const char *path, const char *tex
                 : vkt_records_read(h, path, separator, out);
 }
 
-/* Reads with the separator that gives the most columns; where none does, the message is the one for commas. */
+/* Reads with the separator that gives the most columns. If all fail, the message is the one for commas. */
 static vkt_result read_records(const vkt_host *h, const char *path, const char *text, vkt_records **out)
 {
     static const char separators[] = { ',', ';', '\t', '|' };

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row; VKT_OK without one where the text has no word. `note` tells of words that the vocabulary does not have. */
+/* Adds one sample. Adds none, and returns VKT_OK, if the text has no word. `note` lists words that the vocabulary
+ * lacks. */
 static vkt_result add_text(const text_reader *reader, predict_list *list, const char *text)
 {
     const uint32_t most = (uint32_t)(strlen(text) / 2 + 2), begin = !reader->sequence.no_start;

@@ -17,7 +17,8 @@ float random_unit(uint64_t *state)
     return (float)(next(state) >> 40) * 0x1p-24f;
 }
 
-/* Box & Muller, "A note on the generation of random normal deviates" (1958); the pair's other number is dropped. */
+/* Returns one number of a pair and drops the other. Box & Muller, "A note on the generation of random normal deviates"
+ * (1958). */
 double random_normal(uint64_t *state)
 {
     const double u = (double)(next(state) >> 11) * 0x1p-53, v = (double)(next(state) >> 11) * 0x1p-53;

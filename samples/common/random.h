@@ -1,10 +1,10 @@
-/* common/random.h - random numbers for data that samples make up. */
+/* common/random.h - random numbers for generated data. */
 #ifndef SAMPLE_RANDOM_H
 #define SAMPLE_RANDOM_H
 
 #include <stdint.h>
 
-/* A sequence begins with its seed in *state. */
+/* *state is the seed at first. */
 float random_unit(uint64_t *state);    /* uniform in [0,1), a multiple of 2^-24: exact in fp32 */
 double random_normal(uint64_t *state); /* mean 0, standard deviation 1 */
 

@@ -14,7 +14,7 @@ json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Integers of JSON end at 2^63 here. */
+/* Makes a JSON integer. A number of 2^63 or more becomes a string, because integers end there. */
 static json_t *big(uint64_t n)
 {
     char text[24];
@@ -22,7 +22,7 @@ static json_t *big(uint64_t n)
     return n <= INT64_MAX ? json_integer((json_int_t)n) : json_string(text);
 }
 
-/* JSON is UTF-8: in a text that is not, '?' stands for what is not ASCII. */
+/* Makes a string of JSON, which is UTF-8. In a text that is not UTF-8, '?' replaces all non-ASCII bytes. */
 static json_t *text_json(const char *text)
 {
     json_t *json = json_string(text);
@@ -35,7 +35,7 @@ static json_t *text_json(const char *text)
     return json;
 }
 
-/* ---- what the run was ---- */
+/* ---- the facts of the run ---- */
 
 static json_t *data_json(const session_data *d)
 {
@@ -47,7 +47,7 @@ static json_t *data_json(const session_data *d)
                      "test_is_validation", d->test && d->test == d->validation);
 }
 
-/* The members that every report has. */
+/* Returns the members that every report has. */
 static json_t *run_json(const session *s, uint64_t seed)
 {
     const vkt_device_info *device = vkt_ctx_device(s->ctx);
@@ -64,7 +64,7 @@ static json_t *run_json(const session *s, uint64_t seed)
                      (json_int_t)memory.reserved_peak_bytes);
 }
 
-/* The JSON object of vkt_trainer_settings or vkt_trainer_results; NULL after a message. */
+/* Returns the JSON object of vkt_trainer_settings or vkt_trainer_results. NULL after a message. */
 static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json), const vkt_trainer *t)
 {
     char *text = NULL;
@@ -75,7 +75,7 @@ static json_t *object_of(vkt_result (*write)(const vkt_trainer *t, char **json),
 
 /* ---- the results ---- */
 
-/* The trainer's results, and those that the session has measured. */
+/* Returns the trainer's results and the results that the session measured. */
 static json_t *results_json(const session *s, vkt_trainer *t)
 {
     const uint64_t first_ns = vkt_trainer_first_step_ns(t);
@@ -97,12 +97,12 @@ static json_t *results_json(const session *s, vkt_trainer *t)
 
 /* ---- the file ---- */
 
-/* Takes both over. */
+/* Takes over both objects. */
 static bool write_both(const session *s, json_t *run, json_t *object)
 {
     const bool whole = run && object && json_object_update(run, object) == 0;
     char *text = whole ? json_dumps(run, JSON_INDENT(2)) : NULL;
-    fflush(stdout); /* which may be the same file */
+    fflush(stdout); /* stdout may be the same file */
     bool ok = text != NULL;
     if (!ok) complain("no memory for what %s is to hold", s->o.json);
     if (ok) ok = vkt_write_file(&s->host, s->o.json, text, strlen(text)) == VKT_OK;
@@ -112,7 +112,7 @@ static bool write_both(const session *s, json_t *run, json_t *object)
     return ok;
 }
 
-/* {"batch": "128", "data": "#0123..", ..} of lines "name=value". */
+/* Converts lines "name=value" to {"batch": "128", "data": "#0123..", ..}. */
 static json_t *identity_json(const char *lines)
 {
     json_t *all = json_object();

@@ -19,13 +19,13 @@
 
 enum { FAILED = 1, PATH_ROOM = 4096 };
 
-/* The files of this process: it has one run. */
+/* The files of this process, which has one run. */
 static struct {
     char checkpoint[PATH_ROOM], save[PATH_ROOM], json[PATH_ROOM], history[PATH_ROOM], plot[PATH_ROOM],
         options[PATH_ROOM], log_path[PATH_ROOM], picture[PATH_ROOM];
     FILE *log;
     vkt_events *events;
-    bool failed; /* a file could not be written while the run went on */
+    bool failed; /* a file could not be written during the run */
 } run;
 
 /* ---- the folder ---- */
@@ -36,7 +36,7 @@ static int fail(const char *what, const char *path)
     return FAILED;
 }
 
-/* "<folder>/<name>", in `room`; NULL: too long. */
+/* Writes "<folder>/<name>" to `room`. NULL: it is too long. */
 static const char *name_in(const char *folder, const char *name, char room[PATH_ROOM])
 {
     return snprintf(room, PATH_ROOM, "%s/%s", folder, name) < PATH_ROOM ? room : NULL;
@@ -59,7 +59,7 @@ static bool make_folders(const char *folder)
     return S_ISDIR(st.st_mode);
 }
 
-/* Opens log.txt and locks it, so that no other process writes to the folder meanwhile. */
+/* Opens log.txt and locks it, so that no other process writes to the folder at the same time. */
 static int open_log(void)
 {
     const int fd = open(run.log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -132,7 +132,7 @@ int run_dir_begin(train_options *o, int argc, char **argv)
     return 0;
 }
 
-/* ---- what is printed ---- */
+/* ---- log ---- */
 
 void run_dir_say(const char *format, va_list args)
 {
@@ -153,7 +153,7 @@ void run_dir_log(void *user, vkt_log_level level, const char *line)
 
 /* ---- TensorBoard ---- */
 
-/* Tells once that events cannot be written; the training goes on without them. */
+/* Prints once that events cannot be written. The training continues without them. */
 static void keep_events(vkt_result r)
 {
     if (r == VKT_OK) return;
@@ -162,7 +162,7 @@ static void keep_events(vkt_result r)
     vkt_events_destroy(&run.events);
 }
 
-/* "```json\n..\n```" of options.json, so that TensorBoard shows it as it is. */
+/* Returns the text in the fences of a Markdown code block, so that TensorBoard shows it unchanged. */
 static char *in_fences(const char *text, const char *kind)
 {
     const size_t n = strlen(text) + strlen(kind) + 16;
@@ -179,7 +179,7 @@ static vkt_result add_text(const char *tag, const char *kind, const char *text)
     return r;
 }
 
-/* Rows of planes (3,H,W) to rows of pixels (H,W,3). */
+/* Adds an image. Converts planes (3,H,W) to pixels (H,W,3). */
 static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
 {
     uint32_t chw[3];
@@ -195,7 +195,8 @@ static vkt_result add_picture(const vkt_dataset *d, uint64_t step)
     return r;
 }
 
-/* The plot of the run so far, through a file, for that is what draws and reads pictures. */
+/* Adds the plot of the run so far. It goes through a file, because the library draws to files and reads images from
+ * files. */
 static void add_plot(const session *s, vkt_trainer *t)
 {
     uint32_t epochs;
@@ -223,8 +224,8 @@ vkt_result run_dir_train(const session *s, vkt_trainer *t)
     if (r == VKT_OK) r = add_text("options", "json", options);
     if (r == VKT_OK) r = add_text("summary", "", vkt_trainer_summary(t));
     if (r == VKT_OK) r = vkt_events_flush(run.events);
-    /* A run that was killed behind its checkpoint has no scalars of the last epoch. Where it has them, TensorBoard
-     * drops them for those of this file. */
+    /* If a run was killed after its checkpoint, its events may lack the last epoch. If they have it, TensorBoard drops
+     * it and shows the one of this file. */
     if (r == VKT_OK && done) keep_events(vkt_events_epoch(run.events, &records[done - 1]));
     free(options);
     return r;

@@ -1,15 +1,15 @@
-/* common/run_dir.h - --run DIR: one folder for all that a run leaves.
+/* common/run_dir.h - --run DIR: one folder for all files of a run.
  *
- *   checkpoint.ckpt      full state, after every epoch; --run DIR again goes on from it
- *   best.safetensors     weights of the best epoch so far; of the last step where a signal came before there was one
- *   results.json         as --json writes it
+ *   checkpoint.ckpt      full state, after every epoch; the same --run DIR resumes it
+ *   best.safetensors     weights of the best epoch so far; or of the last step, after a signal in the first epoch
+ *   results.json         the same as --json
  *   history.csv          rewritten after every epoch
  *   history.svg          loss and accuracy
- *   options.json         settings, versions, device, data and their hashes, as the run began or went on
+ *   options.json         settings, versions, device, data and their hashes, at the last start
  *   log.txt              command line, device, data, summary, epochs, outcome and messages of each start
  *   events.out.tfevents. scalars of each epoch, settings, summary and the plot, for TensorBoard
  *
- * An option such as --save FILE puts that file elsewhere; --checkpoint beside --run is refused. */
+ * An option such as --save FILE puts that file elsewhere. --checkpoint with --run is refused. */
 #ifndef SAMPLE_RUN_DIR_H
 #define SAMPLE_RUN_DIR_H
 
@@ -19,21 +19,21 @@
 
 struct session;
 
-/* Puts the names of files in o->run where the options leave them open, and makes the folder. A checkpoint that is there
- * is resumed: o->goes_on. 0, or the program's exit status after a message. */
+/* Sets the names of files in o->run that the options do not set, and makes the folder. If the folder has a checkpoint,
+ * the run resumes it: o->goes_on. Returns 0, or the program's exit status after a message. */
 int run_dir_begin(train_options *o, int argc, char **argv);
 /* Writes to log.txt, if there is one. */
 void run_dir_say(const char *format, va_list args);
-/* The log function of a vkt_host: stderr and log.txt. */
+/* Is the log function of a vkt_host: writes to stderr and log.txt. */
 void run_dir_log(void *user, vkt_log_level level, const char *line);
-/* Before the fit: options.json, settings and summary for TensorBoard. */
+/* Begins the fit: writes options.json, and settings and summary for TensorBoard. */
 vkt_result run_dir_train(const struct session *s, vkt_trainer *t);
-/* After an epoch: history, log, events and, where it is the best one, its weights. A file that cannot be written is
- * told, and the training goes on. */
+/* Ends an epoch: writes history, log and events. If the epoch is the best one, saves its weights. If a file cannot be
+ * written, it prints an error and the training continues. */
 void run_dir_epoch(const struct session *s, vkt_trainer *t, const vkt_epoch_record *r, bool best);
-/* Whether the folder has the best weights already, so that a run that a signal ends leaves them as they are. */
+/* Returns whether the folder keeps the best weights. Then a run that a signal ends does not replace them. */
 bool run_dir_keeps_best(const struct session *s);
-/* At the end of the run: the plot for TensorBoard; closes the files. VKT_E_IO where one could not be written. */
+/* Ends the run: adds the plot for TensorBoard and closes the files. VKT_E_IO: a file could not be written. */
 vkt_result run_dir_end(const struct session *s, vkt_trainer *t);
 
 #endif

@@ -11,7 +11,7 @@ const char schedules_help[] =
     "plateau (a tenth when nothing improves); step=N (a tenth every N epochs); multi-step=N,N,... (a tenth at each of "
     "these epochs); exponential=X (X times the rate, every epoch)";
 
-/* A whole number above 0 that ends at a comma or at the end of the text; *text moves behind it. */
+/* Reads a whole number above 0 that ends at a comma or at the end of the text. Moves *text behind it. */
 static bool number(const char **text, uint32_t *out)
 {
     char *end;
@@ -52,7 +52,7 @@ bool schedule_parse(const char *text, vkt_schedule *out)
     static const struct {
         const char *name;
         vkt_schedule_kind kind;
-        bool (*read)(const char *value, vkt_schedule *s); /* NULL: the word stands alone; else by epochs */
+        bool (*read)(const char *value, vkt_schedule *s); /* NULL: the word has no value */
     } kinds[] = {
         { "constant", VKT_SCHEDULE_CONSTANT, NULL },
         { "cosine", VKT_SCHEDULE_COSINE, NULL },

@@ -1,4 +1,4 @@
-/* common/schedules.h - a learning rate schedule as a word of the command line. */
+/* common/schedules.h - reads a learning rate schedule from a word of the command line. */
 #ifndef SAMPLE_SCHEDULES_H
 #define SAMPLE_SCHEDULES_H
 
@@ -6,10 +6,10 @@
 
 #include "vktrain/schedule.h"
 
-extern const char schedules_help[]; /* the forms that schedule_parse takes, for --help */
+extern const char schedules_help[]; /* the forms that schedule_parse reads, for --help */
 
-/* Reads "cosine", "step=30", "multi-step=30,60,80", "exponential=0.95", ... False: the text is none of them. A schedule
- * over the whole run has total 0, which session_train fills in. */
+/* Reads "cosine", "step=30", "multi-step=30,60,80", "exponential=0.95", ... Returns false if the text is none of them.
+ * A schedule over the whole run has total 0, which session_train fills in. */
 bool schedule_parse(const char *text, vkt_schedule *out);
 
 #endif

@@ -13,11 +13,11 @@
 
 enum { TOP = 5, MOST_IN_JSON = 1000 };
 
-/* All predictions of a set, and what is counted of them. */
+/* All predictions of a set, and the counts and scores of them. */
 typedef struct scores {
     const vkt_dataset *d;
     uint32_t classes, *predicted;
-    const char **names; /* NULL: classes have numbers */
+    const char **names; /* NULL: the classes have no names */
     float *outputs;
     uint64_t *counts;
     vkt_class_score *each;
@@ -79,7 +79,7 @@ static void add_json(session *s, const scores *x, const char *set)
                                   json_matrix(x)));
 }
 
-/* ---- what is asked for ---- */
+/* ---- --report and --confusion ---- */
 
 static vkt_result print_table(const vkt_host *host, const scores *x, const char *set)
 {
@@ -129,7 +129,8 @@ vkt_result scores_write(session *s, vkt_trainer *t, const vkt_dataset *d, const 
 
 /* ---- --class-weights ---- */
 
-/* Numbers with blanks or commas between them; how many, up to one more than `most`. False: something else is there. */
+/* Reads numbers with blanks or commas between them. *n is their number, at most `most` + 1. Returns false if the text
+ * has anything else. */
 static bool read_numbers(const char *text, uint32_t most, float *out, uint32_t *n)
 {
     *n = 0;

@@ -26,7 +26,7 @@ static bool was_interrupted(void *user)
     return stop_signal() != 0;
 }
 
-static bool found; /* --find-lr is done: this process has one run */
+static bool found; /* --find-lr is done; this process has one run */
 
 bool session_interrupted(void)
 {
@@ -79,7 +79,7 @@ void session_begin(session *s, const train_cli *cli, int argc, char **argv)
     s->argv = argv;
     s->test_loss = s->test_accuracy = NAN;
 
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in a file, too, lines and messages come in their order */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* keeps lines and messages in their order, also in a file */
     train_options_parse(&s->o, cli, argc, argv);
     s->host = (vkt_host){ .log = message_log, .log_level = s->o.quiet ? VKT_LOG_ERROR : VKT_LOG_WARN };
     if (s->o.list_devices) exit(list_devices(&s->host));
@@ -114,7 +114,7 @@ int session_end(session *s, vkt_result r)
     return stop_signal() ? 128 + stop_signal() : r != VKT_OK;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 void session_set_data(session *s, const session_data *data)
 {
@@ -140,7 +140,7 @@ void session_print_memory(const session *s)
     say(s, "memory  %.1f MiB of device memory at the peak\n", (double)m.reserved_peak_bytes / (1 << 20));
 }
 
-/* The best epoch, and the value that the fit went by. */
+/* Prints the best epoch and the value of the monitor. */
 static void print_best(const session *s, const vkt_trainer *t, vkt_monitor m)
 {
     const vkt_epoch_record *r = vkt_trainer_best(t);
@@ -179,13 +179,13 @@ static bool is_file(const char *path)
     return path && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The folder of --run has the best weights already, which are not given for those of the last step. */
+/* Returns whether the folder of --run has the best weights. Then the weights of the last step do not replace them. */
 static bool keeps_best(const session *s, const vkt_trainer *t)
 {
     return (session_interrupted() || s->failed) && vkt_trainer_best_epoch(t) && run_dir_keeps_best(s);
 }
 
-/* What --save has after a signal or an error. */
+/* Prints the content of --save after a signal or an error. */
 static void print_saved(const session *s, const vkt_trainer *t)
 {
     if (s->o.save && keeps_best(s, t))
@@ -194,7 +194,7 @@ static void print_saved(const session *s, const vkt_trainer *t)
         remark("%s has the weights so far", s->o.save);
 }
 
-/* A run that a signal ended: what it leaves, and how it goes on. */
+/* Prints the files of a run that a signal ended, and the command that continues it. */
 static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 {
     const train_options *o = &s->o;
@@ -219,7 +219,7 @@ static void print_stop(const session *s, const vkt_trainer *t, bool resumable)
 typedef struct follower {
     const session *s;
     vkt_trainer *t;
-    vkt_fit_callbacks bar; /* of the progress bar, if there is one */
+    vkt_fit_callbacks bar; /* callbacks of the progress bar, if there is one */
 } follower;
 
 static void on_batch(void *user, const vkt_fit_progress *p)
@@ -256,7 +256,7 @@ static void keep_first(vkt_result *r, vkt_result next)
     if (*r == VKT_OK) *r = next;
 }
 
-/* A run that an error ended: what it leaves. */
+/* Prints the files of a run that an error ended. */
 static void print_failure(const session *s, const vkt_trainer *t)
 {
     uint32_t n;
@@ -269,8 +269,8 @@ static void print_failure(const session *s, const vkt_trainer *t)
         print_saved(s, t);
 }
 
-/* The weights of the best epoch, or of the last step where a signal or an error ended the run. A run that diverged
- * before it had a best epoch has nothing to save. */
+/* Saves the weights of the best epoch, or of the last step if a signal or an error ended the run. Saves nothing for a
+ * run that diverged before it had a best epoch. */
 static vkt_result save_weights(const session *s, vkt_trainer *t)
 {
     if (keeps_best(s, t)) return VKT_OK;
@@ -279,13 +279,13 @@ static vkt_result save_weights(const session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* A plot wants an epoch. */
+/* Writes the files. A plot needs at least one epoch. */
 static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
 {
     const train_options *o = &s->o;
     uint32_t epochs;
     vkt_trainer_history(t, &epochs);
-    fflush(stdout); /* where that is a file of results too, they come behind what was printed */
+    fflush(stdout); /* if stdout is also a file of results, they follow the printed lines */
     const bool lost = *r == VKT_E_DEVICE_LOST;
     if (o->save && !lost) keep_first(r, save_weights(s, t));
     if (o->history) keep_first(r, vkt_trainer_write_history(t, o->history));
@@ -294,7 +294,7 @@ static void write_files(const session *s, vkt_trainer *t, vkt_result *r)
     if (o->json && !write_report(s, t)) keep_first(r, VKT_E_IO);
 }
 
-/* A set that is the validation set was measured with the best weights already. */
+/* Measures the test set. If it is the validation set, the best epoch has its numbers already. */
 static vkt_result measure_test(session *s, vkt_trainer *t)
 {
     const vkt_epoch_record *best = vkt_trainer_best(t);
@@ -305,8 +305,8 @@ static vkt_result measure_test(session *s, vkt_trainer *t)
     return VKT_OK;
 }
 
-/* The schedule of the options, else the sample's own. A schedule over the whole run takes the batches that are left
- * after the warm-up as its length. */
+/* Returns the schedule of the options, otherwise the sample's own. The length of a schedule over the whole run is the
+ * number of batches after the warm-up. */
 static vkt_schedule schedule_of(const train_options *o, const vkt_trainer_params *p)
 {
     vkt_schedule s = o->has_schedule ? o->schedule : p->schedule;
@@ -348,12 +348,12 @@ vkt_result session_trainer(session *s, const vkt_trainer_params *params, vkt_tra
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable)
 {
     const bool failed = r != VKT_OK && r != VKT_E_DIVERGED && r != VKT_E_CHECKPOINT;
-    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* older files are worth more */
+    if (failed && !vkt_trainer_first_step_ns(t)) return r; /* before the first step, older files are kept */
     const bool stopped = session_interrupted() && r != VKT_E_DIVERGED && !failed;
-    const bool has_best = vkt_trainer_best_epoch(t) && !failed; /* after an error it has those of the last step */
+    const bool has_best = vkt_trainer_best_epoch(t) && !failed; /* after an error it has the weights of the last step */
     s->error = r;
     s->failed = failed ? r : VKT_OK;
-    if (!s->o.quiet && stopped) putchar('\n'); /* the bar stands in its line */
+    if (!s->o.quiet && stopped) putchar('\n'); /* ends the line of the progress bar */
     print_outcome(s, t, fit, r);
     if (has_best) keep_first(&r, measure_test(s, t));
     if (has_best && s->finish) keep_first(&r, s->finish(s, t));
@@ -370,7 +370,7 @@ static vkt_result resume(const session *s, vkt_trainer *t)
     const char *path = s->o.resume;
     const vkt_result r = vkt_trainer_resume(t, path);
     if (r != VKT_OK) return r;
-    if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* with --run alone: beside --resume it is no option */
+    if (s->o.seed_given && s->o.seed != vkt_trainer_seed(t)) { /* only with --run: --resume refuses --seed */
         complain("--seed: the run in %s has the seed %llu, got %llu: leave it out, or name another folder", s->o.run,
                  (unsigned long long)vkt_trainer_seed(t), (unsigned long long)s->o.seed);
         return VKT_E_STATE;
@@ -408,7 +408,7 @@ static void print_summary(const session *s, const vkt_trainer *t)
 
 vkt_result session_fit(session *s, const vkt_fit_params *with, vkt_trainer *t)
 {
-    if (session_interrupted()) { /* older files of these names are worth more than weights that learned nothing */
+    if (session_interrupted()) { /* keeps older files of these names, because nothing is trained yet */
         remark("ended by %s before the first step: no file was written", stop_name(stop_signal()));
         return VKT_OK;
     }

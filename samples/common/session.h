@@ -1,11 +1,9 @@
-/* common/session.h - what every training sample does around its model: device, options, signals, what is printed,
- * files.
+/* common/session.h - the parts that all training samples share: device, options, signals, output, files.
  *
  *   session s = { .o = { .epochs = 3, .batch = 128, .optimizer = { .kind = VKT_ADAM }, .lr = 0.01f, .seed = 1 } };
  *   session_begin(&s, &cli, argc, argv);
- *   if (session_open(&s)) { ... s.o, s.ctx; session_train(&s, &params, &trainer); what is special to the sample ... }
- *   return session_end(&s, result);
- */
+ *   if (session_open(&s)) { ... s.o, s.ctx; session_train(&s, &params, &trainer); the sample's own code }
+ *   return session_end(&s, result); */
 #ifndef SAMPLE_SESSION_H
 #define SAMPLE_SESSION_H
 
@@ -14,60 +12,61 @@
 
 #include "common/options.h"
 
-/* The data that the numbers of --json are of. */
+/* The data set that the numbers of --json describe. */
 typedef struct session_data {
-    const char *source; /* a path, or what was made up */
+    const char *source; /* a path, or a name for generated data */
     bool made_up;
     const vkt_dataset *train, *validation, *test; /* NULL: none; test may be validation */
 } session_data;
 
 typedef struct session {
-    train_options o; /* begins with the sample's defaults */
+    train_options o; /* the sample's defaults at first */
     int argc;
     char **argv;
     session_data data;               /* the sample's, before it trains */
-    vkt_result error;                /* that ended the run, for --json */
-    vkt_result failed;               /* the same, where it is none after which a fit returns in order */
-    double test_loss, test_accuracy; /* of the best weights, on data.test; NaN: not measured */
+    vkt_result error;                /* the error that ended the run, for --json */
+    vkt_result failed;               /* the same, but VKT_OK if the fit ended in order */
+    double test_loss, test_accuracy; /* results of the best weights on data.test; NaN: not measured */
     uint64_t start_ns;
     vkt_host host;
     vkt_ctx *ctx;
-    const vkt_dataset *scored; /* what --report and --confusion are of; NULL: none */
+    const vkt_dataset *scored; /* the data set of --report and --confusion; NULL: none */
     const char *scored_set;    /* "test" or "validation" */
-    json_t *more;              /* NULL, or members of --json that are the sample's own; session_end frees it */
-    /* NULL, or what session_fit calls behind the fit, before it writes files: may measure, print and set `more` */
+    json_t *more;              /* NULL, or more members of --json; session_end frees it */
+    /* NULL, or a function that session_fit calls after the fit, before it writes files. It may measure, print and set
+     * `more` */
     vkt_result (*finish)(struct session *s, vkt_trainer *t);
-    void *user; /* the sample's */
+    void *user; /* the sample's pointer */
 } session;
 
-/* Reads the command line and tries the files that are to be written; ends the program when an option is wrong (2), when
- * a file cannot be written (1), after --help and --list-devices (0). From now on signals end the run in order. */
+/* Reads the command line and tests whether each output file can be written. Ends the program if an option is wrong (2),
+ * if a file cannot be written (1), after --help and --list-devices (0). From then on signals end the run in order. */
 void session_begin(session *s, const train_cli *cli, int argc, char **argv);
-/* The context; says which device it is. False, logged: there is none. */
+/* Creates the context and prints its device. Returns false, logged, if there is none. */
 bool session_open(session *s);
 uint64_t session_now_ns(void);               /* CLOCK_MONOTONIC, as start_ns */
-void session_print_memory(const session *s); /* one line: most that was held from the device */
-/* Keeps `data`, and prints a line: what it is called, rows to learn from and to check, shape of a sample. */
+void session_print_memory(const session *s); /* prints one line: the largest amount of device memory */
+/* Keeps `data`, and prints a line: name, number of training and validation samples, shape of a sample. */
 void session_set_data(session *s, const session_data *data);
-/* A trainer of p with the options put in (batch, optimizer, lr, schedule, seed, stream, recompute, precision, profile;
- * the rest is the sample's), with the weights of --load. Then attach the texts that tell its data from others. Destroy
- * *t in any case. */
+/* Creates a trainer of p. The options replace batch, optimizer, lr, schedule, seed, stream, recompute, precision,
+ * ema_decay, profile, label_smoothing and class_weights; the rest is the sample's. Loads the weights of --load.
+ * Afterwards the sample attaches the texts that identify its data. Destroy *t in any case. */
 vkt_result session_trainer(session *s, const vkt_trainer_params *p, vkt_trainer **t);
-/* Resumes it if asked for; its summary, the fit, its outcome, the files. `fit` (NULL: none) brings what the options do
- * not have: a monitor. VKT_OK too when a signal ended it: then the files are of the run so far, and the command that
- * goes on is printed; before the first step nothing is written. With --find-lr it only looks for a rate. After an
- * error, too, there are files, of what was trained until then. */
+/* Resumes the run if an option asks for it, prints the summary, trains, prints the outcome and writes the files. `fit`
+ * (NULL: none) has the sample's own monitor. VKT_OK also if a signal ended the run: then the files describe the run so
+ * far, and the command that continues it is printed. Before the first step nothing is written. With --find-lr it only
+ * runs the test of learning rates. After an error, too, it writes the files of the training until then. */
 vkt_result session_fit(session *s, const vkt_fit_params *fit, vkt_trainer *t);
-/* Both. */
+/* Calls session_trainer, then session_fit. */
 vkt_result session_train(session *s, const vkt_trainer_params *p, const vkt_fit_params *fit, vkt_trainer **t);
-/* Nothing but a fit, as `p` has it, with progress, until a signal ends it. */
+/* Calls vkt_trainer_fit with `p`, with progress, until it ends or a signal comes. */
 vkt_result session_follow(const session *s, const vkt_fit_params *p, vkt_trainer *t);
-/* Prints the outcome of a fit that ended with `r`, and writes the files. Each file is tried whatever became of the
- * others. `resumable`: the fit wrote checkpoints. */
+/* Prints the outcome of a fit that ended with `r`, and writes the files. It tries each file, even after another one
+ * failed. `resumable`: the fit wrote checkpoints. */
 vkt_result session_finish(session *s, const vkt_fit_params *fit, vkt_trainer *t, vkt_result r, bool resumable);
-/* A signal came, or --find-lr is done: the sample prints no predictions. */
+/* Returns whether a signal came or --find-lr is done. Then the sample prints no predictions. */
 bool session_interrupted(void);
-/* Destroys the context; the program's exit status for a result: 0, 1, or 128 + signal. */
+/* Destroys the context. Returns the program's exit status for a result: 0, 1, or 128 + signal. */
 int session_end(session *s, vkt_result r);
 
 #endif

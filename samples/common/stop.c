@@ -14,12 +14,12 @@ static const struct {
 } kinds[] = { { SIGINT, "SIGINT" }, { SIGTERM, "SIGTERM" }, { SIGHUP, "SIGHUP" } };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* timeout(1) signals its child and then the whole group, a terminal and its shell may both tell of a hang-up: what
- * comes so soon after the first is no second wish. */
+/* timeout(1) signals its child and then the whole group. A terminal and its shell may both send SIGHUP. A signal so
+ * soon after the first one is not a second request. */
 #define ECHO_NS 250000000
 
 static volatile sig_atomic_t came;
-static struct timespec first; /* when; written before `came`, and only in the handler, where no other of them comes */
+static struct timespec first; /* only the handler writes it, before `came`, while these signals are blocked */
 
 static void on_signal(int number)
 {
@@ -31,7 +31,7 @@ static void on_signal(int number)
         came = number;
     } else if ((now.tv_sec - first.tv_sec) * 1000000000LL + now.tv_nsec - first.tv_nsec > ECHO_NS) {
         signal(number, SIG_DFL);
-        raise(number); /* comes when this handler is left */
+        raise(number); /* delivered after this handler returns */
     }
     errno = error;
 }
@@ -58,9 +58,9 @@ const char *stop_name(int signal_number)
     return "?";
 }
 
-/* ---- the command that goes on ---- */
+/* ---- the command that resumes ---- */
 
-/* Whether `arg` is --option, perhaps shortened, perhaps with =VALUE. *alone: its value is the next argument. */
+/* Returns whether `arg` is --option, perhaps shortened, perhaps with =VALUE. *alone: its value is the next argument. */
 static bool is_option(const char *arg, const char *option, bool *alone)
 {
     if (strncmp(arg, "--", 2) != 0 || arg[2] == 0) return false;
@@ -69,7 +69,7 @@ static bool is_option(const char *arg, const char *option, bool *alone)
     return strncmp(arg + 2, option, n) == 0;
 }
 
-/* For a shell: in quotes where it must be. */
+/* Prints a text for a shell, in quotes if necessary. */
 static void print_quoted(FILE *to, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";

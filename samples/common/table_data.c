@@ -17,7 +17,7 @@ static const char irises[] =
 
 /* ---- reading ---- */
 
-/* Tries the separators in turn, and takes the first that gives two columns or more. */
+/* Tries each separator and uses the first one that gives two columns or more. */
 static vkt_result read_records(const vkt_host *host, const char *path, vkt_records **out)
 {
     static const char separators[] = { ',', ';', '\t', '|' };
@@ -30,16 +30,16 @@ static vkt_result read_records(const vkt_host *host, const char *path, vkt_recor
         vkt_records_destroy(out);
         if (r != VKT_OK && r != VKT_E_FORMAT) break;
     }
-    const vkt_result r = vkt_records_read(host, path, 0, out); /* says what is wrong */
+    const vkt_result r = vkt_records_read(host, path, 0, out); /* logs the error */
     if (r != VKT_OK) return r;
     vkt_records_destroy(out);
     complain("%s: want two columns or more, parted by , ; | or tabs, got one", path);
     return VKT_E_FORMAT;
 }
 
-/* ---- which rows ---- */
+/* ---- choice of rows ---- */
 
-/* Those that have a target, in a random order; the caller frees all->index. */
+/* Chooses the rows that have a target, in a random order. The caller frees all->index. */
 static vkt_result choose_rows(const vkt_records *r, uint32_t target, uint64_t seed, table_rows *all)
 {
     const uint32_t n = vkt_records_rows(r);
@@ -114,7 +114,7 @@ static vkt_result make_parts(const vkt_host *host, const vkt_records *r, const t
     return result;
 }
 
-/* ---- all ---- */
+/* ---- the data sets ---- */
 
 vkt_result table_schema_load(const vkt_host *host, const char *path, const char *target, table_schema *s)
 {

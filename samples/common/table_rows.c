@@ -1,4 +1,4 @@
-/* common/table_rows.c - see table_schema.h: rows as numbers, and the schema as a text. */
+/* common/table_rows.c - see table_schema.h: converts rows to numbers, and the schema to a text and back. */
 #include "common/table_schema.h"
 
 #include <jansson.h>
@@ -16,7 +16,7 @@ static const char *const uses[] = { "left out", "number", "values" };
 bool table_number(const char *field, double *x)
 {
     const char *text = field + strspn(field, " \t");
-    const size_t n = strspn(text, "0123456789+-.eE"); /* neither hexadecimal nor names of what is no number */
+    const size_t n = strspn(text, "0123456789+-.eE"); /* excludes hexadecimal numbers, and names of infinity and NaN */
     char *end = NULL;
     const double value = n ? strtod(text, &end) : 0;
     if (n == 0 || end != text + n || text[n + strspn(text + n, " \t")] || !isfinite(value)) return false;
@@ -66,7 +66,7 @@ static bool fail_field(const table_column *c, uint32_t row, const char *want, co
     return false;
 }
 
-/* The index of a value; n_values: it is none. */
+/* Returns the index of a value. n_values: the column has no such value. */
 static uint32_t value_of(const table_column *c, const char *field)
 {
     uint32_t k = 0;

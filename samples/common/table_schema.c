@@ -1,4 +1,4 @@
-/* common/table_schema.c - see table_schema.h: guessing and printing. table_rows.c has the rest. */
+/* common/table_schema.c - see table_schema.h: guesses a schema and prints it. table_rows.c has the rest. */
 #include "common/table_schema.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@ enum { MOST_CLASSES = 20, LEAST_ROWS_PER_CLASS = 5, SHOWN_VALUES = 4, NAME_ROOM 
 
 /* ---- one column ---- */
 
-/* The kinds of column. */
+/* The facts of one column. */
 typedef struct look {
-    const char **texts; /* n that are not missing; after sort_texts each once, `distinct` of them */
+    const char **texts; /* the n texts that are not missing; after sort_texts the `distinct` different ones */
     uint32_t n, distinct, missing;
     bool numbers, whole; /* all of them are */
-    bool counts;         /* the number of the row, give or take a constant */
+    bool counts;         /* each value is the number of its row plus a constant */
     double mean, deviation;
 } look;
 
@@ -35,7 +35,7 @@ static int by_number(const void *a, const void *b)
     return x != y ? (x > y) - (x < y) : by_bytes(a, b);
 }
 
-/* Mean and biased standard deviation of a column of numbers. */
+/* Computes mean and biased standard deviation of a column of numbers. */
 static void measure(look *l)
 {
     double sum = 0, squares = 0, x = 0;
@@ -58,7 +58,7 @@ static void sort_texts(look *l)
         if (i == 0 || strcmp(l->texts[i], l->texts[l->distinct - 1]) != 0) l->texts[l->distinct++] = l->texts[i];
 }
 
-/* l->texts is freed by the caller. */
+/* Finds the facts of a column. The caller frees l->texts. */
 static bool look_at(const vkt_records *r, uint32_t column, const table_rows *rows, look *l)
 {
     double first = 0;
@@ -186,7 +186,7 @@ bool schema_find_target(const vkt_records *r, const char *name, uint32_t *target
     return false;
 }
 
-/* Names that --leave-out has and the table has not are mistakes. */
+/* Returns false if --leave-out has a name that the table does not have. */
 static bool check_left_out(const vkt_records *r, const schema_params *p)
 {
     for (uint32_t i = 0; i < p->n_left_out; i++) {

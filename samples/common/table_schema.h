@@ -1,10 +1,10 @@
-/* common/table_schema.h - what each column of a table is, and its rows as numbers for a network.
+/* common/table_schema.h - how each column of a table is used, and how its rows become numbers for a network.
  *
- * A schema is guessed from the rows to learn from. It travels with the weights as a JSON text, which vkt_trainer_attach
- * keeps as TABLE_SCHEMA, and turns rows of any other table that has columns of these names into the same numbers:
- *   a number        (x - mean) / deviation; 0 where it is missing
- *   a text          a 1 for its value, 0 for each of the other values
- *   either          and, where the rows to learn from have gaps, a 1 for a gap
+ * A schema is guessed from the training rows. It is stored with the weights as a JSON text: vkt_trainer_attach keeps
+ * it as TABLE_SCHEMA. It converts rows of any other table with columns of these names to the same numbers:
+ *   a number        (x - mean) / deviation; 0 if it is missing
+ *   a text          1 for its value, 0 for each of the other values
+ *   either          one more number, 1 for a missing field, if the training rows have missing fields
  *
  *     {"format": "vktrain-table", "version": 1, "target": "species", "columns": [
  *       {"name": "petal_width", "use": "number", "mean": 1.2, "deviation": 0.8, "missing": 0},
@@ -12,9 +12,9 @@
  *       {"name": "remarks", "use": "left out", "why": "118 different texts"},
  *       {"name": "species", "use": "values", "values": ["setosa", "versicolor", "virginica"], "missing": 0}]}
  *
- * The values of a target are the names of the classes, in the order of their numbers; a target of use "number" is
- * predicted as (y - mean) / deviation. Functions return false after a message on stderr, or in `why` where they have
- * one. */
+ * The values of a target are the names of the classes, in the order of their numbers. A target of use "number" is
+ * predicted as (y - mean) / deviation. Functions return false after they print a message on stderr, or after they write
+ * it to `why`, if they have that parameter. */
 #ifndef SAMPLE_TABLE_SCHEMA_H
 #define SAMPLE_TABLE_SCHEMA_H
 
@@ -51,37 +51,37 @@ typedef struct schema_params {
     uint32_t n_left_out;
 } schema_params;
 
-/* Rows of a table: indices, n of them. */
+/* Rows of a table: n indices. */
 typedef struct table_rows {
     uint32_t *index, n;
 } table_rows;
 
-/* Which column is the target: by its name, else the last one. */
+/* Finds the target column by its name. Without a name, it is the last column. */
 bool schema_find_target(const vkt_records *r, const char *name, uint32_t *target);
-/* Whether a field holds nothing: empty, "?", "NA", "N/A", "NaN" or "null", whatever the case. */
+/* Returns whether a field is missing: empty, "?", "NA", "N/A", "NaN" or "null", in upper or lower case. */
 bool schema_is_missing(const char *field);
-/* Guesses: the target from `all` rows (none of which may lack it), the other columns from those to learn from. */
+/* Guesses the schema: the target from `all` rows, which all must have a target, and the other columns from `train`. */
 bool schema_guess(const vkt_records *r, const schema_params *p, const table_rows *all, const table_rows *train,
                   table_schema *out);
 void schema_free(table_schema *s);
 
-uint32_t schema_inputs(const table_schema *s);      /* numbers of a row */
-bool schema_has_classes(const table_schema *s);     /* else the target is a number */
-void schema_print(const table_schema *s, FILE *to); /* a line for each column, and what became of it */
+uint32_t schema_inputs(const table_schema *s);      /* numbers of a sample */
+bool schema_has_classes(const table_schema *s);     /* false: the target is a number */
+void schema_print(const table_schema *s, FILE *to); /* prints one line for each column: how it is used */
 
-/* Writes the schema as JSON, which free() frees, and reads it back. */
+/* Write the schema as JSON, which free() frees, and read it back. */
 char *schema_to_text(const table_schema *s);
 bool schema_from_text(const char *text, table_schema *out);
 
 enum { SCHEMA_WHY = 320 }; /* bytes of a message */
 
-/* Finds the schema's columns in a table: map[i] for each of s->n, UINT32_MAX for what is left out, and for a target
- * that is not there. */
+/* Finds the schema's columns in a table. map[i] is the column of each of s->n. It is UINT32_MAX for a column that is
+ * left out, and for a missing target. */
 bool schema_match(const table_schema *s, const vkt_records *r, uint32_t *map, char why[SCHEMA_WHY]);
-/* The schema_inputs numbers of a row. A text where a number belongs is an error. */
+/* Computes the schema_inputs numbers of a row. It is an error if a column of numbers has a text. */
 bool schema_encode(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *x,
                    char why[SCHEMA_WHY]);
-/* The target of a row: its class, or its standardised number. */
+/* Computes the target of a row: its class, or its standardised number. */
 bool schema_label(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, uint32_t *label,
                   char why[SCHEMA_WHY]);
 bool schema_value(const table_schema *s, const vkt_records *r, const uint32_t *map, uint32_t row, float *y,

@@ -1,4 +1,4 @@
-/* common/table_text.h - fields of a table. Blanks before a field or a name, which many files have, do not count. */
+/* common/table_text.h - reads fields of a table. Blanks before a field or a name are ignored; many files have them. */
 #ifndef SAMPLE_TABLE_TEXT_H
 #define SAMPLE_TABLE_TEXT_H
 
@@ -16,7 +16,7 @@ static inline const char *table_field(const vkt_records *r, uint32_t row, uint32
     const char *s = vkt_records_field(r, row, column);
     return s + strspn(s, " \t");
 }
-/* A finite decimal number, with blanks around it; false, and *x as it was, for anything else. */
+/* Reads a finite decimal number, with blanks around it. For anything else, returns false and does not change *x. */
 bool table_number(const char *field, double *x);
 
 #endif

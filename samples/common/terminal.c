@@ -33,9 +33,9 @@ bool terminal_unicode(void)
     return false;
 }
 
-/* ---- folding ---- */
+/* ---- line breaks ---- */
 
-/* Columns of n bytes of UTF-8: every byte but those that continue a character. */
+/* Returns the columns of n bytes of UTF-8. It counts every byte that does not continue a character. */
 static uint32_t width_of(const char *s, size_t n)
 {
     uint32_t columns = 0;
@@ -43,7 +43,7 @@ static uint32_t width_of(const char *s, size_t n)
     return columns;
 }
 
-/* The bytes of the field that begins here: words with single blanks between them. */
+/* Returns the number of bytes of the field that begins here: words with single blanks between them. */
 static size_t field_length(const char *s, size_t n)
 {
     size_t i = 0;
@@ -51,8 +51,8 @@ static size_t field_length(const char *s, size_t n)
     return i;
 }
 
-/* A line of words; gaps of three blanks and more become two, but not the gap behind a label of LABEL columns. A field
- * stays whole where it fits into a line, but not behind a label. A line without blanks, a rule, is cut. */
+/* Prints a line of words. Gaps of three blanks and more become two, except the gap behind a label of LABEL columns. A
+ * field that fits into one line is not broken, except behind a label. A line without blanks, such as a rule, is cut. */
 static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
 {
     uint32_t column = 0;
@@ -69,7 +69,7 @@ static void print_narrow(FILE *out, const char *line, size_t n, uint32_t room)
         uint32_t before = !first && gap > 2 ? 2 : (uint32_t)gap;
         const bool label = gap > 1 && column < LABEL && column + gap == LABEL; /* "data    digits: ..." */
         if (label) before = (uint32_t)gap;
-        if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* word by word */
+        if (label || gap < 2 || width_of(line + at, length) + INDENT > room) { /* break it between words */
             const char *blank = memchr(line + at, ' ', n - at);
             length = blank ? (size_t)(blank - line) - at : n - at;
         }

@@ -1,4 +1,4 @@
-/* common/terminal.h - what a program prints fits the terminal that it is printed on. */
+/* common/terminal.h - fits output to the width of the terminal. */
 #ifndef SAMPLE_TERMINAL_H
 #define SAMPLE_TERMINAL_H
 
@@ -6,16 +6,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Columns of the terminal behind `out`, those of COLUMNS where it does not know its size, else 80. 0: `out` is no
- * terminal. */
+/* Returns the columns of the terminal of `out`. If the terminal does not know its size: the variable COLUMNS,
+ * otherwise 80. 0: `out` is not a terminal. */
 uint32_t terminal_columns(FILE *out);
-/* Whether text may have letters beyond ASCII: the locale of the environment (LC_ALL, else LC_CTYPE, else LANG) is one
- * of UTF-8. */
+/* Returns whether text may have characters beyond ASCII: the locale of the environment (LC_ALL, otherwise LC_CTYPE,
+ * otherwise LANG) uses UTF-8. */
 bool terminal_unicode(void);
-/* Writes text. A line that is wider than the terminal has wide gaps closed, and if that is not enough goes on,
- * indented, in the next one. Elsewhere than on a terminal nothing is changed. */
+/* Prints text. On a terminal, a line that is too wide gets narrow gaps. If that is not enough, it is broken, and the
+ * next line is indented. If `out` is not a terminal, the text is not changed. */
 void terminal_print(FILE *out, const char *text);
-/* The same for printf's arguments; text beyond 1023 bytes is cut. */
+/* Prints printf's arguments in the same way. Text after 1023 bytes is cut. */
 void terminal_printf(FILE *out, const char *format, ...);
 
 #endif

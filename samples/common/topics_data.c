@@ -10,7 +10,7 @@ enum { PATH_ROOM = 600, MADE_TRAIN = 2400, MADE_TEST = 600 };
 
 /* ---- a folder ---- */
 
-/* folder/name.gz or folder/name, the first one that is there. */
+/* Finds folder/name.gz or folder/name. Writes the first one that exists to `path`. */
 static bool find(const char *folder, const char *name, char path[PATH_ROOM])
 {
     snprintf(path, PATH_ROOM, "%s/%s.gz", folder, name);
@@ -25,7 +25,7 @@ static bool is_corpus(const char *folder)
     return find(folder, "train.tsv", path) && find(folder, "test.tsv", path);
 }
 
-/* Labels of the test set are those of the training set. */
+/* Returns parameters with the labels of the training set, for the test set. */
 static vkt_tsv_params as_in(const vkt_texts *train)
 {
     return (vkt_tsv_params){ .class_names = vkt_texts_class_names(train), .classes = vkt_texts_classes(train) };
@@ -49,7 +49,7 @@ static vkt_result read_folder(const vkt_host *host, const char *folder, topics_d
     return vkt_texts_from_tsv(host, path, &p, &d->test_texts);
 }
 
-/* ---- made-up news ---- */
+/* ---- generated news ---- */
 
 /* Scatters the bits of a number. */
 static uint32_t mix(uint32_t v)
@@ -60,7 +60,7 @@ static uint32_t mix(uint32_t v)
     return v ^ v >> 13;
 }
 
-/* Word number n: two to four syllables. */
+/* Prints word number n: two to four syllables. */
 static void put_word(FILE *out, uint32_t n)
 {
     uint32_t h = mix(n + 0x40000000u);
@@ -68,8 +68,8 @@ static void put_word(FILE *out, uint32_t n)
         fprintf(out, "%c%c", "bdfgklmnprstvz"[h % 14], "aeiou"[h / 14 % 5]);
 }
 
-/* A line label<TAB>text of 20 to 179 words: one in five is one of 30 of the topic, the others are common to all, low
- * numbers more often. */
+/* Prints a line label<TAB>text of 20 to 179 words. One word in five is one of the 30 words of its topic. The others are
+ * common to all topics, and low numbers are more frequent. */
 static void put_line(FILE *out, uint32_t i)
 {
     static const char *const topics[] = { "grain", "trade", "ship", "gold", "coffee", "sugar", "crude", "interest" };
@@ -95,7 +95,7 @@ static vkt_result make_texts(const vkt_host *host, uint32_t first, uint32_t n, c
     return r;
 }
 
-/* Said on stderr, also under --quiet: the numbers of this run are no numbers of Reuters. */
+/* Generates texts. Says so on stderr, also under --quiet, because the results say nothing about Reuters. */
 static vkt_result make_up(const vkt_host *host, topics_data *d)
 {
     remark("the Reuters corpus is not here: training on made-up news");
@@ -107,7 +107,7 @@ static vkt_result make_up(const vkt_host *host, topics_data *d)
     return make_texts(host, MADE_TRAIN, MADE_TEST, &p, &d->test_texts);
 }
 
-/* ---- */
+/* ---- open and close ---- */
 
 static vkt_result read_texts(const vkt_host *host, const char *folder, topics_data *d)
 {

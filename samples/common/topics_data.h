@@ -1,5 +1,5 @@
-/* common/topics_data.h - finds the Reuters corpus, or another one of texts with topics; its vocabulary and sequences.
- */
+/* common/topics_data.h - opens the Reuters corpus, or another corpus of texts with topics: its vocabulary and
+ * sequences. */
 #ifndef SAMPLE_TOPICS_DATA_H
 #define SAMPLE_TOPICS_DATA_H
 
@@ -9,16 +9,16 @@
 
 typedef struct topics_data {
     vkt_texts *train_texts, *test_texts;
-    vkt_vocab *vocab;          /* of the training texts: what a test text has besides is VKT_ID_UNKNOWN */
-    vkt_dataset *train, *test; /* (N,length) ids, cut and filled up at the front */
+    vkt_vocab *vocab;          /* words of the training texts. Another word of a test text is VKT_ID_UNKNOWN */
+    vkt_dataset *train, *test; /* (N,length) ids, cut and padded at the front */
     char source[512];          /* the folder, or "made-up news" */
-    bool made_up;              /* the latter */
+    bool made_up;              /* the texts are generated */
 } topics_data;
 
-/* `folder`, if given; else the first of $VKT_DATA/reuters46-keras, data/reuters46-keras and
- * ../shared/data/reuters46-keras with the files train.tsv and test.tsv (plain, or .gz), lines label<TAB>text;
- * classes.txt there, if it is, has the labels in the order of their numbers. Without any, texts are made up, which
- * is said on stderr. On failure (told on stderr) nothing is to be freed. */
+/* Opens `folder`, if given. Otherwise opens the first of $VKT_DATA/reuters46-keras, data/reuters46-keras and
+ * ../shared/data/reuters46-keras that has the files train.tsv and test.tsv (plain, or .gz), with lines label<TAB>text.
+ * If the folder has classes.txt, it lists the labels in the order of their numbers. If no folder has the files,
+ * generates texts and says so on stderr. On failure (with a message on stderr) there is nothing to free. */
 vkt_result topics_data_open(const vkt_host *host, const char *folder, uint32_t length, topics_data *out);
 void topics_data_close(topics_data *d);
 

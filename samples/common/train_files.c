@@ -14,7 +14,7 @@ enum { FAILED = 1, USAGE = 2, MOST = 8, FOLDER_ROOM = 4096, LINE_ROOM = 1024 };
 
 typedef struct output {
     const char *option, **path;
-    bool is_text; /* may go to standard output */
+    bool is_text; /* may be written to standard output */
 } output;
 
 static const char *base_name(const char *path)
@@ -23,7 +23,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The folder of a path; false where there is none. */
+/* Looks up the folder of a path. Returns false if there is none. */
 static bool look_at_folder(const char *path, struct stat *out)
 {
     char folder[FOLDER_ROOM];
@@ -34,7 +34,7 @@ static bool look_at_folder(const char *path, struct stat *out)
     return stat(n ? folder : ".", out) == 0;
 }
 
-/* Whether two paths are one file. Devices and the like may be written to by several. */
+/* Returns whether two paths are the same file. Several options may write to the same device. */
 static bool same_file(const char *a, const char *b)
 {
     struct stat sa, sb;
@@ -65,7 +65,7 @@ static void keep(void *room, vkt_log_level level, const char *line)
     snprintf(room, LINE_ROOM, "%s", line);
 }
 
-/* How every checkpoint begins, behind the 8 bytes of its length. */
+/* Returns whether a file begins like a checkpoint, after the 8 bytes of its header's length. */
 static bool begins_as_checkpoint(const char *path)
 {
     static const char want[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
@@ -82,7 +82,7 @@ static bool is_weights_file(const char *option, const char *path)
     const vkt_host host = { .log = keep, .log_user = line, .log_level = VKT_LOG_ERROR };
     const vkt_result r = vkt_read_attachment(&host, path, "data", &text);
     vkt_text_release(&text);
-    /* A file without such a text is one of weights, too. */
+    /* A file without this attachment is a weights file, too. */
     if (r == VKT_OK || (r == VKT_E_NOT_FOUND && access(path, F_OK) == 0)) return true;
     complain("--%s: %s", option, line);
     return false;
@@ -90,7 +90,7 @@ static bool is_weights_file(const char *option, const char *path)
 
 int train_inputs_try(const train_options *o)
 {
-    if (o->predict) return 0; /* card_read tells more */
+    if (o->predict) return 0; /* card_read has the better message */
     if (o->load && !is_weights_file("load", o->load)) return FAILED;
     if (!o->resume) return 0;
     if (!is_weights_file("resume", o->resume)) return FAILED;

@@ -1,4 +1,4 @@
-/* info/facts.h - what vkt-info tells, before it is text or JSON. */
+/* info/facts.h - the facts that vkt-info prints, as text or JSON. */
 #ifndef INFO_FACTS_H
 #define INFO_FACTS_H
 
@@ -6,14 +6,14 @@
 #include "info/options.h"
 #include "vktrain/core.h"
 
-/* Nodes that are the same work, and what the op chose for them. */
+/* Nodes of a work that are equal, and the variant that the op chose for them. */
 typedef struct info_choice {
     const char *op;
     char text[160];  /* inputs and attributes, as in a shapes file */
-    uint64_t usable; /* sets of variants: what it chose among */
+    uint64_t usable; /* the set of usable variants */
     vkt_variant taken;
-    bool tuned;     /* by the tuning file */
-    uint32_t times; /* nodes */
+    bool tuned;     /* the tuning file chose it */
+    uint32_t times; /* number of nodes */
 } info_choice;
 
 /* A network's training step, or a case forward and backward. */
@@ -33,19 +33,19 @@ typedef struct info_file {
 typedef struct info_facts {
     vkt_device_info *devices;
     uint32_t n_devices;
-    vkt_ctx *ctx; /* of the chosen one; NULL: none could be opened */
+    vkt_ctx *ctx; /* context on the chosen device; NULL: none could be created */
     vkt_device_limits limits;
     vkt_memory_stats memory;
     info_file pipelines, tuning;
     size_t n_tuned; /* entries of the tuning file */
-    uint64_t off;   /* variants that the environment switches off */
+    uint64_t off;   /* variants that the environment disables */
     info_work *works;
     size_t n_works;
 } info_facts;
 
-/* The devices alone. The caller frees in any case, here and below. */
+/* Finds only the devices. The caller frees *f in any case, here and below. */
 vkt_result info_find_devices(const vkt_host *host, info_facts *f);
-/* The rest. VKT_E_NOT_FOUND or VKT_E_FORMAT for work that is neither network nor case, logged. */
+/* Finds all other facts. VKT_E_NOT_FOUND or VKT_E_FORMAT, logged: the work is neither a network nor a case. */
 vkt_result info_find_facts(const vkt_host *host, const info_options *o, info_facts *f);
 void info_free(info_facts *f);
 

@@ -1,4 +1,4 @@
-/* info/json.h - what vkt-info tells, as docs/info.schema.json describes it. */
+/* info/json.h - writes the output of vkt-info as docs/info.schema.json describes it. */
 #ifndef INFO_JSON_H
 #define INFO_JSON_H
 

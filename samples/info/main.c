@@ -1,4 +1,4 @@
-/* info/main.c - vkt-info: the devices of this machine, and what vktrain makes of one. */
+/* info/main.c - vkt-info: prints the devices of this machine, and how vktrain uses one of them. */
 #include "common/outputs.h"
 #include "common/devices.h"
 #include "common/message.h"
@@ -18,7 +18,7 @@ int main(int argc, char **argv)
         info_print(stdout, &f);
     else if (!f.ctx)
         info_print_devices(stdout, &f), devices_note(stdout, f.devices, f.n_devices);
-    fflush(stdout); /* which may be where the file goes */
+    fflush(stdout); /* stdout may be the same file */
     if (r == VKT_OK && o.json) r = info_write_json(&o, &f);
     if (r != VKT_OK) complain_of_result(r);
     info_free(&f);

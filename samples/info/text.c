@@ -8,12 +8,12 @@
 #include "common/terminal.h"
 #include "gpu/gpu.h"
 
-/* ---- tables: cells as wide as the widest of their column, the last column as it comes ---- */
+/* ---- tables: the widest cell sets the width of its column; the last column is not padded ---- */
 
 enum { MOST_COLUMNS = 8, CELL_BYTES = 400, LINE = 80 };
 
 typedef struct table {
-    char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory for it, and nothing is printed */
+    char (*cells)[MOST_COLUMNS][CELL_BYTES]; /* NULL: there was no memory, and nothing is printed */
     size_t rows;
     int columns;
     unsigned right; /* bit i: column i is aligned to the right */
@@ -55,7 +55,7 @@ static void cell(table *t, int column, const char *fmt, ...)
     t->rows += column == t->columns - 1; /* the last cell ends the row */
 }
 
-/* A row of two cells. */
+/* Adds a row of two cells. */
 #define ROW(t, name, ...) (cell(t, 0, "%s", name), cell(t, 1, __VA_ARGS__))
 
 /* ---- devices ---- */
@@ -100,7 +100,7 @@ void info_print_devices(FILE *out, const info_facts *f)
     table_print(out, &t);
 }
 
-/* ---- the chosen one ---- */
+/* ---- the chosen device ---- */
 
 static void print_features(FILE *out, const info_facts *f)
 {
@@ -150,7 +150,7 @@ static void print_limits(FILE *out, const info_facts *f)
     table_print(out, &t);
 }
 
-/* Name, value, where the value is from, and what it says. */
+/* Prints name, value, source and meaning of each trait. */
 static void print_traits(FILE *out, const info_facts *f)
 {
     const char *cls = vkt_class_name(f->ctx->device_class);
@@ -205,7 +205,7 @@ static void print_files(FILE *out, const info_facts *f)
 
 /* ---- variants ---- */
 
-/* "fft16 tile", those of the set but one. */
+/* Writes the names of the usable variants except the chosen one: "fft16 tile". */
 static void others_text(const info_choice *c, char *text, size_t bytes)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* info/text.h - what vkt-info tells, for a terminal. */
+/* info/text.h - prints the output of vkt-info on a terminal. */
 #ifndef INFO_TEXT_H
 #define INFO_TEXT_H
 
@@ -6,13 +6,13 @@
 
 #include "info/facts.h"
 
-/* One row a device; a star marks the one that f->ctx is on. */
+/* Prints one row per device. A star marks the device of f->ctx. */
 void info_print_devices(FILE *out, const info_facts *f);
-/* All of it; f->ctx is there. */
+/* Prints all facts. f->ctx must not be NULL. */
 void info_print(FILE *out, const info_facts *f);
 
-const char *info_kind_name(vkt_device_kind kind); /* "discrete", as --json has it */
-/* "1.3.230" of vkt_device_info.api_version. Returns text. */
+const char *info_kind_name(vkt_device_kind kind); /* "discrete", as in --json */
+/* Writes vkt_device_info.api_version as text: "1.3.230". Returns text. */
 const char *info_version_text(uint32_t version, char text[24]);
 
 #endif

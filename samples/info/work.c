@@ -12,7 +12,7 @@
 
 /* ---- choices of a graph ---- */
 
-/* Inputs and attributes of a node; the step state is none of its inputs. */
+/* Describes inputs and attributes of a node, without the step state. */
 static void describe(const vkt_node *n, char text[160])
 {
     vkt_case c = { .n_in = VKT_MIN(n->n_in, n->op->max_in) };

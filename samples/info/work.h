@@ -1,10 +1,10 @@
-/* info/work.h - what ops choose, found by lowering graphs: nothing runs, and no pipeline is made. */
+/* info/work.h - finds the choices of the ops. It only lowers graphs: it runs nothing and makes no pipeline. */
 #ifndef INFO_WORK_H
 #define INFO_WORK_H
 
 #include "info/facts.h"
 
-/* f->works, for what the options name. */
+/* Sets f->works for the networks and cases in the options. */
 vkt_result info_find_work(const info_options *o, info_facts *f);
 
 #endif

@@ -18,18 +18,18 @@ enum { SHOWN_EVERY = 50 };
 
 static const double least_budget_ms = 0.25, most_budget_ms = 128;
 
-/* What the keys want done between two steps. */
+/* The action that a key requests. It happens between two steps. */
 typedef enum wish { WISH_NONE, WISH_RESET, WISH_SAVE, WISH_LOAD } wish;
 
 typedef struct app {
     session *s;
     const view_options *o;
     picture target;
-    picture_image texture; /* the target on the device: it is drawn, and learned from */
+    picture_image texture; /* the target on the device: the frame shows it, and the training reads it */
     device d;
     bool has_screen;
     window w;
-    picture_image sheet; /* drawn on where there is no window */
+    picture_image sheet; /* the frame without a window */
     frames f;
     artist a;
     learner l;
@@ -37,7 +37,7 @@ typedef struct app {
     double budget_ms;
     wish wish;
     times frame_times, training_times;
-    times host_times, cpu_times; /* of the library's calls; cpu: without what others took of the core meanwhile */
+    times host_times, cpu_times; /* the library's calls: wall time; CPU time of this thread */
     uint64_t frame_start_ns;
 } app;
 
@@ -113,7 +113,7 @@ static void close_app(app *a)
     picture_free(&a->target);
 }
 
-/* ---- what a frame is made of ---- */
+/* ---- the parts of a frame ---- */
 
 static vkt_result grant_wish(app *a)
 {
@@ -128,7 +128,7 @@ static vkt_result grant_wish(app *a)
     }
 }
 
-/* Steps of this frame that are submitted; recorded ones are left to record_training. */
+/* Submits this frame's steps. With --recorded, record_training records them instead. */
 static vkt_result train(app *a, const frame *now)
 {
     uint64_t used_ns = 0;
@@ -145,7 +145,7 @@ static vkt_result record_training(app *a, const frame *now)
     return a->o->recorded && !a->paused ? learn_record(&a->l, now) : VKT_OK;
 }
 
-/* What we drew and trained comes before what will be trained: parameters are read, and written after that. */
+/* Records the barrier before the training. Earlier frames and steps finish their use of the parameters first. */
 static void record_hand_over(const app *a, const frame *now)
 {
     VkMemoryBarrier2 before, after;
@@ -155,7 +155,7 @@ static void record_hand_over(const app *a, const frame *now)
     memory_barrier(&a->d, now->cmd, &before);
 }
 
-/* A recorded step comes before what shows its parameters. */
+/* Records the barrier after the training, before the fragment shader reads the parameters. */
 static void record_results(const app *a, const frame *now)
 {
     VkMemoryBarrier2 before, after;
@@ -296,7 +296,7 @@ static vkt_result renew(app *a)
 }
 
 typedef struct host_clock {
-    uint64_t wall_ns, cpu_ns; /* of this thread */
+    uint64_t wall_ns, cpu_ns; /* wall time; CPU time of this thread */
 } host_clock;
 
 static host_clock host_now(void)
@@ -313,7 +313,7 @@ static void add_since(host_clock *spent, host_clock start)
     spent->cpu_ns += now.cpu_ns - start.cpu_ns;
 }
 
-/* *copy: NULL, or where this frame is wanted as well. */
+/* Draws one frame. `copy` gets a copy of it (NULL: none). */
 static vkt_result one_frame(app *a, const buffer *copy)
 {
     frame *now;
@@ -323,7 +323,7 @@ static vkt_result one_frame(app *a, const buffer *copy)
     TRY(train(a, now));
     add_since(&spent, start);
     TRY(window_acquire(&a->w, now->acquired, &image));
-    if (image == UINT32_MAX) return VKT_OK; /* what was recorded is dropped */
+    if (image == UINT32_MAX) return VKT_OK; /* the recorded commands are dropped */
     start = host_now();
     TRY(record_training(a, now));
     add_since(&spent, start);

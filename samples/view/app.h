@@ -1,22 +1,22 @@
-/* view/app.h - the sample: a picture is learned, in a window or without a screen. */
+/* view/app.h - the sample: trains on an image, in a window or without a screen. */
 #ifndef VIEW_APP_H
 #define VIEW_APP_H
 
 #include "common/session.h"
 
 typedef struct view_options {
-    const char *image;      /* NULL: the sample's own */
-    const char *screenshot; /* of the last frame; NULL: none */
+    const char *image;      /* NULL: the sample's own image */
+    const char *screenshot; /* file of the last frame; NULL: none */
     const char *save, *load;
-    const char *keys;    /* pressed by themselves, one a frame; '.': none. NULL: none */
-    uint32_t headless;   /* steps without a screen; 0: in a window */
-    uint32_t frames;     /* after which the window closes; 0: when the user wants it */
+    const char *keys;    /* simulated keys, one per frame; '.': no key. NULL: none */
+    uint32_t headless;   /* number of steps without a screen; 0: in a window */
+    uint32_t frames;     /* the window closes after so many; 0: when the user closes it */
     uint32_t batch;      /* pixels of a step */
-    uint32_t side;       /* of the sample's own picture; the longest one of a file's */
-    uint64_t max_pixels; /* of a file; 0: what is usual */
-    double budget_ms;    /* of a frame */
+    uint32_t side;       /* side of the sample's own image; limit of the longest side of a file's image */
+    uint64_t max_pixels; /* limit for a file; 0: the default */
+    double budget_ms;    /* device time of training per frame */
     float lr;
-    bool recorded; /* training goes into the frame's own command buffer */
+    bool recorded; /* training is recorded into the frame's command buffer */
 } view_options;
 
 vkt_result view_run(session *s, const view_options *o);

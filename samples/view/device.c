@@ -13,7 +13,7 @@ enum { MOST_DEVICES = 32, MOST_FAMILIES = 32, MOST_INSTANCE_EXTENSIONS = 16 };
 
 /* ---- the instance ---- */
 
-/* Messages of a validation layer, in the words in which the library tells them of a device of its own. */
+/* Prints the messages of a validation layer in the same words as the library does for a device of its own. */
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                  VkDebugUtilsMessageTypeFlagsEXT types,
                                                  const VkDebugUtilsMessengerCallbackDataEXT *data, void *user)
@@ -68,9 +68,9 @@ static vkt_result make_instance(const device_params *p, device *d)
     return VKT_OK;
 }
 
-/* ---- which device, which queue ---- */
+/* ---- the choice of device and queue ---- */
 
-/* The family that draws, computes and, for a window, presents; UINT32_MAX: none. */
+/* Returns the queue family that draws, computes and, for a window, presents. UINT32_MAX: none. */
 static uint32_t find_family(const device *d, const device_params *p, VkPhysicalDevice physical)
 {
     VkQueueFamilyProperties families[MOST_FAMILIES];
@@ -93,7 +93,8 @@ static bool is_part(const char *part, const char *name)
     return false;
 }
 
-/* As --device tells: a number of --list-devices, or a part of the name. */
+/* Returns whether `want`, the value of --device, selects the device: by its number in --list-devices, or by a part of
+ * its name. */
 static bool is_wanted(const char *want, const vkt_device_info *info, uint32_t index)
 {
     char *end;
@@ -102,7 +103,7 @@ static bool is_wanted(const char *want, const vkt_device_info *info, uint32_t in
     return *end ? is_part(want, info->name) : number == index;
 }
 
-/* Higher is better. */
+/* Returns the rank of a kind of device. Higher is better. */
 static int rank(vkt_device_kind kind)
 {
     static const int ranks[] = { [VKT_DEVICE_OTHER] = 0,
@@ -144,7 +145,7 @@ static bool has_extension(const VkExtensionProperties *list, uint32_t n, const c
     return false;
 }
 
-/* The library's recommended extensions, as far as the device has them, and the swapchain's. */
+/* Selects the library's recommended extensions that the device has. For a window, adds the swapchain's extension. */
 static vkt_result pick_extensions(const device_params *p, device *d)
 {
     const vkt_vk_needs *needs = vkt_vk_get_needs();
@@ -197,7 +198,7 @@ vkt_result device_open(const vkt_host *host, const device_params *p, device *d)
     memset(d, 0, sizeof *d);
     d->loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     PFN_vkGetInstanceProcAddr get = NULL;
-    if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* POSIX's own way of writing it */
+    if (d->loader) *(void **)&get = dlsym(d->loader, "vkGetInstanceProcAddr"); /* the form that POSIX describes */
     if (!get) {
         complain("no Vulkan loader: %s", dlerror());
         return VKT_E_NO_LOADER;

@@ -1,5 +1,5 @@
-/* view/device.h - instance, device and queue of the sample itself; memory, buffers and pictures; the library's context
- * on top of them. */
+/* view/device.h - creates the sample's own instance, device and queue, and the library's context on them. Creates
+ * memory, buffers and images. */
 #ifndef VIEW_DEVICE_H
 #define VIEW_DEVICE_H
 
@@ -9,10 +9,10 @@
 enum { DEVICE_MOST_EXTENSIONS = 8 };
 
 typedef struct device_params {
-    const char *name;                      /* as --device has it; NULL: the best one */
-    const char *const *surface_extensions; /* of the instance; NULL: no window, no swapchain */
+    const char *name;                      /* the value of --device; NULL: the best one */
+    const char *const *surface_extensions; /* instance extensions; NULL: no window, no swapchain */
     uint32_t n_surface_extensions;
-    /* Whether this family's queues can show pictures; for a window. */
+    /* Returns whether queues of this family can present images to a window. NULL: no window. */
     bool (*can_present)(VkInstance instance, VkPhysicalDevice physical, uint32_t family);
 } device_params;
 
@@ -27,7 +27,7 @@ typedef struct device {
     uint32_t family;
     VkQueue queue;
     VkDevice handle;
-    /* What the device was made with. */
+    /* The features with which the device was created. */
     VkPhysicalDeviceFeatures2 features;
     VkPhysicalDeviceVulkan11Features features11;
     VkPhysicalDeviceVulkan12Features features12;
@@ -36,19 +36,19 @@ typedef struct device {
     uint32_t n_extensions;
 } device;
 
-/* *d may be large: it holds the feature structs that the device's chain consists of, so it is never copied. Close it in
- * any case. VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER, all said on stderr. */
+/* Opens *d. Never copy *d: it has the feature structs that the device's chain points to. Close it in any case.
+ * VKT_E_NO_LOADER, VKT_E_NO_DEVICE, VKT_E_DRIVER, all with a message on stderr. */
 vkt_result device_open(const vkt_host *host, const device_params *p, device *d);
-void device_close(device *d); /* after everything that was made of it */
-/* The library's context on this device and queue. */
+void device_close(device *d); /* call it after all objects of the device are destroyed */
+/* Creates the library's context on this device and queue. */
 vkt_result device_adopt(const device *d, const vkt_host *host, uint64_t max_bytes, vkt_ctx **ctx);
 
 typedef struct buffer {
     VkBuffer handle;
     VkDeviceMemory memory;
-    void *map; /* of host-visible ones */
+    void *map; /* only if it is host-visible */
 } buffer;
-/* Host-visible and coherent. */
+/* Creates a host-visible and coherent buffer. */
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
@@ -58,20 +58,20 @@ typedef struct picture_image {
     VkImageView view;
     VkExtent2D extent;
 } picture_image;
-/* 2D, colour, of the device's memory. */
+/* Creates a 2D colour image in the device's memory. */
 vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage,
                         picture_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
 void image_destroy(const device *d, picture_image *i);
 
-/* A change of layout, of all of a picture; stages and accesses as in VkImageMemoryBarrier2. */
+/* One side of a layout transition of a whole image. Stages and accesses as in VkImageMemoryBarrier2. */
 typedef struct stage_access {
     VkPipelineStageFlags2 stage;
     VkAccessFlags2 access;
     VkImageLayout layout;
 } stage_access;
 void image_barrier(const device *d, VkCommandBuffer cmd, VkImage image, stage_access from, stage_access to);
-VkBufferImageCopy whole_image(VkExtent2D extent); /* beside a buffer without gaps */
+VkBufferImageCopy whole_image(VkExtent2D extent); /* for a buffer without gaps */
 void memory_barrier(const device *d, VkCommandBuffer cmd, const VkMemoryBarrier2 *barrier);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { GAP = 8, LEAST_WIDTH = 720 };
 
-/* ---- where things are ---- */
+/* ---- the layout of a frame ---- */
 
 static rect fit(rect room, const picture *p)
 {
@@ -42,7 +42,7 @@ VkExtent2D natural_frame(const picture *p)
     return (VkExtent2D){ width < LEAST_WIDTH ? LEAST_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
 }
 
-/* ---- the artist's things ---- */
+/* ---- the artist's objects ---- */
 
 static vkt_result make_sampler(artist *a)
 {
@@ -56,7 +56,7 @@ static vkt_result make_sampler(artist *a)
     return VKT_OK;
 }
 
-/* One set for all: both pictures, the levels, the parameters. */
+/* Makes the one descriptor set: both textures, the levels and the parameters. */
 static vkt_result make_set(artist *a)
 {
     const vk_table *vk = &a->d->vk;
@@ -213,7 +213,7 @@ void artist_record(artist *a, const frame *f, const canvas *to)
                                         .colorAttachmentCount = 1,
                                         .pColorAttachments = &colour };
     upload_record(a->d, f->cmd, &a->upload[f->slot], &a->panel);
-    image_barrier(a->d, f->cmd, to->image, before, drawn); /* the same stage as the semaphore of an image of a window */
+    image_barrier(a->d, f->cmd, to->image, before, drawn); /* the same stage as the semaphore of a window image */
     vk->CmdBeginRendering(f->cmd, &rendering);
     vk->CmdBindDescriptorSets(f->cmd, VK_PIPELINE_BIND_POINT_GRAPHICS, a->layout, 0, 1, &a->set, 0, NULL);
     draw(a, f->cmd, a->draws_target, at.target);

@@ -1,4 +1,4 @@
-/* view/draw.h - what a frame shows: the target, the network, the panel below them. */
+/* view/draw.h - draws a frame: the target, the network, and the panel below them. */
 #ifndef VIEW_DRAW_H
 #define VIEW_DRAW_H
 
@@ -11,16 +11,16 @@ typedef struct rect {
     uint32_t x, y, width, height;
 } rect;
 
-/* Where things are in a frame. */
+/* The positions of the parts of a frame. */
 typedef struct arrangement {
     rect target, network, panel;
 } arrangement;
-/* Pictures as large as they fit, beside each other, in their shape. */
+/* Arranges both images side by side. They are as large as possible and keep their shape. */
 arrangement arrange(VkExtent2D frame, const picture *p);
-/* The frame in which pictures have their own size, but at least one that the panel wants. */
+/* Returns the size of a frame with images in their own size. It is at least as wide as the panel needs. */
 VkExtent2D natural_frame(const picture *p);
 
-/* Where a frame is drawn. */
+/* The image to draw on. */
 typedef struct canvas {
     VkImage image;
     VkImageView view;
@@ -32,8 +32,8 @@ typedef struct artist {
     const device *d;
     const picture *p;
     picture_image panel;
-    buffer upload[FRAMES_IN_FLIGHT]; /* of the panel */
-    buffer levels;                   /* of the hash grid */
+    buffer upload[FRAMES_IN_FLIGHT]; /* images of the panel */
+    buffer levels;                   /* levels of the hash grid */
     VkSampler sampler;
     VkDescriptorSetLayout set_layout;
     VkDescriptorPool pool;
@@ -42,24 +42,24 @@ typedef struct artist {
     VkPipeline draws_target, draws_panel, draws_network;
 } artist;
 
-/* What it draws. Lent: all of it outlives the artist. */
+/* Parameters of artist_create. All objects are lent: they must exist longer than the artist. */
 typedef struct artist_params {
     const device *d;
     const picture *target;
-    const picture_image *texture;                /* the same on the device */
-    VkFormat format;                             /* of every canvas */
-    vkt_hash_grid_level levels[VIEW_LEVELS];     /* of the network */
-    vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* as network.frag has them */
+    const picture_image *texture;                /* the target on the device */
+    VkFormat format;                             /* the format of every canvas */
+    vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
+    vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */
 } artist_params;
-/* Destroy it in any case. */
+/* Creates an artist. Destroy it in any case. */
 vkt_result artist_create(const artist_params *p, artist *a);
-void artist_destroy(artist *a); /* the device is idle */
-/* A panel that is so wide. The device is idle. */
+void artist_destroy(artist *a); /* the device must be idle */
+/* Sets the width of the panel. The device must be idle. */
 vkt_result artist_set_width(artist *a, uint32_t width);
-/* Records a frame; upload[slot] holds its panel. */
+/* Records a frame. upload[slot] must have its panel. */
 void artist_record(artist *a, const frame *f, const canvas *to);
-/* After that: into `copy` as well, extent.width * extent.height * 4 bytes, if it is not NULL; and a window's image as
- * its presentation wants it. */
+/* Records the end of a frame, after artist_record. If `copy` is not NULL, copies the frame to it: extent.width *
+ * extent.height * 4 bytes. Prepares a window image for its presentation. */
 void artist_record_end(artist *a, const frame *f, const canvas *c, const buffer *copy);
 
 /* view/pipelines.c */

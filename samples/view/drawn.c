@@ -1,5 +1,5 @@
-/* view/drawn.c - the picture that the sample draws where it is given none: see picture.h. Coordinates are in [0,1),
- * y downwards; each pixel is the mean of 4 x 4 points. */
+/* view/drawn.c - generates the sample's own image: see picture.h. Coordinates are in [0,1), y downwards. Each pixel is
+ * the mean of 4 x 4 points. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static colour background(double x, double y)
                        0.55 + 0.25 * cos(4 * x * y + y) } };
 }
 
-/* Lit from above on the left, with a highlight. */
+/* Returns the colour of a ball, lit from the upper left, with a highlight. */
 static colour ball(double u, double v)
 {
     const double depth = sqrt(1 - u * u - v * v), light = 0.55 * depth - 0.45 * u - 0.6 * v;
@@ -35,7 +35,7 @@ static colour ball(double u, double v)
                        0.08 + 0.15 * bright + 0.4 * shine } };
 }
 
-/* "VKTRAIN", rows of five bits. */
+/* Returns whether a point is in a letter of "VKTRAIN". The table has rows of five bits. */
 static bool letter(double u, double v)
 {
     static const uint8_t rows[LETTERS][LETTER_HEIGHT] = {
@@ -48,7 +48,7 @@ static bool letter(double u, double v)
     return bit < LETTER_WIDTH && (rows[column / (LETTER_WIDTH + 1)][row] >> (LETTER_WIDTH - 1 - bit) & 1);
 }
 
-/* Where (x,y) lies in a box, as [0,1) x [0,1). */
+/* Returns whether (x,y) is in a box. *u and *v are its position in the box, in [0,1). */
 static bool in_box(double x, double y, double left, double top, double width, double height, double *u, double *v)
 {
     *u = (x - left) / width, *v = (y - top) / height;
@@ -67,7 +67,7 @@ static colour at(double x, double y)
     if (u * u + v * v < 1) c = ball(u, v);
     u = 0.8 * (x - 0.74) + 0.6 * (y - 0.64), v = 0.8 * (y - 0.64) - 0.6 * (x - 0.74);
     if (fabs(u) < 0.13 && fabs(v) < 0.1) c = mix(green, dark, fabs(u) > 0.11 || fabs(v) > 0.08);
-    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* from 3 to 15 stripes over the box's width */
+    if (in_box(x, y, 0.06, 0.54, 0.44, 0.2, &u, &v)) /* 3 to 15 stripes over the box's width */
         c = mix(dark, white, 0.5 + 0.5 * sin(6.2831853 * (3 * u + 6 * u * u)));
     if (in_box(x, y, 0.05, 0.83, 0.9, 0.13, &u, &v)) c = dark;
     if (in_box(x, y, 0.08, 0.85, 0.42, 0.09, &u, &v) && letter(u, v)) c = white;

@@ -1,4 +1,4 @@
-/* view/frames.h - two frames in flight: while the device draws one, the host prepares the next. */
+/* view/frames.h - two frames in flight: the host prepares one while the device draws the other. */
 #ifndef VIEW_FRAMES_H
 #define VIEW_FRAMES_H
 
@@ -11,22 +11,22 @@ typedef struct frame {
     VkCommandPool pool;
     VkCommandBuffer cmd;
     VkFence done;
-    VkSemaphore acquired; /* the window's image may be drawn */
+    VkSemaphore acquired; /* the window's image is ready for drawing */
 } frame;
 
 typedef struct frames {
     const device *d;
     frame slots[FRAMES_IN_FLIGHT];
-    uint64_t n; /* submitted so far */
+    uint64_t n; /* number of submitted frames */
 } frames;
 
 vkt_result frames_create(const device *d, frames *f);
-void frames_destroy(frames *f); /* the device is idle */
+void frames_destroy(frames *f); /* the device must be idle */
 
-/* Waits until the frame before the last one is done; its slot, with a command buffer that is being recorded. */
+/* Waits until the frame before the last one is done. Returns its slot, whose command buffer is ready for recording. */
 vkt_result frames_begin(frames *f, frame **out);
-/* Ends the recording and submits it. Both may be null: a semaphore to wait for before colours are written, one to
- * signal. */
+/* Ends the recording and submits it. `wait` delays the writes of colours, and `signal` is signalled at the end. Each
+ * may be null. */
 vkt_result frames_submit(frames *f, const frame *now, VkSemaphore wait, VkSemaphore signal);
 
 #endif

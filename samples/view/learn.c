@@ -12,12 +12,12 @@
 enum {
     COLOURS = 3,
     CHECKED = 16384,    /* pixels of a run of `check` */
-    AHEAD = 3,          /* runs that are submitted whole, before the loss of an earlier one is waited for */
-    MOST_WALKS = 8,     /* through all pixels, in an order of its own each; then they are the same again */
-    MOST_ROWS = 1 << 24 /* of all walks; a single one may have more */
+    AHEAD = 3,          /* submitted runs; then learn_step waits for the loss of an earlier one */
+    MOST_WALKS = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
+    MOST_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
 
-/* ---- the data: a row for each pixel ---- */
+/* ---- the data: a sample for each pixel ---- */
 
 static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_shape shape, const void *data,
                              vkt_array **out)
@@ -26,7 +26,7 @@ static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_
                             out);
 }
 
-/* Centres of pixels, in (0,1). */
+/* Makes the centres of the pixels, in (0,1). */
 static vkt_result make_places(learner *l)
 {
     float *xy = malloc(2 * (size_t)l->pixels * sizeof *xy);
@@ -39,7 +39,7 @@ static vkt_result make_places(learner *l)
     return r;
 }
 
-/* The device reads them from the picture that is drawn. */
+/* Reads the colours on the device, from the image that is drawn. */
 static vkt_result make_colours(learner *l)
 {
     TRY(make_array(l, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS), NULL, &l->colours));
@@ -79,7 +79,7 @@ static vkt_result make_data(learner *l)
 
 /* ---- the network ---- */
 
-/* From cells of a 16th of the picture down to those of a pixel. */
+/* Returns a grid with cells from a 16th of the image down to one pixel. */
 static vkt_hash_grid_params grid_of(const learn_params *p)
 {
     const double finest = p->width > p->height ? p->width : p->height, coarsest = 16;
@@ -109,7 +109,7 @@ static vkt_mlp_layer layer(vkt_builder *b, const char *name, uint32_t in, uint32
     return l;
 }
 
-/* places (B,2) -> colours (B,3) */
+/* Builds the network: places (B,2) -> colours (B,3). */
 static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
 {
     vkt_graph *g = vkt_builder_graph(b);
@@ -122,7 +122,7 @@ static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
     return vkt_mlp(g, features, layers, 3);
 }
 
-/* The mean squared error of `batch` pixels of an order of n. */
+/* Builds the mean squared error of `batch` pixels, chosen by an order of n. */
 static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, learn_graph *out, vkt_tensor *loss)
 {
     const vkt_host host = vkt_ctx_host(l->ctx);
@@ -151,7 +151,7 @@ static vkt_result make_step(learner *l)
     TRY(begin_graph(l, l->p.batch, l->walks * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
-    TRY(vkt_publish(l->train.g, 0)); /* what is drawn is of a whole step, wherever the next one was cut */
+    TRY(vkt_publish(l->train.g, 0)); /* drawing reads parameters of whole steps, also while a step is split */
     vkt_report(l->train.g, loss, (vkt_tensor){ 0 });
     TRY(vkt_store_create(l->ctx, l->train.g, &l->store));
     for (uint32_t i = 0; i < (l->p.recorded ? FRAMES_IN_FLIGHT : 1); i++)
@@ -231,7 +231,7 @@ static void take(learner *l, float loss)
     curve_add(&l->loss, (double)loss);
 }
 
-/* The loss of the next run; waits for it. */
+/* Reads the loss of the next run. Waits for it. */
 static vkt_result take_run(learner *l)
 {
     vkt_metrics m;
@@ -241,7 +241,7 @@ static vkt_result take_run(learner *l)
     return VKT_OK;
 }
 
-/* Batches follow each other through the walks. */
+/* Returns the parameters of the next run. Its batch follows the previous one in the passes. */
 static vkt_run run_of(const learner *l)
 {
     const uint64_t batches = (uint64_t)l->walks * l->pixels / l->p.batch;
@@ -284,7 +284,7 @@ void learn_barriers(const learner *l, VkMemoryBarrier2 *before, VkMemoryBarrier2
     vkt_program_barriers(l->step[0], before, after);
 }
 
-/* ---- what they report ---- */
+/* ---- losses ---- */
 
 vkt_result learn_collect(learner *l, uint32_t slot)
 {
@@ -337,7 +337,7 @@ vkt_result learn_psnr(learner *l, double *psnr)
 
 /* ---- parameters ---- */
 
-/* Adam's moments and its clock too: what comes is a new training. */
+/* Clears Adam's moments and its clock, too, because a new training begins. */
 static vkt_result forget_training(learner *l)
 {
     float *zeros = calloc(vkt_store_elements(l->store), sizeof *zeros);

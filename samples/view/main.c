@@ -1,12 +1,12 @@
-/* view/main.c - vkt-view: training inside a program that owns its Vulkan device and draws frames with it. A network
- * learns a picture, a hash grid and a small MLP from a place to a colour, and a fragment shader draws it by the
- * parameters where they are.
+/* view/main.c - vkt-view: training inside a program that owns its Vulkan device and draws frames with it. The network
+ * is a hash grid and a small MLP. It computes the colour at a position of an image. A fragment shader draws the image,
+ * and reads the parameters in the training's own buffers.
  *
- *   device, memory, frames, window   what any application has that draws with Vulkan, and nothing of the library's but
- *                                    what it needs of a device (device.c)
- *   learn                            the library: the program that trains, its three ways to step
- *   draw, pipelines, panel           what a frame shows
- *   app                              the loop around it all */
+ *   device, memory, frames, window   the parts of any application that draws with Vulkan. They do not use the library;
+ *                                    only device.c asks what it needs of a device
+ *   learn                            uses the library: the program that trains, and its three ways to step
+ *   draw, pipelines, panel           draw a frame
+ *   app                              the loop around all of it */
 #include <stdio.h>
 
 #include "view/app.h"

@@ -1,4 +1,4 @@
-/* view/memory.c - buffers and pictures: see device.h. Each has memory of its own, as there is but a handful of them. */
+/* view/memory.c - buffers and images: see device.h. Each has its own memory, because there are only a few of them. */
 #include <stdio.h>
 
 #include "common/message.h"

@@ -1,4 +1,4 @@
-/* view/panel.h - curves, bars and text under the pictures, drawn by cairo into host memory. */
+/* view/panel.h - draws curves, bars and text below the images. It uses cairo and host memory. */
 #ifndef VIEW_PANEL_H
 #define VIEW_PANEL_H
 
@@ -11,13 +11,13 @@ typedef struct panel_state {
     const char *device;
     uint64_t steps;
     const curve *loss;                     /* mean squared error of each step */
-    double psnr;                           /* in dB, lately */
-    const times *frames, *training, *host; /* of each frame: all of it; training on the device; the calls of training */
-    double budget_ms;                      /* 0: a whole step a frame */
+    double psnr;                           /* in dB, of the last steps */
+    const times *frames, *training, *host; /* each frame: total; training on the device; host calls for it */
+    double budget_ms;                      /* 0: one whole step per frame */
     bool paused;
 } panel_state;
 
-/* width x PANEL_HEIGHT pixels B,G,R,A at `bgra`. VKT_E_NOMEM. */
+/* Draws width x PANEL_HEIGHT pixels B,G,R,A to `bgra`. VKT_E_NOMEM. */
 vkt_result panel_draw(const panel_state *s, uint32_t width, void *bgra);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct bytes {
     size_t n, room;
 } bytes;
 
-/* A cairo stream into memory. */
+/* Appends to a buffer in memory. It is the write function of a cairo stream. */
 static cairo_status_t append(void *to, const unsigned char *data, unsigned n)
 {
     bytes *b = to;

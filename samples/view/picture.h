@@ -1,4 +1,4 @@
-/* view/picture.h - pictures in host memory: read, made up, written. */
+/* view/picture.h - images in host memory: reads, generates and writes them. */
 #ifndef VIEW_PICTURE_H
 #define VIEW_PICTURE_H
 
@@ -9,12 +9,13 @@ typedef struct picture {
     uint8_t *rgba; /* rows from the top, alpha 255 */
 } picture;
 
-/* A PNG or JPEG file, made smaller where a side is longer than `most` (vkt_image_read). Errors are said on stderr. */
+/* Reads a PNG or JPEG file. Scales it down if a side is longer than `most` (vkt_image_read). Prints errors on stderr.
+ */
 vkt_result picture_read(const char *path, uint32_t most, uint64_t max_pixels, picture *out);
-/* The sample's own: gradients, a shaded ball, edges at odd angles, stripes that become finer, small letters. The same
- * bytes everywhere, but for the last digit of sin. */
+/* Generates the sample's own image: gradients, a shaded ball, edges at odd angles, stripes that become finer, small
+ * letters. The bytes are the same everywhere, except for the last digit of sin. */
 vkt_result picture_draw(uint32_t side, picture *out);
-/* As PNG. VKT_E_IO, said on stderr. */
+/* Writes a PNG file. VKT_E_IO, with a message on stderr. */
 vkt_result picture_write(const picture *p, const char *path);
 void picture_free(picture *p);
 

@@ -1,4 +1,4 @@
-/* view/pipelines.c - three pictures in a frame, each by a shader of its own: see draw.h. */
+/* view/pipelines.c - the three pipelines of a frame, each with its own shader: see draw.h. */
 #include "view/draw.h"
 
 #include "shaders.h"
@@ -22,7 +22,7 @@ static bool encodes(VkFormat f)
     return f == VK_FORMAT_B8G8R8A8_SRGB || f == VK_FORMAT_R8G8B8A8_SRGB || f == VK_FORMAT_A8B8G8R8_SRGB_PACK32;
 }
 
-/* `constants`: ENCODES and WHICH of the fragment shaders. */
+/* Makes a pipeline. `constants` are ENCODES and WHICH of the fragment shaders. */
 static vkt_result make_pipeline(const artist *a, VkFormat format, VkShaderModule vertex, VkShaderModule fragment,
                                 const uint32_t constants[2], VkPipeline *out)
 {

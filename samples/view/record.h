@@ -1,4 +1,4 @@
-/* view/record.h - numbers that are shown: curves of a whole run, times of its last frames. */
+/* view/record.h - numbers for the panel: curves of a whole run, and times of its last frames. */
 #ifndef VIEW_RECORD_H
 #define VIEW_RECORD_H
 
@@ -6,25 +6,25 @@
 
 enum { CURVE_POINTS = 1024, TIMES_KEPT = 4096 };
 
-/* A value for every step, however many: each point is the mean of `stride` of them, which doubles when points run out.
- */
+/* A curve over any number of steps. Each point is the mean of `stride` values. `stride` doubles when all points are
+ * used. */
 typedef struct curve {
     float points[CURVE_POINTS];
     uint32_t n;
-    uint64_t stride, taken; /* taken: values of the point that is not full yet; stride 0: 1 */
-    double sum;             /* of those */
+    uint64_t stride, taken; /* taken: number of values in the unfinished point; stride 0: 1 */
+    double sum;             /* sum of those values */
 } curve;
 void curve_add(curve *c, double value);
 
 typedef struct times {
     float ms[TIMES_KEPT]; /* a ring */
-    uint64_t n;           /* ever */
+    uint64_t n;           /* number of all values so far */
 } times;
 void times_add(times *t, uint64_t ns);
-/* Of the last TIMES_KEPT, in ms; 0 of none. */
+/* Returns the mean of the last TIMES_KEPT times, in ms. 0 if there are none. */
 double times_mean(const times *t);
 double times_quantile(const times *t, double q);
-/* The i-th last one; i below n and TIMES_KEPT. */
+/* Returns the i-th last time. i must be below n and TIMES_KEPT. */
 float times_last(const times *t, uint32_t i);
 
 #endif

@@ -1,4 +1,4 @@
-# vkt-view: view/*.c, with the shaders of view/shaders in a header, shaders.h.
+# Builds vkt-view from view/*.c. The header shaders.h has the compiled shaders of view/shaders.
 set(view ${CMAKE_CURRENT_SOURCE_DIR}/view)
 set(out ${CMAKE_CURRENT_BINARY_DIR}/view)
 file(MAKE_DIRECTORY ${out})

@@ -1,4 +1,4 @@
-/* view/vk.h - the Vulkan functions that the sample calls, as a table; nothing links libvulkan. Members are named
+/* view/vk.h - a table of the Vulkan functions that the sample calls. It does not link libvulkan. Members are named
  * without the prefix: vk->CmdDraw(cmd, 3, 1, 0, 0). */
 #ifndef VIEW_VK_H
 #define VIEW_VK_H
@@ -16,7 +16,7 @@
     X(DestroyInstance) X(EnumeratePhysicalDevices) X(EnumerateDeviceExtensionProperties)                               \
     X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceQueueFamilyProperties)        \
     X(CreateDevice) X(GetDeviceProcAddr)
-/* NULL where the instance has not their extension. */
+/* NULL if the instance does not have their extension. */
 #define VIEW_VK_INSTANCE_EXTENSIONS(X)                                                                                 \
     X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)                                                   \
     X(DestroySurfaceKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) X(GetPhysicalDeviceSurfaceFormatsKHR)
@@ -34,7 +34,7 @@
     X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier2) X(CmdCopyBufferToImage) X(CmdCopyImageToBuffer)   \
     X(CmdBeginRendering) X(CmdEndRendering) X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants)            \
     X(CmdSetViewport) X(CmdSetScissor) X(CmdDraw)
-/* Likewise of the device. */
+/* NULL if the device does not have their extension. */
 #define VIEW_VK_DEVICE_EXTENSIONS(X)                                                                                   \
     X(CreateSwapchainKHR) X(DestroySwapchainKHR) X(GetSwapchainImagesKHR) X(AcquireNextImageKHR) X(QueuePresentKHR)
 /* clang-format on */
@@ -50,20 +50,21 @@ typedef struct vk_table {
 #undef VIEW_VK_MEMBER
 } vk_table;
 
-/* Each fills its part; false: a function is missing, said on stderr. */
+/* Each fills its part of the table. Returns false, with a message on stderr, if a function is missing. */
 bool vk_load_global(vk_table *vk, PFN_vkGetInstanceProcAddr get);
 bool vk_load_instance(vk_table *vk, VkInstance instance);
 bool vk_load_device(vk_table *vk, VkDevice device);
 
-/* VKT_OK where r is no error, else VKT_E_DRIVER or VKT_E_DEVICE_LOST, with `call` and the number on stderr. */
+/* Returns VKT_OK if r is not an error. Otherwise prints `call` and the number on stderr, and returns VKT_E_DRIVER or
+ * VKT_E_DEVICE_LOST. */
 vkt_result vk_check(VkResult r, const char *call);
 
-#define TRY(call)                                                \
-    do {                                                         \
-        const vkt_result try_r = (call);                         \
-        if (try_r != VKT_OK) return try_r; /* it was said why */ \
+#define TRY(call)                                                      \
+    do {                                                               \
+        const vkt_result try_r = (call);                               \
+        if (try_r != VKT_OK) return try_r; /* a message was printed */ \
     } while (0)
-/* A function of the table that returns a VkResult. */
+/* Calls a function of the table that returns a VkResult. */
 #define TRY_VK(vk, name, ...) TRY(vk_check((vk)->name(__VA_ARGS__), "vk" #name))
 
 #endif

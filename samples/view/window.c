@@ -10,7 +10,7 @@
 
 enum { MOST_FORMATS = 64 };
 
-/* GLFW declares what takes Vulkan's types only where Vulkan's header came first, as it did. */
+/* GLFW declares functions with Vulkan's types only after Vulkan's header was included. It was. */
 
 static void on_error(int code, const char *text)
 {
@@ -68,8 +68,8 @@ static void on_size(GLFWwindow *handle, int width, int height)
     ((window *)glfwGetWindowUserPointer(handle))->stale = true;
 }
 
-/* Numbers go to the screen as they are in the picture's file, so a format that encodes them anew is the second choice.
- */
+/* Chooses the format. The bytes of the image file are already encoded for a screen. A format that encodes again is the
+ * second choice. */
 static vkt_result choose_format(window *w)
 {
     VkSurfaceFormatKHR formats[MOST_FORMATS];
@@ -148,7 +148,7 @@ static vkt_result list_images(window *w)
     return VKT_OK;
 }
 
-/* The surface's, or, where it leaves it open (Wayland), the window's. */
+/* Returns the surface's extent, or the window's if the surface leaves it open (Wayland). */
 static VkExtent2D choose_extent(const window *w, const VkSurfaceCapabilitiesKHR *c)
 {
     if (c->currentExtent.width != UINT32_MAX) return c->currentExtent;
@@ -166,7 +166,7 @@ vkt_result window_renew(window *w)
 {
     VkSurfaceCapabilitiesKHR c;
     TRY_VK(&w->d->vk, GetPhysicalDeviceSurfaceCapabilitiesKHR, w->d->physical, w->surface, &c);
-    const uint32_t wanted = c.minImageCount + 1; /* so that acquiring does not wait for the screen */
+    const uint32_t wanted = c.minImageCount + 1; /* with one more, acquiring does not wait for the screen */
     w->extent = choose_extent(w, &c);
     w->usage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | (c.supportedUsageFlags & VK_IMAGE_USAGE_TRANSFER_SRC_BIT);
     const VkSwapchainCreateInfoKHR info = {

@@ -1,4 +1,4 @@
-/* view/window.h - a window of GLFW's, its keys, and the swapchain that shows pictures in it. */
+/* view/window.h - a window of GLFW, its keys, and the swapchain that presents images in it. */
 #ifndef VIEW_WINDOW_H
 #define VIEW_WINDOW_H
 
@@ -11,7 +11,7 @@ typedef struct GLFWwindow GLFWwindow;
 typedef struct window_image {
     VkImage handle;
     VkImageView view;
-    VkSemaphore drawn; /* its presentation waits for it; one for each image, as it is free when the image is again */
+    VkSemaphore drawn; /* its presentation waits for it. One per image: both become free together */
 } window_image;
 
 typedef struct window {
@@ -26,28 +26,29 @@ typedef struct window {
     uint32_t n_images;
     bool stale; /* the swapchain does not fit the window any more */
     char keys[WINDOW_MOST_KEYS];
-    uint32_t n_keys; /* pressed since window_keys */
+    uint32_t n_keys; /* keys pressed since window_keys */
 } window;
 
-/* GLFW itself; false, said on stderr: there is no screen. Before device_open, which wants the instance extensions and
- * window_can_present. */
+/* Starts GLFW. Returns false, with a message on stderr, if there is no screen. Call it before device_open, which needs
+ * the instance extensions and window_can_present. */
 bool window_system_begin(const char *const **extensions, uint32_t *n);
 void window_system_end(void);
 bool window_can_present(VkInstance instance, VkPhysicalDevice physical, uint32_t family);
 
 vkt_result window_open(const device *d, uint32_t width, uint32_t height, window *w);
-void window_close(window *w); /* the device is idle */
-bool window_poll(window *w);  /* looks for events; false: it was closed */
+void window_close(window *w); /* the device must be idle */
+bool window_poll(window *w);  /* handles events; false: the window was closed */
 bool window_is_minimised(const window *w);
-void window_sleep(void); /* until there is an event */
-/* The keys that were pressed since the last call, in order: letters in lower case, '+', '-' for up and down, 'q' for
+void window_sleep(void); /* waits for an event */
+/* Returns the keys pressed since the last call, in order: letters in lower case, '+' and '-' for up and down, 'q' for
  * escape, ' '. */
 uint32_t window_keys(window *w, char keys[WINDOW_MOST_KEYS]);
 void window_set_title(window *w, const char *title);
 
-/* Makes the swapchain anew, of the window's size now. The device is idle, the window is not minimised. */
+/* Makes the swapchain again, in the window's present size. The device must be idle, the window not minimised. */
 vkt_result window_renew(window *w);
-/* The next image: `acquired` is signalled when it may be drawn. *image UINT32_MAX: none, window_renew first. */
+/* Acquires the next image. `acquired` is signalled when the image may be drawn. *image is UINT32_MAX if there is none:
+ * call window_renew first. */
 vkt_result window_acquire(window *w, VkSemaphore acquired, uint32_t *image);
 vkt_result window_present(window *w, uint32_t image);
 
