@@ -32,7 +32,7 @@ typedef struct vkt_limits {
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
-    const vkt_traits *traits;         /* what the device likes; lent, never NULL */
+    const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;
 

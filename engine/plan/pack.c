@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* of a value that is listed by buckets */
+enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
