@@ -1,5 +1,5 @@
-/* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; floors that
- * know no Vulkan use them; tests make them up. Traits (traits.h) say what the device likes. */
+/* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; folders
+ * that do not include Vulkan use them; tests set their own. Traits (traits.h) say what the device does fast. */
 #ifndef VKT_LIMITS_H
 #define VKT_LIMITS_H
 

@@ -1,4 +1,4 @@
-/* ir/ir.h - the graph as data: values, nodes, and op descriptors. It knows no Vulkan, and no op by name.
+/* ir/ir.h - the graph as data: values, nodes, and op descriptors. It uses no Vulkan, and names no op.
  *
  * Lowering converts nodes to dispatches (still data: kernel numbers, bindings, push bytes, group counts). The plan
  * assigns memory to values. record/ makes Vulkan calls from both. */
@@ -402,7 +402,7 @@ vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
- * there is none. Epilogues that are not taken get dispatches of their own, in place. */
+ * there is none. Epilogues that are not fused get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {

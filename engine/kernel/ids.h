@@ -1,5 +1,4 @@
-/* kernel/ids.h - one number per entry of shaders/kernels.def. It knows no Vulkan, so that ops can name kernels as data.
- */
+/* kernel/ids.h - one number per entry of shaders/kernels.def. It uses no Vulkan, so ops can name kernels as data. */
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
