@@ -1,4 +1,4 @@
-/* autodiff/autodiff.c - the reverse walk: appends the nodes that compute gradients.
+/* autodiff/autodiff.c - the reverse traversal: appends the nodes that compute gradients.
  *
  * Reverse accumulation (Griewank & Walther, Evaluating Derivatives, 2nd ed. 2008, chapter 3). Nodes are visited from
  * last to first. Every reader of a value comes after its producer in the list, so a value's gradient is complete when
@@ -9,7 +9,7 @@
 
 typedef struct walk {
     vkt_graph *g;
-    size_t n_values, n_nodes; /* sizes of the graph before the walk */
+    size_t n_values, n_nodes; /* sizes of the graph before the traversal */
     bool *wanted;             /* by value: depends on a value of wrt */
     vkt_tensor *grad;         /* by value: its gradient so far */
 } walk;
@@ -61,7 +61,7 @@ static vkt_result run_walk(walk *w, const vkt_tensor *outs, const vkt_tensor *se
     return VKT_OK;
 }
 
-/* Prepares a walk over the graph as it is now. The caller frees it in any case. */
+/* Prepares a traversal of the graph as it is now. The caller frees it in any case. */
 static vkt_result open_walk(walk *w, vkt_graph *g, const vkt_tensor *wrt, uint32_t n_wrt)
 {
     *w = (walk){ .g = g, .n_values = g->n_values, .n_nodes = g->n_nodes };

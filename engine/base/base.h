@@ -1,4 +1,4 @@
-/* base/base.h - the base of all floors: host memory, messages, strings. Knows nothing above it.
+/* base/base.h - the base of all floors: host memory, messages, strings. It includes no other folder.
  *
  * `const vkt_host *h` in the engine is always a *resolved* host (vkt_host_resolve): its function pointers are not NULL.
  */

@@ -1,5 +1,5 @@
-/* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; floors that
- * know no Vulkan use them; tests make them up. Traits (traits.h) say what the device likes. */
+/* base/limits.h - the limits of a device, as plain numbers for the planner and the ops. gpu/ fills them in; folders
+ * that do not include Vulkan use them; tests set their own. Traits (traits.h) say what the device does fast. */
 #ifndef VKT_LIMITS_H
 #define VKT_LIMITS_H
 
@@ -32,7 +32,7 @@ typedef struct vkt_limits {
     uint64_t max_texel_elements;      /* one texel-buffer view; 0: texel loads are switched off */
     uint64_t max_allocation_bytes;    /* one buffer or allocation */
     vkt_coop coop;                    /* cooperative matrices; all 0: there are none */
-    const vkt_traits *traits;         /* what the device likes; lent, never NULL */
+    const vkt_traits *traits;         /* what the device does fast; borrowed, never NULL */
     vkt_choices choices;              /* the user's and tuned choices of variants */
 } vkt_limits;
 

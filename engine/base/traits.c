@@ -1,4 +1,4 @@
-/* base/traits.c - the table of traits, and setting single ones by name. */
+/* base/traits.c - the table of traits. Sets single traits by name. */
 #include "base/traits.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static bool is_power_of_two(double x)
     return ((uint64_t)x & ((uint64_t)x - 1)) == 0;
 }
 
-/* Whether trait i may have the value; *want says what may be. */
+/* Returns true if trait i may have the value x. Writes to `want` which values it may have. */
 static bool is_legal(uint32_t i, double x, uint32_t most_lanes, char want[80])
 {
     const kind k = rows[i].kind;
@@ -132,7 +132,7 @@ static vkt_result unknown(const vkt_host *h, const char *from, const char *name,
     return r;
 }
 
-/* One "name=value" of n bytes, without blanks around it. */
+/* Sets one trait. `item` is "name=value", n bytes without blanks around it. */
 static vkt_result set_one(const vkt_host *h, const char *from, const char *item, size_t n, uint32_t most_lanes,
                           vkt_traits *t, vkt_traits_set *set)
 {
@@ -147,7 +147,7 @@ static vkt_result set_one(const vkt_host *h, const char *from, const char *item,
     char digits[32] = "", want[80], *last = digits;
     const size_t length = (size_t)(end - value);
     if (length < sizeof digits) memcpy(digits, value, length);
-    const bool plain = strspn(digits, "0123456789.eE+-") == length; /* no "nan", "inf", "0x10" */
+    const bool plain = strspn(digits, "0123456789.eE+-") == length; /* refuses "nan", "inf", "0x10" */
     const double x = plain ? strtod(digits, &last) : -1;
     if (!is_legal(i, x, most_lanes, want) || last != digits + length || !length)
         return vkt_fail(h, VKT_E_ARG, "%s: want %s=N, %s; got \"%.*s\"", from, rows[i].name, want,

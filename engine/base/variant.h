@@ -1,7 +1,7 @@
 /* base/variant.h - the variants: the ways to compute an op, and the settings that influence the choice from outside the
  * op. All ops choose in vkt_pick (ir/ir.h).
  *
- * To add a variant, add a line here, and a row to its op's table of ways. */
+ * To add a variant, add a line here, and an entry to its op's table of variants. */
 #ifndef VKT_VARIANT_H
 #define VKT_VARIANT_H
 

@@ -47,7 +47,7 @@ static vkt_result add_row(vkt_texts *t, bool fixed)
 }
 
 typedef struct source {
-    const char *name; /* of a file, or the name of `text` in messages */
+    const char *name; /* name of the file, or the name of `text` in messages */
     const char *text; /* NULL: read a file */
 } source;
 

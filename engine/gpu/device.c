@@ -1,4 +1,4 @@
-/* gpu/device.c - lists the devices, checks what each lacks, chooses one, and reads its limits. */
+/* gpu/device.c - lists the devices, finds the features that each lacks, chooses one, and reads its limits. */
 #include "gpu/internal.h"
 
 #include <ctype.h>
@@ -60,7 +60,7 @@ static void properties_get(vkt_ctx *ctx, VkPhysicalDevice phys, properties *p)
     ctx->vk.GetPhysicalDeviceProperties2(phys, &p->core);
 }
 
-/* A list of missing features, cut at the end of the buffer. */
+/* A list of missing features. It ends at the end of the buffer. */
 typedef struct shortage {
     char *text;
     size_t len, cap;
@@ -138,7 +138,7 @@ static vkt_result find_extensions(vkt_ctx *ctx, vkt_candidate *c)
     return r < 0 ? vkt_vk_check(ctx, r, what) : VKT_OK;
 }
 
-/* For each VkPhysicalDeviceType: our kind, its rank, and the rank in words. */
+/* Our kind for each VkPhysicalDeviceType, its rank, and the rank in words. */
 static const struct {
     vkt_device_kind kind;
     int rank; /* 0 is best */
@@ -316,7 +316,7 @@ vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_
     return r;
 }
 
-/* ---- what the chosen one can do ---- */
+/* ---- limits of the chosen device ---- */
 
 static vkt_result timestamp_bits(vkt_ctx *ctx, uint32_t family, uint32_t *bits)
 {

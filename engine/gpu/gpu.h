@@ -51,9 +51,9 @@ struct vkt_ctx {
     vkt_device_info info;
     VkDriverId driver;
     vkt_limits limits;
-    vkt_device_class device_class; /* for people, and for vkt-info; code reads traits */
-    vkt_traits traits;             /* what limits.traits lends */
-    vkt_traits_set traits_set;     /* those that $VKT_TRAITS set */
+    vkt_device_class device_class; /* for messages and vkt-info; other code reads the traits */
+    vkt_traits traits;             /* limits.traits points here */
+    vkt_traits_set traits_set;     /* the traits that $VKT_TRAITS set */
     vkt_vk vk;    /* function table of this instance and device; a test may swap an entry to inject a fault */
     void *loader; /* dlopen handle; NULL if the host gave get_proc_addr */
     VkInstance instance;

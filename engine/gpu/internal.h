@@ -24,7 +24,8 @@ typedef struct vkt_coop_features {
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop;
 } vkt_coop_features;
-/* Returns the required features together with these, for VkDeviceCreateInfo. A part of the chain is in *own. */
+/* Returns the required features and those for cooperative matrices, for VkDeviceCreateInfo. A part of the chain is in
+ * *own. */
 const void *vkt_features_with_coop(vkt_coop_features *own);
 bool vkt_features_have_coop(const void *chain);
 /* Returns whether the chain has shaderInt64, which texel variants need for their stores. */
@@ -52,18 +53,19 @@ vkt_result vkt_candidates(vkt_ctx *ctx, vkt_candidate **list, uint32_t *count);
 vkt_result vkt_candidate_choose(vkt_ctx *ctx, const vkt_candidate *list, uint32_t count, const char *wish,
                                 const vkt_candidate **out);
 /* Fills ctx->limits, traits, subgroup_size_varies and the timestamp fields for ctx->phys and its compute family.
- * VKT_E_ARG where $VKT_TRAITS is wrong, VKT_E_NOT_FOUND where it names a file that is not there; logged. */
+ * VKT_E_ARG if $VKT_TRAITS is wrong, VKT_E_NOT_FOUND if it names a file that does not exist; logged. */
 vkt_result vkt_limits_fill(vkt_ctx *ctx);
 
 /* ---- traits.c ---- */
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
-/* Fills device_class, traits, traits_set and limits.traits; wants limits.max_workgroup_lanes. As vkt_limits_fill. */
+/* Fills device_class, traits, traits_set and limits.traits. limits.max_workgroup_lanes must be set. Errors are those of
+ * vkt_limits_fill. */
 vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type);
 
 /* ---- queue.c ---- */
 /* Creates a queue. Its handle and family must be set. */
 vkt_result vkt_queue_create(vkt_ctx *ctx, vkt_queue *q, const char *name);
-void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* safe for a zeroed one; does not wait */
+void vkt_queue_destroy(vkt_ctx *ctx, vkt_queue *q); /* q may be zeroed; does not wait */
 /* Submits `cmd` (VK_NULL_HANDLE: only the barrier) to q, after `wait_value` on the timeline of `wait` (NULL: no other
  * queue). */
 vkt_result vkt_queue_submit(vkt_ctx *ctx, vkt_queue *q, VkCommandBuffer cmd, const vkt_queue *wait, uint64_t wait_value,

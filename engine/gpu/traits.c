@@ -1,5 +1,5 @@
-/* gpu/traits.c - the class of a device, and what it likes: the class's traits, what this machine's CPU says, and what
- * $VKT_TRAITS sets. The table is base/traits.def. */
+/* gpu/traits.c - the class of a device, and its traits. They are those of the class. On a CPU driver some are changed
+ * for the CPU of this machine. $VKT_TRAITS changes single ones. The table is base/traits.def. */
 #include "gpu/internal.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDeviceType type)
 {
     static const struct {
-        uint32_t vendor; /* PCI, or Khronos where there is no PCI */
+        uint32_t vendor; /* vendor id of PCI, or of Khronos if the vendor has none of PCI */
         vkt_device_class cls;
     } vendors[] = {
         { 0x10de, VKT_CLASS_NVIDIA }, { 0x1002, VKT_CLASS_AMD },    { 0x1022, VKT_CLASS_AMD },
@@ -31,8 +31,9 @@ vkt_device_class vkt_class_of(uint32_t vendor, VkDriverId driver, VkPhysicalDevi
     return VKT_CLASS_OTHER;
 }
 
-/* What the table cannot know of a CPU. Where LLVM has AVX-512, eight words of 64 bits are a vector of 512 bits, at any
- * width of a subgroup, and Intel's CPUs take long to load from the upper half of one (kernel/wide.c). */
+/* Sets the traits that depend on the CPU of this machine. If LLVM uses AVX-512, eight words of 64 bits are a vector of
+ * 512 bits, whatever the width of a subgroup is. Intel's CPUs load slowly from the upper half of such a vector
+ * (kernel/wide.c). */
 static void ask_this_machine(vkt_traits *t)
 {
     t->words64 = vkt_cpu_avx512() != VKT_AVX512_INTEL;

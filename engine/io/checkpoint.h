@@ -9,8 +9,8 @@
  *                    and meaning are the same in every version, so that damage is never mistaken for a newer version.
  *   vktrain.kind     "training-state"
  *   vktrain.version  VKT_CHECKPOINT_VERSION, decimal. It grows whenever a trainer could misread a file of an earlier
- *                    library, or could not tell whether the file is of its own run. Other versions are refused, older
- *                    or newer. The weights of any version can be loaded as from every safetensors file.
+ *                    library, or could not find out whether a file is of its own run. All other versions are refused,
+ *                    older or newer. The weights of any version can be loaded as from every safetensors file.
  *                    1: settings in one line. 2: settings, data and network by name (train/identity.h). */
 #ifndef VKT_CHECKPOINT_H
 #define VKT_CHECKPOINT_H

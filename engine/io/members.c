@@ -1,4 +1,4 @@
-/* io/members.c - see members.h. The walk only matches quotes and brackets; jansson checks the text between them. */
+/* io/members.c - see members.h. The loop only matches quotes and brackets; jansson checks the text between them. */
 #include "io/members.h"
 
 #include <stdio.h>

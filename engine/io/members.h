@@ -1,7 +1,7 @@
 /* io/members.h - reads the members of a JSON object one by one, so that a large object never becomes a tree.
  *
- * A tree of jansson's takes up to 75 times the bytes of its text, from malloc. This walk allocates nothing: it finds
- * the start and end of each key and value, and passes one at a time to jansson, which checks it. */
+ * A tree of jansson takes up to 75 times the bytes of its text, from malloc. These functions allocate nothing. They
+ * find the start and end of each key and value, and pass one at a time to jansson, which checks it. */
 #ifndef VKT_MEMBERS_H
 #define VKT_MEMBERS_H
 
@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 typedef struct vkt_member {
-    char *key, *value; /* their JSON text, the key with its quotes; part of the walk's text */
+    char *key, *value; /* their JSON text, the key with its quotes; parts of the object's text */
     size_t key_bytes, value_bytes;
 } vkt_member;
 

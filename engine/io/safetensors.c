@@ -93,7 +93,7 @@ static vkt_result load_header(vkt_safetensors *st)
     return n > 0 && st->header[0] == '{' ? VKT_OK : malformed(st, "the header does not begin with '{'");
 }
 
-/* Logs the error that ended a walk over the header, or over an object in it. */
+/* Logs the error that ended a loop over the header, or over an object in it. */
 static vkt_result fail_walk(const vkt_safetensors *st, const vkt_members *w, bool no_memory)
 {
     if (no_memory) return vkt_fail_nomem(&st->host, "JSON", w->n);

@@ -1,4 +1,4 @@
-/* ir/ir.h - the graph as data: values, nodes, and op descriptors. It knows no Vulkan, and no op by name.
+/* ir/ir.h - the graph as data: values, nodes, and op descriptors. It uses no Vulkan, and names no op.
  *
  * Lowering converts nodes to dispatches (still data: kernel numbers, bindings, push bytes, group counts). The plan
  * assigns memory to values. record/ makes Vulkan calls from both. */
@@ -163,15 +163,15 @@ struct vkt_op {
     void (*emit)(const vkt_node *n, vkt_emit *e);
     /* The inputs and outputs that the kernels can read and write in 16 bits: VKT_HALF_IN(i) | VKT_HALF_OUT(k). `half`
      * is for f32 values with the batch last, `half_rows` for f32 values by rows that consist of whole vec4s.
-     * `half_when` (may be NULL) tells whether the kernels of this node can. */
+     * `half_when` (may be NULL) returns whether the kernels of this node can. */
     uint32_t half, half_rows;
     bool (*half_when)(const vkt_node *n);
     /* Adds nodes that compute dx[i] for the inputs in `diff`. dy[i] is {0} if output i has no gradient. NULL if diff is
      * 0. An input that needs no gradient may be skipped: vkt_wants_grad(g, n->in[i]). */
     void (*backward)(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx);
-    /* Called by vkt_backward before the reverse walk, when the needed gradients are known. May fuse n and the chain of
-     * nodes before it to one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that the walk
-     * will start from; else it is {0}. */
+    /* Called by vkt_backward before the reverse traversal, when the needed gradients are known. May fuse n and the
+     * chain of nodes before it to one node (vkt_node_become). If output 0 is the loss, `dloss` is the gradient that the
+     * traversal will start from; else it is {0}. */
     void (*fuse)(vkt_graph *g, vkt_node *n, vkt_tensor dloss);
     /* Draws a legal random case. NULL: the op is a gradient and is tested through the forward op `tested_by`. */
     void (*sample)(vkt_rng *r, vkt_case *c);
@@ -402,7 +402,7 @@ vkt_tensor vkt_recall(const vkt_emit *e, const void *key, size_t bytes);
 void vkt_remember(vkt_emit *e, const void *key, size_t bytes, vkt_tensor t);
 void vkt_emit_error(vkt_emit *e, vkt_result r);
 /* Returns the next epilogue of the node that is being lowered, if it is of this kind; the caller then applies it. NULL:
- * there is none. Epilogues that are not taken get dispatches of their own, in place. */
+ * there is none. Epilogues that are not fused get dispatches of their own, in place. */
 const vkt_node *vkt_fuse_epilogue(vkt_emit *e, vkt_fuse_kind kind);
 static inline const vkt_value *vkt_node_in(const vkt_node *n, uint32_t i)
 {

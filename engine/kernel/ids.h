@@ -1,5 +1,4 @@
-/* kernel/ids.h - one number per entry of shaders/kernels.def. It knows no Vulkan, so that ops can name kernels as data.
- */
+/* kernel/ids.h - one number per entry of shaders/kernels.def. It uses no Vulkan, so ops can name kernels as data. */
 #ifndef VKT_KERNEL_IDS_H
 #define VKT_KERNEL_IDS_H
 
@@ -16,7 +15,7 @@ typedef enum vkt_kernel_id {
 /* Flags of an entry. SUBGROUP: one full subgroup per work group; spec id 0 (local size) is the device's subgroup size.
  */
 #define VKT_KF_SUBGROUP 1u
-/* Full subgroups: spec id 0 is a multiple of the subgroup size, and a constant tells the kernel how many there are. */
+/* Full subgroups: spec id 0 is a multiple of the subgroup size. Another constant is the number of subgroups. */
 #define VKT_KF_SUBGROUPS 2u
 /* Cooperative matrices: only for devices that have some (vkt_limits.coop). */
 #define VKT_KF_COOP 16u

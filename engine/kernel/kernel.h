@@ -1,5 +1,5 @@
-/* kernel/kernel.h - from a kernel's number to its pipeline: the rows of shaders/kernels.def with their SPIR-V. Which
- * kernel computes a node is the op's choice; the caller chooses between the two modules of a row (`texel`). */
+/* kernel/kernel.h - the entries of shaders/kernels.def with their SPIR-V, and the pipeline for a kernel's id. An op
+ * chooses the kernel for a node. The caller chooses between the two modules of an entry (`texel`). */
 #ifndef VKT_KERNEL_H
 #define VKT_KERNEL_H
 
@@ -15,7 +15,7 @@ typedef struct vkt_kernel_row {
     const uint32_t *spv, *spv_texel; /* SPIR-V words; spv_texel is NULL if texels is 0 */
     size_t spv_bytes, spv_texel_bytes;
 } vkt_kernel_row;
-/* The entry of an id. An id without a kernel gives the entry of VKT_K_NONE. */
+/* Returns the entry of an id. For an id without a kernel it returns the entry of VKT_K_NONE. */
 const vkt_kernel_row *vkt_kernel_get(vkt_kernel_id id);
 /* Adds kernels that are not in the library, with the ids VKT_K_COUNT to VKT_K_COUNT + n - 1; n is at most
  * VKT_K_END - VKT_K_COUNT. The list has no lock: call it before other threads use this floor. A second call replaces

@@ -43,13 +43,13 @@ static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)
     const uint64_t per_group = (uint64_t)lanes * per_lane;
     return n == 0 ? 1 : (n + per_group - 1) / per_group;
 }
-/* Lanes of a work group as a trait says (base/traits.h): 0 is one subgroup. */
+/* Returns the lanes of a work group for the value of a trait (base/traits.h). A trait of 0 means one subgroup. */
 static inline uint32_t vkt_lanes(const vkt_limits *lim, uint32_t trait)
 {
     return trait ? trait : lim->subgroup_size;
 }
-/* Lanes of a work group that sum `loads` loads together (lib/lanes.glsl): one subgroup, and more up to the trait as
- * long as each lane has four loads to do. */
+/* Returns the lanes of a work group that sum `loads` loads together (lib/lanes.glsl). It is at least one subgroup. It
+ * is doubled up to the trait `lanes_together` while each lane still has four loads or more. */
 static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
 {
     const uint32_t most = VKT_MIN(lim->max_workgroup_lanes, vkt_lanes(lim, lim->traits->lanes_together));
@@ -57,25 +57,25 @@ static inline uint32_t vkt_lanes_for(const vkt_limits *lim, uint64_t loads)
     while (2 * lanes <= most && loads >= 8ull * lanes) lanes *= 2;
     return lanes;
 }
-/* The most iterations that all loops of one invocation may have together. */
+/* Returns the most iterations that all loops of one invocation may have together. */
 static inline uint64_t vkt_largest_loop(const vkt_limits *lim)
 {
     return lim->traits->largest_loop ? lim->traits->largest_loop : UINT32_MAX;
 }
-/* The same for kernels whose iterations are counted roughly. */
+/* Returns five sixths of that, for kernels whose iterations are counted roughly. */
 static inline uint64_t vkt_rough_loop(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 6 * 5;
 }
-/* Rows of a tile of a matrix product at most. */
+/* Returns the most rows of a tile of a matrix product. */
 static inline uint32_t vkt_product_rows(const vkt_limits *lim)
 {
     const uint32_t sg = lim->subgroup_size;
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Lanes of a work group that walks over `loads` loads so many times: as above, and more where fewer lanes would have
- * more iterations, of the walks and of a loop around them, than the device counts (vkt_largest_loop). An error where
- * the most lanes do not help. */
+/* Returns the lanes of a work group that loops over `loads` loads, `walks` times. It starts with vkt_lanes_for. It
+ * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. A loop around these loops is
+ * counted too. If the most lanes are not enough, it sets the emission's error. */
 uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
@@ -113,7 +113,7 @@ static inline vkt_bind vkt_window(const vkt_emit *e, vkt_tensor t, uint64_t firs
  */
 static inline uint32_t vkt_window_step(uint32_t stride)
 {
-    const uint32_t power = stride & (0u - stride); /* the largest power of two that divides it */
+    const uint32_t power = stride & (0u - stride); /* the largest power of two that divides `stride` */
     return stride == 0 || power >= VKT_ALIGN_BYTES / 4 ? 1 : VKT_ALIGN_BYTES / 4 / power;
 }
 /* The least cost of a node: the flops and bytes of its op descriptor. */

@@ -2,13 +2,16 @@
  *
  * Three ways to fuse nodes exist. Use the first one that fits:
  *
- *   epilogue    passes/epilogue.c. The later node works element by element on what the earlier node stores. Gradients
- * and graph do not change; only the lowering does. The earlier op names the kinds that it supports (vkt_op.takes).
- * Examples: relu, dropout, sums, gradients of activations. fuse        vkt_op.fuse, called by vkt_backward before the
- * reverse walk. Forward and backward of a chain become one other node (vkt_node_become), because a value between them
- * has no other reader and need not be stored. Examples: convolution, relu and max pooling (conv2d_max_pool); linear
- * layers and mse (mlp_mse). backward    vkt_op.backward. One gradient is computed from other values than usual, and the
- * forward nodes stay. Example: the gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
+ * - Epilogue (passes/epilogue.c): the later node works element by element on the result of the earlier node. Gradients
+ *   and graph do not change; only the lowering does. `epilogues` of the earlier op names the kinds that it
+ *   supports. Examples: relu, dropout, sums, gradients of activations.
+ *
+ * - vkt_op.fuse, called by vkt_backward before the reverse traversal: forward and backward of a chain become one other
+ *   node (vkt_node_become), because a value between them has no other reader and need not be stored. Examples:
+ *   convolution, relu and max pooling (conv2d_max_pool); linear layers and mse (mlp_mse).
+ *
+ * - vkt_op.backward: a gradient is computed from other values than usual, and the forward nodes stay. Example: the
+ *   gradient of a convolution's weights from a pooled gradient (conv2d_dw_unpool).
  *
  * A network node that the user builds (vkt_mlp) is no fusion: it is an op of its own. VKT_NO_FUSE=1 switches all three
  * off, and tests compare the bits. */

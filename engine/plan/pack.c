@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* of a value that is listed by buckets */
+enum { BUCKET_STAGES = 16, MOST_BUCKETS = 4 }; /* stages of a bucket; the most buckets of one value */
 
 /* One value in the list of one bucket. */
 typedef struct mark {
@@ -235,10 +235,10 @@ static void take_blocks(const packer *s, vkt_plan *p)
     }
 }
 
-/* Room for what the places of values are looked up in. */
+/* Allocates the lists by which the offsets of values are found. */
 static bool make_lists(packer *s, const vkt_host *h)
 {
-    uint32_t last = 0; /* bucket in which a value of few buckets may live */
+    uint32_t last = 0; /* the last bucket in which a value of few buckets is live */
     for (size_t i = 0; i < s->n; i++)
         if (!is_long(s, &s->list[i])) last = VKT_MAX(last, bucket_of(s->list[i].life.last));
     s->n_buckets = (size_t)last + 1;

@@ -20,7 +20,7 @@ static uint32_t dims_of(const vkt_ref_call *c)
     return c->in[0].shape.dim[1];
 }
 
-/* Finds the grid cell of point n in grid l. Walks over the grids before it to find the first entry. */
+/* Finds the grid cell of point n in grid l. Loops over the grids before it to find the first entry. */
 static cell find(const vkt_ref_call *c, size_t n, uint32_t l)
 {
     const vkt_hash_grid_attr *a = c->attr;

@@ -4,23 +4,23 @@
 #include "train/trainer.h"
 
 enum { STEPS = VKT_LR_TEST_STEPS, DECADES = 6, NEIGHBOURS = 5, LEAST = 4 };
-#define BLOWN_UP 4.0 /* the test ends when the loss is so many times its lowest */
+#define BLOWN_UP 4.0 /* the test ends when the loss is this factor times the lowest loss */
 
 /* The measurements of a test. A result arrives up to two batches late, so its loss is added to the sum of its step. */
 typedef struct test {
     const vkt_fit_callbacks *caller;
-    uint32_t per_step; /* batches of a step */
-    uint64_t begun;    /* batches */
+    uint32_t per_step; /* batches per step */
+    uint64_t begun;    /* number of batches so far */
     uint32_t rows, batch;
     double before;      /* sum of the losses of this epoch's rows so far */
-    double sums[STEPS]; /* of losses of rows */
-    double seen[STEPS]; /* rows of the step */
+    double sums[STEPS]; /* sum of the losses of a step's rows */
+    double seen[STEPS]; /* rows of a step */
     bool ended, stopped;
     double lowest;
     uint32_t n; /* whole steps with a finite loss */
 } test;
 
-/* The factor of the learning rate in a step. */
+/* Returns the factor of the learning rate in a step. */
 static double factor(uint64_t step)
 {
     return pow(10, DECADES * fmin((double)step / (STEPS - 1), 1) - DECADES / 2.0);
@@ -32,7 +32,7 @@ static double factor_of_batch(void *user, uint64_t t)
     return factor(t / x->per_step);
 }
 
-/* The mean loss of the steps from `from` to `to`, both included. */
+/* Returns the mean loss of the steps from `from` to `to`, both included. */
 static double mean(const test *x, uint32_t from, uint32_t to)
 {
     double sum = 0;
@@ -74,7 +74,7 @@ static bool is_over(void *user)
     return ++x->begun >= (uint64_t)STEPS * x->per_step || x->ended || x->stopped;
 }
 
-/* The step at which the smoothed loss falls fastest; n: it does not fall. */
+/* Returns the step at which the smoothed loss falls fastest; n: it does not fall. */
 static uint32_t steepest(const double *smoothed, uint32_t n)
 {
     uint32_t lowest = 0, best = n;
@@ -103,7 +103,7 @@ static void results_of(const test *x, double lr, vkt_lr_test *out)
     if (best < x->n) out->suggested = out->rates[best];
 }
 
-/* The host's part of a trainer that the test's fit changes. */
+/* The members of a trainer that the fit of the test changes. run() restores them. */
 typedef struct saved {
     vkt_schedule schedule;
     vkt_evaluator *validation;
@@ -123,7 +123,7 @@ static vkt_result run(vkt_trainer *t, test *x, float *best)
                                  .allow_nonfinite = true,
                                  .callbacks = { .user = x, .on_batch = on_batch, .stop = is_over } };
     t->params.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_FUNCTION, .function = factor_of_batch, .user = x };
-    t->validation = NULL; /* it would take time and change nothing */
+    t->validation = NULL; /* a validation would take time and change nothing */
     t->history = (vkt_history){ .h = s.history.h };
     t->at = (vkt_position){ .t = s.at.t, .epoch = 1, .best = NAN, .plateau.scale = 1 };
     t->owes_checkpoint = t->diverged = false;

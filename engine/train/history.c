@@ -55,7 +55,7 @@ vkt_result vkt_history_write_csv(const vkt_host *h, const vkt_epoch_record *reco
 {
     const locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!c_locale) return vkt_fail_nomem(h, "a locale", 0);
-    const locale_t old = uselocale(c_locale); /* of this thread alone */
+    const locale_t old = uselocale(c_locale); /* the locale of this thread only */
     vkt_text t = { .h = h };
     vkt_text_add(&t, "epoch,train_loss,train_acc,val_loss,val_acc,lr,seconds");
     for (uint32_t k = 0; n && k < records[0].n_metrics; k++) vkt_text_add(&t, ",%s", records[0].metrics[k].name);

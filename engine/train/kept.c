@@ -1,4 +1,4 @@
-/* train/kept.c - copies of a trainer's state on the device, for steps that do not count. */
+/* train/kept.c - copies and restores the state of a trainer on the device, for steps that must change nothing. */
 #include "train/trainer.h"
 
 vkt_result vkt_trainer_keep(vkt_trainer *t, vkt_kept *out)

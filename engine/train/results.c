@@ -12,7 +12,7 @@ static json_t *real_or_null(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* A float with the digits that it has: 0.01, not 0.0099999997764825821. */
+/* Returns a float with seven digits: 0.01, not 0.0099999997764825821. */
 static json_t *short_real(double x)
 {
     char text[32];
@@ -23,7 +23,7 @@ static json_t *short_real(double x)
     return json_real(y);
 }
 
-/* A setting of 0 is the default, and one below 0 is a 0. */
+/* Writes the settings. A setting of 0 means the default. A setting below 0 means the number 0. */
 static json_t *optimizer_json(const vkt_optimizer *o)
 {
     static const char *const names[VKT_OPTIMIZER_KIND_COUNT] = {
@@ -104,7 +104,7 @@ static int add_text(const char *s, size_t n, void *user)
     return text->failed ? -1 : 0;
 }
 
-/* Takes over `object`. */
+/* Takes ownership of `object`. */
 static vkt_result give(const vkt_host *h, json_t *object, char **out)
 {
     vkt_text text = { .h = h };

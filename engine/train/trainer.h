@@ -23,7 +23,7 @@ typedef struct vkt_evaluator {
     vkt_graph *g;
     vkt_program *program;
     vkt_head head;
-    vkt_tensor classes; /* of the last batch, kept like head.y; null if the model does not classify */
+    vkt_tensor classes; /* classes of the last batch, kept like head.y; null if the model does not classify */
     /* The caller's own metrics, only during a fit: see own_metrics.c. */
     const vkt_metric *metrics;    /* NULL: none at the moment */
     uint32_t n_metrics, measured; /* measured: samples of the epoch so far */
@@ -41,7 +41,7 @@ typedef struct vkt_position {
     uint64_t t;     /* completed steps, without skipped ones */
     uint32_t epoch; /* current epoch, from 1 */
     uint32_t batch; /* completed batches of this epoch */
-    vkt_sums sums;  /* of those batches */
+    vkt_sums sums;  /* sums over those batches */
     double best;    /* monitored value of the best epoch; NaN if there is none yet */
     uint32_t best_epoch;
     uint32_t since_best; /* epochs since the best one */

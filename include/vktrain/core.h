@@ -3,10 +3,10 @@
  * Conventions of every vktrain header:
  *   - A call that can fail returns a vkt_result. If it is not VKT_OK, the outputs are zeroed or untouched, as each
  *     comment says, and the logger gets one message that says what was wanted and what was found.
- *   - A params struct may be zeroed: zero is always the default. The struct is read during the call only. NULL in place
- *     of a struct means all zeros; if a member has no default, that is VKT_E_ARG. VKT_ZERO stands for the number 0 in
- *     a member where 0 stands for a default.
- *   - NULL in place of a wanted handle or address is VKT_E_ARG. A function without a status then does nothing and
+ *   - A params struct may be zeroed: zero is always the default. The struct is read during the call only. NULL instead
+ * of a struct means all zeros; if a member has no default, that is VKT_E_ARG. VKT_ZERO stands for the number 0 in a
+ * member where 0 stands for a default.
+ *   - NULL instead of a wanted handle or address is VKT_E_ARG. A function without a status then does nothing and
  *     returns 0, NULL or the null tensor.
  *   - A destroy function takes the address of a handle and sets the handle to NULL. The handle may be NULL already.
  *   - Sizes in bytes end in _bytes, times in nanoseconds in _ns. */
@@ -192,8 +192,8 @@ typedef struct vkt_ctx_params {
  * VKT_E_NOMEM and *out = NULL. params and host may be NULL. Owner: the caller. Threads: calls on one context must not
  * overlap; different contexts are independent. Processes: only the process that made a context may use it. In a forked
  * child, calls that would reach the device return VKT_E_STATE; destroy functions free host memory and leave the device
- * alone; a child opens a context of its own. The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES tell the
- * loader which drivers there are. If they hide all drivers, the message of VKT_E_NO_DEVICE names the variables. */
+ * alone; a child opens a context of its own. The environment variables VK_DRIVER_FILES and VK_ICD_FILENAMES give
+ * the loader its list of drivers. If they hide all drivers, the message of VKT_E_NO_DEVICE names the variables. */
 VKT_API vkt_result vkt_ctx_create(const vkt_ctx_params *params, const vkt_host *host, vkt_ctx **out);
 /* Opens a device as vkt_ctx_create does, and on some CPUs with wider vectors, where they are known to be faster. For
  * programs that have only one thread so far.
@@ -285,10 +285,10 @@ typedef struct vkt_wait_stats {
 VKT_API void vkt_ctx_waits(const vkt_ctx *ctx, vkt_wait_stats *out);
 /* Blocks until all work submitted by this context is done. VKT_E_DEVICE_LOST is sticky. */
 VKT_API vkt_result vkt_ctx_wait_idle(vkt_ctx *ctx);
-/* Turns off a fast path by name for this context, to bisect a fault (the same as VKT_NO_<NAME>=1 in the environment at
- * creation). Names: "texel" (texel-buffer loads), "transfer_queue", and the variants of ops, which `vkt-bench --list`
- * prints. A variant that is the only one for some work is used all the same. VKT_E_NOT_FOUND for another name. Call it
- * before programs are created. */
+/* Switches off a fast path by name for this context, to bisect a fault (the same as VKT_NO_<NAME>=1 in the environment
+ * at creation). Names: "texel" (texel-buffer loads), "transfer_queue", and the variants of ops, which `vkt-bench
+ * --list` prints. A variant that is the only one for some work is used all the same. VKT_E_NOT_FOUND for another name.
+ * Call it before programs are created. */
 VKT_API vkt_result vkt_ctx_disable(vkt_ctx *ctx, const char *feature);
 
 #ifdef __cplusplus

@@ -146,7 +146,7 @@ typedef struct vkt_image_params {
  * names of classes, numbered in the order of their bytes.
  *
  * PNG files may have any colour type and depth (16 bits are rounded to 8, transparency is ignored). JPEG files may be
- * gray, YCbCr, RGB or CMYK, progressive or not. Images are turned upright as EXIF says. Warnings name the first 20
+ * gray, YCbCr, RGB or CMYK, progressive or not. Images are rotated upright as EXIF says. Warnings name the first 20
  * broken files (errors, if broken files are not skipped). If images are neither kept nor skipped, only the first bytes
  * of a file are read at the start, so other damage is found at the fetch.
  *

@@ -120,7 +120,7 @@ typedef struct vkt_pool2d_params {
  * It also fuses a convolution before them if an element has at most 40 products and the windows neither overlap nor
  * reach into padding (for few and odd channels, as in a first layer). This saves two or three dispatches, with the same
  * bits. Exception: a program of 16 bits does not round in between; if rounding makes two maxima equal, it may choose
- * the other one. VKT_NO_FUSE=1, when the graph is created, turns this off.
+ * the other one. VKT_NO_FUSE=1, when the graph is created, switches this off.
  *
  * Limits: a binding (128 MiB on every device) must hold, for all samples, the rows of x that one window spans. For
  * windows of more than 50,000 elements, which several invocations share, it must hold one row. Invocations cannot share
@@ -508,7 +508,7 @@ VKT_API vkt_tensor vkt_huber_loss(vkt_graph *g, vkt_tensor y, vkt_tensor target,
                                   vkt_loss_reduction reduction);
 /* Computes vkt_mse_loss with the mean. vkt_backward fuses network, loss and gradients to one dispatch if y comes from 1
  * to 4 vkt_linear of at most 128 features with vkt_relu between them, BATCH_LAST, these have no other reader, and the
- * target depends on no parameter. VKT_NO_FUSE=1, when the graph is created, turns this off. */
+ * target depends on no parameter. VKT_NO_FUSE=1, when the graph is created, switches this off. */
 VKT_API vkt_tensor vkt_mse(vkt_graph *g, vkt_tensor y, vkt_tensor target);
 /* Computes -t log y - (1-t) log(1-y), logarithms are at least -100 (as torch's), for probabilities y; dy = d / max(y
  * (1-y), 1e-12). A y outside [0,1] gives NaN. */

@@ -309,7 +309,7 @@ VKT_API vkt_result vkt_trainer_results(const vkt_trainer *t, char **json);
 typedef struct vkt_lr_test {
     uint32_t n;                         /* steps with a finite loss. Fewer than VKT_LR_TEST_STEPS: the loss blew up */
     double rates[VKT_LR_TEST_STEPS];    /* n of them, rising */
-    double losses[VKT_LR_TEST_STEPS];   /* of training, one for each step */
+    double losses[VKT_LR_TEST_STEPS];   /* training losses, one for each step */
     double smoothed[VKT_LR_TEST_STEPS]; /* the mean of a step's loss and those of up to five steps on each side */
     double suggested;                   /* the rate at which the smoothed loss falls fastest; NaN: it never falls */
     bool stopped;                       /* callbacks->stop ended the test */

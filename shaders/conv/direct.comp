@@ -1,7 +1,7 @@
 // conv/direct.comp - convolution with few products per element (K = C/G R S: a first layer or a depthwise layer):
 //   y[o][p][q][n] = bias[o] + sum_{c,r,s} w(o,c,r,s) x[c][p stride - pad + r dil][q stride - pad + s dil][n]
 // It also computes dx. Then x and y are dy and dx, o and c are swapped in w, and the taps are in reverse order. For a strided
-// convolution, a dispatch computes one phase: the pixels of dx that lie `stride` apart and use the same taps. This is a
+// convolution, a dispatch computes one phase: the pixels of dx that are `stride` apart and use the same taps. This is a
 // convolution of stride 1 with these taps.
 // conv/tile.comp prepares each tile anew. This kernel prepares once per strip of pixels: it loads the ROWS K weights into the
 // lanes' registers (subgroupShuffle passes them between lanes) and computes the offsets of the K taps. Then it only reads x and

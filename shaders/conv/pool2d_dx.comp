@@ -1,8 +1,8 @@
 // pool2d_dx.comp - gradient of pool2d by gathering: dx[c][h][w][n] = sum over the windows (p, q) that contain (h, w), in
 // ascending order, of  max: dy if index is (h, w), else 0;  mean (AVERAGE): dy / divisor(p, q)
 //   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
-//   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane walks the taps r, last to
-// first.
+//   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane loops over the taps r, last
+//   to first.
 // CELL: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
 // elements. Elements at the far edges without a window become 0.
 // grid: x over `rows` rows of dx of each channel (CELL: rows of windows), y over parts of a row, both with a stride; any group

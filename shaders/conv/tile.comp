@@ -2,7 +2,7 @@
 //   dst[m][p][q][n] = bias[m] + sum_{r,s,k} A[r,s][k][m] src[k][row(p,r)][col(q,s)][n]
 // forward:  m = output channel, k = input channel,  row(p,r) = p stride - pad + r dil
 // dx:       m = input channel,  k = output channel, row(p,r) = (p + pad - r dil) / stride
-// The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that lie `stride` apart use the same
+// The table TAPS holds row and col, or -1 if a tap is outside the image. Pixels of dx that are `stride` apart use the same
 // taps. They form one phase, and one dispatch computes one phase. ADD: dst += the sum. It continues with further source
 // channels.
 //

@@ -1,6 +1,6 @@
 // reduce.comp - y[o] = scale * sum of the elements of x that belong to output o, or their maximum or minimum. The elements of
 // one output may be divided into splits, with one result each.
-//   ALONG: the reduced run is x's fastest dimension. The lanes of a work group walk along it and then combine (lib/lanes.glsl).
+//   ALONG: the reduced run is x's fastest dimension. The lanes of a work group loop over it and then combine (lib/lanes.glsl).
 //   The work group computes one output and split at a time. Without ALONG, neighbouring lanes compute neighbouring outputs.
 //   WIDTH 4: four neighbouring elements at once, of one output (ALONG) or of four outputs. All strides are multiples of 4 then.
 // grid: x over outputs, y over splits, both with a stride.

@@ -1,5 +1,5 @@
 // embedding_rank.comp - rank[p] = number of positions before p that have p's id;  start[v] = number of counted ids below v
-//   A work group is one subgroup. It owns a range of ids and walks over all positions, one position per lane. No other work
+//   A work group is one subgroup. It owns a range of ids and loops over all positions, one position per lane. No other work
 //   group changes its counts. Lanes with the same id find each other by shuffles. So ranks follow the order of positions,
 //   without atomics, and sums in that order have the same bits in every run. Work: ranges * positions / lanes; there are few
 //   ranges.

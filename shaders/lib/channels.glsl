@@ -1,4 +1,4 @@
-// channels.glsl - tells which elements of a batch-last channel are real samples and which are padding: see abi/batch_norm.abi.h
+// channels.glsl - finds which elements of a batch-last channel are real samples and which are padding: see abi/batch_norm.abi.h
 //   uint column = column_of(first + lane);
 //   for (uint i = first + lane; i < end; i += lanes, column = next_column(column)) ... is_real(column, rows) ...
 // The loop updates the column by addition. A division in each iteration would cost more than the rest of the iteration, and

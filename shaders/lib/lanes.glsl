@@ -4,7 +4,7 @@
 // when the pipeline is made, so unused code is removed.
 // Deterministic: the order depends only on the number of lanes and on the subgroup size.
 // All lanes of the work group must call these functions together.
-// source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles in place of shared memory within a subgroup
+// source: Harris, Optimizing Parallel Reduction in CUDA (2007), with shuffles instead of shared memory within a subgroup
 #include "abi/lanes.abi.h"
 layout(constant_id = SUBGROUPS_SPEC) const uint SUBGROUPS = 1;
 const uint SUBGROUP_LANES = gl_WorkGroupSize.x / SUBGROUPS;

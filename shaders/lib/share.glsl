@@ -1,6 +1,6 @@
 // share.glsl - this work group's share [x, y) of n units. It is contiguous. Its length is a whole number of iterations of the
 // group's lanes, except at the end of the units.
-// Neighbouring lanes process neighbouring units, and a group walks through its share without gaps. On a CPU, a stride over the
+// Neighbouring lanes process neighbouring units, and a group loops over its share without gaps. On a CPU, a stride over the
 // whole grid would touch another memory page in every iteration.
 //   const uvec2 share = share_of(n);
 //   for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) ...

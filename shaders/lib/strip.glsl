@@ -1,4 +1,4 @@
-// strip.glsl - the walk over a plane that conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp share
+// strip.glsl - the loop over a plane that conv/direct.comp, conv/fused_max_pool.comp and conv/dw_direct.comp share
 // A subgroup processes LANES neighbouring vec4s of a plane P x Q at a time. For each vec4 it loads the K elements of x that its
 // pixel reads. Tap (r,s) of channel c reads the row p stride + offset + r reach, and the column in the same way.
 // The including shader provides: LANES, CHANNELS, KERNEL_H, KERNEL_W, PAD; the binding x_in; a push block with the members n4,

@@ -47,8 +47,8 @@ layout(binding = ROW_NORM_BETA, std430) readonly buffer BlockBeta { float beta[]
 #endif
 #define FIRST (WIDTH * gl_LocalInvocationID.x)
 #define STEP (WIDTH * gl_WorkGroupSize.x)
-// SPLIT: walk along a row channel by channel. Without it a channel is one element (inner == 1), and the walk covers the whole
-// row.
+// SPLIT: the loop over a row goes channel by channel. Without it a channel is one element (inner == 1), and one loop covers the
+// whole row.
 layout(constant_id = ROW_NORM_SPEC_SPLIT) const uint SPLIT = 1;
 // Runs body for each k < n of this lane, four per iteration while there are four. An iteration costs as much as several loads.
 const uint TURNS = 4;

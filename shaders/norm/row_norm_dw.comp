@@ -1,6 +1,6 @@
 // row_norm_dw.comp - one slice's part of dgamma = sum of dy xhat and dbeta = sum of dy. A slice is a range of samples.
 //   A sample has `groups` rows. Lanes process neighbouring channels (inner == 1), WIDTH each. ALONG: the lanes of a work group
-//   walk along the `inner` elements of one channel and then add up.
+//   loop over the `inner` elements of one channel and then add up.
 // grid: x over channels, y over slices, both with a stride.
 // Deterministic: the order of additions depends only on the shape, the lanes and the subgroup size.
 #version 460

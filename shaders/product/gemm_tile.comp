@@ -5,14 +5,14 @@
 // An iteration processes four k, accumulator by accumulator. So the four k share the cost of keeping accumulators (masking on
 // llvmpipe).
 // grid: x one per tile of columns, y one per tile of rows, z one per batch.
-// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles in place of shared memory come from our own
+// source: Goto & van de Geijn, ACM TOMS 34(3), 2008 (packing). The shuffles instead of shared memory come from our own
 //         measurements.
 // Deterministic: k ascends in every element, with any grid.
 // No load needs a bounds check (gemm_tile.abi.h).
 // Tiles of twice the width need a quarter fewer loads and take 5 % less time on an idle machine. But one iteration is then
 // 30 KB of code with as much stack. If other programs use the first-level caches, such tiles take up to three times as long.
 // Sums start with the bias. If the bias is added after the loop, llvmpipe spills half of each iteration (100 ms instead of 42).
-// Stores of 64 bits (lib/load.glsl) in place of vec4s do the same: 28 ms instead of 20.
+// Stores of 64 bits (lib/load.glsl) instead of vec4s do the same: 28 ms instead of 20.
 // Push constants are read before the loop, and the loop ends with its test: see conv/tile.comp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -4,7 +4,7 @@
 //   AMSGRAD: w = max(w, v) replaces v in p's formula
 //   NADAM:  p -= lr (u' m / (1 - P u') + (1 - u) g / (1 - P)) / (sqrt(v) / sqrt(c2) + eps)
 // c1 = 1 - b1^t and c2 = 1 - b2^t come from the step state. With NADAM the step state has u and u', the momentum of steps t and
-// t + 1, and in place of c1 it has 1 - P with P = u_1 .. u_t.
+// t + 1, and instead of c1 it has 1 - P with P = u_1 .. u_t.
 // grid: each group processes one contiguous range; any group count is right.
 // source: Kingma & Ba, ICLR 2015, algorithm 1; the keras form is the paragraph after it. Loshchilov & Hutter, ICLR 2019
 //         (decoupled weight decay). Reddi, Kale & Kumar, ICLR 2018 (AMSGRAD). Dozat, ICLR 2016 workshop (NADAM). PyTorch and

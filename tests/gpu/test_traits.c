@@ -1,4 +1,4 @@
-/* Which class a device is of, and how its traits are filled in and set by $VKT_TRAITS. */
+/* The class of a device, its traits, and single traits set by $VKT_TRAITS. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "fake.h"
 
@@ -38,7 +38,7 @@ static void made_up_devices_are_of_the_right_class(void **state)
     }
 }
 
-/* The traits of a context on this device are those of its class, but for what the machine says of its CPU. */
+/* A context on this device has the traits of its class, except for those that depend on the CPU of the machine. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void a_context_has_the_traits_of_its_class(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* What opens with the traits has these. */
+/* Checks that the context has the traits that the caller has set. Destroys it. */
 static void check_set(vkt_ctx *ctx)
 {
     assert_int_equal(ctx->traits.items_move, 7);
@@ -87,7 +87,7 @@ static void the_environment_and_files_set_traits(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* No context opens with `value`, and the message has both parts. */
+/* Checks that no context is made with this value of VKT_TRAITS, and that the message has both texts. */
 static void refuses(const char *value, vkt_result want, const char *says, const char *also)
 {
     const vkt_host h = vkt_test_host();
@@ -106,7 +106,7 @@ static void refuses(const char *value, vkt_result want, const char *says, const 
 static void wrong_settings_are_a_status(void **state)
 {
     (void)state;
-    vkt_ctx *ctx = rig_open(NULL, NULL); /* there is a device */
+    vkt_ctx *ctx = rig_open(NULL, NULL); /* needs a device */
     vkt_ctx_destroy(&ctx);
     refuses("lane_move=1", VKT_E_ARG, "VKT_TRAITS: want name=value", "lanes_move, lanes_relayout");
     refuses("lanes_move=3", VKT_E_ARG, "VKT_TRAITS: want lanes_move=N", "got \"3\"");

@@ -1,6 +1,6 @@
-/* Which variant each op takes by itself, on made-up devices: every row of the tables of convolutions
- * (ops/conv/choose.c), of matrix products (ops/product/gemm.c) and of networks in one node (ops/product/mlp_emit.c) is
- * the cheapest somewhere. Only lowering runs: no device. */
+/* The variant that each op chooses without switches, on invented devices. Every variant of convolutions
+ * (ops/conv/choose.c), of matrix products (ops/product/gemm_choose.c) and of networks in one node
+ * (ops/product/mlp_emit.c) is the cheapest on some device. Only the lowering runs, so no device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "ops/harness.h"
 #include "passes/passes.h"
 
-/* A device: a class, traits that are set by text on top of it, and whether it multiplies cooperative matrices. */
+/* A device: its class, a text that changes traits of the class, and whether it has cooperative matrices. */
 typedef struct device {
     vkt_device_class cls;
     const char *traits;
@@ -21,7 +21,7 @@ typedef struct device {
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* A GPU where transforms cost next to nothing, one by one. */
+/* Two GPUs where one kind of transforms costs almost nothing. */
 static const device winograd_gpu = {
     VKT_CLASS_AMD,
     "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
@@ -30,12 +30,12 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, one with runs of pixels, and a CPU that multiplies in shared memory. */
+/* A GPU whose direct convolutions are slow, a GPU that uses spans of pixels, and a CPU whose shared memory is fast. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device; picked[i] is the choice of its i-th node that has one, in order. */
+/* Lowers g for the device. picked[i] is the variant of the i-th node that has a choice. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -51,7 +51,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .max_texel_elements = 1u << 27,
                              .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* without the nodes that became one */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* false for nodes that are fused into others */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);
@@ -152,7 +152,7 @@ static void products_take_the_cheapest_row(void **state)
     const device packing_cpu = { VKT_CLASS_CPU, "pack_reads=64", false };
     const product_case cases[] = {
         { &cpu, 1024, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED },
-        { &cpu, 1024, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1024 times */
+        { &cpu, 1024, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED_B }, /* A is read 256 times, B 1,024 times */
         { &cpu, 256, 256, 1024, VKT_PRECISION_F32, VKT_V_PACKED_A },
         { &cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PLACED },
         { &packing_cpu, 256, 256, 256, VKT_PRECISION_F32, VKT_V_PACKED },

@@ -1,11 +1,12 @@
-/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables: whether each can run, its cost on
- * this device, and its dispatches. A new variant is one entry here, beside its name in base/variant.h. */
+/* ops/conv/choose.c - the variants of a convolution and of its gradients, as tables. An entry says whether the variant
+ * can run, what it costs on this device, and how to emit its dispatches. A new variant needs one entry here and a name
+ * in base/variant.h. */
 #include "ops/conv/choose.h"
 
 #include "ops/conv/pool.h"
 #include "ops/conv/variants.h"
 
-/* What would lose to TILE by little. */
+/* The factor on the cost of a variant that would be a little slower than TILE. */
 #define A_LITTLE_MORE 1.01
 
 #define MOST_WAYS 16

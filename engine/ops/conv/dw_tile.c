@@ -9,8 +9,8 @@
 #include "abi/conv2d_dw_direct.abi.h"
 
 typedef struct dw_tiles {
-    uint32_t lane_rows, cols;      /* of a tile: output channels per lane, and weights of a channel */
-    uint32_t row_tiles, col_tiles; /* of a group */
+    uint32_t lane_rows, cols;      /* output channels per lane of a tile, and weights of a channel in a tile */
+    uint32_t row_tiles, col_tiles; /* the number of tiles in a group */
 } dw_tiles;
 
 /* Returns tiles of even size. They are whole vec4s if the rows are. */
@@ -42,11 +42,12 @@ bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
     return true;
 }
 
-/* Rounds of a slice at most: its operands stay in a core's cache. */
+/* The most rounds of a slice. Its operands stay in a core's cache. */
 #define LONGEST_SLICE 7500u
 
-/* `tiles` sums over the plane, each of rounds of `unit` vec4s: slices until there is work for every thread, the
- * operands of a slice stay in a core's cache, and no loop is too long; but no more than fit into a binding. */
+/* Splits the plane into slices. `tiles` tiles are summed over the plane, in rounds of `unit` vec4s. There are so many
+ * slices that every thread has work, the operands of a slice stay in a core's cache, and no loop is too long. But there
+ * are no more slices than fit into a binding. */
 static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,

@@ -1,4 +1,4 @@
-/* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/fft_*.comp.
+/* ops/conv/fft.c - convolution and its gradients as products of spectra: see shaders/conv/fft_*.comp.
  *
  * Images are split into tiles. The circular convolution of a tile has T x T points. It equals the wanted convolution
  * where it does not wrap around. With reach = (R-1) dil + 1 along an axis, there are two ways:
@@ -333,7 +333,7 @@ static bool has_tiles(const fft_job *j)
     return j->cut[0].tiles * j->cut[1].tiles > 1;
 }
 
-/* In products of the tiled kernels. */
+/* Returns the cost, in the unit of conv/variants.h. */
 static double cost(const vkt_traits *t, const fft_job *j, vkt_conv2d_which product)
 {
     const double pairs = (double)j->z->channels * j->z->out_channels, samples = 4.0 * j->columns;

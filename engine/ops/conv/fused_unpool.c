@@ -3,7 +3,7 @@
  * the pooled gradient and the index instead.
  *
  * The windows must be disjoint, so that an element of dy belongs to one window. Kernels that cannot read a pooled dy
- * get the complete dy as scratch (choose.c): the graph does not know which kernel a device uses. */
+ * get the complete dy as scratch (choose.c), because the graph does not depend on the kernel that a device uses. */
 #include "ops/conv/choose.h"
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"

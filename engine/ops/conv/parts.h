@@ -10,16 +10,18 @@
 #include "abi/abi.h"
 #include "abi/conv2d_pack.abi.h"
 
-/* Output channels of a tile of a direct convolution. Each is a stream of writes, and eight are as many as prefetchers
- * follow; with so few products writes are most of the work (7 channels to 64 with 5 taps: half the time of 32 rows). */
+/* Output channels of a tile of a direct convolution. Each channel is a stream of writes. Prefetchers follow at most
+ * eight streams. With so few products, writes are most of the work. 7 channels to 64 with 5 taps take half the time of
+ * 32 rows. */
 #define VKT_DIRECT_ROWS 8u
 
 /* Splits n into even shares of at most `most`. Shares are multiples of `unit`, unless one share is all of n. Returns 0
  * if no share is small enough. */
 uint32_t vkt_conv2d_share(uint32_t n, uint64_t most, uint32_t unit);
 void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z);
-/* Whether `groups` groups of at most `rounds` iterations each, cut to what a dispatch can have, end in time
- * (vkt_largest_loop); else the emission fails. */
+/* Returns true if no loop is too long (vkt_largest_loop). The work is `groups` groups of at most `rounds` iterations.
+ * If a dispatch cannot have so many groups, each of its groups computes several. If a loop is too long, the function
+ * sets the emission's error and returns false. */
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds);
 /* Binds n channels of t, `plane` vec4s each, from channel `first` on. */
 vkt_bind vkt_conv2d_channels(const vkt_emit *e, vkt_tensor t, uint64_t plane, uint64_t first, uint64_t n,
@@ -52,7 +54,7 @@ typedef struct vkt_conv_job {
     vkt_tensor taps, packed; /* the table of the tile kernel; weights in the order of the tile or span kernel; both are
                               * made at their first use */
     bool in_place;           /* the tile kernel reads w itself, without a packed copy */
-    bool halves;             /* its tiles have half of the lanes as width: takes_halves */
+    bool halves;             /* its tiles are half of the lanes wide: see takes_halves in tile.c */
     vkt_conv_part most;      /* the largest part; no other part is larger */
     vkt_conv2d_cuts cuts;
 } vkt_conv_job;

@@ -7,10 +7,11 @@
 
 typedef struct vkt_pool2d_dx_attr {
     vkt_pool2d_attr pool;
-    vkt_shape x; /* what to make a gradient of */
+    vkt_shape x; /* shape of the gradient */
 } vkt_pool2d_dx_attr;
 
-/* Rows (axis 0) or columns (1) from the first element of a window to its last, both counted; 0: adaptive. */
+/* Returns the rows (axis 0) or columns (axis 1) from the first element of a window to its last, both included. 0:
+ * adaptive. */
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis);
 
 /* Returns true if the windows are disjoint, R x S elements each, and leave no gap except at the far edges. Sets cell to

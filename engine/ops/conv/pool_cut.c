@@ -8,7 +8,7 @@
 #include "abi/abi.h"
 #include "abi/pool2d.abi.h"
 
-/* Work groups that keep every core busy. */
+/* The number of work groups that keep every core busy. */
 #define MIN_GROUPS 64u
 
 /* The geometry of a pooling, as the shaders use it. */
@@ -81,7 +81,8 @@ typedef struct parts {
  * the elements of one part. */
 #define PART_ELEMENTS 1024u
 #define MOST_PARTS 4096u
-/* Iterations that one invocation takes alone, on any device: larger windows are few, and would leave cores idle. */
+/* The most iterations in which one invocation computes a window alone, on any device. Larger windows are few, so cores
+ * would be idle. */
 #define ALONE 50000u
 
 typedef struct job {
@@ -100,7 +101,7 @@ typedef struct job {
 typedef struct block {
     uint64_t channel, channels;
     uint32_t row, rows;
-    uint32_t part, parts; /* of each window; fewer than all parts only for one row of one channel */
+    uint32_t part, parts; /* parts of each window; all of them, unless the block is one row of one channel */
 } block;
 
 /* Rows of an image. */
@@ -209,15 +210,15 @@ static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push 
     return fits;
 }
 
-/* Work groups along y, so that every invocation ends in time, with `taps` iterations for each vector; 0: there are not
- * so many. */
+/* Returns the work groups along y. There are so many that no loop is too long, with `taps` iterations per vector.
+ * Returns 0 if a dispatch cannot have enough groups. */
 static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
 {
     const vkt_limits *lim = j->e->lim;
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* of one vector of each row */
+    const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
     if (turns > most) return 0;
     const uint64_t least = vkt_groups(all, (uint32_t)(most / turns), 1);
     const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;

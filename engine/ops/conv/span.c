@@ -32,8 +32,8 @@ bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j)
                e->lim->max_storage_range_bytes;
 }
 
-/* Few rows, by tiles, are few products for a load and for a shuffle. With more rows tiles are as fast, and leave out
- * what is above and below the picture. */
+/* Returns true if spans are faster than tiles on this device. If rows are few, tiles have few products for a load and
+ * for a shuffle. With more rows tiles are as fast, and they skip the taps above and below the image. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j)
 {
     const vkt_traits *t = lim->traits;

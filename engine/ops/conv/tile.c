@@ -60,9 +60,10 @@ static uint32_t lanes_across(const vkt_limits *lim, const vkt_conv_job *j, uint3
     return rows >= 32 && j->halves ? 8 : lim->subgroup_size;
 }
 
-/* Where a pixel's vec4s are an odd multiple of 8, half of 16 lanes keeps a tile at one pixel: all of a plane that has
- * no more, and where an eighth of the taps or more fall off, for a tile at several pixels meets the taps of each. Both
- * halves then load the same source, which wants rows enough to be worth it. */
+/* Returns true if a tile is half a subgroup wide: 8 of 16 lanes. If a pixel's vec4s are an odd multiple of 8, such a
+ * tile has vec4s of one pixel only. This pays if the plane is one pixel of 8 vec4s. It also pays if at least an eighth
+ * of the taps are outside of the source, because a tile over several pixels computes the taps of each of them. Both
+ * halves of the subgroup load the same source, so lanes_across requires 32 rows. */
 static bool takes_halves(const vkt_limits *lim, const vkt_conv_job *j)
 {
     return lim->traits->conv_halves && lim->subgroup_size == 16 && j->z->n4 % 16 == 8 &&

@@ -9,7 +9,8 @@
 /* The most pixels along an axis. The shaders compute positions as numerators of a fraction over 2 P, at most H times
  * that: they must fit into signed 32-bit integers. */
 #define MAX_SIZE 32767u
-/* Pixels that the gradient of one pixel sums alone, on any device: sums over more go by other ops. */
+/* The gradient of an image of one pixel is a sum over all pixels of y. If that takes so many iterations or more,
+ * vkt_expand computes y instead, on any device. */
 #define ALONE 50000u
 
 typedef struct upsample2d_dx_attr {
@@ -78,7 +79,7 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* of one part of a row */
+    const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
     uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;

@@ -14,7 +14,7 @@ bool vkt_conv_tile_cut(const vkt_emit *e, vkt_conv_job *j);
 void vkt_conv_tile_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 
 bool vkt_conv_span_can(const vkt_emit *e, const vkt_conv_job *j);
-/* Whether the device makes so many channels faster than by TILE. */
+/* Returns true if the device computes so few channels faster by SPAN than by TILE. */
 bool vkt_conv_span_pays(const vkt_limits *lim, const vkt_conv_job *j);
 void vkt_conv_span_emit(vkt_emit *e, vkt_conv_job *j, const vkt_conv_part *p);
 

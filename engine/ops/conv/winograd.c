@@ -1,8 +1,8 @@
 /* ops/conv/winograd.c - convolution with 3x3 kernels, and its gradient with respect to the input, by Winograd's minimal
- * filtering F(2x2,3x3): see shaders/winograd_*.comp.
+ * filtering F(2x2,3x3): see shaders/conv/winograd_*.comp.
  *
- * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Sums turn the patch d and the kernel g into
- * 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is A^T m A. It
+ * Each tile of 2x2 destination pixels reads a patch of 4x4 source pixels. Sums transform the patch d and the kernel g
+ * to 4x4 numbers each: B^T d B and G g G^T. Their products, summed over source channels, are m. The tile is A^T m A. It
  * needs 16 products for four pixels instead of 36.
  *
  * So a convolution is 16 matrix products of gemm_tile.comp, (rows, depth) x (depth, tiles and samples). The transforms
@@ -27,9 +27,9 @@ typedef struct job {
     bool transposed;
     const uint32_t *src, *dst; /* H, W */
     uint32_t rows, depth;      /* channels of the destination and the source */
-    uint32_t pad[2];           /* of the source; dx is written as a convolution of dy */
+    uint32_t pad[2];           /* padding of the source; dx is written as a convolution of dy */
     uint32_t tiles_w, columns; /* columns: vec4s of a plane of tiles, tiles * n4 */
-    uint32_t lanes, mb;        /* of the product: vec4s of a panel of columns, rows of a tile */
+    uint32_t lanes, mb;        /* vec4s of a panel of columns, rows of a tile of the product */
     uint32_t panels;           /* the most panels of one iteration */
 } job;
 
@@ -137,7 +137,7 @@ static void transform_picture(vkt_emit *e, const job *j, bool back, uint32_t fir
 
 static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, vkt_tensor b, vkt_tensor c)
 {
-    const uint32_t across = 4 * j->lanes; /* of a tile, in elements */
+    const uint32_t across = 4 * j->lanes; /* width of a tile, in elements */
     const vkt_gemm_tile_push push = { .k4 = j->depth / 4,
                                       .M = j->rows,
                                       .N = panels * across,
@@ -193,7 +193,7 @@ void vkt_emit_conv2d_winograd(vkt_emit *e, const vkt_conv2d_size *z, bool transp
 
 /* ---- when ---- */
 
-/* In products of the tiled kernels, as conv/fft.c. */
+/* Returns the cost, in the unit of conv/variants.h. */
 static double cost(const vkt_traits *t, const job *j)
 {
     const double pairs = (double)j->rows * j->depth, samples = 4.0 * j->columns;

@@ -48,7 +48,7 @@ typedef struct dim {
 typedef struct walk {
     uint32_t n;
     dim dims[VKT_MAX_RANK];
-    uint32_t pitch; /* of the run, in y */
+    uint32_t pitch; /* elements of the fastest run in y */
 } walk;
 
 /* The function and its operands. Operands that it does not have are {0}. */

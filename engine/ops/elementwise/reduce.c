@@ -47,7 +47,7 @@ typedef struct way {
     bool along;            /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
     uint32_t width, lanes; /* elements of a load */
     uint32_t last;         /* length of the last run of the fastest row dimension */
-    uint64_t rows, turns;  /* of one invocation, for one output: rows, and loads per row */
+    uint64_t rows, turns;  /* rows of one invocation for one output, and loads per row */
     uint32_t splits;
 } way;
 
@@ -88,9 +88,9 @@ static reduction column_sums(uint32_t rows, uint32_t columns)
     return r;
 }
 
-/* Turns sums of few columns (bias gradients) into sums of `fold` times as many columns: one of the new rows is `fold`
- * old rows. So every lane has its own output, and loads are whole vec4s. Returns 1 if the reduction is not such a sum.
- * The old rows that are left over are the `rest`. */
+/* Converts sums of few columns (bias gradients) to sums of `fold` times as many columns. One new row is `fold` old
+ * rows. So every lane has its own output, and loads are whole vec4s. Returns 1 if the reduction is not such a sum. The
+ * old rows that are left over are the `rest`. */
 static uint32_t fold_columns(const vkt_emit *e, reduction *r)
 {
     const uint32_t K = r->outputs, wanted = 4 * (vkt_lanes(e->lim, e->lim->traits->lanes_reduce));
@@ -141,8 +141,8 @@ static way way_of(const vkt_emit *e, reduction *r)
 
 #define LONG 16384u
 
-/* Few outputs of many rows: the rows are split over work groups, so that all of the device is used. On any device an
- * invocation takes no more than LONG iterations: sums that are shorter round less. */
+/* Returns over how many work groups the rows are split. If few outputs have many rows, the split uses all of the
+ * device. On any device an invocation has at most LONG iterations, because shorter sums round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
 {
     const uint64_t turns = w->rows * w->turns,
@@ -267,11 +267,11 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
 {
     const bool kept = r->n_kept && (!r->n_reduced || r->kept[0].stride > r->reduced[0].stride);
     const dim slow = kept ? r->kept[0] : r->reduced[0];
-    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* of one step along slow */
+    const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
     const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
     const uint64_t x_bytes =
-        (uint64_t)size * slow.stride; /* of a step; of y, which may be the longer one: of a step or of all */
+        (uint64_t)size * slow.stride; /* bytes per step; y_bytes: also per step or, without `kept`, of all of y */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);
     const uint64_t most = e->lim->max_storage_range_bytes / VKT_MAX(x_bytes, y_bytes), per = most - most % step;
     const uint64_t range = e->lim->max_storage_range_bytes, pitch_of_step = vkt_round_up(kept ? y_stride : 0, 64);

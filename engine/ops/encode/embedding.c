@@ -13,7 +13,7 @@
 
 enum { IDS = 0, TABLE, DY = 1 };
 
-/* Where all ids are one, a lane adds up 32,768 blocks of 64: no device ends such a loop. */
+/* If all ids are equal, a lane adds up 32,768 blocks of 64. No device ends such a loop. */
 #define MOST_IDS (1u << 21)
 
 static uint32_t row_elements(vkt_shape table)
@@ -254,8 +254,8 @@ typedef struct sums {
         copy; /* a gradient by channels, or with rows that are not whole vec4s, is copied into the order of ids */
 } sums;
 
-/* A work group of embedding_rank walks over its range of ids twice and over positions once: no device ends such loops.
- */
+/* A work group of embedding_rank loops over its range of ids twice, and over the positions once. No device ends such
+ * loops. */
 enum { POSITIONS_A_DISPATCH = 32768, IDS_A_RANGE = 65536 };
 
 static uint32_t width4(uint32_t width)

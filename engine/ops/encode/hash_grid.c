@@ -15,7 +15,7 @@
 
 enum { X = 0, TABLE, DX_DY, DW_DY = 1 };
 enum { MOST_RESOLUTION = 1 << 23, ENTRY_ALIGN = 8 };
-#define SLICES_BYTES (64ull << 20) /* of tables in scratch */
+#define SLICES_BYTES (64ull << 20) /* the most bytes of tables in scratch */
 
 /* Attributes of hash_grid_dw: its table is an output. */
 typedef struct hash_grid_dw_attr {
@@ -327,10 +327,10 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* How many slices of the batch have a table of their own: so many that there is something to do for the groups
- * that the device wants at least, and more, up to those it wants at most, as long as all tables together are a
- * sixteenth of what is added to them. (Two slices where one does take a CPU half as long again: the tables no longer
- * stay in its cache.) */
+/* Returns the number of slices of the batch. Each slice has a table of its own. There are enough slices for the groups
+ * that the device wants at least (`groups_scatter`). They are doubled, up to the groups that it wants at most, while
+ * all tables together have at most a sixteenth of the numbers that are added to them. On a CPU, two slices where one is
+ * enough take one and a half times as long, because the tables no longer stay in its cache. */
 static uint32_t slices_for(const vkt_emit *e, const part *p)
 {
     const vkt_traits *t = e->lim->traits;

@@ -91,7 +91,7 @@ static void emit(const vkt_node *n, vkt_emit *e, bool nll)
     const bool columns = vkt_node_in(n, IN_Z)->layout == VKT_BATCH_LAST;
     vkt_sample_blocks s;
     if (!vkt_sample_blocks_of(e, vkt_node_in(n, IN_Z), nll, &s)) return;
-    const uint32_t parts = a->each ? 1 : s.blocks; /* of a sum */
+    const uint32_t parts = a->each ? 1 : s.blocks; /* partial results of a sum */
     const vkt_tensor part = vkt_partial_sums(e, n->out[OUT_LOSS], parts);
     const vkt_tensor weights = vkt_partial_sums(e, n->out[OUT_NORM], parts);
     const uint32_t spec[] = { s.lanes, [XENT_SPEC_BY_LANE] = s.by_lane, [XENT_SPEC_WEIGHTED] = weight.id != 0,
@@ -157,7 +157,7 @@ static vkt_tensor classes_last(vkt_graph *g, vkt_tensor z)
     return vkt_permute(g, vkt_to_layout(g, z, VKT_ROWS), perm);
 }
 
-/* Turns z and t with several labels per sample into (rows,K) and (rows). *group: rows of a sample. */
+/* Converts z and t with several labels per sample to (rows,K) and (rows). *group: rows of a sample. */
 static bool make_rows(vkt_graph *g, const char *name, vkt_tensor *z, vkt_tensor *t, uint32_t *group)
 {
     const vkt_shape zs = vkt_tensor_shape(g, *z), ts = vkt_tensor_shape(g, *t);

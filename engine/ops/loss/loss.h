@@ -4,7 +4,7 @@
 
 #include "ops/ops.h"
 
-/* Scores of more classes go by rows, on any device: there all lanes of a work group share a sample. */
+/* Scores of more classes are converted to ROWS on any device. There all lanes of a work group share a sample. */
 #define VKT_MANY_CLASSES 100000u
 
 /* A vector is the part that one work group computes at once. BATCH_LAST: four samples a lane. ROWS: one row per lane
@@ -20,7 +20,7 @@ typedef struct vkt_sample_blocks {
 typedef struct vkt_sample_window {
     uint32_t first, end;            /* rows */
     uint32_t vectors, part, blocks; /* its blocks are part .. part + blocks - 1 */
-    uint64_t offset_bytes, bytes;   /* of z */
+    uint64_t offset_bytes, bytes;   /* the range of z */
 } vkt_sample_window;
 
 /* Computes the blocks of z (B,K). `label_alone`: one class of each row is read, so each lane computes rows in either

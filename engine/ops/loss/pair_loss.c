@@ -9,10 +9,10 @@
  *   bce        -t log y - (1-t) log(1-y), logs from -100 on     d / max(y (1-y), 1e-12)
  *   bce_logits w t softplus(-y) + (1-t) softplus(y)             (1-t) s - w t (1-s)
  *   kl_div     t (log t - y), or exp(t) (t - y)                 -t, or -exp(t)
- *   relative_l2  d^2 / (y^2 + beta)                             2 d / (y^2 + beta): the divisor is a constant by
- * definition
+ *   relative_l2  d^2 / (y^2 + beta)                           2 d / (y^2 + beta)
  *
- * The first four are even in d, so the gradient of the target is that of y with both exchanged. */
+ * By definition the divisor of relative_l2 is a constant for the derivative. The first four are even in d, so the
+ * gradient of the target is that of y with both exchanged. */
 #include "ops/loss/loss.h"
 
 #include "kernel/ids.h"
@@ -142,7 +142,7 @@ static void loss_emit(const vkt_node *n, vkt_emit *e)
     const uint64_t total = y->bytes / 4, window = vkt_window_elements(e->lim);
     const uint32_t spec[] = { vkt_lanes_for(e->lim, y->bytes / 16), [LOSS_SPEC_KIND] = kind_of(n->op, a) };
     const uint64_t turns = vkt_groups(total, spec[0], 4);
-    /* A second dispatch costs as much as 2000 turns of a work group on a CPU; short blocks keep rounding small. */
+    /* On a CPU a second dispatch costs 2,000 iterations of a work group. Short blocks keep rounding small. */
     const bool one = turns <= e->lim->traits->iterations_loss;
     vkt_loss_push pc = push_of(y, a);
     pc.per_block = spec[0] * (one ? (uint32_t)turns : e->lim->traits->iterations_loss_block);

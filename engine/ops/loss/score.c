@@ -31,13 +31,13 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
 {
     const uint32_t B = z->shape.dim[0], K = z->shape.dim[1];
     const uint64_t most = e->lim->max_storage_range_bytes;
-    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* one lane walks twice, four an iteration */
+    const uint64_t most_classes = vkt_largest_loop(e->lim) / 3 * 5; /* a lane loops twice, four classes an iteration */
     vkt_sample_blocks s = { .batch = B, .pitch4 = vkt_div_up(B, 4), .classes = K, .window = B };
     s.batch_last = z->layout == VKT_BATCH_LAST;
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
     s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size
-              : K > most_classes     ? vkt_lanes_for_walks(e, K, 3) /* two, and the spans of sums */
+              : K > most_classes     ? vkt_lanes_for_walks(e, K, 3) /* two loops, and one for the spans of sums */
                                      : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
         s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
@@ -49,7 +49,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
                                 e->node->op->name, (unsigned long long)most, (unsigned long long)most_classes, B, K));
         return false;
     }
-    /* Iterations of one vector (4: the shuffle tree). More than one block takes a second dispatch. */
+    /* The iterations for one vector; 4 are for the shuffles. Several blocks need a second dispatch. */
     const uint64_t turns = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
     s.per_block = vectors * turns <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);

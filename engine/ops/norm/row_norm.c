@@ -265,9 +265,9 @@ static vkt_result dw_infer(vkt_infer *f)
     return VKT_OK;
 }
 
-/* Samples of a slice, of which a lane takes `turns` iterations each: enough work for a group, and sums short enough
- * that rounding stays small. Longer walks make them fewer, and many samples make them more: then fewer slices are left
- * for the lane that adds up four sums over all of them. */
+/* Returns the samples of a slice. A lane needs `turns` iterations per sample. 64 samples are enough work for a group,
+ * and such sums are so short that rounding stays small. A slice has fewer samples if each needs many iterations. It has
+ * more samples if the batch is large, because one lane adds up four sums over all slices. */
 static uint32_t slice_samples(const vkt_limits *lim, uint64_t samples, uint64_t turns)
 {
     const uint64_t loop = VKT_MIN(vkt_largest_loop(lim), 32768);

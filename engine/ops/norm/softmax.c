@@ -9,7 +9,8 @@
 #include "abi/abi.h"
 #include "abi/softmax.abi.h"
 
-/* More classes than these go along memory, on any device: there all lanes of a work group share a line. */
+/* If a line has more classes, the axis becomes the fastest one on any device, so that all lanes of a work group share a
+ * line. */
 #define MANY_CLASSES 75000u
 
 /* ---- softmax: x -> y ---- */
@@ -57,13 +58,13 @@ static walk walk_of(vkt_emit *e, const vkt_value *x, uint32_t axis)
     w.outer = p.elements / w.inner / w.classes;
     if (w.inner == 1) w.by = w.classes > 64 ? ALONG : w.classes % 4 == 0 ? LINE : LANE;
     if ((w.by == LANE ? w.inner : w.classes) % 4 == 0) w.width = 4;
-    /* Three walks, of four loads a turn. */
+    /* Three loops with four loads an iteration have fewer iterations than one loop with one load an iteration. */
     w.lanes = w.by == ALONG ? vkt_lanes_for_walks(e, w.classes / w.width, 1)
                             : vkt_lanes(e->lim, e->lim->traits->lanes_classes);
     return w;
 }
 
-/* Work groups, each of as many iterations as the device wants. */
+/* Returns the work groups. Each has as many iterations as the device wants (`iterations_group`). */
 static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
 {
     const uint32_t at_once = w->by == ALONG ? w->width * w->lanes : w->by == LINE ? 16u : 4u;
@@ -72,7 +73,7 @@ static uint64_t groups_of(const vkt_emit *e, const walk *w, uint64_t units)
                       (uint32_t)VKT_MAX(e->lim->traits->iterations_group / turns, 1u));
 }
 
-/* Of a line that one lane walks three times, four classes an iteration. */
+/* Returns the most classes of a line that one lane computes. It loops over them three times, four an iteration. */
 static uint64_t most_classes(const vkt_limits *lim)
 {
     return vkt_largest_loop(lim) / 4 * 5;

@@ -124,9 +124,9 @@ static vkt_result infer(vkt_infer *f)
 
 /* ---- dispatches ---- */
 
-/* Returns the rows of a tile. More rows need fewer loads and more registers, of which `sums` for each of `parts` vec4s.
- * A lane of a GPU has about 200 registers; on a CPU they are in the nearest cache. A head with few rows gets small
- * tiles: they compute fewer of the elements that a mask hides. */
+/* Returns the rows of a tile. More rows need fewer loads and more registers. A row has `sums` sums in each of `parts`
+ * vec4s. A lane of a GPU has about 200 registers. On a CPU the sums are in the nearest cache. A head with few rows gets
+ * small tiles, because these compute fewer of the elements that a mask hides. */
 static uint32_t tile_rows(const vkt_limits *lim, uint32_t rows, uint32_t parts, uint32_t sums)
 {
     uint32_t most = rows <= 64 ? 8 : ATTENTION_MOST_ROWS;

@@ -1,7 +1,7 @@
 /* ops/product/blocks.c - see blocks.h. */
 #include "ops/product/blocks.h"
 
-/* Iterations for a tile of k: its own, and one for every fourth k. */
+/* The iterations for a tile of k: one for the tile, and one for every fourth k. */
 #define TURNS_PER_TILE (1 + BLOCKS_K / 4)
 
 /* The tiles, largest first. A larger tile reads less: an element of an operand is read once per tile along the other

@@ -8,7 +8,7 @@
 #include "abi/gemm_pack.abi.h"
 #include "abi/gemm_tile.abi.h"
 
-/* ---- windows ---- */
+/* ---- ranges ---- */
 
 static uint64_t round_down(uint64_t x, uint64_t multiple)
 {

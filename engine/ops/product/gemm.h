@@ -1,11 +1,11 @@
-/* ops/product/gemm.h - matrix products as data, for every op that is one inside (matmul, linear). Emits dispatches;
- * adds no nodes.
+/* ops/product/gemm.h - matrix products as data, for every op that computes one (matmul, linear). The functions emit
+ * dispatches and add no nodes.
  *
- * Any M, N and K, either transpose, any leading dimension. gemm_choose.c chooses a variant. By tiles in registers
- * (gemm_tile.comp), each operand is read where it lies or is packed into panels in scratch first (gemm_pack.comp). By
- * tiles in shared memory (gemm_shared.comp), both are read where they lie. Products that exceed a binding, or the
- * longest loop of the device, are split into blocks of batches, rows and k; blocks of k accumulate in ascending order,
- * in f32, so the sum stays deterministic. */
+ * M, N, K and the leading dimensions may have any value. Either operand may be transposed. gemm_choose.c chooses a
+ * variant. With tiles in registers (gemm_tile.comp), an operand is read from its own memory, or it is packed into
+ * panels in scratch first (gemm_pack.comp). With tiles in shared memory (gemm_shared.comp), both operands are read from
+ * their own memory. If a product exceeds a binding or the device's longest loop, it is split into blocks of batches,
+ * rows and k. Blocks of k accumulate in ascending order in f32, so the sum stays deterministic. */
 #ifndef VKT_GEMM_H
 #define VKT_GEMM_H
 

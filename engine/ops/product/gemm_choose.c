@@ -54,8 +54,8 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *cut, c
 
 /* ---- the choice of a variant ---- */
 
-/* Multiply-adds, and the time to read A and B as copies of elements: an operand is copied to panels once, or read where
- * it lies, which costs as much for `reads` rows or columns of the other. */
+/* Returns the cost: the multiply-adds, plus one per copied element of A and B. A packed operand is copied once. An
+ * operand that is not packed costs one copy for each `reads` rows or columns of the other operand. */
 static double panels_cost(const vkt_emit *e, const vkt_gemm *g, bool a_packed, bool b_packed)
 {
     const double a = (double)g->m * g->k, b = (double)g->n * g->k, reads = e->lim->traits->pack_reads;

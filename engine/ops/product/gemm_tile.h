@@ -8,7 +8,7 @@
 /* The split of a product into dispatches. */
 typedef struct vkt_gemm_cut {
     uint32_t sg, mb, nb;       /* tile: mb rows, nb columns */
-    uint32_t batches, rows, k; /* of one block: several batches only if rows and k are complete */
+    uint32_t batches, rows, k; /* the size of one block; several batches only if rows and k are complete */
 } vkt_gemm_cut;
 
 /* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */

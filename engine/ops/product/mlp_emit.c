@@ -1,5 +1,5 @@
 /* ops/product/mlp_emit.c - how the samples of a network are distributed over work groups, and the packing and adding
- * before and after the kernel: see the headers of shaders/mlp*.comp. */
+ * before and after the kernel: see the first lines of shaders/product/mlp*.comp. */
 #include "ops/product/mlp.h"
 
 #include "kernel/ids.h"
@@ -17,8 +17,8 @@ typedef struct job {
     bool narrow;
     uint32_t layers, lanes, tiles;
     uint32_t width[MLP_LAYERS + 1], widest;
-    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* in vec4s, as all that follow */
-    uint32_t part_at[MLP_LAYERS], part;                                    /* of one work group */
+    uint32_t rows[MLP_LAYERS], cols[MLP_LAYERS], bias[MLP_LAYERS], packed; /* in vec4s, like part_at and part */
+    uint32_t part_at[MLP_LAYERS], part;                                    /* the sums of one work group */
     uint32_t per_group, groups;
     vkt_tensor parts;
 } job;
@@ -211,7 +211,7 @@ void vkt_emit_mlp(const vkt_node *n, vkt_emit *e, vkt_mlp_pass pass)
 {
     job j = job_of(n, e, pass);
     const bool shuffles = e->lim->traits->mlp_shuffles;
-    /* Costs give the order alone. */
+    /* These costs only give the order of the variants. */
     const vkt_way candidates[] = { { VKT_V_WIDE, shuffles ? 1 : 2 },
                                    { VKT_V_NARROW, shuffles ? 2 : 1 },
                                    { VKT_V_LINE, 0.5 } };

@@ -48,9 +48,9 @@ static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
     return rows;
 }
 
-#define LONG 4096u /* iterations: groups of four times as many are long enough, and no device ends their loops */
+#define LONG 4096u /* iterations; a group with four times as many is long enough, and no device ends its loop */
 
-/* Work groups for `items` lanes of work, each `turns` iterations. */
+/* Returns the work groups for `items` lanes with `turns` iterations each. */
 static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
 {
     const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
@@ -173,7 +173,7 @@ static const vkt_field gather_fields[] = { VKT_FIELD(vkt_gather_attr, batch, U32
                                            VKT_FIELD(vkt_gather_attr, sample, U32, 1 + VKT_MAX_RANK,
                                                      0), /* rank first */
                                            VKT_FIELD(vkt_gather_attr, channels, U32, 1, 1),
-                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* of the first channel */
+                                           VKT_FIELD(vkt_gather_attr, scale, F32, 1, 1), /* first channel's scale */
                                            { .name = NULL } };
 
 const vkt_op vkt_op_gather_rows = {
