@@ -92,7 +92,7 @@ int main(void)
     vkt_adopt_params ours = { instance, gpu, device, vkt_vk_get_needs()->features, .queue = queue };
     VKT(vkt_ctx_adopt(&ours, NULL, NULL, &ctx));
     vkt_program *train = make_program(ctx, &store, true), *ask = make_program(ctx, &store, false);
-    /* What a frame draws with: here the network's answers alone, recorded once. */
+    /* A frame draws with this: here the network's answers alone, recorded once. */
     VkMemoryBarrier2 before, after;
     vkt_program_barriers(ask, &before, &after);
     after.dstStageMask = before.dstStageMask | VK_PIPELINE_STAGE_2_HOST_BIT; /* the next training, and who looks at */

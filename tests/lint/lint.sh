@@ -193,7 +193,9 @@ rule_words() {
     comments=$(find engine include shaders samples tests -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.def' | sort)
     # shellcheck disable=SC2086
     comments=$(awk -f "$here/comments.awk" $comments /dev/null)
-    echo "$comments" | grep -iwE "^[^:]*:[0-9]+:.*(pictures?|lattices?|maker|whoever|nobody|dear|dearer|dearest|in place of|handed round|held against|gone over|looked over)" |
+    words='[Pp]ictures?|[Ll]attices?|[Mm]aker|[Ww]hoever|[Nn]obody|[Dd]ear(er|est)?|[Ii]n place of|[Hh]anded round|[Hh]eld against'
+    words="$words|[Gg]one over|[Ll]ooked over"
+    echo "$comments" | grep -vE 'picture\.[ch]' | grep -E "^[^:]*:[0-9]+:(.*[^A-Za-z0-9_.])?($words)([^A-Za-z0-9_]|\$)" |
         why "docs/glossary.md has the field's word"
     echo "$comments" | grep -E '^[^:]*:[0-9]+:>[*!]* *(Of|What|Where) ' |
         why "begin with the subject, or with the verb of what a function does"
