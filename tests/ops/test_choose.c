@@ -1,6 +1,6 @@
-/* Which variant each op takes by itself, on made-up devices: every row of the tables of convolutions
+/* Which variant each op chooses by itself, on invented devices. Every entry of the tables of convolutions
  * (ops/conv/choose.c), of matrix products (ops/product/gemm.c) and of networks in one node (ops/product/mlp_emit.c) is
- * the cheapest somewhere. Only lowering runs: no device. */
+ * the cheapest for some case. The test only lowers graphs: it needs no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "ops/harness.h"
 #include "passes/passes.h"
 
-/* A device: a class, traits that are set by text on top of it, and whether it multiplies cooperative matrices. */
+/* A device: a class, traits that a text sets on top of it, and whether it multiplies cooperative matrices. */
 typedef struct device {
     vkt_device_class cls;
     const char *traits;
@@ -21,7 +21,7 @@ typedef struct device {
 
 static const device cpu = { VKT_CLASS_CPU, "", false }, gpu = { VKT_CLASS_OTHER, "", false },
                     coop = { VKT_CLASS_OTHER, "", true };
-/* A GPU where transforms cost next to nothing, one by one. */
+/* GPUs on which transforms cost almost nothing, one after the other. */
 static const device winograd_gpu = {
     VKT_CLASS_AMD,
     "transforms_pay=1,winograd_in_cost=1,winograd_out_cost=1,winograd_weight_cost=1,winograd_product_cost=0.1", false
@@ -30,12 +30,12 @@ static const device fft_gpu = {
     VKT_CLASS_INTEL, "transforms_pay=1,fft_point_cost=0.01,fft_tiles_point_cost=1,fft_weight_cost=0.01,shared_cost=2",
     false
 };
-/* A GPU whose direct convolutions are slow, one with runs of pixels, and a CPU that multiplies in shared memory. */
+/* A GPU with slow direct convolutions, a GPU with spans of pixels, and a CPU that multiplies in shared memory. */
 static const device no_direct_gpu = { VKT_CLASS_NVIDIA, "direct_cost=8", false };
 static const device span_gpu = { VKT_CLASS_MOBILE, "span_channels=64,shared_cost=3", false };
 static const device shared_cpu = { VKT_CLASS_CPU, "shared_pays=1,shared_cost=0.01", false };
 
-/* Lowers g for the device; picked[i] is the choice of its i-th node that has one, in order. */
+/* Lowers g for the device. picked[i] is the choice of the i-th node that has a choice, in order. */
 static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precision, vkt_variant *picked, uint32_t most)
 {
     const vkt_host host = vkt_test_host();
@@ -51,7 +51,7 @@ static uint32_t lower(const device *d, const vkt_graph *g, vkt_precision precisi
                              .max_texel_elements = 1u << 27,
                              .coop = { d->coop ? 16 : 0, d->coop ? 16 : 0, d->coop ? 16 : 0 } };
     vkt_emit e;
-    bool *live = calloc(g->n_nodes, sizeof *live); /* without the nodes that became one */
+    bool *live = calloc(g->n_nodes, sizeof *live); /* without the nodes that were fused */
     assert_non_null(live);
     for (size_t i = 0; i < g->n_nodes; i++) live[i] = true;
     if (g->has_optimizer) vkt_find_live(g, live);
