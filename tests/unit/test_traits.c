@@ -1,4 +1,4 @@
-/* What classes of devices like (base/traits.def), and setting single traits by name. No device. */
+/* The traits of device classes (base/traits.def), and how to set single traits by name. No device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static uint32_t find(const char *name)
     return i;
 }
 
-/* Every value of the table may also be set by hand, and comes back. */
+/* Every value of the table can also be set by hand and read again. */
 static void every_class_is_legal(void **state)
 {
     (void)state;
@@ -50,7 +50,7 @@ static void names_are_unique_and_sentences_short(void **state)
     }
 }
 
-/* What tells the classes apart that have been measured, or are known. */
+/* The differences between the classes that were measured or are known. */
 static void a_cpu_and_gpus_differ_where_it_matters(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void what_is_wrong_is_named_and_changes_nothing(void **state)
         { "lanes_move", "want lanes_move=N, 0 (one subgroup) or a power of two from 1 to 256; got \"\"" },
         { "lanes_move=", "got \"\"" },
         { "lanes_move=96", "a power of two from 1 to 256; got \"96\"" },
-        { "lanes_move=512", "got \"512\"" }, /* more than this device runs in a group */
+        { "lanes_move=512", "got \"512\"" }, /* more lanes than this device has in a group */
         { "lanes_together=512", "from 1 to 256" },
         { "lanes_move=-64", "got \"-64\"" },
         { "lanes_move=64x", "got \"64x\"" },
