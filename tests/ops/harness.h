@@ -18,7 +18,7 @@
  * pending work: the driver's threads read the environment, and setenv may move it. */
 bool harness_open(vkt_ctx **ctx);
 /* The same as a group fixture. It opens harness_ctx (NULL: no device). At the end it closes the context and checks for
-   leaks and messages. */
+ * leaks and messages. */
 extern vkt_ctx *harness_ctx;
 int harness_setup(void **state);
 int harness_teardown(void **state);

@@ -33,7 +33,7 @@ static void a_layout_larger_than_a_binding(void **state)
 /* ---- poolings ---- */
 
 /* y and dx, for dy = b, of a pooling of images with the batch last, at positions spread over them, against the
-   definition. */
+ * definition. */
 static void check_pool(vkt_shape x, uint32_t kernel, bool average)
 {
     const uint32_t height = x.dim[2], width = x.dim[3];

@@ -97,7 +97,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 /* ---- fan-out ---- */
 
 /* y = x x + x, so dy/dx = 2 x + 1: the gradients of three uses of one tensor add up. An input that y does not depend on
-   has no gradient. */
+ * has no gradient. */
 static void gradients_of_a_tensor_used_twice_add_up(void **state)
 {
     (void)state;

@@ -218,7 +218,7 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
 }
 
 /* In f16 an overflow in one micro-batch of a step drops that step. The scale is halved only after the last micro-batch
-   of the step. */
+ * of the step. */
 static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
 {
     (void)state;
