@@ -1,4 +1,4 @@
-/* Which class a device is of, and how its traits are filled in and set by $VKT_TRAITS. */
+/* The class of a device, and how its traits are filled in and set by $VKT_TRAITS. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "fake.h"
 
@@ -38,7 +38,7 @@ static void made_up_devices_are_of_the_right_class(void **state)
     }
 }
 
-/* The traits of a context on this device are those of its class, but for what the machine says of its CPU. */
+/* The traits of a context on this device are those of its class, except for the facts about the machine's CPU. */
 static void a_context_has_the_traits_of_its_class(void **state)
 {
     (void)state;
@@ -56,7 +56,7 @@ static void a_context_has_the_traits_of_its_class(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* What opens with the traits has these. */
+/* A context that opens with $VKT_TRAITS has these traits. */
 static void check_set(vkt_ctx *ctx)
 {
     assert_int_equal(ctx->traits.items_move, 7);
@@ -87,7 +87,7 @@ static void the_environment_and_files_set_traits(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* No context opens with `value`, and the message has both parts. */
+/* With `value` no context opens, and the message has both parts. */
 static void refuses(const char *value, vkt_result want, const char *says, const char *also)
 {
     const vkt_host h = vkt_test_host();
