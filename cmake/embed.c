@@ -1,10 +1,10 @@
 /* embed OUT.h A.spv B.spv B.texel.spv ... - writes the words of each SPIR-V module as a C array.
  *
- * Without the names of what is in it, an eighth of its size that no driver needs, but for those of the push block,
- * which unit/test_abi.c compares with shaders/abi/; X.texel.spv keeps the block's name alone.
+ * It removes the debug names, an eighth of a module, which no driver needs. It keeps the names of the push block, which
+ * unit/test_abi.c compares with shaders/abi/. X.texel.spv keeps only the block's name.
  *
- * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
- * module that does not exist: its array is one zero, so that a table can name it. */
+ * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" means a module
+ * that does not exist: its array is one zero, so that a table can name it. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
