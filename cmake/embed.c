@@ -4,8 +4,8 @@
  * the first module with a block of that name keeps the names of its members: unit/test_abi.c compares them with
  * shaders/abi/.
  *
- * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" stands for a
- * module that does not exist: its array is one zero, so that a table can name it. */
+ * A.spv becomes `static const uint32_t vkt_spv_A[]`; dots in a name become '_'. An argument "A.texel=" means a module
+ * that does not exist: its array is one zero, so that a table can name it. */
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>

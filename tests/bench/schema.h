@@ -1,10 +1,10 @@
-/* bench/schema.h - whether a JSON document fits docs/<name>.schema.json. */
+/* bench/schema.h - checks whether a JSON document conforms to docs/<name>.schema.json. */
 #ifndef VKT_TEST_SCHEMA_H
 #define VKT_TEST_SCHEMA_H
 
 #include <stdbool.h>
 
-/* Fails the running test where the schema uses a word that is not understood here. `why` says the first fault. */
+/* Fails the running test if the schema uses a word that is not implemented here. `why` gets the first fault. */
 bool schema_fits(const char *name, const char *json_path, char why[256]);
 
 #endif

@@ -1,4 +1,4 @@
-/* vkt-audit: graphs that are right, one that is not, what is cut, and the program as its users run it. */
+/* vkt-audit: correct graphs, a wrong one, nodes that are reduced in size, and the program as its users run it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,12 +50,12 @@ static int teardown(void **state)
 
 /* ---- graphs ---- */
 
-/* Entries by op, as they came. */
+/* Entries by op, in order of arrival. */
 typedef struct seen {
     uint32_t n, wrong, differences;
     struct {
         char op[24], text[160], name[48], fault[240];
-        vkt_audit_entry e; /* its texts are gone */
+        vkt_audit_entry e; /* the texts of the graph are freed */
     } list[64];
 } seen;
 
@@ -87,7 +87,7 @@ static vkt_result audit(const vkt_graph *g, double max_cost, seen *s, vkt_audit_
     return vkt_audit_graph(ctx, g, &(vkt_audit_params){ .max_cost = max_cost, .on_entry = see, .user = s }, t);
 }
 
-/* relu whose forward is abs; the rows of the family want to find themselves in the node. */
+/* relu whose forward is abs. The ops of this family find themselves in the node. */
 static void emit_abs(const vkt_node *n, vkt_emit *e)
 {
     vkt_node as = *n;
@@ -111,7 +111,7 @@ static vkt_op spoilt(void)
     return op;
 }
 
-/* A classifier over texts, with its gradients and an update: ids, an embedding, the same relu twice, labels. */
+/* A text classifier with its gradients and an update: ids, an embedding, the same relu twice, labels. */
 static vkt_graph *classifier(uint32_t batch, uint32_t words, const vkt_op *activation)
 {
     const vkt_host h = vkt_test_host();
@@ -161,7 +161,7 @@ static void a_wrong_node_is_named(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(audit(g, 0, &s, &t), VKT_E_WRONG);
     vkt_test_expect_errors(false);
-    vkt_test_error_says("relu (12,40): "); /* all that is wrong is logged, and the first of it handed out */
+    vkt_test_error_says("relu (12,40): "); /* all faults are logged, and the first one is returned */
     const uint32_t relu = find(&s, "relu");
     assert_true(t.failed == 1 && s.wrong == 1 && !s.list[relu].e.right);
     assert_non_null(strstr(s.list[relu].fault, "output 0["));
@@ -179,7 +179,7 @@ static void large_nodes_are_cut_in_their_batch(void **state)
     const uint32_t linear = find(&s, "linear");
     assert_true(s.list[linear].e.cut && !s.list[linear].e.sampled);
     assert_string_equal(s.list[linear].text, "(128,40) (7,40) (7)");
-    /* what says its shape in its attributes cannot be cut: three random cases */
+    /* a node with its shape in its attributes cannot be reduced: three random cases */
     const uint32_t reshape = find(&s, "reshape");
     assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.cut);
     assert_true(t.cut > 0 && t.sampled % 3 == 0);
@@ -203,7 +203,7 @@ static void ops_are_audited_by_name(void **state)
     vkt_test_error_says("conv2d_dx");
 }
 
-/* A reference whose gradient is no derivative of it does not pass. */
+/* A reference whose gradient is not its derivative does not pass. */
 static void half_a_gradient(const vkt_ref_call *c)
 {
     vkt_ref_find("relu")->backward(c);
@@ -226,7 +226,7 @@ static void a_wrong_gradient_of_the_reference_is_found(void **state)
     vkt_subject_free(&s);
 }
 
-/* Every row's own random cases, taken back from the nodes that they make. */
+/* The random cases of every op, read back from their nodes. */
 static void cases_are_those_of_their_nodes(void **state)
 {
     (void)state;

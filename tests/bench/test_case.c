@@ -1,4 +1,4 @@
-/* Cases as lines of text: the table of sizes, what is refused, and how a case is cut down. */
+/* Cases as lines of text: the table of sizes, refused lines, and how a case is reduced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static const char *const sizes[] = {
 #undef BENCH_SIZE
 };
 
-/* The case's node is legal: what infer says of it. */
+/* The node of the case is legal according to its infer function. */
 static vkt_result infers(const vkt_host *h, const vkt_op *op, const vkt_case *c)
 {
     vkt_graph *g;
@@ -91,7 +91,7 @@ static void bad_lines_are_refused(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* The largest dimension is halved wherever it stands, so the shapes fit each other still. */
+/* The largest dimension is halved everywhere it occurs, so the shapes still fit each other. */
 static void a_case_is_halved_as_a_whole(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void a_case_is_halved_as_a_whole(void **state)
     assert_false(vkt_case_halve(op, &c));
 }
 
-/* A line that a builder would refuse is refused too: with a message, before anything is computed. */
+/* A line that a builder would refuse is refused too, with a message, before anything is computed. */
 static void lines_are_checked_as_calls_are(void **state)
 {
     (void)state;

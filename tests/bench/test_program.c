@@ -1,4 +1,4 @@
-/* The program vkt-bench as its users run it: a short run, its files, its exit codes, and what --tune leaves. */
+/* The program vkt-bench as its users run it: a short run, its files, its exit codes, and the result of --tune. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 
 enum { MOST_ARGS = 16 };
 
-static vkt_temp_dir dir; /* where it runs */
+static vkt_temp_dir dir; /* its working directory */
 static char cache[64];   /* its cache directory */
 static bool has_device;
 
@@ -63,7 +63,7 @@ static char *text_of(const char *name)
     return text;
 }
 
-/* Runs it in the directory; its output is in the files out and err there. Returns the exit code. */
+/* Runs it in the directory. Its output is in the files out and err there. Returns the exit code. */
 static int run(const char *const *args)
 {
     const char *argv[MOST_ARGS + 2] = { VKT_BENCH_PROGRAM };
@@ -123,7 +123,7 @@ static void a_short_run_measures_and_writes(void **state)
     if (!schema_fits("bench", vkt_temp_dir_file(&dir, "a.json"), why)) fail_msg("%s", why);
     const int status = RUN("--filter", "conv2d forward", "--sizes", "small", "--variant", "tile", "--min-time", "1",
                            "--compare", "a.json");
-    assert_true(status == 0 || status == 3); /* a busy machine may be slower the second time */
+    assert_true(status == 0 || status == 3); /* a busy machine may be slower in the second run */
     says("out", " were in a.json");
 }
 
@@ -150,7 +150,7 @@ static void shapes_come_from_a_file(void **state)
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--variant", "packed", "--csv", "c.csv"), 0);
     says("c.csv", "\"matmul forward (24,20) (20,28) [packed]\"");
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1", "--preferred", "--csv", "d.csv"), 0);
-    assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1); /* of several variants */
+    assert_int_equal(count("d.csv", "\"matmul forward (24,20) (20,28) ["), 1); /* several variants */
     assert_int_equal(vkt_file_write(&h, vkt_temp_dir_file(&dir, "shapes"), bad, sizeof bad - 1), VKT_OK);
     assert_int_equal(RUN("--shapes", "shapes", "--min-time", "1"), 1);
     says("err", "want an input");
@@ -172,7 +172,7 @@ static void tuning_is_used_by_programs_to_come(void **state)
     says("err", "no network 'warp'");
 }
 
-/* All others are written, and the table is printed. */
+/* All other files are written, and the table is printed. */
 static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void outputs_are_tried_and_one_that_fails_keeps_no_other(void **state)
     char why[256];
     assert_int_equal(RUN("--filter", "conv2d", "--sizes", "large", "--csv", "none/f"), 1);
     says("err", "none/f");
-    assert_int_equal(count("out", "\n"), 0); /* nothing was measured */
+    assert_int_equal(count("out", "\n"), 0); /* no measurement was made */
     assert_int_equal(
         RUN("--filter", "relu forward", "--sizes", "small", "--min-time", "1", "--json", "-", "--csv", "/dev/full"), 1);
     says("err", "/dev/full");

@@ -1,4 +1,4 @@
-/* What vkt-bench makes of its samples: medians, what changed beyond the noise, rates, and files that keep it all. */
+/* The results that vkt-bench computes from its samples: medians, changes beyond the noise, rates, and the files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static void rates_are_of_the_roofline(void **state)
     const bench_result memory = result(BENCH_OP, "relu", 1e9, 8e9, 1e9);
     assert_true(fabs(bench_roof_percent(&memory, &roof) - 80) < 1e-9);
     assert_true(bench_memory_bound(&memory, &roof));
-    const bench_result step = result(BENCH_STEP, "net", 1e9, 8e9, 1e9); /* steps are judged by the wall */
+    const bench_result step = result(BENCH_STEP, "net", 1e9, 8e9, 1e9); /* wall time decides for steps */
     assert_true(bench_time(&step) == &step.wall);
     const bench_result no_timestamps = result(BENCH_OP, "relu", 1, 1, 0);
     assert_true(bench_time(&no_timestamps) == &no_timestamps.wall);
@@ -131,7 +131,7 @@ static void json_fits_its_schema_and_is_compared_with(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* That the check of the test above can fail. */
+/* The check of the test above can fail. */
 static void the_schema_refuses_what_does_not_fit(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void the_schema_refuses_what_does_not_fit(void **state)
     char why[256];
     bench_results all = made_up();
     static const struct {
-        const char *key, *value; /* put into the first result; NULL: the key is left out */
+        const char *key, *value; /* added to the first result; NULL: the key is removed */
     } cases[] = { { "kind", "\"other\"" }, { "gpu_ns", "3" },    { "copies", "1.5" },
                   { "flops", "-1" },       { "kernels", "[1]" }, { "surprise", "true" },
                   { "name", NULL },        { "preferred", "1" }, { "gpu_ns", "{}" } };
@@ -225,7 +225,7 @@ static void a_roofline_is_drawn(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Whether a table, whose first op took 1 ms +- `spread`, has a line that ends so. */
+/* Returns whether a table, whose first op took 1 ms +- `spread`, has a line with this end. */
 static bool table_has(double spread, const char *end_of_line)
 {
     bench_results all = made_up();

@@ -1,4 +1,4 @@
-/* data/temp.h - files for tests of readers, in a folder that lives as long as one test. */
+/* data/temp.h - files for tests of readers, in a folder that exists for one test. */
 #ifndef VKT_TEST_TEMP_H
 #define VKT_TEST_TEMP_H
 

@@ -1,5 +1,5 @@
-/* Rows of pictures: what is cut out of them and mirrored, by seed and epoch alone, kept in memory or not, by any number
- * of workers. */
+/* Samples of images: cropping and mirroring depend on seed and epoch alone, with and without caching, for any number of
+ * workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,14 +12,14 @@
 #include "data/loader.h"
 #include "support/host.h"
 
-/* ---- what is cut out ---- */
+/* ---- crops ---- */
 
 static void fetch_as(const vkt_dataset *ds, uint32_t row, vkt_pass pass, uint8_t *out, uint32_t worker)
 {
     assert_int_equal(vkt_dataset_fetch_as(ds, row, pass, out, worker), VKT_OK);
 }
 
-/* Whether `row` (3,H,W) is what lies at (top, left) of planes (3,h,w), mirrored or not, with black around. */
+/* Returns whether `row` (3,H,W) is the crop at (top, left) of planes (3,h,w), mirrored or not, with black around. */
 static bool is_cut(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int top, int left,
                    bool mirror)
 {
@@ -53,7 +53,7 @@ static void the_middle_is_cut_out_of_the_shorter_side(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* Where `row` was cut out; fails the test where nowhere. */
+/* Finds where `row` was cropped; fails the test if it was cropped nowhere. */
 static void find_cut(const uint8_t *row, int H, int W, const uint8_t *planes, int h, int w, int pad, int *top,
                      int *left, bool *mirror)
 {
@@ -104,9 +104,9 @@ static void augmentation_cuts_anywhere_and_mirrors_half(void **state)
             lefts[left + pad]++;
         }
         assert_in_range(mirrored, EPOCHS / 2 - 35, EPOCHS / 2 + 35); /* 5 standard deviations of 7 */
-        for (int i = 0; i < ways_y; i++) assert_true(tops[i] > 0);   /* each of 7 at most: missed by e^-28 */
+        for (int i = 0; i < ways_y; i++) assert_true(tops[i] > 0);   /* each of 7 at most: missed with p = e^-28 */
         for (int i = 0; i < ways_x; i++) assert_true(lefts[i] > 0);
-        fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* the middle, as it is */
+        fetch_as(ds, 1, (vkt_pass){ 9, 0 }, row, 0); /* the middle, unchanged */
         assert_true(is_cut(row, H, W, planes, bh, bw, (bh - H) / 2, (bw - W) / 2, false));
         uint32_t same = 0;
         for (uint32_t epoch = 1; epoch <= 20; epoch++) {
@@ -126,7 +126,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
     const vkt_temp_dir *t = *state;
     const char *table = gallery_table(t, 12);
     vkt_image_params p = gallery_augmented;
-    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 }; /* the last two overflow on the way */
+    static const uint64_t caches[] = { 0, 1, 7000, 12 * 3 * 12 * 12 }; /* the last two overflow in the computation */
     vkt_dataset *all[4];
     for (int i = 0; i < 4; i++) {
         p.cache_bytes = caches[i];
@@ -144,7 +144,7 @@ static void kept_and_decoded_rows_are_the_same(void **state)
                 assert_memory_equal(got, want, sizeof want);
             }
         }
-    assert_true(vkt_test_live_bytes() > held); /* only what decodes takes scratch memory */
+    assert_true(vkt_test_live_bytes() > held); /* only decoding needs scratch memory */
     for (int i = 1; i < 4; i++) vkt_dataset_destroy(&all[i]);
     const size_t kept = vkt_test_live_bytes();
     fetch_as(all[0], 5, (vkt_pass){ 4, 1 }, (uint8_t[432]){ 0 }, 7);

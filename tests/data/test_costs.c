@@ -1,10 +1,11 @@
-/* Files that ask for more than they are: what a reader takes is in proportion to the file, or the file is refused. */
+/* Files that declare more data than they have. A reader's memory is in proportion to the file, or it refuses the file.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <stdio.h> /* before jpeglib.h, which wants FILE */
+#include <stdio.h> /* before jpeglib.h, which needs FILE */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -37,7 +38,7 @@ static void put_u32(uint8_t *p, uint32_t v)
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Appends a chunk to f->p, which has room. */
+/* Appends a chunk to f->p, which has enough memory. */
 static void add_chunk(picture *f, const char *type, const void *data, uint32_t n)
 {
     uint8_t *p = f->p + f->n;
@@ -61,7 +62,7 @@ static picture begin_png(uint32_t width, uint32_t height, size_t room)
     return f;
 }
 
-/* zlib's stream of n zeros; *bytes of it. */
+/* zlib's stream of n zeros; it has *bytes bytes. */
 static uint8_t *packed_zeros(size_t n, uLongf *bytes)
 {
     uint8_t *zeros = calloc(n, 1);
@@ -115,7 +116,7 @@ static void a_plain_drawing_is_read(void **state)
     put_u32(f.p + 16, 4000 * 1000);
     put_u32(f.p + 20, 1);
     put_u32(f.p + 29, (uint32_t)crc32(0, f.p + 12, 17));
-    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* one row of it, as long as the caller wants */
+    assert_int_equal(decode(&f, 4000 * 4000), VKT_OK); /* one row of it, as long as the caller asks for */
     free(f.p);
     free(packed);
 }
@@ -144,7 +145,7 @@ static void packed_texts_of_a_png_are_not_kept(void **state)
 
 /* ---- JPEG ---- */
 
-/* A gray progressive JPEG of one colour, whose last scan comes `again` more times. */
+/* A gray progressive JPEG of one colour. Its last scan is repeated `again` times. */
 static picture progressive(uint32_t side, unsigned again)
 {
     struct jpeg_compress_struct c = { 0 };
@@ -165,7 +166,7 @@ static picture progressive(uint32_t side, unsigned again)
     jpeg_finish_compress(&c);
     jpeg_destroy_compress(&c);
     free(row);
-    size_t last = n - 2; /* behind it stands the end's marker */
+    size_t last = n - 2; /* the end marker follows */
     while (bytes[last] != 0xff || bytes[last + 1] != 0xda) last--;
     const size_t scan = n - 2 - last;
     picture f = { malloc(n + again * scan), n - 2 };
@@ -193,7 +194,7 @@ static void a_large_jpeg_has_few_scans(void **state)
 
 /* ---- gzip ---- */
 
-/* A file of `begin` and `n` times the byte `fill`, packed 1000 to 1. */
+/* A file of `begin` and `n` times the byte `fill`; gzip packs it 1000 to 1. */
 static const char *pack(const vkt_temp_dir *t, const char *name, const void *begin, size_t begin_bytes, char fill,
                         size_t n)
 {
@@ -221,7 +222,7 @@ static void a_packed_file_unpacks_to_what_is_usual(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_dataset_from_csv(&h, table, NULL, &ds), VKT_E_FORMAT);
     vkt_test_error_says("VKT_MAX_UNPACKED");
-    expect_peak(180 * (size_t)MIB, "a packed table"); /* 64 MiB, while they grow by half */
+    expect_peak(180 * (size_t)MIB, "a packed table"); /* 64 MiB; buffers grow by half */
     assert_int_equal(vkt_dataset_from_idx(&h, images, NULL, 0, &ds), VKT_E_FORMAT);
     vkt_test_error_says("VKT_MAX_UNPACKED");
     expect_peak(MIB, "packed images");
@@ -245,7 +246,7 @@ static void a_record_has_a_limit_of_fields(void **state)
     expect_peak(40 * (size_t)MIB, "commas");
 }
 
-/* A device never ends, and a FIFO keeps its reader waiting. */
+/* A device never ends, and a FIFO lets its reader wait. */
 static void only_regular_files_are_read(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -268,7 +269,7 @@ static void only_regular_files_are_read(void **state)
     }
 }
 
-/* ---- one picture ---- */
+/* ---- one image ---- */
 
 static void one_picture_is_a_row(void **state)
 {

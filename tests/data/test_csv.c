@@ -1,4 +1,4 @@
-/* The CSV reader: what it reads, and every way in which a text can be wrong. */
+/* The CSV reader: correct texts, and every way in which a text can be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static vkt_result read_all(const char *text, size_t n, const vkt_csv_format *for
         for (size_t i = 0; i < c.n_fields; i++) used += (size_t)snprintf(out + used, room - used, "[%s]", c.fields[i]);
         assert_true(used < room);
     }
-    if (r == VKT_OK) assert_int_equal(vkt_csv_next(&c, &more), VKT_OK); /* the end stays the end */
+    if (r == VKT_OK) assert_int_equal(vkt_csv_next(&c, &more), VKT_OK); /* after the end it stays at the end */
     assert_false(more);
     vkt_csv_close(&c);
     vkt_csv_close(&c);
@@ -101,7 +101,7 @@ static void malformed_texts_are_told_with_their_line(void **state)
     REFUSES("a\nc,d", NULL, "2: want 1 fields, as in the first record, got 2");
 }
 
-/* A plain writer, to compare with: random fields of awkward characters, quoted where they must be. */
+/* A simple writer as the reference: random fields of special characters, quoted if necessary. */
 static void what_was_written_is_read(void **state)
 {
     (void)state;
@@ -138,8 +138,8 @@ static void what_was_written_is_read(void **state)
     }
 }
 
-/* Noise of the characters that matter: any status is right, reading outside the text is not (the test host guards it,
- * and so does AddressSanitizer). */
+/* Noise of special characters: any status is right, but no read may leave the text (the test host guards it, and so
+ * does AddressSanitizer). */
 static void noise_does_no_harm(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void a_file_is_read_and_its_header_found(void **state)
     assert_int_equal(vkt_csv_find(&c, "labels"), SIZE_MAX);
     const char *first = c.fields[0];
     assert_int_equal(vkt_csv_next(&c, &more), VKT_OK);
-    assert_string_equal(first, "Path"); /* texts outlive their record */
+    assert_string_equal(first, "Path"); /* texts stay valid after their record */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_csv_fail(&c, "want a label below %d, got %s", 2, c.fields[1]), VKT_E_FORMAT);
     vkt_test_error_says("t.csv, line 2: want a label below 2, got 3");

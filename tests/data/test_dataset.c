@@ -195,11 +195,11 @@ static void slices_share_rows_and_outlive_their_parent(void **state)
     }
     assert_int_equal(vkt_dataset_normalize(middle, NULL, (const double[]){ 1, 1 }), VKT_E_ARG);
     assert_int_equal(vkt_dataset_normalize(middle, (const double[]){ 1, 1 }, (const double[]){ 1, -1 }), VKT_E_ARG);
-    assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6); /* untouched */
+    assert_true(vkt_dataset_mean(middle)[0] == 3 && vkt_dataset_std(middle)[1] == 6); /* unchanged */
     vkt_dataset_destroy(&middle);
 }
 
-/* A source whose row i is filled with i, and that counts. */
+/* A source that fills row i with i and counts its calls. */
 typedef struct counter {
     uint32_t fetched, destroyed, last_worker;
 } counter;
@@ -294,7 +294,7 @@ static void sources_are_fetched_and_destroyed_once(void **state)
     t->p.rows = 0;
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &source, &ds), VKT_E_ARG);
     assert_int_equal(vkt_dataset_from_source(&t->h, &t->p, &(vkt_data_source){ .self = &c }, &ds), VKT_E_ARG);
-    assert_int_equal(c.destroyed, 1); /* the source stayed ours */
+    assert_int_equal(c.destroyed, 1); /* the source still belongs to the test */
 }
 
 static void measured_statistics_are_exact(void **state)
@@ -305,7 +305,7 @@ static void measured_statistics_are_exact(void **state)
     for (int i = 0; i < N; i++)
         for (int k = 0; k < ROW; k++) {
             t->u8[i][k] = k < W ? (i % 2 ? 255 : 0) : 51;                          /* mean 1/2, std 1/2; constant 1/5 */
-            t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3; /* cancels; -3, 0, 3 */
+            t->f32[i][k] = k < W ? 1e6f + (float)(i % 2) : (float)(i % 3) * 3 - 3; /* squares cancel; -3, 0, 3 */
         }
     assert_int_equal(vkt_dataset_from_arrays(&t->h, &t->p, t->u8, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_measure(ds, mean, std), VKT_OK);
@@ -319,7 +319,7 @@ static void measured_statistics_are_exact(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* Sums of u8 are made in pieces of 2^16. */
+/* Sums of u8 are computed in pieces of 2^16. */
 static void large_pictures_are_measured_exactly(void **state)
 {
     enum { LONG = 3 * 65536 + 41 };

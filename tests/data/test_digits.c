@@ -1,4 +1,4 @@
-/* Drawn digits: repeatable, balanced, as bright as they should be, recognisable and not trivial. */
+/* Generated digits: repeatable, balanced, of the right brightness, recognisable and not trivial. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void a_row_depends_on_seed_and_number_alone(void **state)
 static void the_bytes_are_pinned(void **state)
 {
     (void)state;
-    /* Drawn with + - * / and sqrt alone: the same on every machine with IEEE arithmetic. */
+    /* Generated with + - * / and sqrt alone: the same on every machine with IEEE arithmetic. */
     vkt_dataset *ds = digits(1000, 1);
     const uint64_t hash = vkt_hash(VKT_HASH_START, vkt_dataset_features(ds), 1000 * PIXELS);
     if (hash != PIN) print_error("got 0x%016llx\n", (unsigned long long)hash);
@@ -67,7 +67,7 @@ static void classes_are_balanced_in_every_block(void **state)
         }
         assert_int_equal(seen, 0x3ff);
     }
-    assert_in_range(moved, 850, 950); /* about nine of ten labels are not in their own place */
+    assert_in_range(moved, 850, 950); /* about nine of ten labels differ from those in order */
     vkt_dataset_destroy(&ds);
 }
 
@@ -87,7 +87,7 @@ static void pixels_are_ink_on_a_dark_ground(void **state)
         assert_in_range(brightest, 120, 255);
         for (uint32_t k = 0; k < 28; k++) border += x[k] + x[27 * 28 + k];
     }
-    assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: noise alone, whose mean is 4 */
+    assert_true(border / (1000 * 56) < 12); /* strokes hardly touch the border: only noise, with mean 4 */
     double mean, std;
     assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
     assert_true(mean > 0.09f && mean < 0.13f && std > 0.20f && std < 0.26f);

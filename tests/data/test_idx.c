@@ -1,4 +1,4 @@
-/* The IDX reader: what it reads, and every way in which a file can be wrong. */
+/* The IDX reader: correct files, and every way in which a file can be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

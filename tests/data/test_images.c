@@ -1,4 +1,4 @@
-/* Data sets of pictures: tables, folders, broken files, and real data sets against Pillow. */
+/* Data sets of images: tables, folders, broken files, and real data sets against Pillow. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include "support/find_data.h"
 #include "support/host.h"
 
-/* Row `row` of ds is picture `seed`, stretched to the size of gallery_small. */
+/* Checks that row `row` of ds is image `seed`, stretched to the size of gallery_small. */
 static void expect_row(const vkt_dataset *ds, uint32_t row, uint32_t seed)
 {
     uint8_t got[3 * 9 * 11], want[3 * 9 * 11];
@@ -52,7 +52,7 @@ static void tables_of_all_forms_are_read(void **state)
         vkt_dataset_sample_shape(ds, chw);
         assert_true(chw[0] == 3 && chw[1] == 9 && chw[2] == 11 && vkt_dataset_rows(ds) == 3);
         assert_int_equal(vkt_dataset_classes(ds), 3);
-        assert_string_equal(vkt_dataset_class_name(ds, 0), "Bee"); /* capitals first: by bytes */
+        assert_string_equal(vkt_dataset_class_name(ds, 0), "Bee"); /* capitals first: bytes are compared */
         assert_string_equal(vkt_dataset_class_name(ds, 1), "ape");
         assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 2, 0, 1 }), 12);
         expect_row(ds, 0, 3);
@@ -74,7 +74,7 @@ static void tables_of_all_forms_are_read(void **state)
     assert_int_equal(vkt_dataset_labels(ds)[0], 5);
     expect_row(ds, 0, 3);
     vkt_dataset_destroy(&ds);
-    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* nothing but pictures */
+    ds = gallery_open(gallery_text(t, "t.csv", "path\na.png\n"), &gallery_small); /* only paths of images */
     assert_null(vkt_dataset_labels(ds));
     expect_row(ds, 0, 1);
     vkt_dataset_destroy(&ds);
@@ -163,7 +163,7 @@ static void class_folders_are_read(void **state)
     vkt_dataset *ds, *other;
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
     assert_int_equal(vkt_dataset_rows(ds), 3);
-    assert_int_equal(vkt_dataset_classes(ds), 3); /* "bee" is empty, and a class */
+    assert_int_equal(vkt_dataset_classes(ds), 3); /* "bee" is empty, but a class */
     assert_string_equal(vkt_dataset_class_name(ds, 2), "bee");
     assert_memory_equal(vkt_dataset_labels(ds), ((uint32_t[]){ 0, 1, 1 }), 12);
     expect_row(ds, 0, 4);
@@ -190,7 +190,7 @@ static void class_folders_are_read(void **state)
                      VKT_E_IO);
 }
 
-/* A link to nothing is no class; one that goes round in circles may be, so that leaving it out would be silent. */
+/* A link to nothing is no class. A circular link may be one, so the reader must not leave it out silently. */
 static void an_entry_that_cannot_be_looked_at_is_an_error(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -222,7 +222,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     uint32_t left_out = 99;
     vkt_dataset *ds;
     vkt_test_expect_errors(true);
-    for (uint64_t cache = 0; cache < 2; cache++) { /* all are named, in the order of the table */
+    for (uint64_t cache = 0; cache < 2; cache++) { /* all are reported, in the order of the table */
         vkt_image_params p = gallery_small;
         p.cache_bytes = cache;
         p.left_out = &left_out;
@@ -247,7 +247,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     refuse(gallery_text(t, "u.csv", "p1.png,0\np4.png,0\n"), &p, VKT_E_FORMAT, "2 of 2 are broken or missing");
 }
 
-/* A file that breaks when the data set is there already stops the epoch, and is named. */
+/* A file that breaks after the data set was made stops the epoch, and the message names it. */
 static void files_that_break_later_stop_the_epoch(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -276,7 +276,8 @@ static void files_that_break_later_stop_the_epoch(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-/* A strip that would become huge when its shorter side grows is broken, not a reason to take all memory. */
+/* A strip would become huge if its shorter side grew. It counts as broken, and the reader does not allocate that
+ * memory. */
 static void long_strips_are_broken(void **state)
 {
     const vkt_temp_dir *t = *state;
@@ -293,7 +294,7 @@ static void long_strips_are_broken(void **state)
 
 static unsigned until_bad_sector; /* the n-th readdir fails (1: the next); 0: none */
 
-/* In this program, in place of the C library's. */
+/* Replaces the C library's function in this program. */
 struct dirent *readdir(DIR *d)
 {
     static struct dirent *(*real)(DIR *);
@@ -326,7 +327,7 @@ static void a_folder_that_cannot_be_read_to_its_end_is_refused(void **state)
         }
         assert_int_equal(vkt_dataset_rows(ds), 2);
         vkt_dataset_destroy(&ds);
-        assert_int_equal(n, 10); /* of ".", "..", "ant" and the end; ".", "..", two pictures and the end: each once */
+        assert_int_equal(n, 10); /* ".", "..", "ant" and the end; ".", "..", two images and the end: each fails once */
         break;
     }
 }
@@ -362,9 +363,9 @@ static void failed_allocations_are_a_status(void **state)
     vkt_test_fail_allocation(0);
 }
 
-/* ---- real pictures ---- */
+/* ---- real images ---- */
 
-/* CRC-32 of all rows; make_image_golden.py prints the same of Pillow's pixels. */
+/* CRC-32 of all rows; make_image_golden.py prints that of Pillow's pixels. */
 static uint32_t checksum(const vkt_dataset *ds)
 {
     uLong crc = 0;
@@ -408,7 +409,7 @@ static void real_data_sets_give_pillows_bytes(void **state)
     vkt_dataset_destroy(&all);
 }
 
-/* vkt_image_row: the bytes of the same file in a data set, stretched and cut out of the middle. */
+/* vkt_image_row: the same bytes as the file's row in a data set, stretched and cropped from the middle. */
 static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;

@@ -1,6 +1,5 @@
 /* The loader: the same bytes as direct fetches, for any number of workers and slots; errors; ends in the middle.
- *
- * cmocka's assertions jump, so they may run on the test's own thread only: workers leave notes in atomics. */
+ * cmocka's assertions jump, so they may run on the test's own thread only. Workers write their results to atomics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +17,11 @@
 
 enum { ROWS = 333, ROW = 21, MAX_BATCH = 400, MAX_SLOTS = 7 };
 
-/* A source that computes its rows, fails on request, and notes how it is called. */
+/* A source that computes its rows, fails on request, and records its calls. */
 typedef struct source {
     uint32_t bad[2];  /* rows that fail: the first with VKT_E_IO, the second with VKT_E_FORMAT */
-    uint32_t slow_us; /* a fetch takes this long */
-    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until so many run at once */
+    uint32_t slow_us; /* the duration of a fetch */
+    uint32_t meet;    /* > 0: a fetch waits, for 5 s at most, until this number run at once */
     atomic_uint fetched, inside, most_inside;
     atomic_uint busy[VKT_DATA_MAX_WORKERS];
     atomic_uint overlaps, last_worker;
@@ -58,7 +57,7 @@ static const char *source_why(void *self, uint32_t worker)
     return atomic_load(&s->busy[worker]) == 0 ? "the disk has a hole" : "asked too late";
 }
 
-/* A data set over a source, and slots with guard bytes behind them. */
+/* A data set over a source, and slots followed by guard bytes. */
 typedef struct fixture {
     vkt_host h;
     source src;
@@ -126,7 +125,7 @@ static void check_epoch(fixture *t, uint32_t batch, uint32_t n_slots, const uint
     }
     assert_int_equal(position, n);
     assert_int_equal(slot, UINT32_MAX);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* the end stays the end */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* after the end it stays at the end */
     assert_int_equal(rows, 0);
     for (uint32_t k = VKT_MIN(hold, i); k > 0; k--) {
         dirty(t, (i - k) % n_slots);
@@ -175,7 +174,7 @@ static void tables_in_memory_and_slices_are_loaded(void **state)
     vkt_shuffle(t->order, 300, 1, 0);
     start(t, 64, 2, 3);
     check_epoch(t, 64, 2, t->order, 300, 1);
-    t->slots[0].labels = t->slots[1].labels = NULL; /* not wanted */
+    t->slots[0].labels = t->slots[1].labels = NULL; /* not requested */
     t->slots[0].targets = t->slots[1].targets = NULL;
     vkt_loader_destroy(&t->l);
     start(t, 300, 1, 3);
@@ -246,7 +245,7 @@ static void waits_for_rows_are_counted(void **state)
     uint32_t slot, rows;
     uint64_t waited = 0;
     t->src.slow_us = 20000;
-    for (int i = 0; i < 20 && waited <= 1000000; i++) { /* of 100 ms, unless this thread stood still before it asked */
+    for (int i = 0; i < 20 && waited <= 1000000; i++) { /* of 100 ms, unless this thread was suspended before */
         vkt_loader_destroy(&t->l);
         atomic_store(&t->src.fetched, 0);
         start(t, 5, 2, 1);
@@ -256,10 +255,10 @@ static void waits_for_rows_are_counted(void **state)
     }
     assert_true(waited > 1000000);
     assert_int_equal(vkt_loader_release(t->l, slot), VKT_OK);
-    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000); /* one of the third batch */
+    for (int i = 0; i < 5000 && atomic_load(&t->src.fetched) < 11; i++) pause_us(1000); /* one row of the third batch */
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
     assert_int_equal(rows, 5);
-    assert_true(vkt_loader_waited_ns(t->l) == waited); /* it was there already */
+    assert_true(vkt_loader_waited_ns(t->l) == waited); /* it was ready */
     vkt_loader_destroy(&t->l);
 }
 
@@ -288,7 +287,7 @@ static void the_first_failing_row_in_order_is_told(void **state)
             assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
             assert_int_equal(vkt_loader_release(t->l, 1), VKT_OK);
             assert_int_equal(vkt_loader_start_epoch(t->l, NULL, 0, t->pass), VKT_E_ARG); /* stops the workers */
-            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk is back: the next epoch is whole */
+            t->src.bad[0] = t->src.bad[1] = UINT32_MAX; /* the disk works again: the next epoch is complete */
             for (uint32_t i = 0; i < 4; i++) dirty(t, i);
             check_epoch(t, 50, 4, t->order, ROWS, 0);
             vkt_loader_destroy(&t->l);
@@ -306,7 +305,7 @@ static void it_can_be_destroyed_or_restarted_at_any_time(void **state)
         start(t, 30, 3, 3);
         assert_int_equal(vkt_loader_start_epoch(t->l, NULL, ROWS, t->pass), VKT_OK);
         for (uint32_t i = 0; i < taken; i++) assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
-        vkt_loader_destroy(&t->l); /* `taken` slots are the caller's, the rest in work */
+        vkt_loader_destroy(&t->l); /* `taken` slots belong to the caller, the rest to workers */
     }
     start(t, 30, 3, 3);
     for (uint32_t epoch = 0; epoch < 5; epoch++) {
@@ -357,12 +356,12 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(vkt_loader_start_epoch(t->l, t->order, 200, t->pass), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
     assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* else it would wait for ever */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_E_STATE); /* otherwise it would wait forever */
     vkt_test_error_says("was not released");
     assert_int_equal(vkt_loader_release(t->l, 1), VKT_E_STATE);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_OK);
     assert_int_equal(vkt_loader_release(t->l, 0), VKT_E_STATE);
-    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* refusals change nothing */
+    assert_int_equal(vkt_loader_next(t->l, &slot, &rows), VKT_OK); /* refused calls change nothing */
     check_batch(t, 10, slot, rows, NULL, 10);
     vkt_loader_destroy(&t->l);
     vkt_loader_destroy(&t->l);

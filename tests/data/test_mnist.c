@@ -1,4 +1,4 @@
-/* Data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST where it lies. */
+/* Data sets from IDX files: layouts, pairs of files that do not fit, folders, and the real MNIST if it is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,7 +171,7 @@ static void write_folder(vkt_temp_dir *t, const char *classes, bool gzip)
     temp_write(t, gzip ? "classes.txt.gz" : "classes.txt", classes, strlen(classes), gzip);
 }
 
-/* Fashion-MNIST's classes are no digits. */
+/* Fashion-MNIST's classes are not digits. */
 static void a_folder_may_name_its_classes(void **state)
 {
     vkt_temp_dir *t = *state;
@@ -181,7 +181,7 @@ static void a_folder_may_name_its_classes(void **state)
         for (uint32_t classes = 0; classes <= 5; classes += 5) {
             vkt_dataset *ds;
             assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TEST, classes, &ds), VKT_OK);
-            assert_int_equal(vkt_dataset_classes(ds), 5); /* one of them without a row */
+            assert_int_equal(vkt_dataset_classes(ds), 5); /* one of them has no rows */
             assert_string_equal(vkt_dataset_class_name(ds, 0), "T-shirt/top");
             assert_string_equal(vkt_dataset_class_name(ds, 2), "Pullover");
             assert_string_equal(vkt_dataset_class_name(ds, 4), "Coat");
@@ -246,7 +246,7 @@ static void check_split(const char *folder, vkt_split split, const uint32_t per_
     assert_true(chw[0] == 1 && chw[1] == 28 && chw[2] == 28);
     for (uint32_t i = 0; i < rows; i++) found[vkt_dataset_labels(ds)[i]]++;
     assert_memory_equal(found, per_class, sizeof found);
-    if (split == VKT_SPLIT_TRAIN) { /* the constants that everybody uses, to their four digits */
+    if (split == VKT_SPLIT_TRAIN) { /* the usual constants, to four digits */
         double mean, std;
         assert_int_equal(vkt_dataset_measure(ds, &mean, &std), VKT_OK);
         assert_true(fabs(mean - 0.1307) < 5e-5 && fabs(std - 0.3081) < 5e-5);
@@ -265,7 +265,7 @@ static void the_real_mnist_has_its_published_counts(void **state)
     check_split(folder, VKT_SPLIT_TEST, test, 10000);
 }
 
-/* A download that failed used to leave an empty folder, which this test then took for the data set. */
+/* A failed download used to leave an empty folder, and this test took it for the data set. */
 static void an_empty_folder_is_not_the_data_set(void **state)
 {
     char found[512];

@@ -1,4 +1,4 @@
-/* Texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus itself. */
+/* Texts, vocabularies and sequences: Keras' definitions, every refusal, and the Reuters corpus. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,8 @@ static void words_are_numbered_by_frequency_and_first_sight(void **state)
     vkt_vocab_destroy(&v);
 }
 
-/* As Python's str.lower; what has no small letter of its own length stays. Bytes that are no UTF-8 stay as well. */
+/* Like Python's str.lower. A letter without a small letter of its own length stays. Bytes that are not UTF-8 stay too.
+ */
 static void letters_of_two_bytes_are_lowered(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void a_table_may_lie_in_memory(void **state)
     vkt_texts *t;
     char tsv[] = "tea\tgreen tea\nale\tPale ale\n";
     assert_int_equal(vkt_texts_from_tsv_text(&h, "drinks", tsv, NULL, &t), VKT_OK);
-    memset(tsv, 0, sizeof tsv); /* it was copied */
+    memset(tsv, 0, sizeof tsv); /* the texts have copies */
     assert_int_equal(vkt_texts_rows(t), 2);
     assert_string_equal(vkt_texts_all(t)[1], "Pale ale");
     assert_string_equal(vkt_texts_class_names(t)[0], "tea");
@@ -196,7 +197,7 @@ static void bad_tables_are_refused_by_line(void **state)
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;
     const char *cut = temp_write(*state, "cut.gz", "a\tb\n", 4, true);
-    assert_int_equal(truncate(cut, 20), 0); /* into the checksum */
+    assert_int_equal(truncate(cut, 20), 0); /* in the middle of the checksum */
     assert_int_equal(vkt_texts_from_tsv(&h, cut, NULL, &t), VKT_E_FORMAT);
     vkt_test_error_says("ends without its checksum");
     assert_int_equal(vkt_texts_from_tsv(&h, vkt_temp_dir_file(*state, "none"), NULL, &t), VKT_E_NOT_FOUND);
@@ -232,7 +233,7 @@ static void a_vocabulary_comes_back_as_it_was(void **state)
     assert_int_equal(vkt_vocab_to_text(v, &text), VKT_OK);
     assert_string_equal(text, saved);
     vkt_text_release(&text);
-    uint32_t ids[4], n; /* filters and case came along: a % is none of the word's */
+    uint32_t ids[4], n; /* filters and case are saved too: a % belongs to no word */
     assert_int_equal(vkt_vocab_encode(v, "A,B'\"%Ü", ids, 4, &n), VKT_OK);
     assert_int_equal(n, 3);
     assert_memory_equal(ids, ((uint32_t[]){ 4, 6, 2 }), 12);
@@ -265,7 +266,7 @@ static void damaged_vocabularies_are_refused(void **state)
 {
     const vkt_host h = vkt_test_host();
     char text[sizeof saved + 8];
-    for (size_t n = 0; n < sizeof saved - 1; n++) { /* cut anywhere */
+    for (size_t n = 0; n < sizeof saved - 1; n++) { /* truncated anywhere */
         memcpy(text, saved, n);
         text[n] = 0;
         refuse_vocab(text, "it, line ");
@@ -339,7 +340,7 @@ static void every_failed_allocation_is_a_status(void **state)
 
 /* ---- the real corpus ---- */
 
-/* Numbers from a Python program that does what Keras' text.py and sequence.py do. */
+/* Numbers from a Python program that computes the same as Keras' text.py and sequence.py. */
 static void check_sequences(const vkt_texts *t, const vkt_vocab *v, uint64_t hash)
 {
     vkt_dataset *d;
@@ -401,8 +402,8 @@ static void the_reuters_corpus(void **state)
     check_sequences(train, v, UINT64_C(0x29f43b1de36813ef));
     vkt_vocab_destroy(&v);
 
-    /* Split at all that is neither letter nor digit, as the corpus' own notes count: 25,873 words, and one letter u
-     * with dots that they take for none; 2,374 and 1,038 in the longest texts. */
+    /* Split at every character that is neither letter nor digit. The corpus' own notes count 25,873 words, 2,374 and
+     * 1,038 in the longest texts; they do not count a u with dots as a letter. */
     const vkt_vocab_params alnum = { .filters = VKT_TEXT_FILTERS "'" };
     assert_int_equal(vkt_vocab_create(&h, &alnum, vkt_texts_all(train), 8982, &v), VKT_OK);
     assert_int_equal(vkt_vocab_size(v), 3 + 25873 + 1);

@@ -22,7 +22,7 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
-/* False where no Vulkan driver is installed. */
+/* Returns false if no Vulkan driver is installed. */
 static bool make_instance(app *a)
 {
     const VkDebugUtilsMessengerCreateInfoEXT messenger = {
@@ -152,7 +152,7 @@ vkt_ctx *app_adopt(app *a)
 
 /* ---- memory ---- */
 
-/* Lavapipe and real devices alike have memory that is all of this. */
+/* Lavapipe and real devices have memory with all of these properties. */
 static VkDeviceMemory allocate(app *a, const VkMemoryRequirements *need, VkMemoryPropertyFlags want)
 {
     VkPhysicalDeviceMemoryProperties m;
@@ -176,7 +176,7 @@ app_buffer app_buffer_make(app *a, uint64_t bytes, VkBufferUsageFlags usage)
     b.memory = allocate(a, &need, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
     DO(a->BindBufferMemory(a->device, b.handle, b.memory, 0));
     DO(a->MapMemory(a->device, b.memory, 0, VK_WHOLE_SIZE, 0, &b.mapped));
-    memset(b.mapped, 0xff, bytes); /* NaNs, until somebody writes */
+    memset(b.mapped, 0xff, bytes); /* NaNs until the first write */
     return b;
 }
 
@@ -326,7 +326,7 @@ static vkt_tensor layer(vkt_graph *g, const char *weight, const char *bias, vkt_
     return vkt_linear(g, x, w, b);
 }
 
-/* Dropout: random numbers are part of what must be the same whoever submits. */
+/* With dropout: random numbers too must be the same for each way of submission. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t)
 {
     float xs[NET_ROWS * NET_IN], ts[NET_ROWS * NET_OUT];

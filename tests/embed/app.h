@@ -1,8 +1,8 @@
-/* embed/app.h - an application that owns a Vulkan device, as the library's users write one: it opens the loader, makes
- * instance and device, has buffers, pictures and command buffers of its own, and has vktrain adopt what it owns.
+/* embed/app.h - an application that owns a Vulkan device, like those of the library's users. It opens the loader and
+ * makes the instance and the device. It has its own buffers, images and command buffers, and vktrain adopts its device.
  *
- * Whatever fails in it fails the test. Messages of the validation layer reach vkt_test_host(), as those of our own
- * instances do. */
+ * Any failure in it fails the test. Messages of the validation layer reach vkt_test_host(), like those of the library's
+ * own instances. */
 #ifndef VKT_TEST_APP_H
 #define VKT_TEST_APP_H
 
@@ -17,7 +17,7 @@
 #include "vktrain/vktrain.h"
 #include "vktrain/vulkan.h"
 
-/* What the tests call of Vulkan. */
+/* The Vulkan functions that the tests call. */
 #define APP_FUNCTIONS(X)                      \
     X(DestroyInstance)                        \
     X(EnumeratePhysicalDevices)               \
@@ -68,23 +68,23 @@ typedef struct app {
     VkDevice device;
     VkQueue queue;
     uint32_t family;
-    VkPhysicalDeviceVulkan13Features v13; /* the chain that the device was made with */
+    VkPhysicalDeviceVulkan13Features v13; /* the chain of the device's creation */
     VkPhysicalDeviceVulkan12Features v12;
     VkPhysicalDeviceFeatures2 features;
     VkCommandPool pool;
-    VkSemaphore timeline; /* app_submit counts it up */
+    VkSemaphore timeline; /* app_submit increments it */
     uint64_t submitted;
-    vkt_host host; /* where messages go */
+    vkt_host host; /* the receiver of messages */
 #define APP_MEMBER(name) PFN_vk##name name;
     APP_FUNCTIONS(APP_MEMBER)
 #undef APP_MEMBER
 } app;
 
-/* `without`: a feature of the library's needs that the device is made without; NULL: it has all. Skips the test where
- * no Vulkan is installed, unless the build asks for a device. */
+/* `without`: a feature that the library needs and the device is made without; NULL: it has all features. Skips the test
+ * if no Vulkan is installed, unless the build requires a device. */
 void app_open(app *a, const char *without);
 void app_close(app *a);
-/* What it hands to vkt_ctx_adopt; the caller may add to it. */
+/* The argument of vkt_ctx_adopt; the caller may extend it. */
 vkt_adopt_params app_offer(const app *a);
 /* The context, adopted without a pipeline cache. */
 vkt_ctx *app_adopt(app *a);
@@ -110,14 +110,15 @@ void app_image_free(app *a, app_image *i);
 
 VkCommandBuffer app_begin(app *a, bool reusable);
 void app_end(app *a, VkCommandBuffer cmd);
-/* Submits after `waits` (may be NULL), counts the timeline up when it is done. */
+/* Submits after `waits` (may be NULL), and increments the timeline when the work is done. */
 void app_submit(app *a, VkCommandBuffer cmd, const VkSemaphoreSubmitInfo *waits, uint32_t n_waits);
-void app_wait(app *a); /* for its own submissions */
+void app_wait(app *a); /* of its own submissions */
 VkSemaphoreSubmitInfo app_semaphore(VkSemaphore s, uint64_t value);
 VkSemaphore app_timeline_make(app *a);
-/* When the device is idle: Mesa's submit thread (22.3) still uses a semaphore when those who waited for it go on. */
+/* Waits until the device is idle: Mesa's submit thread (22.3) still uses a semaphore after those who waited for it
+ * continue. */
 void app_timeline_free(app *a, VkSemaphore s);
-/* A barrier of all that came before it to all that follows. */
+/* A barrier from all work before it to all work after it. */
 void app_barrier(app *a, VkCommandBuffer cmd);
 
 /* ---- a small network that learns ---- */
@@ -131,15 +132,15 @@ typedef struct net {
     vkt_store *store;
     vkt_program *p;
     vkt_tensor x, t, y;
-    vkt_array *x_array, *t_array; /* the net's own, unless they were given */
-    bool lends;                   /* they were given */
+    vkt_array *x_array, *t_array; /* the net's own, unless the caller gave them */
+    bool lends;                   /* the caller gave them */
 } net;
-/* NULL arrays: its own, filled. Weights are the same for every net. */
+/* NULL arrays: the net makes and fills its own. Weights are the same for every net. */
 void net_make(net *n, vkt_ctx *ctx, vkt_array *x, vkt_array *t);
 void net_free(net *n);
 void net_data(float x[NET_ROWS * NET_IN], float t[NET_ROWS * NET_OUT]);
 vkt_run net_run(uint32_t step); /* its learning rate varies */
-/* All parameters after `steps` runs of an own net on this context, by vkt_program_run. */
+/* All parameters after `steps` runs of another net on this context, by vkt_program_run. */
 enum { NET_PARAMS = 16 * NET_IN + 16 + NET_OUT * 16 + NET_OUT };
 void net_params(net *n, float out[NET_PARAMS]);
 void net_expected(vkt_ctx *ctx, uint32_t steps, float out[NET_PARAMS]);

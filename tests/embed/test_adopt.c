@@ -1,4 +1,5 @@
-/* A device of the application's: what it must have, who allocates, who locks, and what is left of us afterwards. */
+/* A device of the application: its requirements, its allocation callbacks, its lock, and that the library leaves
+ * nothing behind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,8 @@ static void the_library_works_on_it_and_leaves_it_alone(void **state)
     app_close(&a);
 }
 
-/* Two contexts on one device and a second device in the same process: each one's steps between the others', and alive
- * when the others are gone. */
+/* Two contexts on one device and a second device in the same process. Their steps alternate, and each context survives
+ * the destruction of the others. */
 static void contexts_do_not_meet(void **state)
 {
     (void)state;
@@ -52,7 +53,7 @@ static void contexts_do_not_meet(void **state)
     app_close(&a);
 }
 
-/* Kernels that load texels store words of 64 bits; without them the others do. */
+/* Kernels with texel loads store words of 64 bits. Without that feature the other kernels do the work. */
 static void texels_want_int64(void **state)
 {
     (void)state;
@@ -104,7 +105,7 @@ static void a_device_without_a_feature_is_refused(void **state)
     }
 }
 
-/* A device that was really made without: refused before anything is asked of it that it cannot do. */
+/* A device that was really made without the feature is refused before any use of the feature. */
 static void a_device_made_without_a_feature_is_refused(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void arguments_are_checked(void **state)
     app_close(&a);
 }
 
-/* Features may stand in structs of their own, and what else the chain says stays. */
+/* Features may be in separate structs, and the rest of the chain stays. */
 static void features_are_added_to_any_chain(void **state)
 {
     (void)state;
@@ -217,7 +218,7 @@ static void its_callbacks_allocate(void **state)
     assert_int_equal(vkt_ctx_adopt(&offer, &(vkt_ctx_params){ .no_pipeline_cache = true }, &a.host, &ctx), VKT_OK);
     net_expected(ctx, 4, params);
     vkt_ctx_destroy(&ctx);
-    assert_true(c.made > 10); /* how many, is the driver's affair */
+    assert_true(c.made > 10); /* the driver decides how many */
     assert_int_equal(c.live, 0);
     app_close(&a);
 }
@@ -252,7 +253,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_device_proc(VkDevice dev
     return hides_submit ? NULL : (PFN_vkVoidFunction)watched_submit;
 }
 
-/* What an application hands over as its get_proc_addr. */
+/* The get_proc_addr of an application. */
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL watched_proc(VkInstance instance, const char *name)
 {
     const PFN_vkVoidFunction found = real_proc(instance, name);
@@ -276,7 +277,7 @@ static void give(void *user)
     l->held = false;
 }
 
-/* As of an instance that was made for less than Vulkan 1.3, which nobody can ask it. */
+/* As for an instance that was made for a version below Vulkan 1.3, which cannot be queried. */
 static void a_device_without_a_function_is_refused(void **state)
 {
     (void)state;

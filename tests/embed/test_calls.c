@@ -1,6 +1,6 @@
 /* Every public function, as calls.awk finds it in the headers, is called with one wrong argument at a time: NULL,
- * numbers that are out of range, tensors of no graph, shapes of illegal ranks. No call may crash; a call with a NULL
- * handle gives a status or the null tensor, and one with a tensor of no graph leaves a failed graph. */
+ * numbers out of range, tensors of no graph, shapes of illegal ranks. No call may crash. A call with a NULL handle
+ * returns a status or the null tensor. A call with a tensor of no graph leaves a failed graph. */
 #define _POSIX_C_SOURCE 200809L
 #include <float.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 
 enum { SCRATCH_BYTES = 1 << 16, MOST_BYTES = 64 << 20, SETS = 8, NO_TENSOR = 99999 };
 
-/* The objects that live through the test. */
+/* The objects that exist for the whole test. */
 static vkt_host host;
 static vkt_ctx *the_ctx;
 static vkt_graph *stored; /* of the store, program and builder below */
@@ -32,7 +32,7 @@ static vkt_trainer *the_trainer;
 static vkt_predictor *the_predictor;
 static vkt_progress *the_progress;
 static FILE *stream;
-static vkt_temp_dir folder; /* the current directory: files that calls write are left there */
+static vkt_temp_dir folder; /* the current directory: calls write their files there */
 
 /* The objects that are made for each call. */
 static vkt_graph *the_graph;
@@ -40,7 +40,7 @@ static vkt_builder *the_builder;
 static vkt_tensor rows, image, line, ids, scalar, weight, kernel, bias;
 static _Alignas(16) unsigned char scratch[16][SCRATCH_BYTES];
 
-/* The call: which argument is wrong (-1: none), its how-manieth wrong value, and which tensors are the right ones. */
+/* The call: the index of the wrong argument (-1: none), the index of its wrong value, and the right tensors. */
 static struct {
     const char *name;
     int at, variant, set;
@@ -61,7 +61,7 @@ static bool is_wrong(int i, int variants)
     return true;
 }
 
-/* Counts of memory that the caller has: a function cannot know that they are wrong. */
+/* Counts of the caller's memory: a function cannot find out that they are wrong. */
 static bool counts_memory(int i)
 {
     static const struct {
@@ -88,7 +88,7 @@ static vkt_tensor typical(int i)
                                        { scalar, scalar, scalar },   { image, kernel, bias }, { rows, weight, bias },
                                        { rows, ids, { NO_TENSOR } }, { line, line, line } };
     now.has_tensors = true;
-    const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1]; /* behind a graph or builder */
+    const vkt_tensor t = sets[now.set][i < 2 ? 0 : i > 3 ? 2 : i - 1]; /* after a graph or builder */
     return t.id == NO_TENSOR ? (vkt_tensor){ 0 } : t;
 }
 
@@ -100,7 +100,7 @@ static vkt_tensor value_vkt_tensor(int i)
     return (vkt_tensor){ now.no_tensor ? NO_TENSOR : 0 };
 }
 
-/* A plain type: its right value and its wrong ones. */
+/* A plain type: its right value and its wrong values. */
 #define PLAIN(type, right, ...)                                   \
     static type value_##type(int i)                               \
     {                                                             \
@@ -121,7 +121,7 @@ PLAIN(double, 0.5, 0, -1, NAN, INFINITY, DBL_MAX)
 PLAIN(vkt_shape, ((vkt_shape){ .rank = 2, .dim = { 4, 6 } }), { .rank = 0 }, { .rank = 7 }, { .rank = UINT32_MAX },
       { .rank = 2, .dim = { 4, 0 } }, { .rank = 2, .dim = { UINT32_MAX, UINT32_MAX } },
       { .rank = 6, .dim = { 0x80000000u, 0x80000000u, 0x80000000u, 8, 3, 8 } })
-/* An enumeration's values may be any int of a caller. */
+/* A caller may pass any int as an enumeration. */
 #define ENUM(type) PLAIN(type, (type)0, (type)1, (type)99, (type)INT32_MAX)
 ENUM(vkt_loss_reduction)
 ENUM(vkt_store_part)
@@ -152,7 +152,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", vkt_nn_flatten(b, x), &(vkt_nn_linear_params){ .out_features = 2 });
 }
 
-/* Structs that are wanted to be right are zeroed, but for those that have no default. */
+/* A right struct is zeroed, except for structs without such a default. */
 static void *pointer(int i, const char *type)
 {
     if (is_wrong(i, 1)) return NULL;
@@ -187,7 +187,7 @@ static void *pointer(int i, const char *type)
 #define the_vkt_trainer the_trainer
 #define the_vkt_predictor the_predictor
 #define the_vkt_progress the_progress
-#define the_vkt_texture ((vkt_texture *)NULL) /* wants an application's image */
+#define the_vkt_texture ((vkt_texture *)NULL) /* needs an application's image */
 
 static void *handle(int i, void *right)
 {
@@ -319,7 +319,7 @@ static void each_wrong_argument_is_an_error(void **state)
     assert_int_equal(faults, 0);
 }
 
-/* A few that a walk over single arguments does not reach, with what they say. */
+/* Some cases that single arguments do not reach, with their messages. */
 static void what_is_out_of_range_is_refused(void **state)
 {
     const vkt_host h = vkt_test_host();
@@ -365,7 +365,7 @@ static void what_is_out_of_range_is_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* ---- what lives through the test ---- */
+/* ---- objects of the whole test ---- */
 
 static void *resize(void *user, void *p, size_t bytes)
 {
@@ -375,8 +375,8 @@ static void *resize(void *user, void *p, size_t bytes)
     return NULL;
 }
 
-/* Errors are what the calls are for; messages of the validation layer are faults, but that nobody does the
- * application's half of a transfer of ownership. */
+/* The calls provoke errors. Messages of the validation layer are faults, except that the application's half of an
+ * ownership transfer is missing. */
 static void log_faults(void *user, vkt_log_level level, const char *message)
 {
     (void)user;

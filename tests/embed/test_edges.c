@@ -1,5 +1,5 @@
-/* Edges of the API: outputs that nothing computes, forked children, seeds, limits of a device, and messages that name
- * what was wrong. */
+/* Edges of the API: outputs that no node computes, forked children, seeds, limits of a device, and messages that name
+ * the fault. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static vkt_graph *new_graph(void)
     return g;
 }
 
-/* ---- an output that nothing computes ---- */
+/* ---- an output that no node computes ---- */
 
 static void an_input_or_a_reshape_of_one_is_an_output(void **state)
 {
@@ -57,11 +57,11 @@ static void an_input_or_a_reshape_of_one_is_an_output(void **state)
 
 /* ---- a forked child ---- */
 
-/* Everything that an application may hold, destroyed in the child: nothing hangs, and nothing is logged. */
+/* The child destroys all objects that an application may have. Nothing hangs, and nothing is logged. */
 static int destroy_all(vkt_program **p, vkt_store **s, vkt_array *a[2], vkt_ctx **ctx)
 {
     const unsigned before = vkt_test_errors();
-    alarm(60); /* instead of a test that hangs */
+    alarm(60); /* ends a test that would hang */
     vkt_program_destroy(p);
     vkt_store_destroy(s);
     vkt_array_destroy(&a[0]);
@@ -91,14 +91,14 @@ static void a_forked_child_may_destroy_what_it_inherits(void **state)
     }
     assert_int_equal(vkt_store_write(s, 0, VKT_PART_VALUE, data), VKT_OK);
     assert_int_equal(vkt_program_write(p, x, data, sizeof data), VKT_OK);
-    assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK); /* it may still be at work */
+    assert_int_equal(vkt_program_run(p, NULL, NULL), VKT_OK); /* it may still be working */
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) _exit(destroy_all(&p, &s, a, &ctx));
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_int_equal(vkt_program_read(p, y, got, sizeof got), VKT_OK); /* the parent's is as it was */
+    assert_int_equal(vkt_program_read(p, y, got, sizeof got), VKT_OK); /* the parent's objects are unchanged */
     assert_true(got[0] == 1 && got[3] == 16);
     assert_int_equal(destroy_all(&p, &s, a, &ctx), 0);
     alarm(0);
@@ -129,7 +129,8 @@ static void a_seed_is_like_its_output(void **state)
 
 /* ---- limits ---- */
 
-/* A value that no allocation holds is told by the name of its op, at once: it is not cut into dispatches first. */
+/* A value that no allocation can have is reported at once, by the name of its op. It is not split into dispatches
+ * first. */
 static void what_a_device_cannot_hold_is_named(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* vktrain/vktrain.glsl: a shader of the application's own evaluates a network inline, from the store's buffer in place,
- * as the library's program does. */
+/* vktrain/vktrain.glsl: a shader of the application evaluates a network inline, directly from the store's buffer, and
+ * gets the library program's results. */
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@
 
 enum { POINTS = 301, HIDDEN = 16, BINDINGS = 4, LANES = 16, MOST = 1 << 13 };
 
-/* Sums of 8, 24, 16 and 16 products, which another driver may add up in another order or fuse: 64 roundings of 2^-24 of
- * terms some times the largest result. (Lavapipe gives equal bits.) */
+/* Sums of 8, 24, 16 and 16 products. Another driver may add them in another order or fuse operations: 64 roundings of
+ * 2^-24 of terms that are some times the largest result. (Lavapipe gives equal bits.) */
 #define CLOSE 1e-5f
 
 /* ---- the network ---- */
@@ -26,16 +26,16 @@ typedef struct network {
     vkt_graph *g;
     vkt_store *store;
     vkt_program *p;
-    float x[POINTS * 3], y[POINTS * 3]; /* what the program makes of the points */
+    float x[POINTS * 3], y[POINTS * 3]; /* the program's results for the points */
 } network;
 
-/* Any numbers from -1 to 1. */
+/* Random numbers from -1 to 1. */
 static float number(uint32_t i)
 {
     return (float)(i * 2654435761u >> 8) / (float)(1 << 23) - 1;
 }
 
-/* Inside, with edges and corners, and a few outside. */
+/* Points inside, with edges and corners, and a few outside. */
 static void place_points(network *n)
 {
     for (uint32_t i = 0; i < POINTS * n->dims; i++) {
@@ -192,7 +192,7 @@ static void bind(const shader *s, uint32_t binding, VkBuffer buffer, uint64_t of
     s->UpdateDescriptorSets(s->a->device, 1, &write, 0, NULL);
 }
 
-/* All parameters, from the first one's start to the last one's end: where each lies, in floats. */
+/* All parameters, from the start of the first one to the end of the last one: the offset of each, in floats. */
 static void bind_store(const shader *s, const vkt_store *store, push *pc)
 {
     const vkt_vk_buffer first = vkt_store_buffer(store, 0, VKT_PART_VALUE);
@@ -259,8 +259,8 @@ static void compare(network *n, const uint32_t *words, size_t bytes)
     app_close(&a);
 }
 
-/* A grid whose levels are dense at first, then hashed, over a plane, and one in space with other features. The sizes
- * are those that the shaders were compiled with. */
+/* A grid over a plane, with dense levels first and then hashed ones, and one in space with other features. The shaders
+ * were compiled with these sizes. */
 static void a_plane_is_as_the_program_has_it(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Memory on both sides: the application's buffers and pictures in our programs, our tensors in its commands. */
+/* Shared memory: the application's buffers and images in the library's programs, and the library's tensors in the
+ * application's commands. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,8 @@ static vkt_array *adopt(vkt_ctx *ctx, const app_buffer *b, uint64_t offset, VkBu
 
 /* ---- buffers ---- */
 
-/* Input and target are the application's, with and without the usage that texel loads want; so is where the output
- * goes. Not a byte beside them changes. */
+/* Input, target and output are the application's, with and without the usage flag that texel loads need. The bytes
+ * beside them must not change. */
 static void buffers_are_inputs_targets_and_outputs(void **state)
 {
     (void)state;
@@ -62,7 +63,7 @@ static void buffers_are_inputs_targets_and_outputs(void **state)
     }
 }
 
-/* out = 2 in + 1, both the application's, which writes and reads them between the runs by semaphores alone. */
+/* out = 2 in + 1, both the application's. It writes and reads them between the runs, ordered by semaphores alone. */
 static void an_output_is_the_applications_to_read(void **state)
 {
     (void)state;
@@ -82,7 +83,7 @@ static void an_output_is_the_applications_to_read(void **state)
     DO(vkt_program_create(ctx, g, NULL, &(vkt_program_params){ .arrays = arrays, .n_arrays = 2 }, &p));
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < N; i++) ((float *)from.mapped)[1024 + i] = (float)(i * (round + 1));
-        app_submit(&a, VK_NULL_HANDLE, NULL, 0); /* stands for a frame that the run comes after */
+        app_submit(&a, VK_NULL_HANDLE, NULL, 0); /* represents a frame; the run comes after it */
         const VkSemaphoreSubmitInfo wait = app_semaphore(a.timeline, a.submitted);
         uint64_t index;
         DO(vkt_program_run_synced(p, NULL, &(vkt_sync){ .waits = &wait, .n_waits = 1 }, &index));
@@ -119,7 +120,7 @@ static void wrong_buffers_are_refused(void **state)
         vkt_array_adopt_params p = right;
         if (i == 0) p.at.buffer = VK_NULL_HANDLE;
         if (i == 1) p.at.offset_bytes = 128;
-        if (i == 2) p.at.bytes = 752; /* 189 floats want 756 and their last 16 bytes whole */
+        if (i == 2) p.at.bytes = 752; /* 189 floats need 756 bytes and the complete last 16 bytes */
         if (i == 3) p.usage = COPIED;
         if (i == 4) p.shape = (vkt_shape){ .rank = 99 };
         assert_int_equal(vkt_array_adopt(ctx, &p, &out), VKT_E_ARG);
@@ -131,7 +132,7 @@ static void wrong_buffers_are_refused(void **state)
     app_close(&a);
 }
 
-/* Parts of one buffer may stand side by side, but not overlap where one is written. */
+/* Parts of one buffer may be neighbours, but must not overlap if one is written. */
 static void what_is_written_is_nobody_elses(void **state)
 {
     (void)state;
@@ -165,8 +166,8 @@ static void what_is_written_is_nobody_elses(void **state)
     app_close(&a);
 }
 
-/* There is one family here, so that nothing changes hands but with users outside of Vulkan, whose transfers are others
- * to record; the barriers are there and in order. */
+/* There is one queue family here, so ownership changes only with users outside of Vulkan, who record their own half.
+ * The barriers are there and in order. */
 static void ownership_is_handed_over_and_back(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void ownership_is_handed_over_and_back(void **state)
     app_close(&a);
 }
 
-/* The application copies our tensors out by its own commands: parameters, an input, a kept value. */
+/* The application copies the library's tensors by its own commands: parameters, an input, a kept value. */
 static void our_buffers_are_visible_to_its_commands(void **state)
 {
     (void)state;
@@ -234,11 +235,11 @@ static void our_buffers_are_visible_to_its_commands(void **state)
     app_close(&a);
 }
 
-/* ---- pictures ---- */
+/* ---- images ---- */
 
 enum { W = 19, H = 7 };
 
-/* Between the whole picture and the start of a buffer; the picture is left in `layout`. */
+/* Copies between the whole image and the start of a buffer. Leaves the image in `layout`. */
 static void copy_picture(app *a, const app_image *i, VkBuffer b, bool up, VkImageLayout from, VkImageLayout layout)
 {
     const VkImageLayout during = up ? VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL : VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL;
@@ -271,7 +272,7 @@ static void copy_picture(app *a, const app_image *i, VkBuffer b, bool up, VkImag
     app_wait(a);
 }
 
-/* Channel c of pixel i as the format's bytes have it, and the number that it is. */
+/* Channel c of pixel i in the format's bytes, and its number. */
 static double texel(VkFormat format, const void *bytes, int i, int c)
 {
     const bool bgra = format == VK_FORMAT_B8G8R8A8_UNORM || format == VK_FORMAT_B8G8R8A8_SRGB;
@@ -304,7 +305,7 @@ static vkt_array *array_of(vkt_ctx *ctx, uint32_t channels, const float *data, b
     return array;
 }
 
-/* The array as the device has it, by commands of the application. */
+/* Reads the array from the device, by commands of the application. */
 static void read_array(app *a, const vkt_array *array, float *out)
 {
     const vkt_vk_buffer at = vkt_array_buffer(array);
@@ -478,7 +479,7 @@ static void wrong_pictures_are_refused(void **state)
         if (i == 4) p.width = H;
         if (i == 5) p.array = NULL;
         if (i == 6) p.format = VK_FORMAT_R8G8B8A8_SRGB, p.usage = VK_IMAGE_USAGE_STORAGE_BIT;
-        if (i == 7) p.usage = VK_IMAGE_USAGE_STORAGE_BIT; /* whose layout is GENERAL */
+        if (i == 7) p.usage = VK_IMAGE_USAGE_STORAGE_BIT; /* its layout is GENERAL */
         assert_int_equal(vkt_texture_adopt(ctx, &p, &t), VKT_E_ARG);
         assert_null(t);
     }

@@ -1,4 +1,4 @@
-/* The three ways to step: each leaves the bits that vkt_program_run leaves. */
+/* The three ways to step: each gives the same bits as vkt_program_run. */
 #include "embed/app.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static void rig_check_and_free(rig *r)
 
 /* ---- between semaphores ---- */
 
-/* Each run waits for the application, which lets it go, and tells it when it is done. */
+/* Each run waits until the application signals, and signals when it is done. */
 static void runs_wait_and_signal(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void runs_wait_and_signal(void **state)
     rig_check_and_free(&r);
 }
 
-/* The other way round: the application's work waits for ours, by our timeline. */
+/* The other direction: the application's work waits for the run, by the library's timeline. */
 static void the_application_waits_for_the_timeline(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void put(app *a, VkCommandBuffer cmd, const VkMemoryBarrier2 *b)
                                                      .pMemoryBarriers = b });
 }
 
-/* One run with no barriers but those that vkt_program_barriers states. */
+/* One run with no barriers except those that vkt_program_barriers returns. */
 static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
 {
     VkMemoryBarrier2 before, after;
@@ -135,7 +135,7 @@ static void record_run(rig *r, VkCommandBuffer cmd, uint32_t step)
     put(&r->a, cmd, &after);
 }
 
-/* Recorded runs, three of them in one command buffer, and submitted ones by turns. */
+/* Recorded runs, three of them in one command buffer, alternate with submitted ones. */
 static void recorded_runs_are_the_same(void **state)
 {
     (void)state;
@@ -158,11 +158,11 @@ static void recorded_runs_are_the_same(void **state)
     assert_int_equal(vkt_program_recorded_metrics(r.n.p, &recorded), VKT_OK);
     assert_int_equal(recorded.t, STEPS);
     assert_int_equal(vkt_program_metrics(r.n.p, 2, &submitted), VKT_OK);
-    assert_int_equal(submitted.t, 9); /* the third that was submitted */
+    assert_int_equal(submitted.t, 9); /* the third submitted run */
     rig_check_and_free(&r);
 }
 
-/* A recording is executed again and again, as it is; nothing is recorded, allocated or told meanwhile. */
+/* A recording is executed again and again without a change. Meanwhile nothing is recorded, allocated or logged. */
 static void a_recording_is_executed_many_times(void **state)
 {
     (void)state;
@@ -207,12 +207,12 @@ static void what_was_not_recorded_has_no_metrics(void **state)
 
 /* ---- by a frame's budget ---- */
 
-/* Frames with a budget until `steps` runs are submitted; returns how many frames that took. */
+/* Submits frames with a budget until `steps` runs are submitted. Returns the number of frames. */
 static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
 {
     uint32_t s = 0, n = 0;
     for (; s < steps; n++) {
-        assert_in_range(n, 0, 1000000); /* also on a machine that is busy with something else */
+        assert_in_range(n, 0, 1000000); /* also on a busy machine */
         uint64_t left_ns = budget_ns;
         vkt_step_progress progress;
         do {
@@ -224,7 +224,7 @@ static uint32_t frames(rig *r, uint32_t steps, uint64_t budget_ns, bool drain)
             s += progress.completed;
         } while (progress.completed && s < steps);
         if (drain) assert_int_equal(vkt_ctx_wait_idle(r->ctx), VKT_OK);
-        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* a frame of something else */
+        if (!drain) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL); /* a frame of other work */
     }
     return n;
 }
@@ -240,11 +240,11 @@ static void slices_add_up_to_runs(void **state)
         taken[i] = frames(&r, STEPS, budgets[i], i != 1);
         rig_check_and_free(&r);
     }
-    assert_true(taken[0] > 4 * STEPS);    /* a nanosecond: slice by slice */
-    assert_true(taken[3] < taken[0] / 2); /* ten seconds: all that is left in one frame, once it is measured */
+    assert_true(taken[0] > 4 * STEPS);    /* a nanosecond: one slice at a time */
+    assert_true(taken[3] < taken[0] / 2); /* ten seconds: one frame does all the rest, once it is measured */
 }
 
-/* A program that ran before needs no measuring; a smaller budget cuts anew. */
+/* A program that ran before needs no measurement. A smaller budget splits it again. */
 static void budgets_may_change(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void budgets_may_change(void **state)
         vkt_step_progress progress;
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         if (s == 3) assert_true(progress.completed);
-        if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1); /* what it takes, not what it may */
+        if (budgets[s % 3] == 1) assert_true(progress.submitted_ns > 1); /* the time it takes, not its limit */
         slices = progress.slices > slices ? progress.slices : slices;
         s += progress.completed;
         assert_int_equal(vkt_ctx_wait_idle(r.ctx), VKT_OK);
@@ -271,7 +271,7 @@ static void budgets_may_change(void **state)
     rig_check_and_free(&r);
 }
 
-/* Half a run is nobody else's to begin upon, and no budget is no work. */
+/* After half a run no other run can begin. Without a budget there is no work. */
 static void a_run_under_way_is_guarded(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void a_run_under_way_is_guarded(void **state)
     rig_check_and_free(&r);
 }
 
-/* What its other half would read is not written meanwhile; a budget without limit ends it. */
+/* The inputs of its other half are not written meanwhile. A budget without limit ends it. */
 static void an_input_is_not_written_under_way(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL standing_clock(VkDevice device, VkQueryPoo
     return VK_SUCCESS;
 }
 
-/* Timestamps that are too coarse for a slice do not make a frame's loop endless. */
+/* Timestamps too coarse for a slice do not make the loop of a frame endless. */
 static void a_clock_that_stands_ends_frames_too(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void a_clock_that_stands_ends_frames_too(void **state)
     rig_check_and_free(&r);
 }
 
-/* A context that cuts nothing measures nothing, whatever else a program measures. */
+/* A context that splits nothing measures nothing, even if another program measures. */
 static void uncut_programs_have_no_budget(void **state)
 {
     (void)state;
@@ -403,7 +403,7 @@ static void uncut_programs_have_no_budget(void **state)
     app_close(&a);
 }
 
-/* Nothing is submitted onto work that does not end, and nobody waits for it; semaphores are served all the same. */
+/* Nothing is submitted after work that does not end, and no call waits for it. Semaphores are still signalled. */
 static void a_frame_never_waits(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void a_frame_never_waits(void **state)
     assert_int_equal(vkt_step_budget(r.n.p, &run, &closed, &left_ns, &progress), VKT_OK);
     assert_true(progress.completed && progress.submitted_ns > 0);
     for (int frame = 0; frame < 5; frame++) {
-        left_ns = 1; /* far below what is pending */
+        left_ns = 1; /* far below the pending value */
         assert_int_equal(vkt_step_budget(r.n.p, &run, NULL, &left_ns, &progress), VKT_OK);
         assert_true(progress.slice == 0 && progress.submitted_ns == 0 && !progress.completed);
     }

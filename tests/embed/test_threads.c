@@ -1,5 +1,5 @@
 /* A frame loop on one thread and training on another, on one queue, under the application's lock. Under ThreadSanitizer
- * this is the proof that what the two sides share is the queue alone. */
+ * this proves that both sides share only the queue. */
 #include <pthread.h>
 
 #include "embed/app.h"
@@ -23,7 +23,7 @@ static void give(void *user)
     pthread_mutex_unlock(user);
 }
 
-/* Submits until it is told to stop, and waits for each frame outside of the lock. */
+/* Submits until it is stopped, and waits for each frame outside of the lock. */
 static void *draw(void *user)
 {
     frame_loop *l = user;
@@ -49,7 +49,7 @@ static vkt_ctx *adopt_locked(app *a, frame_loop *l)
     return ctx;
 }
 
-/* Whole and in slices by turns. */
+/* Whole runs alternate with slices. */
 static void step(net *n, uint32_t s)
 {
     const vkt_run run = net_run(s);

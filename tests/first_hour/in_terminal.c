@@ -1,8 +1,9 @@
 /* in_terminal.c - in_terminal COLUMNS REPORT COMMAND...: runs a command in a pseudo-terminal and prints what a reader
  * sees.
  *
- * Writes counts to REPORT, one "name number" a line: torn, wrapped, escapes, letters, rewritten (support/terminal.h has
- * their meanings). Ends with the command's status; 128 + n where signal n killed it; 127 where it cannot be run. */
+ * Writes counts to REPORT, one "name number" a line: torn, wrapped, escapes, letters, rewritten (see
+ * support/terminal.h). Ends with the command's status, with 128 + n if signal n killed it, or with 127 if it cannot
+ * run. */
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>

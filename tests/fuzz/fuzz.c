@@ -13,7 +13,7 @@
 static size_t live_blocks, live_bytes;
 static int file = -1;
 
-/* Stands in front of each block. */
+/* The header before each block. */
 typedef union header {
     size_t bytes;
     max_align_t align;

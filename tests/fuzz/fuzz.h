@@ -1,11 +1,11 @@
-/* fuzz/fuzz.h - what the fuzz targets share.
+/* fuzz/fuzz.h - the code that the fuzz targets share.
  *
- * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. Two programs are made of it: with
- * libFuzzer (clang, -DVKT_FUZZ=ON), which looks for inputs of its own, and with replay.c, which any compiler builds and
- * every test run calls: it goes through corpus/<reader>/, and through cut and damaged copies of what lies there. What
- * libFuzzer finds belongs into that folder. make_corpus.c writes the rest of it.
+ * A target is one file, fuzz_<reader>.c, that defines LLVMFuzzerTestOneInput. It is built as two programs. With
+ * libFuzzer (clang, -DVKT_FUZZ=ON) it searches for new inputs. With replay.c, which any compiler builds and every test
+ * run calls, it reads corpus/<reader>/ and truncated and damaged copies of its files. Add the inputs that libFuzzer
+ * finds to that folder. make_corpus.c writes the other files of it.
  *
- * Whatever the input is, a reader must return a status, leave no output behind a failure, and free what it took. */
+ * For any input, a reader must return a status, leave no output after a failure, and free its memory. */
 #ifndef VKT_FUZZ_H
 #define VKT_FUZZ_H
 
@@ -13,16 +13,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A resolved host that logs nothing, counts blocks, and has 64 MiB to give: an input that asks for more gets
+/* A resolved host that logs nothing, counts blocks, and allocates up to 64 MiB. An input that needs more gets
  * VKT_E_NOMEM. */
 const vkt_host *fuzz_host(void);
-/* Bytes as a file: its path, until the next one or fuzz_end. */
+/* Bytes as a file. Returns its path, valid until the next call or fuzz_end. */
 const char *fuzz_file(const uint8_t *data, size_t size);
-/* At the end of each input: closes the file; every block must have been freed. */
+/* Call it at the end of each input. Closes the file; every block must have been freed. */
 void fuzz_end(void);
-/* Says what was wrong and ends the program where `ok` is false. */
+/* If `ok` is false, prints the fault and ends the program. */
 void fuzz_require(bool ok, const char *what);
-/* A reader's status: VKT_OK exactly where there is an output, else one that tells of the input. */
+/* Checks the status of a reader: VKT_OK exactly if there is an output, else a status that describes a bad input. */
 void fuzz_status(vkt_result r, bool has_output);
 
 #endif

@@ -1,12 +1,12 @@
-/* Cases of ops as text, as --shapes files and vkt-info have them: each line is parsed, inferred, differentiated and
- * lowered to dispatches for two made-up devices, whose bindings must lie within their values; small cases are drawn and
- * go through the double-precision reference. */
+/* Cases of ops as text, as in --shapes files and vkt-info. Each line is parsed, inferred, differentiated and lowered to
+ * dispatches for two invented devices; the bindings must be within their values. Small cases get random data and go
+ * through the double-precision reference. */
 #include "bench/case.h"
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
 #define MOST_COST 3e5      /* operations of the reference */
-#define MOST_BYTES 1e9     /* of all inputs and outputs: what is lowered */
+#define MOST_BYTES 1e9     /* elements of all inputs and outputs: limit for lowering */
 #define A_WINDOW_BYTES 1e8 /* the same, with small bindings */
 
 static const vkt_limits devices[] = {

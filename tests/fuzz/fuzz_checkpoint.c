@@ -1,4 +1,4 @@
-/* Checkpoints: the input as it is, and with a checksum that is right, so that what stands behind it is reached. */
+/* Checkpoints: the input as it is, and with a correct checksum, so that the code behind the checksum runs. */
 #include <stdio.h>
 #include <zlib.h>
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     open_it(data, size);
     static const char opening[] = "{\"__metadata__\":{\"vktrain.crc32\":\"";
-    const size_t at = 8 + sizeof opening - 1; /* of the eight digits: see io/checkpoint.h */
+    const size_t at = 8 + sizeof opening - 1; /* the offset of the eight digits: see io/checkpoint.h */
     uint8_t *right = size < at + 8 ? NULL : vkt_alloc(fuzz_host(), size);
     if (!right) {
         fuzz_end();

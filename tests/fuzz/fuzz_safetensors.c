@@ -1,4 +1,4 @@
-/* safetensors: every entry lies in the file, is found by its name, and can be read. */
+/* safetensors: every entry is within the file, is found by its name, and can be read. */
 #include "fuzz/fuzz.h"
 #include "io/safetensors.h"
 

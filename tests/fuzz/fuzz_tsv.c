@@ -1,5 +1,5 @@
-/* label<TAB>text, then its vocabulary, which must come back from its text, and its sequences; the input as class names.
- */
+/* label<TAB>text, then its vocabulary, which must survive the conversion to text and back, and its sequences. Also the
+ * input as class names. */
 #include "fuzz/fuzz.h"
 #include "vktrain/text.h"
 

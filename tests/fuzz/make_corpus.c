@@ -1,7 +1,7 @@
-/* fuzz/make_corpus.c - writes corpus/<reader>/ as the library's own writers write:  make_corpus FOLDER
+/* fuzz/make_corpus.c - writes corpus/<reader>/ with the library's own writers:  make_corpus FOLDER
  *
- * Formats that have no writer here are written out below. Inputs that libFuzzer found are no concern of it: it only
- * replaces its own. */
+ * Formats without a writer in the library are written out below. It replaces only its own files, not the inputs that
+ * libFuzzer found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ static void tables(void)
     put_text("tsv", "classes", "tea\nale\r\n\ngin");
 }
 
-/* 7 x 5 pixels of colour, as JPEG and as PNG in two of its types. */
+/* 7 x 5 pixels in colour, as JPEG and as PNG in two of its types. */
 static void pictures(void)
 {
     enum { W = 7, H = 5 };
@@ -166,7 +166,7 @@ static void tensors(void)
 
 static void tuning(void)
 {
-    const vkt_tuning_id id = { .device = "1-2-3", .shaders = 0x0123456789abcdef }; /* as fuzz_tuning.c */
+    const vkt_tuning_id id = { .device = "1-2-3", .shaders = 0x0123456789abcdef }; /* as in fuzz_tuning.c */
     const vkt_tuned list[] = { { 1, VKT_V(TILE) }, { UINT64_MAX, VKT_V(DIRECT) | VKT_V(PACKED_A) } };
     for (size_t n = 0; n <= 2; n += 2) {
         vkt_text t = { .h = fuzz_host() };
@@ -177,7 +177,7 @@ static void tuning(void)
     }
 }
 
-/* The first cases that each op draws, several ops a file. */
+/* The first random cases of each op, several ops per file. */
 static void cases(void)
 {
     enum { SEEDS = 2, OPS_A_FILE = 3 };

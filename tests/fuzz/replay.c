@@ -1,6 +1,6 @@
 /* fuzz/replay.c - runs a fuzz target without libFuzzer:  replay FOLDER...
  *
- * Each file of the folders as it is, cut, and damaged: always the same inputs. */
+ * It uses each file of the folders as it is, truncated, and damaged. The inputs are always the same. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { MAX_FILE = 1 << 20, CUTS = 200, DAMAGES = 400 };
 
 static unsigned inputs;
 
-/* In memory of its own size, so that a read behind the end is one behind a block. */
+/* In memory of exactly its size, so that a read behind the end of the input is a read behind a block. */
 static void run(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -23,7 +23,7 @@ static void run(const uint8_t *data, size_t size)
     inputs++;
 }
 
-/* A few bytes changed, taken out, repeated, or copied elsewhere; returns the new size, at most 2 MAX_FILE. */
+/* Changes, removes, repeats or copies a few bytes. Returns the new size, at most 2 MAX_FILE. */
 static size_t damage(uint8_t *data, size_t size, vkt_rng *r)
 {
     for (uint32_t n = vkt_rng_range(r, 1, 4); n > 0 && size > 0; n--) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 fake_vulkan fake;
-static vkt_vk real; /* the functions that are forwarded to, as they were found last */
+static vkt_vk real; /* the real functions, as found by the last lookup */
 
 void fake_reset(void)
 {
@@ -94,7 +94,7 @@ static VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceQueueFamilyProperties(VkPhysi
     for (uint32_t i = 0; out && i < *n; i++)
         if (lacks("compute queue")) out[i].queueFlags &= ~(VkQueueFlags)VK_QUEUE_COMPUTE_BIT;
     if (!fake.transfer_queue) return;
-    /* Family 0 is the only real one that is shown; 1 is made up. */
+    /* Shows only family 0 of the real ones; family 1 is fake. */
     if (out) out[1] = (VkQueueFamilyProperties){ .queueFlags = VK_QUEUE_TRANSFER_BIT, .queueCount = 1 };
     *n = 2;
 }
@@ -161,8 +161,8 @@ static VKAPI_ATTR void VKAPI_CALL CmdDispatch(VkCommandBuffer c, uint32_t x, uin
         real.CmdDispatch(c, x, y, z);
 }
 
-/* X(function, parameters, arguments, out): forwarded unless it is the call that has to fail; `out`, if not NULL, is
- * then left with rubbish in it, as Vulkan allows. */
+/* X(function, parameters, arguments, out): forwards the call unless it is the one that has to fail. Then `out`, if not
+ * NULL, has garbage in it, as Vulkan allows. */
 #define FALLIBLE(X)                                                                                                    \
     X(CreateSemaphore, (VkDevice d, const VkSemaphoreCreateInfo *i, const VkAllocationCallbacks *a, VkSemaphore *o),   \
       (d, i, a, o), o)                                                                                                 \
@@ -212,7 +212,7 @@ static VkResult spoil(void *out, size_t bytes)
     }
 FALLIBLE(DEFINE)
 
-/* ---- finding functions ---- */
+/* ---- lookup of functions ---- */
 
 #define FOUND(fn)                       \
     if (strcmp(name, "vk" #fn) == 0) {  \
@@ -253,7 +253,7 @@ const vkt_loader *fake_loader(void)
 {
     static const vkt_loader loader = { .get_proc = get_proc };
     if (!real.GetInstanceProcAddr) {
-        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays for the life of the program */
+        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL); /* stays as long as the program */
         void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
         memcpy(&real.GetInstanceProcAddr, &symbol, sizeof symbol);
         if (!symbol) {

@@ -1,4 +1,4 @@
-/* Opening and closing devices: listing, choice, what is missing, failures on the way. */
+/* Opening and closing devices: list, choice, missing features, failures during an opening. */
 #include "fake.h"
 
 #include <stdio.h>
@@ -98,7 +98,7 @@ static void takes_the_device_that_is_named(void **state)
     assert_int_equal(unsetenv("VKT_DEVICE"), 0);
 }
 
-/* Choice among devices that this machine does not have. */
+/* The choice among devices that this machine does not have. */
 static void ranks_devices(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void ranks_devices(void **state)
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, cases[i].wish, &got), VKT_OK);
         assert_int_equal(got->info.index, cases[i].want);
     }
-    /* From the best to the worst, as better ones become unusable. */
+    /* The order from best to worst: the better devices become unusable one after the other. */
     const uint32_t order[] = { 4, 5, 2, 1, 0, 6 };
     for (size_t i = 0; i < VKT_COUNT(order); i++) {
         assert_int_equal(vkt_candidate_choose(&ctx, list, n, "", &got), VKT_OK);
@@ -150,7 +150,7 @@ static void says_what_to_install_without_a_loader(void **state)
     vkt_test_error_says("apt install libvulkan1 mesa-vulkan-drivers");
     assert_int_equal(vkt_list_devices_of(&host, &none, NULL, 0, &n), VKT_E_NO_LOADER);
     assert_int_equal(n, 0);
-    static const char *const no_vulkan[] = { "libm.so.6", NULL }; /* a library, but not this one */
+    static const char *const no_vulkan[] = { "libm.so.6", NULL }; /* a library, but not the Vulkan loader */
     assert_int_equal(vkt_ctx_open(NULL, &host, &(vkt_loader){ .names = no_vulkan }, &ctx), VKT_E_DRIVER);
     vkt_test_error_says("vkGetInstanceProcAddr");
 }
@@ -166,7 +166,7 @@ static void no_device_is_no_error_of_a_list(void **state)
     refuses(NULL, VKT_E_NO_DEVICE, "apt install mesa-vulkan-drivers");
     fake_reset();
     n = 7;
-    fake.create_instance = VK_ERROR_INCOMPATIBLE_DRIVER; /* a loader without any driver */
+    fake.create_instance = VK_ERROR_INCOMPATIBLE_DRIVER; /* a loader without a driver */
     assert_int_equal(vkt_list_devices_of(&host, fake_loader(), NULL, 0, &n), VKT_OK);
     assert_int_equal(n, 0);
     refuses(NULL, VKT_E_NO_DEVICE, "apt install mesa-vulkan-drivers");
@@ -199,7 +199,7 @@ static void names_what_a_device_lacks(void **state)
         for (uint32_t k = 0; vkt_device_need(k); k++) told += strstr(vkt_device_need(k), needed[i]) != NULL;
         assert_int_equal(told, 1);
     }
-    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, the choice of a subgroup size */
+    const uint32_t n_needs = VKT_COUNT(needed) + 2; /* those above, the version, and the choice of a subgroup size */
     assert_non_null(vkt_device_need(n_needs - 1));
     assert_null(vkt_device_need(n_needs));
     fake_reset();
@@ -244,7 +244,7 @@ static void survives_every_failed_allocation(void **state)
     }
 }
 
-/* The first user of everything: a context that uploads and reads back. */
+/* The first use of all parts: a context that uploads and reads back. */
 static vkt_result open_and_use(vkt_ctx **ctx)
 {
     const vkt_host host = vkt_test_host();
@@ -277,7 +277,7 @@ static void survives_every_failed_vulkan_call(void **state)
             assert_int_equal(r, VKT_OK);
             break;
         }
-        /* A block that the driver refuses is asked for again, smaller. */
+        /* If the driver refuses a block, a smaller one is requested. */
         const bool recovers = strcmp(fake.failed, "AllocateMemory") == 0 || strcmp(fake.failed, "MapMemory") == 0;
         assert_int_equal(r == VKT_OK, recovers);
         assert_int_not_equal(r, VKT_E_STATE);
@@ -305,7 +305,7 @@ static void contexts_do_not_meet(void **state)
     for (size_t i = 0; i < VKT_COUNT(got_a); i++) assert_true(got_a[i] == 0xaaaaaaaa && got_b[i] == 0xbbbbbbbb);
 }
 
-/* As a host that lends its device has chained them: in the struct of a version, or in structs of their own. */
+/* The chain of a host that lends its device: in the struct of a version, or in separate structs. */
 static void cooperative_matrices_want_four_features(void **state)
 {
     (void)state;
@@ -362,7 +362,8 @@ static void fast_paths_are_switched_off_by_name(void **state)
     assert_int_equal(unsetenv("VKT_TRAITS") | unsetenv("VKT_NO_TEXEL") | unsetenv("VKT_NO_DIRECT"), 0);
 }
 
-/* What a validation layer says becomes error lines that the test host counts; else a clean run would mean nothing. */
+/* Messages of a validation layer become error lines that the test host counts. Without that, a clean run would prove
+ * nothing. */
 static void validation_messages_reach_the_log(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void validation_messages_reach_the_log(void **state)
     ctx->vk.DestroySemaphore(ctx->device, semaphore, NULL);
     vkt_ctx_destroy(&ctx);
     assert_int_equal(vkt_test_live_blocks(), 0);
-    vkt_test_setup(state); /* the message was wanted */
+    vkt_test_setup(state); /* the message was expected */
 }
 
 static int setup(void **state)
@@ -400,7 +401,7 @@ static int setup(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, vkt_test_teardown)
 int main(void)
 {
-    char cache[] = "/tmp/vkt-test-XXXXXX"; /* no test touches the user's cache */
+    char cache[] = "/tmp/vkt-test-XXXXXX"; /* no test uses the user's cache */
     if (!mkdtemp(cache) || setenv("XDG_CACHE_HOME", cache, 1)) return 1;
     const struct CMUnitTest tests[] = {
         TEST(opens_and_closes),

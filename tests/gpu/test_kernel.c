@@ -1,4 +1,4 @@
-/* Pipelines of kernels.def and tools.def, and the proof that host and device draw the same random numbers. */
+/* Pipelines of kernels.def and tools.def, and the proof that host and device generate the same random numbers. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void device_and_host_draw_the_same_numbers(void **state)
         const vkt_pipeline *p, *again;
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, true, 0, &lanes[i], 1, &p), VKT_OK);
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, &lanes[i], 1, &again), VKT_OK);
-        assert_ptr_equal(p, again); /* the row has no texel variant */
+        assert_ptr_equal(p, again); /* the entry has no texel variant */
         assert_int_equal(p->texels, 0);
         const VkDescriptorSetAllocateInfo set_info = { .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                                        .descriptorPool = pool,
@@ -83,7 +83,7 @@ static void pipelines_are_made_once(void **state)
     vkt_ctx *ctx = rig_open(NULL, NULL);
     const vkt_pipeline *first[100], *p;
     const uint32_t n = VKT_MIN(100u, ctx->limits.max_workgroup_lanes);
-    for (uint32_t i = 0; i < n; i++) { /* the table grows on the way */
+    for (uint32_t i = 0; i < n; i++) { /* the table grows meanwhile */
         const uint32_t spec[] = { i + 1 };
         assert_int_equal(vkt_pipeline_get(ctx, VKT_K_PHILOX_TEST, false, 0, spec, 1, &first[i]), VKT_OK);
     }
@@ -125,7 +125,7 @@ static void pipelines_refuse_nonsense(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* The library alone has no kernel of a test: it is there once a program has added it. */
+/* The library alone has no test kernels: a program has to add them. */
 static void kernels_of_tests_are_added_by_a_program(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void many_pipelines_are_made_at_once(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Host allocations and Vulkan calls, failing one after the other. */
+/* Host allocations and Vulkan calls fail one after the other. */
 static void pipelines_survive_every_failure(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Buffers out of blocks: contents, the cap, trimming, statistics, what the driver refuses. */
+/* Buffers in blocks: contents, the cap, trimming, statistics, and refusals of the driver. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void fill_pattern(uint32_t *words, uint64_t n, uint32_t seed)
     for (uint64_t i = 0; i < n; i++) words[i] = seed * 2654435761u + (uint32_t)i;
 }
 
-/* Buffers come and go in random order; each must still hold what was uploaded to it. */
+/* Buffers are created and freed in random order. Each must keep the data that were uploaded to it. */
 static void buffers_keep_their_contents(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void buffers_keep_their_contents(void **state)
     }
     for (uint32_t i = 0; i < SLOTS; i++) vkt_buffer_destroy(ctx, &live[i]);
     assert_int_equal(stats(ctx).used_bytes[VKT_MEM_DATA], 0);
-    /* Everything merged again: the first block is one hole, so half of it needs no second one. */
+    /* All holes were merged: the first block is one hole, so half of it needs no second block. */
     const uint64_t before = ctx->counters.device_allocs;
     vkt_buffer *half = make(ctx, VKT_MEM_DATA, 24 * MiB);
     assert_int_equal(ctx->counters.device_allocs, before);
@@ -106,7 +106,7 @@ static void the_cap_holds(void **state)
     (void)state;
     vkt_ctx *ctx = open_capped(10 * MiB);
     assert_int_equal(stats(ctx).cap_bytes, 10 * MiB);
-    /* A block of the usual size would not fit: it shrinks to what is needed. */
+    /* A block of the usual size would not fit: it is made as small as the request. */
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, 4 * MiB), *b = make(ctx, VKT_MEM_DATA, 4 * MiB), *c = NULL;
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
@@ -118,7 +118,7 @@ static void the_cap_holds(void **state)
                      VKT_E_DEVICE_MEMORY);
     assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 0, "empty", &c), VKT_E_ARG);
     vkt_test_expect_errors(false);
-    /* Freed blocks are cached, but a request that needs their room gets it. */
+    /* Freed blocks are cached, but a request that needs their memory gets it. */
     vkt_buffer_destroy(ctx, &a);
     vkt_buffer_destroy(ctx, &b);
     assert_int_equal(stats(ctx).reserved_bytes, 8 * MiB);
@@ -158,7 +158,7 @@ static void host_places_are_mapped(void **state)
     assert_int_equal(vkt_readback(ctx, up, 0, got, sizeof got), VKT_OK);
     assert_memory_equal(got, up->mapped, sizeof got);
     assert_int_equal(vkt_upload(ctx, back, 0, got, sizeof got), VKT_OK);
-    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK); /* and the host sees it */
+    assert_int_equal(vkt_ctx_wait_idle(ctx), VKT_OK); /* and the host can see it */
     assert_memory_equal(got, back->mapped, sizeof got);
     vkt_buffer_destroy(ctx, &up);
     vkt_buffer_destroy(ctx, &back);
@@ -169,7 +169,7 @@ static void host_places_are_mapped(void **state)
 /* ---- a driver with little memory: swapped into the table ---- */
 
 static PFN_vkAllocateMemory real_allocate;
-static uint64_t largest; /* what the driver still gives at once */
+static uint64_t largest; /* bytes that the driver still allocates at once */
 
 static VKAPI_ATTR VkResult VKAPI_CALL scarce(VkDevice d, const VkMemoryAllocateInfo *i, const VkAllocationCallbacks *a,
                                              VkDeviceMemory *out)
@@ -217,7 +217,7 @@ static void survives_every_failed_allocation(void **state)
         assert_int_equal(stats(ctx).used_total_bytes, 0);
         vkt_ctx_trim(ctx);
         if (!failed) break;
-        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* the list of blocks */
+        assert_in_range(vkt_test_live_blocks(), before, before + 1); /* one block: the list of blocks */
     }
     vkt_ctx_destroy(&ctx);
 }

@@ -1,4 +1,4 @@
-/* The pipeline cache's file: written, used again, and never trusted. */
+/* The file of the pipeline cache: written, used again, and always checked. */
 #include "fake.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 static char root[64]; /* $XDG_CACHE_HOME of this program */
 
-/* What the engine said of the cache last. */
+/* The engine's last message about the cache. */
 static char said[1024];
 static void keep_debug(void *user, vkt_log_level level, const char *line)
 {
@@ -20,7 +20,7 @@ static void keep_debug(void *user, vkt_log_level level, const char *line)
     if (level == VKT_LOG_DEBUG && strstr(line, "pipeline cache")) snprintf(said, sizeof said, "%s", line);
 }
 
-/* Opens and closes a context that makes a pipeline; what was said at opening is left in `opening`. */
+/* Opens and closes a context that creates a pipeline. Writes the message of the opening to `opening`. */
 static char opening[1024];
 static void run(bool no_cache)
 {
@@ -42,7 +42,7 @@ static void run(bool no_cache)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Path of the only file in the cache directory; false when there is none. */
+/* Path of the only file in the cache directory; false if there is none. */
 static bool cache_file(char path[512])
 {
     char dir[128];
@@ -89,7 +89,7 @@ static void is_off_by_option(void **state)
     assert_int_equal(unsetenv("VKT_NO_PIPELINE_CACHE"), 0);
 }
 
-/* Every kind of bad file is ignored, said so in a debug line, and replaced by a good one. */
+/* Every kind of bad file is ignored with a debug line, and a good one replaces it. */
 static void bad_files_are_ignored(void **state)
 {
     (void)state;
@@ -100,9 +100,9 @@ static void bad_files_are_ignored(void **state)
     run(false);
     assert_true(cache_file(path));
     assert_int_equal(vkt_file_read(&host, path, 1 << 28, (void **)&good, &n), VKT_OK);
-    const size_t vendor = 24 + 8; /* our header; then headerSize and headerVersion of Vulkan's */
+    const size_t vendor = 24 + 8; /* our header; then headerSize and headerVersion of Vulkan's header */
     const struct {
-        size_t bytes, flip; /* of the file, and the byte that is changed; SIZE_MAX: none */
+        size_t bytes, flip; /* bytes of the file, and the byte that is changed; SIZE_MAX: none */
         bool rehash;        /* with a checksum that is right again */
         const char *want;
     } cases[] = {
@@ -150,7 +150,7 @@ static void a_place_that_cannot_be_written_is_no_error(void **state)
     char kept[256];
     snprintf(kept, sizeof kept, "%s", home ? home : "");
     assert_int_equal(unsetenv("HOME"), 0);
-    run(false); /* nowhere to keep it */
+    run(false); /* no directory for the cache */
     assert_true(opening[0] == 0 && said[0] == 0);
     assert_int_equal(setenv("HOME", root, 1), 0);
     run(false);

@@ -1,8 +1,8 @@
-/* Proof that the validation settings of tests/run.sh are live: programs with a planted fault must be reported, and the
- * same programs without it must not. A setting that was renamed or misspelt would pass every other test in silence.
+/* Proof that the validation settings of tests/run.sh have an effect: programs with a planted fault must be reported,
+ * and the same programs without it must not. A setting that was renamed or misspelt would pass every other test.
  *
- * Plain Vulkan on purpose: nothing of the engine stands between the fault and the layer. Synchronization validation is
- * switched on by the environment, as for every other test; GPU-assisted validation, which costs more, by this file. */
+ * This file calls Vulkan directly: no engine code is between the fault and the layer. The environment switches on
+ * synchronization validation, as for every other test. This file switches on GPU-assisted validation, which is slow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void open_device(rig *r)
     vkt_test_ran_on(device.properties.deviceName, driver.driverInfo);
     const float priority = 1;
     const VkDeviceQueueCreateInfo queue = { .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-                                            .queueCount = 1, /* of family 0, which computes on every driver known */
+                                            .queueCount = 1, /* of family 0: all known drivers compute with it */
                                             .pQueuePriorities = &priority };
     const VkDeviceCreateInfo info = { .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                       .queueCreateInfoCount = 1,
@@ -136,7 +136,7 @@ static void make_buffer(rig *r, uint32_t i)
     VkMemoryRequirements need;
     r->GetBufferMemoryRequirements(r->device, r->buffer[i], &need);
     VkMemoryAllocateInfo alloc = { .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = need.size };
-    while (!(need.memoryTypeBits >> alloc.memoryTypeIndex & 1)) alloc.memoryTypeIndex++; /* any type will do */
+    while (!(need.memoryTypeBits >> alloc.memoryTypeIndex & 1)) alloc.memoryTypeIndex++; /* any type is suitable */
     MUST(r->AllocateMemory(r->device, &alloc, NULL, &r->memory[i]));
     MUST(r->BindBufferMemory(r->device, r->buffer[i], r->memory[i], 0));
 }
@@ -227,7 +227,7 @@ static void close_rig(rig *r)
 /* Two dispatches of shift.comp. */
 typedef struct program {
     bool gpu_assisted;
-    bool two_submits; /* one each, instead of both in one command buffer */
+    bool two_submits; /* one in each of two command buffers instead of both in one */
     bool barrier;     /* between the two */
     uint32_t set[2];
     uint32_t shift;
@@ -247,7 +247,7 @@ static void record(rig *r, const program *p, VkCommandBuffer cmd, uint32_t dispa
     r->CmdDispatch(cmd, 1, 1, 1);
 }
 
-/* Runs it on a device of its own. Returns the number of validation errors; `text` gets the last. */
+/* Runs it on its own device. Returns the number of validation errors and copies the last one to `text`. */
 static unsigned run(const program *p, char text[2048])
 {
     rig r = { 0 };
@@ -312,7 +312,7 @@ static void a_read_without_a_barrier_is_reported(void **state)
     must_not_report(&(program){ .set = { 0, 1 }, .barrier = true });
 }
 
-/* Debian 12's layer (1.3.239) takes two writes through one binding for intended; newer ones need their heuristic. */
+/* Debian 12's layer (1.3.239) takes two writes through one binding for intended. Newer ones need their heuristic. */
 static void a_second_write_without_a_barrier_is_reported(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@ static const vkt_ctx_params no_cache = { .no_pipeline_cache = true };
 
 /* ---- drivers ---- */
 
-/* Opening with the variable set so must fail, and the message must name the variable and say `part`. */
+/* Opening with the variable set to this must fail, and the message must name the variable and contain `part`. */
 static void hides(const char *variable, const char *value, const char *part)
 {
     const vkt_host host = vkt_test_host();
@@ -57,7 +57,7 @@ static void a_variable_that_hides_all_drivers_is_named(void **state)
 
 /* ---- a forked child ---- */
 
-/* Whether all that would touch the device is VKT_E_STATE, and nothing waits for ever. */
+/* Returns whether all calls that would use the device return VKT_E_STATE. None of them may hang. */
 static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
 {
     const vkt_host host = vkt_test_host();
@@ -71,7 +71,7 @@ static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
               vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
               strstr(vkt_test_last_error(), "fork") != NULL;
     vkt_buffer_destroy(ctx, &b);
-    ok = ok && vkt_ctx_trim(ctx) == 0; /* the blocks are the parent's */
+    ok = ok && vkt_ctx_trim(ctx) == 0; /* the blocks belong to the parent */
     vkt_ctx_destroy(&ctx);
     return ok && !ctx && host.log;
 }
@@ -85,7 +85,7 @@ static void a_forked_child_is_told_so(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60); /* instead of a test that hangs */
+        alarm(60); /* ends a test that would hang */
         _exit(is_refused(ctx, b) ? 0 : 1);
     }
     int status;

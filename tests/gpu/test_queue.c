@@ -1,10 +1,10 @@
-/* Submissions, waiting, timestamps, and the loss of the device. */
+/* Submissions, waits, timestamps, and a lost device. */
 #include "fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A recorded fill of `words` words, so that a submission has something to do. */
+/* A recorded fill of `words` words, as work for a submission. */
 static vkt_commands record_fill(vkt_ctx *ctx, vkt_buffer *b, uint32_t word)
 {
     vkt_commands c;
@@ -53,7 +53,7 @@ static void values_count_submissions(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Submissions need no barriers of their own: each sees what the one before wrote. */
+/* Submissions need no barriers between them: each sees the writes of the one before. */
 static void submissions_are_in_order(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void timestamps_grow(void **state)
     assert_int_equal(vkt_timer_read(ctx, &t, ns), VKT_OK);
     assert_int_equal(ns[0], 0);
     assert_true(ns[1] > 0 && ns[2] >= ns[1]);
-    assert_true(ns[2] <= host); /* both in nanoseconds, and inside what the host saw */
+    assert_true(ns[2] <= host); /* both in nanoseconds, and within the host's measurement */
     vkt_timer_destroy(ctx, &t);
     vkt_commands_destroy(ctx, &c);
     vkt_buffer_destroy(ctx, &b);
@@ -120,7 +120,7 @@ static void timestamps_grow(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* ---- loss of the device ---- */
+/* ---- lost device ---- */
 
 static VKAPI_ATTR VkResult VKAPI_CALL lost_submit(VkQueue q, uint32_t n, const VkSubmitInfo2 *i, VkFence f)
 {
@@ -147,7 +147,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL counter_at_zero(VkDevice d, VkSemaphore s,
     return VK_SUCCESS;
 }
 
-/* After a loss every call says so, none touches the device, and closing still frees everything. */
+/* After the device is lost, every call reports it, none uses the device, and closing still frees everything. */
 static void everything_is_lost(vkt_ctx *ctx, vkt_buffer *b, vkt_commands *c)
 {
     uint32_t word = 0;

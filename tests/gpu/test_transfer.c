@@ -1,5 +1,5 @@
-/* Uploads, fills and readbacks: every size around the rings' edges, and their order with each other and with compute
- * work. */
+/* Uploads, fills and readbacks: every size near the edges of the rings, and their order relative to each other and to
+ * compute work. */
 #include "fake.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
     return b;
 }
 
-/* A context with the queues that the device has, or with a made-up transfer queue. */
+/* A context with the queues of the device, or with a fake transfer queue. */
 static vkt_ctx *open_with(bool transfer_queue)
 {
     fake_reset();
@@ -41,7 +41,7 @@ static void follow(vkt_ctx *ctx, uint64_t bytes, uint32_t turns, uint64_t seed)
         if (what < 3) {
             for (uint32_t i = 0; i < len; i++) want[at + i] = src[i] = word + i;
             assert_int_equal(vkt_upload(ctx, b, at * 4, src, len * 4), VKT_OK);
-            memset(src, 0xee, len * 4); /* it was read before the call returned */
+            memset(src, 0xee, len * 4); /* the call read it before it returned */
         } else if (what == 3) {
             for (uint32_t i = 0; i < len; i++) want[at + i] = word;
             assert_int_equal(vkt_fill(ctx, b, at * 4, len * 4, word), VKT_OK);
@@ -64,7 +64,7 @@ static void transfers_follow_each_other(void **state)
     for (int queue = 0; queue < 2; queue++) {
         vkt_ctx *ctx = open_with(queue);
         follow(ctx, 256, 200, 1);            /* more transfers than slots */
-        follow(ctx, 300 * 1024, 300, 2);     /* the ring's end is met in the middle */
+        follow(ctx, 300 * 1024, 300, 2);     /* the ring ends in the middle of a transfer */
         follow(ctx, 21 * MiB + 1024, 10, 3); /* larger than the ring */
         vkt_ctx_destroy(&ctx);
     }
@@ -123,7 +123,7 @@ static void refuses_what_does_not_fit(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* Compute-side copies between uploads: each must see the upload before it, and not the one after. */
+/* Copies on the compute queue between uploads: each must see the upload before it, and not the one after. */
 static void uploads_are_ordered_with_compute(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void uploads_are_ordered_with_compute(void **state)
     }
 }
 
-/* With two queues, order is what the semaphores say: read them off the submissions. */
+/* With two queues, semaphores set the order. The test reads them from the submissions. */
 static void queues_wait_for_each_other(void **state)
 {
     (void)state;
@@ -168,14 +168,14 @@ static void queues_wait_for_each_other(void **state)
     uint32_t words[4] = { 0 };
     fake.n_submits = 0;
     assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 0: nothing to wait for */
-    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 1: nor here */
+    assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 1: the same */
     assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "a", NULL), VKT_OK);  /* 2: both uploads */
-    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);  /* 3: they are awaited already */
+    assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "b", NULL), VKT_OK);  /* 3: waited for before */
     assert_int_equal(vkt_upload(ctx, b, 0, words, 16), VKT_OK);            /* 4: a and b may read b */
     assert_int_equal(vkt_upload_after(ctx, b, 512, words, 16, 1), VKT_OK); /* 5: only a does */
-    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: nobody does */
+    assert_int_equal(vkt_upload_after(ctx, b, 256, words, 16, 0), VKT_OK); /* 6: no transfer does */
     assert_int_equal(vkt_submit(ctx, VK_NULL_HANDLE, "c", NULL), VKT_OK);  /* 7: the three uploads */
-    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8: everything computed */
+    assert_int_equal(vkt_readback(ctx, b, 0, words, 16), VKT_OK);          /* 8: all compute work */
     const fake_submit want[] = { { .wait = VK_NULL_HANDLE },
                                  { .wait = VK_NULL_HANDLE },
                                  { .wait = transfer, .wait_value = 2 },
@@ -190,7 +190,7 @@ static void queues_wait_for_each_other(void **state)
         assert_true(fake.submits[i].wait == want[i].wait);
         assert_int_equal(fake.submits[i].wait_value, want[i].wait_value);
     }
-    /* Switched off, everything goes through the compute queue, and nothing waits across. */
+    /* Without the transfer queue, all work uses the compute queue, and there are no semaphores. */
     assert_int_equal(vkt_ctx_disable(ctx, "transfer_queue"), VKT_OK);
     assert_false(ctx->has_transfer_queue);
     fake.n_submits = 0;
@@ -209,7 +209,7 @@ static void queues_wait_for_each_other(void **state)
     assert_int_equal(unsetenv("VKT_NO_TRANSFER_QUEUE"), 0);
 }
 
-/* After the first turns, an upload allocates and creates nothing. */
+/* After the first iterations, an upload allocates and creates nothing. */
 static void the_steady_state_allocates_nothing(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void the_steady_state_allocates_nothing(void **state)
     vkt_ctx_destroy(&ctx);
 }
 
-/* A call that fails in the middle of a transfer leaves pieces of it running; the next transfer must not touch them. */
+/* If a call fails in the middle of a transfer, pieces of it still run. The next transfer must not change them. */
 static void a_transfer_that_failed_halfway_harms_no_later_one(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* The tuning file of a device: written, merged, used by the next context, and ignored with one warning when it is bad.
- */
+/* The tuning file of a device: written, merged, used by the next context. A bad file is ignored with one warning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,12 +39,12 @@ static vkt_ctx *open_ctx(bool no_cache)
     return ctx;
 }
 
-/* A context that has read the file: its entries. */
+/* The entries of a context that has read the file. */
 static size_t entries_seen(bool no_cache, vkt_tuned *first)
 {
     vkt_ctx *ctx = open_ctx(no_cache);
     assert_int_equal(vkt_tuning_use(ctx), VKT_OK);
-    assert_int_equal(vkt_tuning_use(ctx), VKT_OK); /* reads, and warns, once */
+    assert_int_equal(vkt_tuning_use(ctx), VKT_OK); /* reads the file and warns once */
     const size_t n = ctx->limits.choices.n_tuned;
     if (n && first) *first = ctx->limits.choices.tuned[0];
     vkt_ctx_destroy(&ctx);
@@ -84,7 +83,7 @@ static void entries_are_merged_and_used_by_the_next_context(void **state)
     add((const vkt_tuned[]){ { 3, VKT_V(DIRECT) }, { 5, VKT_V(DIRECT) } }, 2);
     assert_int_equal(entries_seen(false, &first), 3);
     assert_true(first.key == 3 && first.variants == VKT_V(DIRECT));
-    assert_int_equal(entries_seen(true, NULL), 0); /* a context that keeps no cache */
+    assert_int_equal(entries_seen(true, NULL), 0); /* a context without a cache */
     assert_int_equal(setenv("VKT_NO_TUNING", "1", 1), 0);
     assert_int_equal(entries_seen(false, NULL), 0);
     assert_int_equal(unsetenv("VKT_NO_TUNING"), 0);

@@ -1,4 +1,5 @@
-/* Wider vectors: the self-test on this device, faults that it must find, and whose LP_NATIVE_VECTOR_WIDTH counts. */
+/* Wider vectors: the self-test on this device, faults that it must find, and which LP_NATIVE_VECTOR_WIDTH has effect.
+ */
 #include "fake.h"
 
 #include <stdio.h>
@@ -8,11 +9,11 @@
 
 #define WIDTH "LP_NATIVE_VECTOR_WIDTH"
 
-/* What vkt_ctx_open_wide said, and vkt_test_host after it. */
+/* The result of vkt_ctx_open_wide, and vkt_test_host after it. */
 static struct {
     vkt_host host;
-    unsigned warnings; /* that 512 bits cannot be used */
-    char why[128];     /* the last of them, from there on */
+    unsigned warnings; /* warnings that 512 bits cannot be used */
+    char why[128];     /* the last warning, from that text on */
 } heard;
 
 static void hear(void *user, vkt_log_level level, const char *line)
@@ -44,7 +45,7 @@ static vkt_result open_wide(vkt_ctx **ctx)
     return vkt_ctx_open_wide(&quiet, &h, fake_loader(), has_avx512(), ctx);
 }
 
-/* By the driver's default, which says what it is. */
+/* By the driver's default, which the test reads. */
 static vkt_device_info usual_device(void)
 {
     vkt_ctx *ctx = rig_open(NULL, NULL);
@@ -58,7 +59,7 @@ static bool is_lavapipe(const vkt_device_info *info)
     return strncmp(info->driver, "llvmpipe ", 9) == 0;
 }
 
-/* In sanitizer builds no driver is ever unloaded. */
+/* Sanitizer builds never unload a driver. */
 static bool may_go_wide(void)
 {
 #ifdef VKT_SANITIZED
@@ -68,7 +69,7 @@ static bool may_go_wide(void)
 #endif
 }
 
-/* Where vkt_ctx_open_wide should give 16 lanes if the CPU is said to gain by them. */
+/* Returns whether vkt_ctx_open_wide should give 16 lanes if the CPU is declared to gain by them. */
 static bool gains(const vkt_device_info *info)
 {
     return may_go_wide() && strncmp(info->driver, "llvmpipe Mesa 22.3.", 19) == 0;
@@ -96,7 +97,7 @@ static void what_was_not_computed_is_wrong(void **state)
     fake.instead_of_dispatch = nothing;
     vkt_ctx *ctx = rig_open(NULL, fake_loader());
     assert_int_equal(vkt_self_test(ctx, &wrong), VKT_OK);
-    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of every lane, and some */
+    assert_true(wrong > 8 * 8 * 4 * ctx->limits.subgroup_size); /* 8 groups, 8 vec4s of every lane, and some more */
     vkt_ctx_destroy(&ctx);
 }
 
@@ -116,7 +117,7 @@ static void wide_where_it_gains(void **state)
     if (!gains(&usual)) skip();
 }
 
-/* The public call judges the CPU itself. */
+/* The public call inspects the CPU itself. */
 static void only_amds_cpus_gain(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void wrong_results_are_not_used(void **state)
     const vkt_device_info usual = usual_device();
     vkt_ctx *ctx;
     if (may_go_wide() && strncmp(usual.driver, "llvmpipe Mesa 25.0.7", 20) == 0) {
-        refuses_the_users_512(); /* a driver that really is wrong */
+        refuses_the_users_512(); /* a driver that is really wrong */
         return;
     }
     if (!gains(&usual)) skip();
@@ -202,7 +203,7 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&ctx);
     vkt_ctx_destroy(&held);
 
-    fake.instead_of_dispatch = hold_the_driver; /* at 512 bits, while they are found to be wrong */
+    fake.instead_of_dispatch = hold_the_driver; /* at 512 bits, while the self-test finds them wrong */
     vkt_test_expect_errors(true);
     assert_int_equal(open_wide(&ctx), VKT_E_WRONG);
     assert_null(ctx);
@@ -210,7 +211,7 @@ static void a_driver_that_is_held_keeps_its_width(void **state)
     vkt_ctx_destroy(&held);
 }
 
-/* Host allocations and Vulkan calls, failing one after the other. */
+/* Host allocations and Vulkan calls fail one after the other. */
 static void the_self_test_survives_every_failure(void **state)
 {
     (void)state;
@@ -232,14 +233,14 @@ static void the_self_test_survives_every_failure(void **state)
         const vkt_result r = vkt_self_test(ctx, &wrong);
         failed = fake.failed != NULL;
         fake.fail_call = 0;
-        assert_true(failed || r == VKT_OK); /* a block that the driver refuses is asked for again, smaller */
+        assert_true(failed || r == VKT_OK); /* if the driver refuses a block, a smaller one is requested */
         assert_int_equal(wrong, 0);
         vkt_ctx_destroy(&ctx);
         assert_true(failed || n > 8);
     }
 }
 
-/* What fails in an opening: its n-th host allocation, its n-th Vulkan call, or that call and all after it. */
+/* The failure of an opening: its n-th host allocation, its n-th Vulkan call, or that call and all after it. */
 typedef enum fault { ALLOCATION, CALL, CALLS, FAULTS } fault;
 
 static void set_width(const char *own)
@@ -247,8 +248,8 @@ static void set_width(const char *own)
     assert_int_equal(own ? setenv(WIDTH, own, 1) : unsetenv(WIDTH), 0);
 }
 
-/* False where there are fewer than n. What is left of the opening is what it returns, and the variable as `own` says
- * (NULL: not set) or as the wide vectors that were opened need it; a context without those says why. */
+/* Returns false if there are fewer than n. An opening leaves only what it returns. The variable is as `own` (NULL: not
+ * set), or as the opened wide vectors need it. A context without wide vectors reports why. */
 static bool survives(const vkt_device_info *usual, const char *own, fault what, unsigned n)
 {
     vkt_ctx *ctx;
@@ -307,7 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_device_passes, vkt_test_setup,
-                                        vkt_test_teardown), /* at the width outside */
+                                        vkt_test_teardown), /* at the width of the environment */
         TEST(what_was_not_computed_is_wrong),
         TEST(wide_where_it_gains),
         TEST(only_amds_cpus_gain),

@@ -1,5 +1,5 @@
-/* Checkpoints: they come back, damage is told from other kinds and newer versions, and nothing loses the last good one.
- */
+/* Checkpoints: the round trip, damage is reported differently from other kinds and newer versions, and no failure loses
+ * the last good one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void write_small(const char *path)
     assert_int_equal(vkt_checkpoint_write(&h, path, blobs, VKT_COUNT(blobs), meta, VKT_COUNT(meta)), VKT_OK);
 }
 
-/* Replaces the file without the cost of a flush. */
+/* Replaces the file without the time of a flush. */
 static void put(const char *path, const void *bytes, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -129,8 +129,8 @@ static void every_flipped_bit_and_every_cut_is_found(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Replaces a text of the header by one of the same length and puts the right checksum in, by the definition in
- * checkpoint.h. */
+/* Replaces a text of the header by one of the same length and corrects the checksum, by the definition in checkpoint.h.
+ */
 static void edit_and_seal(const char *path, const char *from, const char *to)
 {
     const vkt_host h = vkt_test_host();
@@ -170,7 +170,7 @@ static void other_kinds_and_versions_are_told_apart(void **state)
     vkt_test_error_says("not a vktrain checkpoint");
 
     write_small(path);
-    edit_and_seal(path, "469", "470"); /* the helper seals rightly: harmless edits open */
+    edit_and_seal(path, "469", "470"); /* the helper's checksum is right: harmless edits open */
     assert_int_equal(try_open(path), VKT_OK);
     edit_and_seal(path, "training-state", "tuning-results");
     assert_int_equal(try_open(path), VKT_E_FORMAT);
@@ -223,7 +223,7 @@ static void failures_leave_the_old_checkpoint(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* In a child, since the limit is for the process: every size of disk short of the whole file. */
+/* In a child, because the limit is for the process: every size of disk below the whole file. */
 static void a_full_disk_leaves_the_old_checkpoint(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void a_full_disk_leaves_the_old_checkpoint(void **state)
 
 enum { BIG = 1 << 18 };
 
-/* A state whose every word says which one it is. */
+/* A state in which every word identifies the state. */
 static vkt_result write_step(const char *path, uint32_t *words, uint32_t step)
 {
     const vkt_host h = vkt_test_host();
@@ -294,14 +294,14 @@ static void assert_whole(const char *path, uint32_t *words)
     vkt_safetensors_close(&st);
 }
 
-/* Two processes rewrite the same checkpoint and are killed (SIGKILL) at random moments. */
+/* Two processes rewrite the same checkpoint and are killed (SIGKILL) at random times. */
 static void killed_writers_leave_a_whole_checkpoint(void **state)
 {
     (void)state;
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a.ckpt");
     uint32_t *words = malloc(BIG * sizeof *words);
-    vkt_rng rng = vkt_rng_make(vkt_now_ns(), VKT_STREAM_TEST, 0, 0); /* another moment in every run */
+    vkt_rng rng = vkt_rng_make(vkt_now_ns(), VKT_STREAM_TEST, 0, 0); /* another time in every run */
     unsigned left_temporaries = 0;
     assert_int_equal(write_step(path, words, 0), VKT_OK);
     for (uint32_t round = 1; round <= 30; round++) {
@@ -314,7 +314,7 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
         kill(b, SIGKILL);
         waitpid(a, &status_a, 0);
         waitpid(b, &status_b, 0);
-        assert_true(WIFSIGNALED(status_a) && WIFSIGNALED(status_b)); /* neither ended by a failed write */
+        assert_true(WIFSIGNALED(status_a) && WIFSIGNALED(status_b)); /* neither ended because of a failed write */
         assert_whole(path, words);
         left_temporaries += vkt_temp_dir_count(&dir) > 1;
     }

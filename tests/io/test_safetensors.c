@@ -1,4 +1,4 @@
-/* safetensors: what we write comes back, what others write loads, and no malformed file passes. */
+/* safetensors: the library's files load again, files of other programs load, and every malformed file is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,7 +145,7 @@ static void narrow_and_wide_floats_become_f32(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* ---- files of others ---- */
+/* ---- files of other programs ---- */
 
 static void a_file_of_the_python_package_loads(void **state)
 {
@@ -241,7 +241,7 @@ static void the_pretrained_mnist_network_loads(void **state)
 
 /* ---- malformed files ---- */
 
-/* Writes length word, header and `data_bytes` zeros, opens the result and gives the status. */
+/* Writes the length word, the header and `data_bytes` zeros, opens the file and returns the status. */
 static vkt_result open_made(const char *path, uint64_t length, const char *header, size_t data_bytes)
 {
     const vkt_host h = vkt_test_host();
@@ -258,7 +258,7 @@ static vkt_result open_made(const char *path, uint64_t length, const char *heade
     return r;
 }
 
-/* One F32 tensor "x" of 4 bytes, with one thing changed. */
+/* One F32 tensor "x" of 4 bytes, with one change. */
 #define X(shape, begin, end) "\"x\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
 #define Y(begin, end) ",\"y\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[" begin "," end "]}"
 
@@ -273,7 +273,7 @@ static const struct {
     { "{}", 0, NULL },
     { "{\"__metadata__\":{}}", 0, NULL },
     { "{" X("[1]", "4", "8") Y("0", "4") "}", 8, NULL }, /* the order of keys is not that of the data */
-    { "{\"x\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, NULL }, /* a dtype of the future */
+    { "{\"x\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, NULL }, /* an unknown dtype */
     { "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"new\":null}}", 4, NULL },
     { "", 0, "does not begin with '{'" },
     { " {}", 0, "does not begin with '{'" },
@@ -328,7 +328,7 @@ static const struct {
     { "{" X("[1]", "0", "4") " 5}", 4, "want ',' or '}'" },
     { "{\"\\u0000\":{}}", 0, "header byte" },
     { "{\"e\x1b[31m\":5}", 0, "header byte" },                  /* JSON has control characters as escapes only, */
-    { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" }, /* and then no terminal obeys them */
+    { "{\"e\\u001b[31m\":5}", 0, "\"e\\x1b[31m\" is not des" }, /* so that no terminal executes them */
 };
 
 static void malformed_headers_are_refused_with_the_reason(void **state)
@@ -362,7 +362,7 @@ static void wrong_lengths_are_refused(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* The fixture cut at every length opens only when it is whole. */
+/* The fixture truncated at every length opens only if it is complete. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static void every_truncation_is_refused(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Random damage must never read outside a buffer (sanitizers watch) nor hand out an entry outside the file. */
+/* Random damage must never cause a read outside a buffer (sanitizers check) or an entry outside the file. */
 static void random_damage_never_gives_an_entry_outside_the_file(void **state)
 {
     (void)state;
@@ -419,14 +419,14 @@ static void random_damage_never_gives_an_entry_outside_the_file(void **state)
         }
         vkt_safetensors_close(&st);
     }
-    assert_in_range(opened, 300, 2700); /* both ways were walked */
+    assert_in_range(opened, 300, 2700); /* both cases occurred */
     vkt_free(&h, bytes);
     vkt_temp_dir_remove(&dir);
 }
 
-/* ---- headers that ask for more than they are ---- */
+/* ---- headers that declare more than the file has ---- */
 
-/* jansson's memory, counted as the host's is. */
+/* jansson's memory, counted like the host's. */
 static size_t json_now, json_peak;
 
 static void *json_take(size_t n)
@@ -447,7 +447,7 @@ static void json_give(void *block)
     free(p);
 }
 
-/* A header of some 2 MB: `begin`, `again` with running numbers in place of its "%u", `end`. */
+/* A header of some 2 MB: `begin`, then `again` with increasing numbers instead of its "%u", then `end`. */
 static vkt_result open_repeated(const char *path, const char *begin, const char *again, const char *end)
 {
     enum { BYTES = 2000000 };

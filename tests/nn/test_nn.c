@@ -12,7 +12,7 @@ static void padding_of_one_axis_is_padding_of_one_axis(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t kernel[2], pad[2], out[2]; /* of a picture of 20 x 30 */
+        uint32_t kernel[2], pad[2], out[2]; /* of an image of 20 x 30 */
     } cases[] = { { { 3 }, { 0 }, { 18, 28 } },       { { 3 }, { 1 }, { 20, 30 } },
                   { { 3 }, { 0, 1 }, { 18, 30 } },    { { 3, 3 }, { 1 }, { 20, 28 } },
                   { { 5, 1 }, { 2, 0 }, { 20, 30 } }, { { 1, 5 }, { 0, 2 }, { 20, 30 } },
@@ -86,7 +86,7 @@ static void pools_and_sequences_have_torchs_shapes(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* torch's initial values: N(0, 1), but for the padding's row. */
+/* torch's initial values: N(0, 1), except for the padding's row. */
 static void an_embedding_starts_normal_with_a_row_of_zeros(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void a_hash_grid_starts_close_to_zero(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* A store whose parameter of that name is larger, or which has none. */
+/* A store whose parameter of that name is larger or missing. */
 static void initial_values_want_a_store_of_the_same_shapes(void **state)
 {
     rig *r = rig_of(state);
@@ -198,7 +198,7 @@ static void a_trace_is_json_whatever_the_model_is_called(void **state)
     p.model.name = name;
     p.profile = true;
     vkt_trainer *t = rig_trainer(r, &p);
-    memset(name, 'x', sizeof name - 1); /* params need live only for the call */
+    memset(name, 'x', sizeof name - 1); /* params are needed during the call only */
     const char *path = vkt_temp_dir_file(&r->dir, "trace.json");
     assert_int_equal(vkt_trainer_profile(t, path), VKT_OK);
     void *text;
@@ -214,7 +214,7 @@ static void a_trace_is_json_whatever_the_model_is_called(void **state)
     vkt_free(&r->h, text);
 }
 
-/* Layers without parameters keep the shape; PReLU has one slope, or one a channel, 0.25 at first as torch's. */
+/* Layers without parameters keep the shape. PReLU has one slope or one per channel, with torch's initial value 0.25. */
 static void activations_are_layers(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static vkt_tensor gpt_without(vkt_builder *b, vkt_tensor x)
     return vkt_gpt(b, x, NULL);
 }
 
-/* They are the defaults; a size that has none is an error, not a crash. */
+/* They are the defaults. A size without a default causes an error, not a crash. */
 static void params_that_are_null_are_defaults(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void the_summary_shows_sums_and_what_is_frozen(void **state)
     assert_int_equal(vkt_nn_summary(b, "gpt", &summary), VKT_OK);
     int sums = 0;
     for (const char *at = summary; (at = strstr(at, "\nAdd  ")); at++) sums++;
-    assert_int_equal(sums, 4); /* two a block */
+    assert_int_equal(sums, 4); /* two per block */
     vkt_text_release(&summary);
     vkt_builder_destroy(&b);
     vkt_graph_destroy(&g);

@@ -1,4 +1,4 @@
-/* What layers begin with: distributions of the initialisers, and the defaults of each preset, one by one. */
+/* The initial values of layers: distributions of the initialisers, and each default of each preset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +37,8 @@ static void net_close(net *n)
 
 enum { ROWS = 400, COLUMNS = 250, DRAWN = ROWS * COLUMNS };
 
-/* Draws ROWS x COLUMNS numbers and checks mean and variance, to four deviations of their estimates (`kurtosis`: the
- * fourth moment over the square of the second), and that all lie in [least, most]. */
+/* Generates ROWS x COLUMNS numbers. Checks mean and variance, to four deviations of their estimates (`kurtosis`: the
+ * fourth moment over the square of the second), and that all numbers are in [least, most]. */
 static void expect_moments(vkt_init init, double mean, double variance, double kurtosis, double least, double most)
 {
     static float w[DRAWN];
@@ -78,7 +78,7 @@ static void initialisers_have_their_moments(void **state)
     expect_moments((vkt_init){ VKT_INIT_ORTHOGONAL }, 0, 1.0 / ROWS, normal, -1, 1);
 }
 
-/* Rows, or columns where they are fewer, times each other: gain^2 on the diagonal, else 0. */
+/* Products of rows, or of columns if there are fewer: gain^2 on the diagonal, else 0. */
 static void expect_orthogonal(vkt_shape s, float gain)
 {
     static float w[4096];
@@ -112,7 +112,7 @@ static void orthogonal_matrices_are_orthogonal(void **state)
     expect_orthogonal(vkt_shape2(1, 1), 0);
 }
 
-/* torch counts fan_out of a convolution by all output channels, whatever its groups. */
+/* torch counts fan_out of a convolution by all output channels, for any number of groups. */
 static void fans_are_torchs(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void fans_are_torchs(void **state)
     vkt_nn_conv_transpose1d(n.b, "d", s,
                             &(vkt_nn_conv_transpose1d_params){ .out_channels = 9, .kernel = 5, .groups = 3 });
     static const uint32_t in[] = { 3 * 6, 2 * 5, 2 * 6, 3 * 5 }, out[] = { 4 * 6, 9 * 5, 6 * 6, 6 * 5 };
-    assert_int_equal(n.b->n_inits, 8); /* weight and bias by turns */
+    assert_int_equal(n.b->n_inits, 8); /* weight and bias alternate */
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(n.b->inits[2 * i].fan_in, in[i]);
         assert_int_equal(n.b->inits[2 * i].fan_out, out[i]);
@@ -148,7 +148,7 @@ static void expect_init(const net *n, const char *name, vkt_init_kind kind, floa
     fail_msg("no parameter %s", name);
 }
 
-/* Attributes of the op's last node. */
+/* Attributes of the last node of the op. */
 static const void *attr_of(const net *n, const char *op)
 {
     size_t i = n->g->n_nodes;
@@ -171,7 +171,7 @@ static void expect_batch_norm(const net *n, vkt_tensor y, float eps, float momen
     assert_int_equal(running->unbiased, unbiased);
 }
 
-/* All layers that a preset concerns. `keras`: as Keras' documentation has it. */
+/* All layers that a preset affects. `keras`: as in Keras' documentation. */
 static void expect_layers(vkt_preset preset, bool keras)
 {
     net n = net_open();

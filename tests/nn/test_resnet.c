@@ -1,4 +1,4 @@
-/* Residual networks: layers and names as published, pretrained weights, and what freezing means for their norms. */
+/* Residual networks: layers and names as published, pretrained weights, and the effect of freezing on their norms. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct net {
     vkt_tensor y;
 } net;
 
-/* The training graph's layers, on two pictures of side x side. */
+/* The layers of the training graph, on two images of side x side. */
 static net net_of(const vkt_resnet_params *p, uint32_t side)
 {
     const vkt_host h = vkt_test_host();
@@ -31,7 +31,8 @@ static void net_free(net *n)
     vkt_graph_destroy(&n->g);
 }
 
-/* Numbers of trainable parameters: torchvision's documentation of its weights; akamaster/pytorch_resnet_cifar10. */
+/* Numbers of trainable parameters: from torchvision's documentation of its weights and
+ * akamaster/pytorch_resnet_cifar10. */
 static void every_depth_has_the_published_number_of_parameters(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static vkt_trainer *pretrained(rig *r, vkt_dataset *data, const char *weights)
     return t;
 }
 
-/* The file's rows: picture, label, prediction, ten logits of a float64 implementation in numpy. */
+/* The rows of the file: image, label, prediction, and ten logits of a float64 implementation in numpy. */
 static void logits_of_pretrained_weights_are_those_recorded(void **state)
 {
     enum { N = 16, CLASSES = 10 };
@@ -203,7 +204,7 @@ static void logits_of_pretrained_weights_are_those_recorded(void **state)
     vkt_dataset_destroy(&unlabelled);
 }
 
-/* 1,627 of 2,000 as the data set's README has it; a JPEG decoder may move a few. */
+/* 1,627 of 2,000 according to the data set's README. Another JPEG decoder may change a few. */
 static void pretrained_weights_know_the_pictures_that_they_should(void **state)
 {
     rig *r = rig_of(state);
@@ -236,8 +237,7 @@ static vkt_tensor forward_frozen(vkt_builder *b, vkt_tensor x, void *user)
     return y;
 }
 
-/* Trains an epoch; counts the values that moved, of parameters of the backbone, running statistics, and the last layer.
- */
+/* Trains an epoch. Counts the changed values: parameters of the backbone, running statistics, and the last layer. */
 static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t moved[3])
 {
     vkt_resnet_params resnet8 = { .depth = 8, .cifar = true, .use_running = use_running };
@@ -261,7 +261,7 @@ static void count_moved(rig *r, vkt_forward_fn fn, bool use_running, uint32_t mo
     test_free(after);
 }
 
-/* ResNet-8 has 7 convolutions and 7 norms; each kind of freezing is a switch of its own. */
+/* ResNet-8 has 7 convolutions and 7 norms. Each kind of freezing has its own switch. */
 static void frozen_and_in_evaluation_mode_are_two_switches(void **state)
 {
     rig *r = rig_of(state);

@@ -14,7 +14,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-#define POISON 0x7fff7fffu /* a quiet NaN, as are its halves in f16 and bf16 */
+#define POISON 0x7fff7fffu /* a quiet NaN; its halves are quiet NaNs in f16 and bf16 too */
 
 bool harness_open(vkt_ctx **ctx)
 {
@@ -95,7 +95,7 @@ static void small_storage(vkt_limits *lim)
     lim->max_storage_range_bytes = 4096;
 }
 
-/* The limits of a device of another class; how long its loops may be and how it stores words is what it can do. */
+/* Sets the limits of a device of another class. The length of loops and the way words are stored stay this device's. */
 static void as_class(vkt_limits *lim, vkt_device_class cls)
 {
     static vkt_traits other[VKT_CLASS_COUNT];
@@ -110,7 +110,7 @@ void harness_as_gpu(vkt_limits *lim)
     as_class(lim, VKT_CLASS_OTHER);
 }
 
-/* Tiles in shared memory tell the two kinds apart. */
+/* The two classes differ in whether they use tiles in shared memory. */
 static void other_kind(vkt_limits *lim)
 {
     as_class(lim, lim->traits->shared_pays ? VKT_CLASS_CPU : VKT_CLASS_OTHER);
@@ -144,11 +144,11 @@ typedef struct rig {
     harness_report *report;
 } rig;
 
-/* All physical bytes that a run left: outputs, then gradients. */
+/* All physical bytes after a run: outputs, then gradients. */
 typedef struct result {
     unsigned char *raw[VKT_MAX_OUT + VKT_MAX_IN];
-    uint64_t work;      /* hash of what was dispatched, group counts in x aside */
-    uint64_t not_taken; /* variants that could have been chosen, and were not */
+    uint64_t work;      /* hash of the dispatches, without their group counts in x */
+    uint64_t not_taken; /* variants that ops could choose but did not */
 } result;
 
 static void complain(rig *r, const char *fmt, ...) VKT_PRINTF(2, 3);
@@ -181,7 +181,7 @@ static side *result_at(subject *s, size_t i)
     return i < VKT_MAX_OUT ? &s->out[i] : &s->din[i - VKT_MAX_OUT];
 }
 
-/* A number as a value of that storage holds it, from and to memory. */
+/* Converts a number to that storage type and back. */
 static float get_element(vkt_precision storage, const void *at)
 {
     uint16_t h;
@@ -203,7 +203,7 @@ static void put_element(vkt_precision storage, void *at, float f)
         memcpy(at, &h, sizeof h);
 }
 
-/* Calls fn for each physical element of `raw`, of a f32 value, that is padding of the batch. */
+/* Calls fn for each physical element of `raw`, a f32 value, that is padding of the batch. */
 static void each_padding(const vkt_value *v, void (*fn)(vkt_precision storage, void *at, void *user), void *raw,
                          void *user)
 {
@@ -227,7 +227,7 @@ static void pack_inputs(rig *r)
         const side *v = input_at(r->s, i);
         if (!v->t.id) continue;
         const vkt_value *value = value_of(r, v->t);
-        float garbage = 77.0f; /* a product of two is a f16 */
+        float garbage = 77.0f; /* the product of two f16 is rounded to f16 */
         r->in[i] = calloc(1, vkt_round_up(value->bytes, 4));
         assert_non_null(r->in[i]);
         vkt_pack_value(value, v->data, r->in[i]);
@@ -294,7 +294,7 @@ static void result_free(result *out)
     for (size_t i = 0; i < VKT_COUNT(out->raw); i++) free(out->raw[i]);
 }
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
 static void check_same_bits(rig *r, const result *a, const result *b, const char *when)
 {
@@ -306,7 +306,7 @@ static void check_same_bits(rig *r, const result *a, const result *b, const char
 }
 
 typedef struct padding {
-    bool zero; /* wanted: zeros, else anything finite */
+    bool zero; /* want zeros; otherwise want finite numbers */
     uint64_t bad;
 } padding;
 
@@ -343,7 +343,7 @@ static double scale_of(const double *ref, size_t n)
     return scale > 0 ? scale : 1;
 }
 
-/* Whether one of the subject's values is stored in 16 bits. */
+/* Returns whether one of the subject's values is stored in 16 bits. */
 static bool is_half(const rig *r)
 {
     bool any = false;
@@ -351,8 +351,8 @@ static bool is_half(const rig *r)
     return any;
 }
 
-/* A value in 16 bits is rounded to them, and where there are some a gradient may come through another. Below 2^-14, f16
- * are 2^-24 apart. */
+/* A value in 16 bits is rounded to 16 bits. If the program has such values, a gradient may depend on one of them. Below
+ * 2^-14, f16 numbers are 2^-24 apart. */
 static void check_floats(rig *r, const side *v, const float *got, bool gradient)
 {
     static const double half_ulps[] = { [VKT_PRECISION_F16] = 0x1p-11, [VKT_PRECISION_BF16] = 0x1p-8 };
@@ -379,7 +379,7 @@ static void check_integers(rig *r, const side *v, const uint32_t *got)
         }
 }
 
-/* What a row keeps beyond the reference's outputs has no number to compare with, but must have been written. */
+/* An op may keep outputs that the reference does not have. They cannot be compared, but they must have been written. */
 static void check_written(rig *r, const side *v, const uint32_t *got)
 {
     for (size_t i = 0; i < side_count(v); i++)
@@ -406,7 +406,7 @@ static void check_result(rig *r, size_t i, void *raw)
     free(got);
 }
 
-/* ---- all of it ---- */
+/* ---- all checks ---- */
 
 static uint64_t hash_work(const vkt_program *p)
 {
@@ -431,7 +431,7 @@ static uint64_t not_taken(const vkt_emit *e)
     return usable & ~taken;
 }
 
-/* No binding is larger than the view says that the device can bind: as a texel buffer, or as a storage buffer. */
+/* No binding is larger than the view's limit for a texel buffer or a storage buffer. */
 static void check_bindings(rig *r, const vkt_limits *lim)
 {
     for (size_t i = 0; i < r->p->lowered.n; i++) {
@@ -464,8 +464,8 @@ static vkt_result create(rig *r)
     return status;
 }
 
-/* Whether sums are rounded to 16 bits on the way: parts of a convolution that are cut by source channels. How far that
- * leads away depends on the parts. */
+/* Returns whether partial sums are rounded to 16 bits: the parts of a convolution that is split by source channels. The
+ * error depends on the parts. */
 static bool adds_in_half(const rig *r)
 {
     bool any = false;
@@ -476,7 +476,7 @@ static bool adds_in_half(const rig *r)
     return any;
 }
 
-/* Whether operands that are stored as f32 are rounded to f16 before they are multiplied. */
+/* Returns whether operands that are stored as f32 are rounded to f16 before they are multiplied. */
 static bool multiplies_f16(const rig *r)
 {
     bool any = false;
@@ -485,7 +485,8 @@ static bool multiplies_f16(const rig *r)
     return any;
 }
 
-/* Makes the inputs what their storage, or a product of f16, makes of them, and the reference what follows. */
+/* Rounds the inputs to their storage type, or to f16 for a product of f16, and computes the reference from the rounded
+ * inputs. */
 static void round_inputs(rig *r)
 {
     const bool f16 = multiplies_f16(r);
@@ -507,8 +508,8 @@ static void round_inputs(rig *r)
     subject_backward(r->s);
 }
 
-/* Makes the gradients' reference what follows from output 0 as the device has stored it in 16 bits: a kernel may read
- * that. Its own rounding is checked where it is compared. */
+/* Computes the reference of the gradients from output 0 as the device stored it in 16 bits, because a kernel may read
+ * that output. The rounding of the output itself is checked where the output is compared. */
 static void start_from_stored(rig *r, const result *out)
 {
     const vkt_value *value = value_of(r, r->s->out[0].t);
@@ -527,7 +528,7 @@ static void start_from_stored(rig *r, const result *out)
     free(y);
 }
 
-/* Runs the subject in one view; `first` is view 0's result, filled in by it and read by the others. */
+/* Runs the subject in one view. View 0 fills in `first`; the other views read it. */
 static void check_view(vkt_ctx *ctx, subject *s, const harness_view *view, result *first, harness_report *report)
 {
     rig r = { .s = s, .view = view, .ctx = ctx, .report = report };
@@ -580,7 +581,7 @@ void harness_check(vkt_ctx *ctx, subject *s, harness_report *report)
     }
     if (report->faults == before) {
         harness_view half = harness_half_views[s->seed % 4];
-        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* which no CPU takes */
+        if (ctx->limits.coop.m) half.force = VKT_V(COOP); /* no CPU chooses it */
         check_view(ctx, s, &half, &first, report);
     }
     result_free(&first);

@@ -1,10 +1,10 @@
-/* ops/large.h - a graph with two inputs and one result, at sizes that a device may lack the memory for. */
+/* ops/large.h - a graph with two inputs and one result, at sizes that may exceed the device's memory. */
 #ifndef VKT_TEST_OPS_LARGE_H
 #define VKT_TEST_OPS_LARGE_H
 
 #include "ops/harness.h"
 
-/* A graph of two inputs and one result, and their numbers on the host. */
+/* A graph with two inputs and one result, and their numbers on the host. */
 typedef struct job {
     vkt_graph *g;
     vkt_program *p;
@@ -15,12 +15,13 @@ typedef struct job {
 
 /* n numbers in [-1, 1); the caller frees them. */
 float *large_random(uint64_t n, uint32_t stream);
-/* Ends the test, as skipped: VKT_TEST_SMALL is set; there is not enough memory, and the job is ended too. */
+/* Both end the test as skipped. The first does so if VKT_TEST_SMALL is set. The second does so because there is not
+ * enough memory; it ends the job first. */
 void large_skip_if_small(void);
 void large_skip_for_memory(job *j);
-/* a in `layout` and b by rows, f32, with random numbers. */
+/* a in `layout` and b in rows, both f32, with random numbers. */
 void job_begin(job *j, vkt_layout layout, vkt_shape a, vkt_shape b);
-/* Runs the graph and reads y into `out`; false where the device does not have the memory. */
+/* Runs the graph and reads y into `out`. Returns false if the device does not have the memory. */
 bool job_run(job *j, vkt_tensor y);
 void job_end(job *j);
 

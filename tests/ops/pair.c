@@ -60,7 +60,7 @@ static bool is_padding(const vkt_value *v, const vkt_phys *p, uint64_t i)
     return v->layout == VKT_BATCH_LAST && i % p->pitch >= p->dim[p->rank - 1];
 }
 
-/* Padding lanes have numbers too, but finite ones. */
+/* Padding lanes have numbers too, but only finite ones. */
 static void write_input(net *n, const pair_value *o, vkt_rng *r)
 {
     const vkt_value *v = vkt_lowered_value(&n->p->lowered, o->t);
@@ -73,7 +73,7 @@ static void write_input(net *n, const pair_value *o, vkt_rng *r)
     test_free(raw);
 }
 
-/* ---- a graph, its program, its runs ---- */
+/* ---- a graph, its programs and runs ---- */
 
 vkt_tensor pair_input(net *n, bool by_rows, vkt_shape shape, bool variance)
 {
@@ -141,17 +141,17 @@ void pair_run(net *n)
     if (!intact) fail_msg("words behind %s were written to", bad);
 }
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
-/* Fails where all are one: then bits say nothing. */
+/* Fails if all numbers are equal: then equal bits prove nothing. */
 static void same_bits(const void *a, const void *b, size_t bytes, const char *what)
 {
     assert_memory_equal(a, b, bytes);
     if (bytes > 32 && memcmp(a, (const char *)a + 16, bytes - 16) == 0) fail_msg("%s is one number", what);
 }
 
-/* Padding is what it may be: finite in a value, zero in a gradient. Which of two NaN a sum takes over is nobody's word:
- * they are of either sign. */
+/* Padding is finite in a value and zero in a gradient. A sum of two NaN may return either of them, so a NaN may have
+ * either sign. */
 static void same_output(const net *a, const net *b, const pair_value *o)
 {
     const vkt_value *v = vkt_lowered_value(&a->p->lowered, o->t);
@@ -206,7 +206,7 @@ static uint32_t elementwise(const vkt_program *p)
     return count(p, VKT_K_UNARY) + count(p, VKT_K_UNARY_DX) + count(p, VKT_K_BINARY) + count(p, VKT_K_TERNARY);
 }
 
-/* That fewer elementwise dispatches are all that differs. */
+/* Checks that the programs differ only in the number of elementwise dispatches. */
 static void check_dispatches(const net *fused, const net *plain)
 {
     const spec *s = fused->s;

@@ -1,27 +1,28 @@
-/* ops/pair.h - one graph as two programs: as it is lowered, with nodes within others (passes/epilogue.c), and with a
- * node for each (its graph's `no_fuse`, set behind vkt_backward: what that makes one node is so in both).
+/* ops/pair.h - one graph as two programs. One has the nodes fused into others by the lowering (passes/epilogue.c). The
+ * plain one has a dispatch for each node: its graph's `no_fuse` is set after vkt_backward, so what vkt_backward fuses
+ * is fused in both.
  *
- * Checked of each pair: as many elementwise dispatches as are said, and of all others the same number; the same bits in
- * all that is shown, and in gradients and values of parameters; guards untouched; padding finite, and zero in
- * gradients. */
+ * Each pair is checked. The number of elementwise dispatches is the expected one, and the number of all others is the
+ * same. All results that `build` shows have the same bits, and so have the gradients and values of parameters. Guards
+ * do not change. Padding is finite, and zero in gradients. */
 #ifndef VKT_TEST_PAIR_H
 #define VKT_TEST_PAIR_H
 
 #include "ops/harness.h"
 
 enum { PAIR_MANY = UINT16_MAX };
-typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values; /* in [-1,1]; small whole ones; NaN and infinite too */
-typedef enum pair_lie { APART, PACKED, AGAIN } pair_lie; /* guarded; as users have it; recomputing what is cheap */
+typedef enum pair_values { SOME, WHOLE, SPECIAL } pair_values; /* in [-1,1]; small integers; also NaN and infinity */
+typedef enum pair_lie { APART, PACKED, AGAIN } pair_lie;       /* guarded; as users run it; recomputing cheap values */
 
 typedef struct pair_net pair_net;
 typedef struct pair_spec {
     void (*build)(pair_net *n);
     pair_values values;
     pair_lie lie;
-    uint32_t rows; /* real ones; 0: all */
+    uint32_t rows; /* real rows of the batch; 0: all */
     uint32_t left; /* elementwise dispatches */
-    uint32_t gone; /* and how many more the plain program has. PAIR_MANY, where a view cuts them: some; then no relu is
-                    * left, and nothing where left is 0 */
+    uint32_t gone; /* how many more the plain program has. PAIR_MANY: a view splits them, so the number is open; then no
+                    * relu is left, and no elementwise dispatch if left is 0 */
     /* ---- for `build` ---- */
     vkt_shape x, w;
     vkt_conv2d_params conv;
@@ -32,7 +33,7 @@ typedef struct pair_spec {
 
 typedef struct pair_value {
     vkt_tensor t;
-    bool variance, gradient; /* what it is like */
+    bool variance, gradient; /* all numbers are above 0; padding is zero */
 } pair_value;
 
 struct pair_net {
@@ -46,19 +47,20 @@ struct pair_net {
 
 extern const harness_view pair_whole; /* the device as it is */
 
-/* For `build`. `variance`: of numbers above 0. */
+/* For `build`. `variance`: the numbers are above 0. */
 vkt_tensor pair_input(pair_net *n, bool by_rows, vkt_shape shape, bool variance);
 void pair_show(pair_net *n, vkt_tensor t, bool gradient);
 
-/* Another program of the net's graph. False: the view's device cannot. */
+/* Makes another program of the net's graph. Returns false if the view's device cannot run it. */
 bool pair_program(pair_net *n, const harness_view *view, pair_lie lie, vkt_program **out);
-/* Three runs from the same numbers: the third is one submission, where barriers alone keep the order. */
+/* Makes three runs from the same numbers. The third is one submission, in which only barriers keep the order. */
 void pair_run(pair_net *n);
 void pair_same(const pair_net *a, const pair_net *b);
-/* Both are made, checked and the caller's. False, and nothing to free, where the view's device cannot. */
+/* Makes and checks both programs; the caller owns them. Returns false, with nothing to free, if the view's device
+ * cannot run them. */
 bool pair_make(pair_net *fused, pair_net *plain, const pair_spec *s, const harness_view *view);
 void pair_free(pair_net *fused, pair_net *plain);
-/* The same in one go: of one, or of n on the device as it is. */
+/* Makes, checks and frees both: for one pair, or for n pairs on the device as it is. */
 bool pair_agree_in(const pair_spec *s, const harness_view *view);
 void pair_agree(const pair_spec *s, size_t n);
 

@@ -1,4 +1,4 @@
-/* Attention beyond its random cases (test_ops.c): wide and long heads, other paths than the kernels, what is infinite,
+/* Attention beyond its random cases (test_ops.c): wide and long heads, paths other than the kernels, infinite numbers,
  * memory, and loops that would be too long. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,8 @@
 
 /* ---- larger than the random cases ---- */
 
-/* Lanes with several vec4s of a row, tiles of more rows, more queries than keys and fewer; then in 16 bits. */
+/* A lane has several vec4s of a row; tiles have more rows; there are more queries than keys, and fewer. Then the same
+ * in 16 bits. */
 static void wide_and_long_heads_agree_with_the_reference(void **state)
 {
     (void)state;
@@ -47,7 +48,7 @@ static void wide_and_long_heads_agree_with_the_reference(void **state)
     }
 }
 
-/* Heads of 6 numbers, which no kernel takes: y of qkv (B,T,3D), against the same reference. */
+/* Heads of 6 numbers, which no kernel supports: y of qkv (B,T,3D), against the same reference. */
 static void packed_heads_of_any_width_are_split_and_put_together(void **state)
 {
     (void)state;
@@ -78,10 +79,10 @@ static void packed_heads_of_any_width_are_split_and_put_together(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* ---- what is infinite ---- */
+/* ---- infinite numbers ---- */
 
-/* A score of -infinity weighs nothing, wherever it comes; +infinity, NaN, or nothing but -infinity make a row NaN, as
- * softmax and torch have it. Queries are (1,0,0,0), so scores are the keys' first numbers. */
+/* A score of -infinity has no weight, at any position. A row with +infinity or NaN, or with nothing but -infinity,
+ * becomes NaN, as in torch's softmax. Queries are (1,0,0,0), so the scores are the first numbers of the keys. */
 static void scores_may_be_infinite(void **state)
 {
     (void)state;
@@ -91,8 +92,8 @@ static void scores_may_be_infinite(void **state)
     for (int c = 0; c < CASES; c++) q[c * D] = 1;
     for (int i = 0; i < CASES * S * D; i++) v[i] = (float)(i / D % S);
     for (int s = 0; s < S; s++) {
-        k[(0 * S + s) * D] = s < 66 ? -INFINITY : 0; /* tiles of nothing, then four keys */
-        k[(1 * S + s) * D] = s >= 4 ? -INFINITY : 0; /* four keys, then tiles of nothing */
+        k[(0 * S + s) * D] = s < 66 ? -INFINITY : 0; /* fully masked tiles, then four keys */
+        k[(1 * S + s) * D] = s >= 4 ? -INFINITY : 0; /* four keys, then fully masked tiles */
         k[(2 * S + s) * D] = -INFINITY;
     }
     k[(3 * S + 50) * D] = INFINITY;
@@ -119,9 +120,9 @@ static void scores_may_be_infinite(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* All weights are above 0, so an infinite value of the last key is every query's result, and an infinite dy of the last
- * query is the dv of every key; with numbers of keys and queries that leave a part of the last tile empty, which must
- * not multiply that infinity by 0. */
+/* All weights are above 0. So an infinite value of the last key reaches the result of every query, and an infinite dy
+ * of the last query reaches the dv of every key. The numbers of keys and queries leave a part of the last tile empty;
+ * that part must not multiply the infinity by 0. */
 static void the_last_value_may_be_infinite(void **state)
 {
     (void)state;
@@ -158,7 +159,8 @@ static void the_last_value_may_be_infinite(void **state)
     }
 }
 
-/* A mask of -infinity hides keys: the result is that of the keys before them alone; a query that sees none is NaN. */
+/* A mask of -infinity hides keys. The result is that of the keys before them alone. A query that sees no key gives NaN.
+ */
 static void a_mask_hides_keys(void **state)
 {
     (void)state;
@@ -190,7 +192,7 @@ static void a_mask_hides_keys(void **state)
 
 /* ---- memory and loops ---- */
 
-/* Bytes of a step of self-attention over T tokens of four heads, gradient and all: its activations and scratch. */
+/* Bytes of a step of self-attention with its gradient over T tokens of four heads: activations and scratch. */
 static uint64_t plan_bytes(uint32_t T, vkt_precision precision)
 {
     vkt_graph *g = harness_graph();

@@ -1,6 +1,6 @@
-/* Convolutions that random shapes seldom meet: of 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), with
- * which of them take it; tiles of pixels with an odd multiple of 8 vec4s (conv/tile.comp's blocks of channels); runs
- * of pixels (conv/span.comp). */
+/* Convolutions that random shapes seldom reach: 3x3 kernels by Winograd's F(2x2,3x3) (ops/conv/winograd.c), and which
+ * of them use it; tiles of pixels with an odd multiple of 8 vec4s (blocks of channels in conv/tile.comp); spans of
+ * pixels (conv/span.comp). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,13 +20,13 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* Weights in panels and what is stored come in parts; what is read as texels stays whole. */
+/* Weights in panels and stored results come in parts. Texel loads read a buffer as a whole. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 8192;
 }
 
-/* y = conv2d(x, w, bias) and all gradients; their data is not needed to lower them. */
+/* y = conv2d(x, w, bias) and all gradients. Lowering does not need their data. */
 static void begin(subject *s, const conv *c, uint64_t seed)
 {
     const vkt_conv2d_params p = { .pad = { c->pad[0], c->pad[1] },
@@ -40,7 +40,7 @@ static void begin(subject *s, const conv *c, uint64_t seed)
     subject_take(s, vkt_conv2d(s->g, s->in[0].t, s->in[1].t, c->no_bias ? (vkt_tensor){ 0 } : s->in[2].t, &p));
 }
 
-/* How many nodes of the subject take the forced variant; where none is, Winograd's. */
+/* Returns how many nodes of the subject use the forced variant; if none is forced, how many use Winograd's. */
 static uint32_t taken(const subject *s, bool cpu, uint64_t force)
 {
     const vkt_limits lim = { .traits = &vkt_class_traits[cpu ? VKT_CLASS_CPU : VKT_CLASS_OTHER],
@@ -59,7 +59,7 @@ static uint32_t taken(const subject *s, bool cpu, uint64_t force)
     return n;
 }
 
-/* Forward and every gradient by the forced variant, which takes so many nodes on CPUs; on the device as it is and cut.
+/* Forward and every gradient by the forced variant, which `nodes` nodes use on CPUs; on the device as it is and split.
  */
 static void check(const conv *cases, size_t n, const char *name, uint64_t force, uint32_t nodes)
 {
@@ -69,7 +69,7 @@ static void check(const conv *cases, size_t n, const char *name, uint64_t force,
             { name, as_it_is, .force = force },
             harness_half_views[i % 2],
             { "with storage bindings of 8 KiB", small_storage, .may_refuse = force == VKT_V(WINOGRAD), .force = force }
-        }; /* some of Winograd's pictures are larger */
+        }; /* some of Winograd's images are larger */
         harness_report report = { .faults = 0 };
         subject s;
         views[1].force = force;
@@ -93,28 +93,28 @@ static void every_size_and_padding_is_right(void **state)
         { vkt_shape4(17, 8, 3, 4), vkt_shape4(4, 8, 3, 3), { 0, 0 } },
         { vkt_shape4(33, 20, 6, 13), vkt_shape4(68, 20, 3, 3), { 1, 2 } },
         { vkt_shape4(2, 4, 1, 1), vkt_shape4(4, 4, 3, 3), { 1, 1 } },
-        { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } }, /* in two turns */
+        { vkt_shape4(1, 4, 34, 34), vkt_shape4(64, 4, 3, 3), { 1, 1 } }, /* in two iterations */
     };
     check(cases, VKT_COUNT(cases), "winograd", VKT_V(WINOGRAD), 2); /* y and dx */
 }
 
-/* 8 vec4s a pixel, and 24: blocks of 8 lanes where there are 16, the last one without channels or with a few. */
+/* 8 vec4s a pixel, and 24: blocks of 8 lanes instead of 16. The last block has no channels or only a few. */
 static void blocks_of_lanes_are_right(void **state)
 {
     (void)state;
     const conv cases[] = {
         { vkt_shape4(30, 36, 5, 3), vkt_shape4(37, 36, 2, 1), { 1, 0 } },
         { vkt_shape4(95, 33, 2, 3), vkt_shape4(66, 33, 2, 2), { 0, 1 } },
-        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights where they lie */
+        { vkt_shape4(32, 40, 1, 1), vkt_shape4(68, 40, 1, 1), { 0, 0 } }, /* weights as they are stored */
         { vkt_shape4(29, 64, 2, 1), vkt_shape4(97, 64, 2, 1), { 0, 0 } }, /* a block without channels; dx: 32 a block */
         { vkt_shape4(29, 36, 1, 9),
           vkt_shape4(41, 36, 1, 2),
-          { 0, 0 } }, /* 16 lanes at two pixels, no tap off either */
+          { 0, 0 } }, /* 16 lanes at two pixels, no tap is outside either */
     };
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Gradients of weights whose planes are summed as one pixel, also in slices; and by pixels, where planes differ. */
+/* Gradients of weights whose planes are summed as one pixel, also in slices; and by pixels, if the planes differ. */
 static void a_kernel_of_one_pixel_is_right(void **state)
 {
     (void)state;
@@ -129,8 +129,8 @@ static void a_kernel_of_one_pixel_is_right(void **state)
     check(cases, VKT_COUNT(cases), "tile", VKT_V(TILE), 3);
 }
 
-/* Widths that are no multiple of a run, runs at the ends of different rows in one tile, every number of taps, kernels
- * that are wider than the picture. */
+/* Widths that are no multiple of a span, spans at the ends of different rows in one tile, every number of taps, and
+ * kernels that are wider than the image. */
 static void runs_of_pixels_are_right(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void runs_of_pixels_are_right(void **state)
     };
     check(cases, VKT_COUNT(cases), "span", VKT_V(SPAN), 2); /* y and dx */
     const conv strided = { vkt_shape4(6, 4, 9, 7), vkt_shape4(10, 4, 3, 3), { 1, 1 }, .stride_h = 2 };
-    check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: pixels of a row, but not of a column, would have neighbours */
+    check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: the pixels of a row, but not of a column, would be neighbours */
 }
 
 static void it_is_taken_where_it_wins(void **state)

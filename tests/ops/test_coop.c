@@ -1,6 +1,6 @@
-/* Programs of f16 on a device with cooperative matrices: which of them multiply f16 and how operands become such, what
- * that does to a scaled loss, and that they train. (That the products are right, test_shared.c and test_ops.c check.)
- * A device without such matrices has little to show here. */
+/* Programs of f16 on a device with cooperative matrices: which of them multiply f16, how operands are converted, how
+ * that affects a scaled loss, and that training works. (test_shared.c and test_ops.c check that the products are
+ * right.) A device without such matrices has few checks here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static bool has_matrices(void)
     return has;
 }
 
-/* A program for which COOP is forced, or switched off. */
+/* A program for which COOP is forced or switched off. */
 static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision precision, bool off)
 {
     vkt_program *p = NULL;
@@ -32,7 +32,7 @@ static vkt_program *program_make(vkt_graph *g, vkt_store *store, vkt_precision p
     return p;
 }
 
-/* How many products are made by COOP; all of them choose. */
+/* How many products COOP computes. All of them can choose. */
 static size_t by_coop(const vkt_emit *e)
 {
     size_t n = 0;
@@ -45,7 +45,7 @@ static size_t by_coop(const vkt_emit *e)
 enum { N = 44 };
 typedef enum operand { X, W, DY, OPERANDS } operand;
 
-/* The kth element: ties to even and what lies beside them, the largest f16, subnormal ones. */
+/* The kth element: ties to even and their neighbours, the largest f16, and subnormal numbers. */
 static float odd_element(uint32_t k)
 {
     static const float some[] = { 0x1.002p0f,  0x1.006p0f,    0x1.002002p0f, 0x1.001ffep0f, -0x1.552p-3f, 65519.0f,
@@ -53,13 +53,13 @@ static float odd_element(uint32_t k)
     return some[k % VKT_COUNT(some)] * (float)(1 - (int)(k / VKT_COUNT(some) % 2) * 2);
 }
 
-/* y = x w^T and dw = dy^T x, of N x N each: that with the unit matrix is the other operand as it was multiplied. */
+/* y = x w^T and dw = dy^T x, each N x N. The product with the unit matrix is the other operand as it was multiplied. */
 typedef struct products {
     vkt_graph *g;
     vkt_tensor in[OPERANDS], y, dw;
 } products;
 
-/* `wide`: a reader that knows nothing else holds x, y and dy at f32. */
+/* `wide`: a reader that supports only f32 keeps x, y and dy in f32. */
 static products products_make(vkt_layout layout, bool wide)
 {
     static const char *const names[OPERANDS] = { "x", "w", "dy" };
@@ -76,8 +76,8 @@ static products products_make(vkt_layout layout, bool wide)
     return p;
 }
 
-/* With one odd operand, the others being unit matrices. `f16`: it must be rounded, to nearest, ties to even; else it
- * must be as it is. */
+/* One operand has odd numbers; the others are unit matrices. `f16`: the operand must be rounded to nearest, ties to
+ * even. Otherwise it must not change. */
 static void check_operand(const products *s, vkt_program *p, operand odd, bool f16)
 {
     static float unit[N * N], some[N * N], got[N * N];
@@ -120,7 +120,7 @@ static void operands_are_rounded_in_programs_of_f16_alone(void **state)
     }
 }
 
-/* What devices take on their own. */
+/* The default choices of devices. */
 static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 {
     (void)state;
@@ -149,8 +149,8 @@ static void gpus_prefer_matrices_in_programs_of_f16(void **state)
 
 /* ---- a scaled loss ---- */
 
-/* loss = sum(x w^T): every element of dy, which rows of 3 keep at f32, is the scale: 65536 at first, which is more than
- * a f16 can be. All else is exact. */
+/* loss = sum(x w^T). Rows of 3 keep dy in f32, and each of its elements is the scale. The scale is 65536 at first,
+ * which is more than the largest f16. All else is exact. */
 static void a_gradient_that_overflows_as_operand_skips_the_step(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static vkt_tensor random_linear(vkt_graph *g, vkt_tensor x, const char *name, ui
     return vkt_linear(g, x, vkt_param(g, name, vkt_shape2(out, WIDTH)), (vkt_tensor){ 0 });
 }
 
-/* The class of a sequence from the mean of its tokens, each of which has looked at all of them. */
+/* Classifies a sequence by the mean of its tokens, after attention over all tokens. */
 static vkt_tensor classify(vkt_graph *g, vkt_tensor x)
 {
     const vkt_tensor q = random_linear(g, x, "q", WIDTH), k = random_linear(g, x, "k", WIDTH),
@@ -209,7 +209,8 @@ static vkt_tensor classify(vkt_graph *g, vkt_tensor x)
     return random_linear(g, vkt_mean_over(g, seen, 1u << 1, false), "out", CLASSES);
 }
 
-/* The losses of STEPS steps over the same batch, whose classes say nothing: they are to be learned by heart. */
+/* The losses of STEPS steps over the same batch. The classes are unrelated to the inputs: the network has to memorise
+ * them. */
 static void train(vkt_precision precision, bool off, float loss[STEPS])
 {
     static float x[SEQUENCES * TOKENS * WIDTH], w[WIDTH * WIDTH];
@@ -255,7 +256,7 @@ static void attention_trains_as_in_f32(void **state)
     train(VKT_PRECISION_F16, false, f16);
     assert_true(full[STEPS - 1] < 0.01f && full[0] > 1);
     for (uint32_t k = 0; k < STEPS; k++) worst = fmaxf(worst, fabsf(f16[k] / full[k] - 1));
-    assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* operands of products one behind the other are off by 2^-11 */
+    assert_true(worst > 0 && worst < 20 * 0x1p-11f); /* operands of products in a chain are off by 2^-11 */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* What every row says a node costs, and its attributes as text. No device. */
+/* The cost of a node by every op descriptor, and its attributes as text. No device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void costs_are_sane(void **state)
             for (size_t k = 0; k < s.g->n_nodes; k++) {
                 const vkt_node *n = s.g->nodes[k];
                 const vkt_cost c = vkt_node_cost(n);
-                double most = 0; /* what its inputs and outputs hold */
+                double most = 0; /* the bytes of its inputs and outputs */
                 for (uint32_t j = 0; j < n->n_in; j++) most += n->in[j].id ? (double)vkt_node_in(n, j)->bytes : 0;
                 for (uint32_t j = 0; j < n->n_out; j++) most += (double)vkt_node_out(n, j)->bytes;
                 if (!(c.flops >= 0) || !isfinite(c.flops) || !(c.bytes > 0) || (!n->op->bytes && c.bytes > most))
@@ -112,7 +112,7 @@ static void attributes_have_text(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Members of rows lie within their struct, and do not overlap. */
+/* The members of an op descriptor are within its struct and do not overlap. */
 static void fields_lie_in_their_struct(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Elementwise functions where random cases do not come: zeros, ties, infinities, NaN, and tails of which fp32 can lose
- * all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
+/* Elementwise functions at inputs that random cases do not reach: zeros, ties, infinities, NaN, and tails in which fp32
+ * can lose all digits. Values and gradients are those of PyTorch 1.13 unless a line says otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,11 +14,11 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 #define INF INFINITY
 
-/* ---- rigs ---- */
+/* ---- helpers ---- */
 
 enum { MOST = 32 };
 
-/* Runs y of the inputs x and reads y, and, where dx[i] is given, the gradient for input i with dy = 1. */
+/* Runs y of the inputs x and reads y. If dx[i] is given, it reads the gradient of input i with dy = 1. */
 static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const data)[MOST], uint32_t n_x, uint32_t n,
                 float *out, float (*dx)[MOST])
 {
@@ -40,7 +40,7 @@ static void run(vkt_graph *g, vkt_tensor y, const vkt_tensor *x, float (*const d
     vkt_graph_destroy(&g);
 }
 
-/* NaN for NaN, the same infinity, or the number to some units in the last place. */
+/* Equal: both NaN, the same infinity, or numbers within some units in the last place. */
 static bool is_same(float got, double want)
 {
     if (isnan(want)) return isnan(got);
@@ -104,8 +104,8 @@ static const one ones[] = {
     { "elu", elu, -30, -1, 9.357622968840175e-14 },
     { "gelu", vkt_gelu, NAN, NAN, NAN },
     { "gelu", vkt_gelu, 0, 0, 0.5 },
-    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch: NaN, of infinity times 0 */
-    { "gelu", vkt_gelu, INF, INF, 1 },  /* likewise */
+    { "gelu", vkt_gelu, -INF, NAN, 0 }, /* torch: NaN, because infinity is multiplied by 0 */
+    { "gelu", vkt_gelu, INF, INF, 1 },  /* the same */
     { "gelu", vkt_gelu, -3e38, 0, 0 },
     { "gelu", vkt_gelu, 3e38, 3e38, 1 },
     { "gelu", vkt_gelu, -9, -1.015729565358458e-18, -9.13893737390664e-18 }, /* torch's float32: 0 */
@@ -267,7 +267,8 @@ static void a_function_of_two_numbers_is_as_in_torch(void **state)
 
 /* ---- where ---- */
 
-/* What is not chosen may be anything, a gradient that does not count too. A mask of ids, of bits that are no number. */
+/* An element that is not chosen may have any value, also a gradient that is not used. A mask may consist of ids, whose
+ * bits are no float. */
 static void what_is_not_chosen_does_not_matter(void **state)
 {
     (void)state;
@@ -301,7 +302,7 @@ static void what_is_not_chosen_does_not_matter(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* An op whose row was forgotten in unary.c's `functions` must not compute as another op. */
+/* An op that is missing in `functions` of unary.c must not compute another op. */
 static void a_function_without_a_number_is_nan(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Encodings of points where random cases do not come: NaN, edges, what is outside; numbers of many periods. */
+/* Encodings of points that random cases do not reach: NaN, edges, points outside, and numbers of many periods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,9 +14,9 @@ static vkt_ctx *ctx;
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* Points of NaN, at the edges and outside, in a dense level of 3 x 3 corners and a hashed one: NaN is handed on, the
- * rest is as at the nearest point inside, where features are single entries, and has no gradient along axes it is
- * outside of. */
+/* Points with NaN, at the edges and outside, in a dense level of 3 x 3 corners and in a hashed level. NaN stays NaN.
+ * Another point gives the result of the nearest point inside, at which features are single entries. It has no gradient
+ * along the axes on which it is outside. */
 static void points_at_the_edges_of_a_hash_grid(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void points_at_the_edges_of_a_hash_grid(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Whole periods are taken off exactly, so multiples of 1/2 are exact too, however large. */
+/* Whole periods are subtracted exactly, so multiples of 1/2 are exact too, at any size. */
 static void frequencies_of_whole_halves_are_exact(void **state)
 {
     (void)state;

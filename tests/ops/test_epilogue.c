@@ -1,6 +1,6 @@
-/* What a node does for those behind it as it stores (passes/epilogue.c): relu, dropout, a sum, the gradient of an
- * activation. The same bits as with a node for each, in as many dispatches less as there should be; and the nodes apart
- * where somebody else reads what is in between. */
+/* Epilogues (passes/epilogue.c): a node computes the nodes behind it before it stores: relu, dropout, a sum, the
+ * gradient of an activation. The bits must be those of a program with a dispatch for each node, with the expected
+ * number of dispatches. Nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 typedef pair_net net;
 typedef pair_spec spec;
-/* The other operand of a sum with a norm: an input; made before the norm or behind it; a norm; the norm's x; an input
- * that somebody else wants as f32. */
+/* The other operand of a sum with a norm: an input; a value that is produced before the norm or behind it; a norm; the
+ * norm's x; an input that another node reads as f32. */
 enum { INPUT, BEFORE, BEHIND, NORM, OWN, WIDE };
 
 #define BATCHES .x = { 4, { 6, 3, 5, 7 } }
@@ -33,7 +33,7 @@ static vkt_tensor input_rows(net *n, vkt_shape shape)
     return pair_input(n, true, shape, false);
 }
 
-/* ---- relu behind each row that takes it ---- */
+/* ---- relu behind each op that can fuse it ---- */
 
 static vkt_tensor bias_of(net *n, uint32_t channels)
 {
@@ -70,7 +70,7 @@ static void linear(net *n)
     pair_show(n, vkt_relu(n->g, vkt_linear(n->g, x, w, bias_of(n, n->s->w.dim[0]))), false);
 }
 
-/* Of whole numbers exact in 16 bits where mean and variance are given: eps is none beside a variance of 1. */
+/* Integers that are exact in 16 bits if mean and variance are given: eps vanishes beside a variance of 1. */
 static vkt_tensor norm_of(net *n, vkt_tensor x)
 {
     const uint32_t channels = n->s->x.dim[1];
@@ -152,8 +152,7 @@ static void small_bindings(vkt_limits *lim)
     lim->max_texel_elements = VKT_MIN(lim->max_texel_elements, 256);
 }
 
-/* Of each dispatch that stores to the output: whether it applies relu. A sum that goes on is taken up by
- * CONV2D_TILE_ADD. */
+/* For each dispatch that stores to the output: whether it applies relu. A sum in parts uses CONV2D_TILE_ADD. */
 static void check_parts(const vkt_program *p)
 {
     uint32_t begun = 0, ended = 0, steps = 0;
@@ -189,7 +188,7 @@ static void only_a_whole_sum_is_cut_off_at_zero(void **state)
 
 /* ---- sums ---- */
 
-/* relu(norm(x) + o), or the sum bare. */
+/* relu(norm(x) + o), or the sum without relu. */
 static void sum(net *n)
 {
     const spec *s = n->s;
@@ -216,8 +215,8 @@ static void a_sum_is_its_norms(void **state)
             const spec s = { sum, BATCHES, .bias = true, .rows = 4, .swap = swap, .flat = flat, .gone = 2 };
             spec specs[] = { s, s, s, s, s, s, s };
             specs[1].other = BEFORE, specs[1].left = 1;
-            specs[2].other = BEHIND, specs[2].left = 2, specs[2].gone = 1; /* which has to wait: relu is the sum's */
-            specs[3].other = NORM;                                         /* the later one's */
+            specs[2].other = BEHIND, specs[2].left = 2, specs[2].gone = 1; /* waits: relu is the sum's */
+            specs[3].other = NORM;                                         /* the later norm's */
             specs[4].other = OWN;
             specs[5].bare = true, specs[5].gone = 1;
             specs[6].given = true, specs[6].values = SPECIAL;
@@ -229,7 +228,7 @@ static void a_sum_is_its_norms(void **state)
 
 /* ---- dropout ---- */
 
-/* Where values are stored in 16 bits, twice a number is as exact as the number. */
+/* In 16-bit storage, twice a number is as exact as the number. */
 static float chance(const net *n)
 {
     return n->s->bare ? 0.5f : 0.3f;
@@ -240,7 +239,7 @@ static vkt_tensor dropped(net *n, vkt_tensor x)
     return n->s->given ? vkt_dropout2d(n->g, x, chance(n)) : vkt_dropout(n->g, x, chance(n));
 }
 
-/* dropout(act(x)); `other`: with another tensor added; `flat`: x is a norm's, so that there is memory to lie in. */
+/* dropout(act(x)). `other`: another tensor is added. `flat`: x is the result of a norm, so its memory can be reused. */
 static void drop(net *n)
 {
     const spec *s = n->s;
@@ -249,7 +248,7 @@ static void drop(net *n)
     pair_show(n, !o.id ? y : s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o), false);
 }
 
-/* The gradient of x through dropout(act(x)); `flat`: dy is a norm's. */
+/* The gradient of x through dropout(act(x)). `flat`: dy is the result of a norm. */
 static void drop_slope(net *n)
 {
     const vkt_tensor x = input_x(n), y = dropped(n, n->s->act(n->g, x));
@@ -289,9 +288,9 @@ static void dropout_is_part_of_its_neighbours(void **state)
         { drop, TABLE, .other = 1, .act = vkt_tanh, .left = 1, .gone = 1 }, /* the sum is in place */
         { drop_slope, WHOLE_VEC4S, .act = vkt_gelu, .gone = 1 },
         { drop_slope, TABLE, .act = clip, .values = SPECIAL, .gone = 1 },
-        { drop_slope, TABLE, .act = leak, .left = 1, .gone = 1 }, /* from y, which is made */
+        { drop_slope, TABLE, .act = leak, .left = 1, .gone = 1 }, /* from y, which is stored */
         { drop_slope, TABLE, .act = vkt_silu, .lie = PACKED, .gone = 1 },
-        /* In place: what a function makes of padding, and whole planes */
+        /* In place: functions of padding, and whole planes */
         { drop, BATCHES, .act = vkt_exp, .left = 1 },
         { drop_slope, BATCHES, .act = vkt_gelu, .left = 1 },
         { drop, WHOLE_VEC4S, .act = vkt_gelu, .given = true, .left = 1 },
@@ -321,7 +320,7 @@ static void dropout_lies_where_its_operand_lay(void **state)
 
 /* ---- any device ---- */
 
-/* The device pretended another, or with bindings so small that each node is several dispatches. */
+/* The device with other traits, or with bindings so small that each node is several dispatches. */
 static void in_every_view(void **state)
 {
     (void)state;
@@ -342,7 +341,7 @@ static void in_every_view(void **state)
     }
 }
 
-/* What a row does not take, or not in this order, has dispatches of its own, in place. */
+/* Nodes that an op does not fuse, or not in this order, get their own dispatches, in place. */
 static void chain(net *n)
 {
     vkt_graph *g = n->g;
@@ -364,7 +363,8 @@ static void the_rest_is_done_in_place(void **state)
 
 /* ---- gradients ---- */
 
-/* The gradient of x through y = act(x), the sum of two; `flat`: of y reshaped; `swap`: one of the two is y itself. */
+/* The gradient of x through y = act(x), as the sum of two. `flat`: y is reshaped. `swap`: one of the two is y itself.
+ */
 static void slope(net *n)
 {
     const spec *s = n->s;
@@ -385,11 +385,11 @@ static void the_sum_of_two_gradients_goes_on_through_relus(void **state)
         { slope, BATCHES, .act = vkt_relu, .left = 2, .gone = 1 },
         { slope, .x = { 2, { 5, 7 } }, .act = vkt_relu, .by_rows = true, .values = SPECIAL, .left = 2, .gone = 1 },
         { slope, BATCHES, .act = vkt_relu, .flat = true, .left = 2, .gone = 1 },
-        /* In the sum's place: */
+        /* In the memory of the sum: */
         { slope, BATCHES, .act = vkt_tanh, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .flat = true, .left = 3 },
         { slope, BATCHES, .act = vkt_gelu, .left = 2 },
-        /* Apart, for the sum may lie in y's: */
+        /* Apart, because the sum may have the memory of y: */
         { slope, BATCHES, .act = vkt_relu, .swap = true, .left = 3 },
         { slope, BATCHES, .act = vkt_tanh, .swap = true, .left = 3 },
     };
@@ -427,8 +427,8 @@ static void train(net *n)
     OK(vkt_update(n->g, &(vkt_optimizer){ .kind = VKT_SGD }));
 }
 
-/* Forward all seven relus and three sums are gone, back three sums of two gradients, one with relu's each; left beside
- * these are the gradients of the other four relus and the product with the loss's weights. */
+/* Forward, all seven relus and three sums are fused. Backward, three sums of two gradients are fused, one with the
+ * gradient of a relu. The gradients of the other four relus and the product with the loss's weights are left. */
 static void a_residual_network_trains_alike(void **state)
 {
     (void)state;
@@ -468,14 +468,14 @@ static void of_another_layout(net *n)
     pair_show(n, vkt_relu(n->g, n->s->swap ? vkt_add(n->g, o, y) : vkt_add(n->g, y, o)), false);
 }
 
-/* The sum of unlike operands is none of elementwise.comp, and relu follows it in place. */
+/* elementwise.comp does not add operands of different shapes; relu follows that sum in place. */
 static void what_others_want_stays(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     const spec specs[] = {
         { kept, BATCHES, .left = 1 },
-        { kept, BATCHES, .given = true, .left = 1, .gone = 1 }, /* the sum, of which norm is nobody else's */
+        { kept, BATCHES, .given = true, .left = 1, .gone = 1 }, /* the sum, whose norm has no other reader */
         { shared, BATCHES, .left = 2 },
         { repeated, BATCHES, .left = 1 },
         { repeated, BATCHES, .bare = true, .left = 1 },
@@ -517,7 +517,7 @@ static void stored_in_16_bits(void **state)
     }
 }
 
-/* What `late` makes early: relu of a sum, behind a norm's relu, or with dropout. */
+/* `late` makes one of these an earlier node: relu of a sum, behind a norm's relu, or with dropout. */
 enum { RELU_OF_SUM, AND_NORM, DROPPED_FUNCTION, DROPPED_SUM };
 
 static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
@@ -531,8 +531,8 @@ static vkt_tensor early(net *n, vkt_tensor x, vkt_tensor o)
     return vkt_relu(n->g, vkt_add(n->g, x, o));
 }
 
-/* What is cheap waits for its second reader while two pictures of four times its channels come and go. With a norm it
- * is two dispatches, of which the second one is in place. */
+/* A cheap value waits for its second reader, while two images with four times its channels come and go. With a norm it
+ * is two dispatches; the second one is in place. */
 static void late(net *n)
 {
     vkt_graph *g = n->g;

@@ -1,5 +1,5 @@
-/* Wrong applications of ops: each gives its own status and one message, the graph stays refused, nothing leaks. No
- * device is needed. */
+/* Wrong applications of ops: each returns its own status and one message, the graph stays refused, and nothing leaks.
+ * No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,14 +10,14 @@
 #include "ops/ops.h"
 #include "support/host.h"
 
-/* ---- every row: what vkt_apply checks for all of them ---- */
+/* ---- every op: the checks of vkt_apply ---- */
 
-/* Applies `op` to n inputs in a graph of its own and checks that the status is `want`, with one message that names it.
+/* Applies `op` to n inputs in its own graph and checks that the status is `want`, with one message that names the op.
  */
 static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool foreign, vkt_result want)
 {
     const vkt_host h = vkt_test_host();
-    static const unsigned char attr[512]; /* not looked at: the inputs are refused before */
+    static const unsigned char attr[512]; /* not read: the inputs are refused before */
     vkt_graph *g = NULL;
     vkt_tensor in[VKT_MAX_IN + 1], out[VKT_MAX_OUT];
     assert_int_equal(vkt_graph_create(&h, &g), VKT_OK);
@@ -27,7 +27,7 @@ static void apply_wrongly(const vkt_op *op, uint32_t n, bool null_input, bool fo
     const unsigned before = vkt_test_errors();
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_apply(g, op, in, n, attr, out).id, 0);
-    assert_int_equal(vkt_apply(g, op, in, n, attr, out).id, 0); /* the error is sticky, and silent from now on */
+    assert_int_equal(vkt_apply(g, op, in, n, attr, out).id, 0); /* the error is sticky; there are no further messages */
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), want);
     assert_int_equal(vkt_test_errors(), before + 1);
@@ -47,7 +47,7 @@ static void wrong_inputs_of_every_row_are_refused(void **state)
     }
 }
 
-/* A legal case of `op`, but for the element type of input `wrong`. */
+/* A legal case of `op`, except for the element type of input `wrong`. */
 static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong, vkt_dtype type)
 {
     const vkt_host h = vkt_test_host();
@@ -65,7 +65,7 @@ static vkt_result apply_with_type(const vkt_op *op, vkt_case *c, uint32_t wrong,
     return r;
 }
 
-/* Rows that move integers as they move floats. */
+/* Ops that move integers as they move floats. */
 static bool moves_integers(const vkt_op *op)
 {
     static const char *const names[] = { "to_layout", "permute", "slice", "pad" };
@@ -103,7 +103,7 @@ static void other_element_types_are_refused(void **state)
 
 #define S(n, ...) ((vkt_shape){ n, { __VA_ARGS__ } })
 #define F(n, ...) vkt_input(g, "f", VKT_F32, VKT_ROWS, S(n, __VA_ARGS__))
-#define P(...) vkt_input(g, "p", VKT_F32, VKT_BATCH_LAST, S(4, __VA_ARGS__)) /* pictures */
+#define P(...) vkt_input(g, "p", VKT_F32, VKT_BATCH_LAST, S(4, __VA_ARGS__)) /* images */
 #define U(n, ...) vkt_input(g, "u", VKT_U32, VKT_ROWS, S(n, __VA_ARGS__))
 #define B(n, ...) vkt_input(g, "b", VKT_U8, VKT_ROWS, S(n, __VA_ARGS__))
 #define CONV(...) (&(vkt_conv2d_params){ __VA_ARGS__ })
@@ -113,7 +113,7 @@ static void other_element_types_are_refused(void **state)
 #define UP(...) (&(vkt_upsample2d_params){ __VA_ARGS__ })
 #define NONE ((vkt_tensor){ 0 })
 
-/* One external value, by turns written (w), read (r) and read by another shape (s). */
+/* One external value: written (w), read (r) and read with another shape (s). */
 static void touch(vkt_graph *g, const char *order)
 {
     const vkt_tensor out = vkt_external(g, "out", VKT_F32, S(1, 4));
@@ -374,7 +374,7 @@ static void wrong_optimizers_are_refused(void **state)
         vkt_test_error_says(updates[i].says);
         vkt_graph_destroy(&g);
     }
-    /* A kind that is none does not get Adam's moments. */
+    /* An unknown kind does not get Adam's moments. */
     assert_int_equal(vkt_optimizer_moments(&(vkt_optimizer){ .kind = VKT_OPTIMIZER_KIND_COUNT }), 0);
 }
 

@@ -61,7 +61,7 @@ static vkt_tensor gradient(rig *r, vkt_tensor y)
 
 enum { RANK = 4, N = 3 * 4 * 5 * 6 };
 
-/* Which output element i of a tensor of shape s belongs to; the outputs in logical order. */
+/* The output element that element i of a tensor of shape s belongs to, in the logical order of the outputs. */
 static uint32_t output_of(vkt_shape s, uint32_t axes, uint32_t i)
 {
     uint32_t at = 0, stride = 1;
@@ -89,7 +89,7 @@ static void check_extreme(const float *x, vkt_shape s, uint32_t axes, double sig
     }
 }
 
-/* Of few values, so that most have ties, and some infinite. */
+/* A few different values, so that most have ties; some are infinite. */
 static void extremes_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -117,8 +117,8 @@ static void extremes_over_every_set_of_axes(void **state)
     }
 }
 
-/* (R,C) with one NaN, over either axis: all of what it belongs to is NaN, value and gradient, and nothing else. Lengths
- * of every kernel: along lines and across them, by fours and one by one, with and without splits. */
+/* (R,C) with one NaN, over either axis: the output and the gradient that the NaN belongs to are NaN, and no others. The
+ * lengths reach every kernel: along lines and across them, by fours and one by one, with and without splits. */
 static void a_nan_is_an_extreme(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void a_nan_is_an_extreme(void **state)
     }
 }
 
-/* The first of those that are equal; a NaN is above infinity. */
+/* The first of equal elements; a NaN is above infinity. */
 static void indices_along_every_axis(void **state)
 {
     (void)state;

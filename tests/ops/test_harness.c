@@ -1,5 +1,5 @@
-/* Proof that the harness of the op tests finds faults: rows that go wrong in one way each, which it must report. A
- * check that is broken would pass every other test in silence. */
+/* Proof that the harness of the op tests finds faults. Each op here is wrong in one way, and the harness must report
+ * it. Without this test, a broken check would pass every other test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 
 static vkt_ctx *ctx;
 
-/* ---- relu, gone wrong ---- */
+/* ---- relu with faults ---- */
 
-/* The node as one of the sound row, by which the row's functions know themselves. */
+/* The node as a node of the correct op: the functions of relu read the op from it. */
 static vkt_node as_relu(const vkt_node *n)
 {
     vkt_node as = *n;
@@ -87,7 +87,7 @@ static void emit_swapped(const vkt_node *n, vkt_emit *e)
     d->bind[ELEMENTWISE_Y] = x;
 }
 
-/* Wrong only where the device has no texel loads: the first view does not see it. */
+/* Wrong only if the device has no texel loads: the first view does not find it. */
 static void emit_wrong_without_texels(const vkt_node *n, vkt_emit *e)
 {
     if (e->lim->max_texel_elements)
@@ -102,8 +102,8 @@ static void pass_gradient(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy,
     dx[0] = dy[0];
 }
 
-/* The larger one of dx and x - 50: dx in the elements of a case, which are small, but the harness puts +-77 into
- * padding lanes. By convolution and pooling, which let those lanes be what they come to be. */
+/* The maximum of dx and x - 50. In the elements of a case, which are small, that is dx; but the harness writes +-77
+ * into padding lanes. Convolution and pooling leave those lanes as they are. */
 static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_tensor *dx)
 {
     const vkt_shape shape = vkt_node_in(n, 0)->shape;
@@ -119,7 +119,7 @@ static void soil_padding(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, 
     dx[0] = vkt_reshape(g, vkt_to_layout(g, larger, vkt_node_in(n, 0)->layout), shape);
 }
 
-/* The faults that are found in `seeds` cases of a spoilt relu. */
+/* The faults that the harness finds in `seeds` cases of a faulty relu. */
 static harness_report report_on(const vkt_op *op, uint64_t seeds)
 {
     harness_report report = { .faults = 0 };

@@ -1,5 +1,5 @@
-/* Rows that may compute in the memory of an input: with that input really lying there, in every view of the device,
- * they leave the bits that they leave elsewhere. A row gets here by its `in_place`. */
+/* Ops that may compute in the memory of an input (`in_place` of the op descriptor). In every view of the device, they
+ * leave the same bits in that memory as in other memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static const vkt_op *row_of(const char *name)
     return NULL;
 }
 
-/* A case of the row; of one that is tested by another: inputs like that one's. */
+/* A case of the op. For an op that another op's cases test: inputs like those. */
 static void draw(const vkt_op *op, uint64_t seed, vkt_case *c)
 {
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 0, 0);
@@ -33,7 +33,7 @@ typedef struct aliased {
     vkt_tensor in[VKT_MAX_IN], out;
 } aliased;
 
-/* The op over inputs of the host, of which input k is copied first: the copy is what the output may take. */
+/* The op over inputs of the host. Input k is copied first, and the output may have the memory of the copy. */
 static aliased build(const vkt_op *op, const vkt_case *c, uint32_t k)
 {
     const vkt_host h = vkt_test_host();
@@ -55,14 +55,15 @@ static void write_inputs(const aliased *a, vkt_program *p, uint32_t n, uint64_t 
     vkt_rng r = vkt_rng_make(seed, VKT_STREAM_TEST, 1, 0);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t elements = vkt_shape_elements(vkt_tensor_shape(a->g, a->in[i]));
-        float *x = test_malloc(elements * sizeof *x); /* a condition's zeros are words too */
+        float *x = test_malloc(elements * sizeof *x); /* the zeros of a condition are words too */
         for (uint64_t e = 0; e < elements; e++) x[e] = vkt_rng_range(&r, 0, 4) ? vkt_rng_uniform(&r, -2, 2) : 0;
         assert_int_equal(vkt_program_write(p, a->in[i], x, elements * sizeof *x), VKT_OK);
         test_free(x);
     }
 }
 
-/* Physical bytes of the output, padding included; NULL: the view refuses the case. The plan's word on where it lies. */
+/* The physical bytes of the output, padding included; NULL: the view refuses the case. The memory plan reports whether
+ * the output is in the input's memory. */
 static void *run(const aliased *a, const harness_view *view, bool in_place, uint32_t n, uint64_t seed, bool *moved)
 {
     const vkt_limits real = harness_ctx->limits;
@@ -93,8 +94,8 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     return raw;
 }
 
-/* Views of a case: all; of small ones, which repeat on another driver what is known of one, the first and another in
- * turn. */
+/* The views of a case: all. With VKT_TEST_SMALL (the phases of tests/run.sh on another driver), the first view and one
+ * of the others, in rotation. */
 static bool is_due(size_t view)
 {
     static size_t turn;
@@ -102,7 +103,7 @@ static bool is_due(size_t view)
     return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + turn % (harness_n_views - 1);
 }
 
-/* Returns whether the output did lie in the input. */
+/* Returns whether the output was in the memory of the input. */
 static bool check(const vkt_op *op, const vkt_case *c, uint32_t k, uint64_t seed)
 {
     const aliased a = build(op, c, k);

@@ -1,6 +1,6 @@
-/* Values larger than one binding can be (the 128 MiB of a storage buffer that Vulkan guarantees, and lavapipe has), and
- * sums longer than Mesa 22.3 counts loop turns: at their real size. VKT_TEST_SMALL=1 leaves the largest out, and so
- * does a device without the memory. */
+/* Values larger than one binding can be (the 128 MiB of a storage buffer that Vulkan guarantees and lavapipe has), and
+ * sums of more iterations than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. A device
+ * without the memory skips them too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB, rows that end nowhere near a window's end */
+    const vkt_shape s = vkt_shape2(6007, 6151); /* 141 MiB; rows do not end near the end of a range */
     job j;
     job_begin(&j, VKT_ROWS, s, s);
     if (!job_run(&j, vkt_add(j.g, j.a, j.b))) large_skip_for_memory(&j);
@@ -29,7 +29,7 @@ static void an_elementwise_op_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* A row is added to each row; and once more with the batch last, where memory runs along the other axis. */
+/* A row is added to each row; then once more with the batch last, in which memory order follows the other axis. */
 static void broadcasting_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void broadcasting_larger_than_a_binding(void **state)
     }
 }
 
-/* Turned round, put in a frame, and with every third column: windows end within rows and columns. */
+/* Transposed, padded, and with every third column: ranges end within rows and columns. */
 static void rearranging_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void rearranging_larger_than_a_binding(void **state)
     job_end(&j);
 }
 
-/* The sum of all elements, over windows, against a double. */
+/* The sum of all elements, over several ranges, against a double. */
 static void a_sum_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void a_sum_larger_than_a_binding(void **state)
 
 /* ---- products ---- */
 
-/* C = A B by rows, against dot products in double for about 3000 of its elements. */
+/* C = A B in rows, against dot products in double for about 3000 of its elements. */
 static void check_product(uint32_t m, uint32_t n, uint32_t k)
 {
     job j;
@@ -136,8 +136,8 @@ static void more_rows_than_work_groups(void **state)
 
 /* ---- convolutions, linear layers ---- */
 
-/* y = x * w + bias and its gradients, with everything on the host. Square pictures and kernels, stride 1, y as large as
- * x. */
+/* y = x * w + bias and its gradients, with all data on the host. Images and kernels are square, the stride is 1, and y
+ * is as large as x. */
 typedef struct conv {
     uint32_t n, c, o, size, kernel;
     vkt_graph *g;
@@ -170,7 +170,7 @@ static void conv_begin(conv *v, uint32_t n, uint32_t c, uint32_t o, uint32_t siz
     assert_int_equal(vkt_gradients(v->g, &v->t[Y], &v->t[DY], 1, v->t, 3, &v->t[DX]), VKT_OK);
 }
 
-/* Runs it; false where the device has not the memory. */
+/* Runs it; returns false if the device does not have the memory. */
 static bool conv_run(conv *v, bool texels)
 {
     const uint64_t real = harness_ctx->limits.max_texel_elements;
@@ -213,7 +213,7 @@ static void add_product(sum *s, double a, double b)
     s->terms++;
 }
 
-/* Adds w's pixels of channels o and c: y of (n,o,p,q) from x, or dx of (n,c,p,q) from dy with the taps turned round. */
+/* Adds the taps of w for channels o and c: y of (n,o,p,q) from x, or dx of (n,c,p,q) from dy with the taps reversed. */
 static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, uint32_t p, uint32_t q, bool back)
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;
@@ -258,7 +258,7 @@ static sum conv_reference(const conv *v, int tensor, size_t i)
     return s;
 }
 
-/* Every result at places all over it, against sums in double; their bound is that of check_product. */
+/* Every result at positions spread over it, against sums in double; the bound is that of check_product. */
 static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32_t kernel, bool texels)
 {
     conv v;
@@ -296,8 +296,8 @@ static void a_first_convolution_larger_than_a_binding(void **state)
     check_conv(16, 3, 49, 224, 3, true);
 }
 
-/* More channels times taps than loops have iterations (180,099 of 20,011 channels): y in parts of its source's
- * channels, and dx where the output has as many. */
+/* Channels times taps exceed the iterations of a loop (180,099 for 20,011 channels): y is computed in parts of the
+ * source's channels, and so is dx if the output has as many channels. */
 static void a_convolution_longer_than_loops_may_be(void **state)
 {
     (void)state;
@@ -305,25 +305,25 @@ static void a_convolution_longer_than_loops_may_be(void **state)
     check_conv(2, 20011, 3, 5, 3, false);
     check_conv(2, 3, 20011, 5, 3, true); /* dx sums over as many */
     check_conv(5, 12345, 33, 3, 3, true);
-    check_conv(3, 2, 100003, 2, 3, true);  /* in parts of which the last one is no multiple of 4 */
-    check_conv(2, 1100000, 3, 1, 1, true); /* and more rows of dx than work groups, by 16 */
+    check_conv(3, 2, 100003, 2, 3, true);  /* in parts; the last one is no multiple of 4 */
+    check_conv(2, 1100000, 3, 1, 1, true); /* and more rows of dx than 16 times the work groups */
 }
 
-/* Without texel loads a source comes in parts too. */
+/* Without texel loads a source is split too. */
 static void a_linear_layer_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
     for (int texels = 0; texels <= 1; texels++) {
         check_conv(12, 6151, 6007, 1, 1, texels);  /* w and dw 148 MB, packed */
-        check_conv(12, 6148, 6007, 1, 1, texels);  /* read where it lies */
+        check_conv(12, 6148, 6007, 1, 1, texels);  /* read as it is stored */
         check_conv(36003, 1001, 10, 1, 1, texels); /* x and dx 144 MB */
     }
 }
 
 /* ---- losses ---- */
 
-/* Cross-entropy with its gradient, and what the largest scores say, over scores of 148 MB. */
+/* Cross-entropy with its gradient and the argmax, over scores of 148 MB. */
 static void check_scores(vkt_layout layout)
 {
     enum { B = 6007, K = 6151 };
@@ -334,7 +334,7 @@ static void check_scores(vkt_layout layout)
     assert_true(dz && labels && best);
     for (uint32_t b = 0; b < B; b++) {
         labels[b] = b * 2654435761u % K;
-        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest: every third is right */
+        z[(size_t)b * K + (b % 3 ? b * 40503u % K : labels[b])] = 4; /* the largest score: every third is right */
     }
     vkt_graph *g;
     vkt_program *p;
@@ -392,7 +392,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- data ---- */
 
-/* A data set of 157 MB: rows on both sides of the first window's end. */
+/* A data set of 157 MB: samples on both sides of the end of the first range. */
 static void a_table_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -437,7 +437,7 @@ static void a_table_larger_than_a_binding(void **state)
     vkt_array_destroy(&chosen);
 }
 
-/* Sequences of 135 MB in 16 bits: rows on both sides of the first window's end. */
+/* Sequences of 135 MB in 16 bits: samples on both sides of the end of the first range. */
 static void sequences_larger_than_a_binding(void **state)
 {
     (void)state;

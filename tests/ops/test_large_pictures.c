@@ -1,6 +1,6 @@
-/* Layouts, poolings, upsampling and softmax of values larger than one binding can be (128 MiB), and with sums longer
- * than Mesa 22.3 counts loop turns: at their real size. VKT_TEST_SMALL=1 leaves the largest out, and so does a device
- * without the memory. */
+/* Layouts, poolings, upsampling and softmax of values larger than one binding can be (128 MiB), and sums of more
+ * iterations than Mesa 22.3 allows, at real size. VKT_TEST_SMALL=1 skips the largest cases. A device without the memory
+ * skips them too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 /* ---- layouts ---- */
 
-/* Few features of many samples, and many of few: neither side comes in windows that begin at 256 bytes. */
+/* Few features of many samples, and many of few: on neither side do all ranges begin at a multiple of 256 bytes. */
 static void a_layout_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -32,8 +32,8 @@ static void a_layout_larger_than_a_binding(void **state)
 
 /* ---- poolings ---- */
 
-/* y and dx, for dy = b, of a pooling of pictures with the batch last, at places all over them against the definition.
- */
+/* y and dx, for dy = b, of a pooling of images with the batch last, at positions spread over them, against the
+ * definition. */
 static void check_pool(vkt_shape x, uint32_t kernel, bool average)
 {
     const uint32_t height = x.dim[2], width = x.dim[3];
@@ -75,11 +75,11 @@ static void a_pooling_larger_than_a_binding(void **state)
 {
     (void)state;
     large_skip_if_small();
-    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB: planes of 41 MB that start nowhere near 256 bytes */
+    check_pool(vkt_shape4(8, 4, 1131, 1133), 2, false); /* 164 MB: planes of 41 MB, not at multiples of 256 bytes */
     check_pool(vkt_shape4(33, 1, 1003, 1001), 0, true); /* a plane of 145 MB */
 }
 
-/* ---- one pixel for many ---- */
+/* ---- one pixel to many ---- */
 
 static void a_pixel_for_more_than_loops_may_be(void **state)
 {
@@ -109,7 +109,8 @@ static void a_pixel_for_more_than_loops_may_be(void **state)
 
 /* ---- softmax ---- */
 
-/* A value of 160 MB with the batch last: neither a binding nor one lane takes a line where it lies. Every 16th line. */
+/* A value of 160 MB with the batch last: neither a binding nor one lane can read a line as it is stored. The test
+ * checks every 16th line. */
 static void a_softmax_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void a_softmax_larger_than_a_binding(void **state)
     job_begin(&j, VKT_BATCH_LAST, vkt_shape2(B, K), vkt_shape1(1));
     const vkt_tensor y = vkt_softmax(j.g, j.a, 1);
     vkt_tensor dx;
-    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* of x y, with x as a constant */
+    assert_int_equal(vkt_gradients(j.g, &y, &j.a, 1, &j.a, 1, &dx), VKT_OK); /* of x y, with constant x */
     if (!job_run(&j, dx)) large_skip_for_memory(&j);
     for (size_t b = 0; b < B; b += 16) {
         const float *x = j.in_a + b * K, *got = j.out + b * K;

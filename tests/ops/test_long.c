@@ -1,7 +1,6 @@
-/* Sums and losses at sizes that take every way of ops/elementwise/reduce.c and ops/loss/loss.c: several work groups,
- * rows that are split, columns that are folded, more elements and classes than Mesa 22.3 counts loop turns (65,535).
- * Against doubles.
- */
+/* Sums and losses at sizes that take every path of ops/elementwise/reduce.c and ops/loss/loss.c: several work groups,
+ * rows that are split, columns that are folded, and more elements and classes than the 65,535 iterations that Mesa 22.3
+ * allows. Against doubles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +42,7 @@ static float *read_floats(vkt_program *p, const vkt_graph *g, vkt_tensor t)
 
 /* ---- sums ---- */
 
-/* x (R,K,S) -> (K,1) by sum_to; K == 1 by sum. */
+/* x (R,K,S) -> (K,1) by sum_to; if K == 1, by sum. */
 static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
 {
     vkt_graph *g = harness_graph();
@@ -62,7 +61,7 @@ static void check_sum(vkt_layout layout, uint32_t R, uint32_t K, uint32_t S)
     float *got = read_floats(p, g, y);
     char what[80];
     snprintf(what, sizeof what, "sum of (%u,%u,%u) in layout %d", R, K, S, (int)layout);
-    /* Ways of up to 128 + 16384 / 64 additions of terms of one sign, each off by 2^-24 at most. */
+    /* Up to 128 + 16384 / 64 additions in a chain, of terms of one sign, each off by 2^-24 at most. */
     assert_true(harness_close(what, got, want, K, 2e-5, 0));
     free(got);
     free(want);
@@ -83,7 +82,7 @@ static void long_sums(void **state)
             check_sum((vkt_layout)layout, shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
-/* Dimensions of which one step is more than a binding holds, kept and reduced ones. */
+/* Dimensions in which one step exceeds a binding, both kept and reduced ones. */
 static void sums_over_steps_larger_than_a_binding(void **state)
 {
     (void)state;
@@ -173,7 +172,7 @@ static void long_mean_squares(void **state)
 
 /* ---- norms of long rows ---- */
 
-/* One group of x (N,C,L), its gradients for a dy of one sign, against doubles. */
+/* One group of x (N,C,L) and its gradients for a dy of one sign, against doubles. */
 static void check_norm(uint32_t N, uint32_t C, uint32_t L)
 {
     enum { X = 0, GAMMA, BETA, WRT };
@@ -191,7 +190,7 @@ static void check_norm(uint32_t N, uint32_t C, uint32_t L)
     vkt_keep(g, y);
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
     float *x = random_floats(n, -1, 3), *d = random_floats(n, 0.5f, 1), *affine = random_floats(2 * (size_t)C, 0.5f, 2);
-    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* so that dgamma is a sum that does not cancel */
+    for (size_t i = 0; i < n; i++) d[i] *= x[i] > 1 ? 1.0f : 0.25f; /* then dgamma is a sum without cancellation */
     OK(vkt_program_write(p, in[X], x, n * sizeof *x));
     OK(vkt_program_write(p, dy, d, n * sizeof *d));
     OK(vkt_program_write(p, in[GAMMA], affine, C * sizeof *affine));
@@ -238,7 +237,7 @@ static void norms_of_long_rows(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
-    check_norm(64, 1, 16641);  /* dgamma: 64 samples of one slice, 133,000 turns of 8 lanes */
+    check_norm(64, 1, 16641);  /* dgamma: 64 samples of one slice, 133,000 iterations of 8 lanes */
     check_norm(2, 3, 100003);  /* rows of 300,009 numbers, one by one */
     check_norm(1, 2, 1000000); /* and of 2,000,000, by vec4s */
 }
@@ -249,7 +248,7 @@ typedef struct scores {
     vkt_graph *g;
     vkt_program *p;
     vkt_tensor z, t, loss, dz, correct, index;
-    vkt_tensor counted, dcounted, nll; /* the loss by the form that counts its rows, and z as if they were logarithms */
+    vkt_tensor counted, dcounted, nll; /* the loss by the form with a row count, and z as if of logarithms */
     uint32_t B, K;
     float *logits;
     uint32_t *labels;
@@ -296,7 +295,7 @@ static void scores_end(scores *s)
     free(s->labels);
 }
 
-/* The loss of row b; its gradient, over `rows`, goes to dz, and its argmax to *best. */
+/* The loss of row b. Writes its gradient, over `rows`, to dz and its argmax to *best. */
 static double row_loss(const scores *s, uint32_t b, uint32_t rows, double *dz, uint32_t *best)
 {
     const float *z = s->logits + (size_t)b * s->K;
@@ -360,8 +359,8 @@ static void losses_of_many_rows_or_classes(void **state)
         check_scores((vkt_layout)layout, 20011, 10);
         check_scores((vkt_layout)layout, 70, 1000);
         check_scores((vkt_layout)layout, 3, 100000);
-        check_scores((vkt_layout)layout, 3, 151936); /* a vocabulary of today */
-        check_scores((vkt_layout)layout, 2, 260003); /* more than 8 lanes walk in time */
+        check_scores((vkt_layout)layout, 3, 151936); /* the vocabulary of a current model */
+        check_scores((vkt_layout)layout, 2, 260003); /* too many for 8 lanes */
     }
 }
 
@@ -379,7 +378,7 @@ static void scores_larger_than_a_binding(void **state)
 
 /* ---- softmax of long lines ---- */
 
-/* Softmax or its logarithm, and the gradient, each line against doubles. */
+/* Softmax or its logarithm, and the gradient; each line against doubles. */
 static void check_softmax(vkt_layout layout, vkt_shape s, int32_t axis, bool logarithm)
 {
     vkt_graph *g = harness_graph();
@@ -439,7 +438,7 @@ static void softmax_of_long_lines(void **state)
     }
 }
 
-/* A row of scores has to fit into a binding: it comes in no parts. */
+/* A row of scores has to fit into a binding: it cannot be split. */
 static void classes_beyond_a_binding_are_refused(void **state)
 {
     (void)state;
@@ -459,7 +458,8 @@ static void classes_beyond_a_binding_are_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A label that is no class must not read past the row: it makes the loss NaN, and no other row's gradient. */
+/* A label that is no class must not read past the row. It makes the loss NaN, and the gradients of other rows stay
+ * right. */
 static void a_label_that_is_no_class_shows(void **state)
 {
     (void)state;
@@ -474,7 +474,7 @@ static void a_label_that_is_no_class_shows(void **state)
             assert_true(isnan(loss[0]));
             for (uint32_t i = 0; i < 6 * K; i++) assert_true(isfinite(dz[i]));
             free(loss);
-            scores_run(&s, 4); /* not in a real row: harmless */
+            scores_run(&s, 4); /* not in a real row, so harmless */
             loss = read_floats(s.p, s.g, s.loss);
             assert_true(isfinite(loss[0]));
             free(loss);

@@ -1,5 +1,5 @@
-/* Losses where random cases do not lead: special values, labels that do not count, options that change nothing, targets
- * that have parameters. */
+/* Losses at inputs that random cases do not reach: special values, labels that do not count, options that change
+ * nothing, targets that depend on parameters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void draw_scores(scores *s)
     for (size_t b = 0; b < B; b++) s->t[b] = vkt_rng_range(&r, 0, K - 1);
 }
 
-/* Loss and gradient by vkt_cross_entropy without options, or by the form that has none (`plain`). */
+/* Loss and gradient by vkt_cross_entropy without options, or by the form that has no options (`plain`). */
 static void run_scores(scores *s, vkt_layout layout, bool plain, uint32_t rows)
 {
     vkt_graph *g = harness_graph();
@@ -72,7 +72,7 @@ static void no_option_changes_no_bit(void **state)
     }
 }
 
-/* Rows 7 .. B-1 are labelled -100: the others' loss, as if there were no more. With none left the mean is 0/0. */
+/* Rows 7 .. B-1 have the label -100: the loss is that of the other rows alone. If no row is left, the mean is 0/0. */
 static void labels_of_minus_100_do_not_count(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void labels_of_minus_100_do_not_count(void **state)
     }
 }
 
-/* A label beyond the classes that is not the one to be ignored makes the loss NaN, and no other row's gradient. */
+/* A label beyond the classes that is not the ignored one makes the loss NaN. The gradients of other rows stay right. */
 static void a_label_that_is_no_class_shows(void **state)
 {
     (void)state;
@@ -177,8 +177,8 @@ static vkt_tensor relative(vkt_graph *g, vkt_tensor y, vkt_tensor t)
     return vkt_relative_l2_loss(g, y, t, 0, VKT_LOSS_SUM);
 }
 
-/* Numbers of PyTorch 1.13, exact or to the last digits; NaN equals NaN. PyTorch differs for infinite logits, where its
- * loss is NaN, and for l1 of NaN, whose slope it has as 0. */
+/* Numbers of PyTorch 1.13, exact or to the last digits; NaN equals NaN. PyTorch differs for infinite logits, for which
+ * its loss is NaN, and for l1 of NaN, whose slope is 0 there. */
 static void special_values_are_pytorchs(void **state)
 {
     (void)state;
@@ -246,8 +246,8 @@ static void nan_stays_nan(void **state)
     }
 }
 
-/* d/dt of (x - t)^2 where t is a parameter; the network in one node gives targets no gradient, so it must stay as it
- * is. */
+/* d/dt of (x - t)^2 with a parameter t. A network in one node gives targets no gradient, so this network must stay as
+ * it is. */
 static void a_target_with_parameters_has_its_gradient(void **state)
 {
     (void)state;

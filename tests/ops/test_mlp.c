@@ -1,5 +1,5 @@
-/* Networks that vkt_backward makes one node: against PyTorch's runs of 20 steps (tests/golden/mlp.safetensors), and
- * against the same graph left as it is (VKT_NO_FUSE=1), where chains end early, fork, or are stored in 16 bits. */
+/* Networks that vkt_backward fuses into one node: against PyTorch's runs of 20 steps (tests/golden/mlp.safetensors),
+ * and against the same graph without fusion (VKT_NO_FUSE=1). Chains end early, fork, or are stored in 16 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,10 +17,10 @@
 
 enum { MAX_LAYERS = 6 };
 
-/* What a user builds: linear and relu by turns, mse, Adam. */
+/* A usual network: linear and relu alternate, then mse and Adam. */
 typedef struct net {
     uint32_t batch, layers, width[MAX_LAYERS + 1];
-    uint32_t rows; /* real ones; 0: all */
+    uint32_t rows; /* real rows of the batch; 0: all */
     bool no_bias, rows_layout, network_op;
     uint32_t keep_hidden; /* this layer's output is kept; 0: none */
     uint32_t fork;        /* this layer's output has a second reader, its mean, in the loss; 0: none */
@@ -76,7 +76,7 @@ static void rig_make(rig *r, const net *n, bool fuse)
     }
     r->g->no_fuse = !fuse;
     OK(vkt_backward(r->g, loss));
-    r->g->no_fuse = false; /* a relu behind a layer is done there in any case: test_epilogue.c */
+    r->g->no_fuse = false; /* in both programs a relu is the epilogue of its layer: test_epilogue.c */
     OK(vkt_update(r->g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     vkt_report(r->g, loss, (vkt_tensor){ 0 });
     OK(vkt_store_create(harness_ctx, r->g, &r->store));
@@ -109,7 +109,7 @@ static double step(rig *r, float lr)
 
 /* ---- PyTorch ---- */
 
-/* 20 steps in float32: each adds some roundings to a loss, and to a parameter an error of its step. */
+/* 20 steps in float32: each adds some roundings to a loss, and the error of its step to a parameter. */
 static void follows(const golden *file, const char *name)
 {
     vkt_shape xs, ts, ws;
@@ -167,7 +167,7 @@ static void trainings_are_pytorchs(void **state)
     golden_close(&file);
 }
 
-/* ---- the same graph left as it is ---- */
+/* ---- the same graph without fusion ---- */
 
 static void fill(rig *r)
 {
@@ -214,7 +214,7 @@ static double first_of(rig *r, vkt_tensor t)
     return first;
 }
 
-/* Two steps of both; `fewer`: something was made one node. */
+/* Two steps of both; `fewer`: some nodes were fused. */
 static void agree(const net *n, const char *what, bool fewer)
 {
     rig fused, plain;

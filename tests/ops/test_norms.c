@@ -1,4 +1,4 @@
-/* Variances and norms at the ends: a mean far from zero, an eps and a momentum of 0. */
+/* Variances and norms in extreme cases: a mean far from zero, an eps of 0 and a momentum of 0. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-/* n numbers around `mean` by at most `spread`, a multiple of the spacing of floats there; their variance in `var`. */
+/* n numbers that differ from `mean` by at most `spread`, a multiple of the spacing of floats at that mean; their
+ * variance in `var`. */
 static void far_from_zero(float *x, uint32_t n, float mean, float spread, double *var)
 {
     double sum = 0, squares = 0;
@@ -23,8 +24,8 @@ static void far_from_zero(float *x, uint32_t n, float mean, float spread, double
     *var = squares / (n - 1);
 }
 
-/* A mean that is a million deviations: the variance keeps its digits, though the mean itself is rounded by as much as
- * a tenth of a deviation, and so do the variances that batch, layer and group norm divide by. */
+/* The mean is a million deviations. The mean itself is rounded by up to a tenth of a deviation, but the variance keeps
+ * its digits. So do the variances that batch, layer and group norm divide by. */
 static void a_variance_far_from_zero_keeps_its_digits(void **state)
 {
     (void)state;
@@ -52,7 +53,7 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
         harness_read_f32(p, g, v, &var);
         if (!(fabs((double)var - want) <= 1e-6 * want))
             fail_msg("mean %g: variance %.9g, want %.9g", (double)means[k], (double)var, want);
-        for (int i = 0; i < 3; i++) { /* y's deviations from its own mean: the mean is rounded, the scale is not */
+        for (int i = 0; i < 3; i++) { /* y's deviations from its own mean: the mean is rounded, but not the scale */
             double sum = 0;
             harness_read_f32(p, g, out[i], y[i]);
             for (int j = 0; j < N; j++) sum += (double)y[i][j];
@@ -66,8 +67,9 @@ static void a_variance_far_from_zero_keeps_its_digits(void **state)
     }
 }
 
-/* The same normalised by layer, group and rms norm and by batch norm (one channel) with an eps of 0: y = +-1 and
- * nothing in between for numbers of two values, however small; and with a momentum of 0 running statistics stay. */
+/* The same numbers normalised by layer, group and rms norm and by batch norm (one channel) with an eps of 0: numbers of
+ * two values, however small, give y = +-1 and no other value. With a momentum of 0 the running statistics do not
+ * change. */
 static void an_eps_and_a_momentum_may_be_zero(void **state)
 {
     (void)state;

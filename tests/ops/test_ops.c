@@ -1,12 +1,12 @@
-/* Every row of ops.def against its double-precision reference, forward and backward: a new op is tested the day it is
- * listed.
+/* Every op of ops.def against its double-precision reference, forward and backward. A new op is tested as soon as it is
+ * in the list.
  *
- *   VKT_TEST_OPS=relu,pool2d   these rows alone
- *   VKT_TEST_SHARE=2/3         the second of three parts of the rows, which ctest runs side by side
- *   VKT_TEST_SEEDS=200         cases per row (24; with VKT_TEST_SMALL=1: 3)
- *   VKT_TEST_FIRST=5           of which the first is this one: run.sh has others in each of its phases
- *   VKT_TEST_SEED=17           this case alone
- *   VKT_REQUIRE_COOP=1         each row must have multiplied cooperative matrices */
+ *   VKT_TEST_OPS=relu,pool2d   only these ops
+ *   VKT_TEST_SHARE=2/3         the second of three parts of the ops; ctest runs the parts side by side
+ *   VKT_TEST_SEEDS=200         number of cases for each op (24; with VKT_TEST_SMALL=1: 3)
+ *   VKT_TEST_FIRST=5           number of the first case: each phase of run.sh has other cases
+ *   VKT_TEST_SEED=17           only this case
+ *   VKT_REQUIRE_COOP=1         each op must have multiplied cooperative matrices */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void nothing_leaks(void **state)
     vkt_test_no_messages_and_no_leaks();
 }
 
-/* Whether row i is of this process's share: all are where VKT_TEST_SHARE is not set. */
+/* Returns whether op i is in this process's share. Without VKT_TEST_SHARE all ops are. */
 static bool is_shared_out(size_t i)
 {
     unsigned part, parts;
@@ -85,7 +85,7 @@ static bool is_shared_out(size_t i)
     return !share || sscanf(share, "%u/%u", &part, &parts) != 2 || parts == 0 || i % parts == part - 1;
 }
 
-/* Whether `name` is in the list VKT_TEST_OPS, or there is none. */
+/* Returns whether `name` is in the list VKT_TEST_OPS, or there is no list. */
 static bool is_wanted(const char *name)
 {
     const char *list = getenv("VKT_TEST_OPS");

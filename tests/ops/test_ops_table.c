@@ -1,4 +1,4 @@
-/* docs/ops.md says what the op descriptors of ops.def say. If you change one, write the file anew with
+/* docs/ops.md has the facts of the op descriptors in ops.def. If you change a descriptor, write the file again with
  * VKT_UPDATE_GOLDEN=1. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +16,10 @@
 
 static void add_text(vkt_text *t, const char *text)
 {
-    for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a cell ends at a bar */
+    for (const char *c = text; *c; c++) vkt_text_add(t, *c == '|' ? "\\|" : "%c", *c); /* a bar ends a cell */
 }
 
-/* "1 to 3", and what is appended by itself is not counted. */
+/* "1 to 3"; inputs that the op appends itself are not counted. */
 static void add_inputs(vkt_text *t, const vkt_op *op)
 {
     if (op->min_in == op->max_in)

@@ -1,5 +1,5 @@
-/* Rules of max pooling that random numbers do not meet: ties, NaN, infinities; and output sizes against a table that
- * was worked out by hand from PyTorch's documentation. */
+/* Rules of max pooling that random numbers do not reach: ties, NaN, infinities. Also output sizes, against a table that
+ * was computed by hand from PyTorch's documentation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "support/host.h"
 
-/* y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 picture. */
+/* y and dx (for dy = 1, 2, 3, ..) of a max pooling of one 4 x 4 image. */
 static void max_pool(const float x[16], const vkt_pool2d_params *params, float *y, float dx[16])
 {
     const vkt_host h = vkt_test_host();
@@ -55,7 +55,7 @@ static void overlapping_windows_add_up(void **state)
     (void)state;
     harness_needs(harness_ctx);
     float x[16] = { 0 }, y[9], dx[16];
-    x[5] = 1; /* (1,1) wins the four windows around it, and ties elsewhere go to the first element */
+    x[5] = 1; /* (1,1) wins its four windows; elsewhere the first of equal elements wins */
     const float want_dx[16] = { 0, 0, 3, 0, 0, 1 + 2 + 4 + 5, 6, 0, 7, 8, 9, 0, 0, 0, 0, 0 };
     max_pool(x, &(vkt_pool2d_params){ .kernel = { 2, 2 }, .stride = { 1, 1 } }, y, dx);
     for (int i = 0; i < 9; i++) assert_true(y[i] == (i % 3 < 2 && i < 6 ? 1.0f : 0.0f));
@@ -106,7 +106,8 @@ static void output_sizes_are_torchs(void **state)
     }
 }
 
-/* Windows of two columns, three apart, from -1 on: of columns -1 and 2, of 0 and 3, of 1 and 4, which is outside. */
+/* Windows of two columns, three apart, from -1 on: columns -1 and 2, columns 0 and 3, columns 1 and 4. Column 4 is
+ * outside. */
 static void dilated_windows_skip_elements(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static void dilated_windows_skip_elements(void **state)
     }
 }
 
-/* Rows -1 and 4 of four: -inf, and the gradient goes nowhere. */
+/* Rows -1 and 4 of four rows: the maximum is -inf, and no element gets the gradient. */
 static void a_window_of_padding_alone_has_no_winner(void **state)
 {
     (void)state;
@@ -135,9 +136,9 @@ static void a_window_of_padding_alone_has_no_winner(void **state)
     for (int i = 0; i < 16; i++) assert_true(dx[i] == 0);
 }
 
-/* ---- windows that several invocations share, because loops would be too long ---- */
+/* ---- windows that several invocations share, because one loop would be too long ---- */
 
-/* Some rows of the pictures below, and no refusal. */
+/* Some rows of the images below. Nothing is refused. */
 static void small_storage(vkt_limits *lim)
 {
     lim->max_storage_range_bytes = 16384;
@@ -157,7 +158,7 @@ static void check_case(const vkt_pool2d_attr *attr, vkt_shape x, bool small)
         vkt_case c = { .n_in = 0 };
         subject s = { .seed = 0 };
         harness_report report = { .faults = 0 };
-        if (i == 0 && (a.dilation[0] > 1 || a.dilation[1] > 1)) continue; /* of maxima alone */
+        if (i == 0 && (a.dilation[0] > 1 || a.dilation[1] > 1)) continue; /* only max pooling has dilation */
         a.average = i == 0;
         a.exclude_pad = a.average && attr->exclude_pad;
         a.relu = i == 2;
@@ -193,8 +194,8 @@ static void long_windows_are_shared(void **state)
     check_case(&overlapping, vkt_shape4(2, 2, 495, 110), true);
 }
 
-/* Bindings of 1.2 MB hold a window and a half: rows 2 and 3 fit together, for the last one is a row high; 0 and 1 do
- * not. */
+/* Bindings of 1.2 MB hold one and a half windows. Rows 2 and 3 fit together, because the last one is one row high; rows
+ * 0 and 1 do not. */
 static void a_later_block_may_have_more_rows(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void a_later_block_may_have_more_rows(void **state)
     check_case(&a, vkt_shape4(2, 1, 1501, 100), true);
 }
 
-/* Bindings of 16 KiB hold 11 rows of x; a window of three reaches over 9 of them, or over more than there are. */
+/* Bindings of 16 KiB hold 11 rows of x. A window with three rows spans 9 of them, or more than a binding holds. */
 static void dilated_windows_are_cut_by_rows(void **state)
 {
     (void)state;
@@ -215,10 +216,11 @@ static void dilated_windows_are_cut_by_rows(void **state)
     const vkt_pool2d_attr high = {
         .kernel = { 2, 3 }, .stride = { 1, 2 }, .pad = { 1, 0 }, .dilation = { 9, 5 }, .out = { 1, 40 }
     };
-    check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: all padding */
+    check_case(&high, vkt_shape4(3, 3, 8, 90), true); /* its rows are -1 and 8: only padding */
 }
 
-/* Of windows three elements wide, nine hold an element. 225 x 225 of them reach over it: more than a loop may walk. */
+/* Nine windows that are three elements wide contain an element. With 225 x 225 of them, the number exceeds the
+ * iterations of a loop. */
 static void far_apart_elements_cost_no_more(void **state)
 {
     (void)state;
@@ -229,7 +231,8 @@ static void far_apart_elements_cost_no_more(void **state)
     check_case(&far, vkt_shape4(1, 1, 525, 525), false);
 }
 
-/* 32,944 iterations for each of three vectors of 64 rows: one work group with two of them would not end in time. */
+/* 32,944 iterations for each of three vectors of 64 rows: one work group with two vectors would exceed the limit of a
+ * loop. */
 static void loops_end_in_time(void **state)
 {
     (void)state;
@@ -250,7 +253,7 @@ static void loops_end_in_time(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* One invocation compares a window with dilation alone: where a driver ends its loop, it is refused. */
+/* One invocation compares a whole window if there is dilation. If a driver limits loops, such a window is refused. */
 static void long_windows_with_dilation_want_long_loops(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* 16-bit storage: conversions of every bit pattern, which values are stored so, and the scaling of the loss. (How exact
- * ops are on such values, test_ops.c checks for every row.) */
+/* 16-bit storage: conversions of every bit pattern, which values are stored so, and the scaling of the loss.
+ * (test_ops.c checks for every op how exact it is on such values.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,8 +28,8 @@ static uint16_t narrowed(vkt_precision p, float f)
 
 /* ---- conversions ---- */
 
-/* y = x, bit by bit, of n numbers, as `where` chooses. One of the two is held at f32 by a reader that knows nothing
- * else. */
+/* y = x, bit for bit, of n numbers; `where` chooses the storage. A reader that supports only f32 keeps one of the two
+ * in f32. */
 typedef struct copier {
     vkt_graph *g;
     vkt_program *p;
@@ -72,7 +72,7 @@ static void check_widening(vkt_precision precision)
     }
 }
 
-/* Each number, the middle between it and the next (in magnitude), and the floats at either side of that. */
+/* Each number, the middle between it and the next one (in magnitude), and the floats on either side of that middle. */
 static void check_narrowing(vkt_precision precision)
 {
     static float f[4 * PATTERNS];
@@ -129,7 +129,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &full));
     OK(vkt_program_create(harness_ctx, g, NULL, &(vkt_program_params){ .precision = VKT_PRECISION_F16 }, &p));
     assert_int_equal(p->lowered.values[tx.id].storage, VKT_PRECISION_F16);
-    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* by rows */
+    assert_int_equal(p->lowered.values[tw.id].storage, VKT_PRECISION_F32); /* in rows */
     assert_int_equal(p->lowered.values[lin.id].storage, VKT_PRECISION_F32);
     assert_int_equal(p->lowered.values[act.id].storage, VKT_PRECISION_F16);
     assert_int_equal(2 * p->lowered.values[tx.id].bytes, full->lowered.values[tx.id].bytes);
@@ -165,7 +165,7 @@ static void values_are_halved_where_all_agree_and_hosts_see_floats(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A gradient of theirs reads x as f32, so test_ops.c, which takes one, does not come here. */
+/* A gradient of these ops reads x as f32. test_ops.c computes gradients, so it does not test this case. */
 static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void the_largest_and_the_least_are_found_in_rows_in_16_bits(void **state)
     }
 }
 
-/* Rows repeated into a tensor with the batch last are read one by one, so they stay f32. */
+/* Rows that are broadcast into a tensor with the batch last are read one by one, so they stay f32. */
 static void rows_repeated_with_the_batch_last_stay_f32(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void trainer_free(trainer *t)
     vkt_graph_destroy(&t->g);
 }
 
-/* One step with x = k + 1, k + 2, .., but x[3] = odd where that is not 0. */
+/* One step with x = k + 1, k + 2, ..; x[3] = odd if that is not 0. */
 static void step(trainer *t, uint32_t k, float odd)
 {
     float x[N];
@@ -288,7 +288,7 @@ static const vkt_optimizer optimizers[] = { { .kind = VKT_ADAM },
                                             { .kind = VKT_SGD },
                                             { .kind = VKT_SGD, .momentum = 0.9f, .weight_decay = 0.01f } };
 
-/* A step that overflows leaves no trace but the scale: the others have the bits of a run without scale and without that
+/* A step that overflows changes only the scale. The other steps have the bits of a run without scale and without that
  * step. (All values of this graph are f32, and scales are powers of two.) */
 static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
 {
@@ -300,7 +300,7 @@ static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
         static const struct {
             uint32_t at;
             float odd;
-        } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } }; /* the last by the scale alone */
+        } bad[] = { { 1, INFINITY }, { 5, NAN }, { 6, -INFINITY }, { 11, 3e38f } }; /* the last: by the scale alone */
         float scale = 65536;
         uint32_t next = 0, t_good = 0;
         for (uint32_t k = 0; k < 14; k++) {
@@ -329,7 +329,7 @@ static void a_step_that_overflows_is_skipped_and_nothing_else(void **state)
     }
 }
 
-/* Gradients of 1e35 overflow until the scale is 2048; then all goes on. */
+/* Gradients of 1e35 overflow until the scale is 2048; then training continues. */
 static void the_scale_falls_until_gradients_fit(void **state)
 {
     (void)state;
@@ -362,7 +362,7 @@ static void the_scale_doubles_after_2000_good_steps_and_keeps_its_bounds(void **
     OK(vkt_store_get_loss_scale(t.store, &l));
     assert_int_equal(l.good_steps, 2);
     OK(vkt_store_set_loss_scale(t.store, &(vkt_loss_scale){ .scale = 4, .good_steps = 1999 }));
-    step(&t, 0, INFINITY); /* counting starts again */
+    step(&t, 0, INFINITY); /* the count starts again */
     step(&t, 1, 0);
     step(&t, 2, 0);
     assert_true(t.m.loss_scale == 2);

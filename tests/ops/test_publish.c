@@ -1,5 +1,5 @@
-/* vkt_publish: what is published, when, and who reads it. (The op by itself is among all others, test_ops.c; files are
- * train/test_trainer_ema.c's.) */
+/* vkt_publish: what is published, when it is published, and which graphs read it. (test_ops.c checks the op itself;
+ * train/test_trainer_ema.c checks files.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { N = 5, B = 6, C = 2, PARAMS = 6, MOST = 6 };
-enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* numbers of parameters that are copied */
+enum { FROZEN = 2, MEAN = 4, VAR = 5 }; /* number of parameters that are copied */
 
-/* loss = sum(a x) + mean(b a x) + mean(z normalised z): gradients that change as a and b do. */
+/* loss = sum(a x) + mean(b a x) + mean(z normalised z): the gradients change as a and b change. */
 typedef struct rig {
     vkt_graph *g;
     vkt_store *store;
@@ -83,7 +83,7 @@ static void read_all(rig *r, vkt_store_part part, float v[PARAMS][MOST])
     for (uint32_t i = 0; i < PARAMS; i++) OK(vkt_store_read(r->store, i, part, v[i]));
 }
 
-/* Twenty completed steps beside an average in double precision of what the device's parameters were. */
+/* Twenty completed steps, against an average in double precision of the device's parameters. */
 static void what_is_published_is_the_average_of_completed_steps(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void what_is_published_is_the_average_of_completed_steps(void **state)
     }
 }
 
-/* Another graph over the same store reads the average, or the values, as it is told. */
+/* Another graph over the same store reads the average or the values, as it asks for. */
 static void a_program_reads_the_part_that_it_was_made_for(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What permute, slice, concat, pad and their kin promise beside the numbers: Python's rules for places, batches that
- * are last, bits that stay as they are, and the kernel that a shape deserves. */
+/* The promises of permute, slice, concat, pad and similar ops besides the numbers: Python's rules for indices, layouts
+ * with the batch last, unchanged bits, and the kernel that a shape should get. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define OK(call) assert_int_equal((call), VKT_OK)
 enum { MOST = 4096 };
 
-/* Runs the graph with x = `in`, any words, and reads y; destroys the graph. */
+/* Runs the graph with x = `in` (any words), reads y and destroys the graph. */
 static void run(vkt_graph *g, vkt_tensor x, vkt_tensor y, const uint32_t *in, uint32_t *out)
 {
     vkt_program *p = NULL;
@@ -98,9 +98,9 @@ static void what_is_split_and_joined_is_the_same(void **state)
         }
 }
 
-/* ---- batches that are last ---- */
+/* ---- batch last ---- */
 
-/* A picture turned on its side with its batch: both layouts give what an index by hand gives. */
+/* An image is transposed together with its batch: both layouts give the result of an index by hand. */
 static void a_batch_that_moves_comes_back_by_rows(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void a_batch_that_moves_comes_back_by_rows(void **state)
     }
 }
 
-/* torch.nn.functional.pad with -inf, as in front of a maximum: the padding of the batch must stay finite. */
+/* torch.nn.functional.pad with -inf, as before a maximum. The padding of the batch must stay finite. */
 static void padding_with_infinity(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void padding_with_infinity(void **state)
 
 /* ---- bits ---- */
 
-/* NaNs with a payload, denormals and -0 pass every kernel; so do integers that would be one of them. */
+/* Every kernel keeps NaNs with a payload, denormals and -0. Integers with those bits stay as they are too. */
 static void bits_stay_as_they_are(void **state)
 {
     (void)state;
@@ -193,7 +193,8 @@ static vkt_tensor rearranged(vkt_graph *g, vkt_tensor x, int how)
     }
 }
 
-/* Integers whose batch is last, among them the bits of denormal and of signalling floats: as if they lay by rows. */
+/* Integers with the batch last, among them the bits of denormal and of signalling floats: as if they were stored in
+ * rows. */
 static void integers_go_through_rows_and_back(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void integers_go_through_rows_and_back(void **state)
                     n = vkt_shape_elements(vkt_tensor_shape(g, y));
                     if (how == 0 || how == 1 || how == 4 || how == 5)
                         assert_int_equal(vkt_value_of(g, y)->layout, layout);
-                    run(g, x, vkt_flip(g, y, -1), in, out[layout]); /* a program that only reshapes would do nothing */
+                    run(g, x, vkt_flip(g, y, -1), in, out[layout]); /* reshapes alone have no dispatches */
                 }
                 assert_memory_equal(out[0], out[1], n * sizeof *in);
             }

@@ -1,5 +1,5 @@
-/* The references themselves: their gradients against central differences, and numbers worked out by hand. (Their
- * numbers against PyTorch's: test_training_goldens.c and the op goldens below.) No device is needed. */
+/* The references themselves: their gradients against central differences, and numbers that were computed by hand.
+ * (test_training_goldens.c and the op goldens below compare them with PyTorch's numbers.) No device is needed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void a_constant_gradient_moves_adam_by_lr(void **state)
     assert_true(fabs(p[0] - 0) < 1e-12 && fabs(p[1] - 3) < 1e-12);
 }
 
-/* p falls by lr (1 + b + b^2 + .. ) g; with Nesterov one step ahead. */
+/* p falls by lr (1 + b + b^2 + .. ) g; with Nesterov it is one step ahead. */
 static void momentum_is_a_geometric_series(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* relu before a max pooling, which vkt_backward makes one node, with the convolution before them if that has few
- * products an element: the same bits as the graph left as it is (VKT_NO_FUSE=1) in results, gradients and updated
- * weights, and left alone where somebody else reads what is in between. */
+/* relu before a max pooling, which vkt_backward fuses into one node. The convolution before them is fused too if it has
+ * few products an element. Results, gradients and updated weights must have the bits of the graph without fusion
+ * (VKT_NO_FUSE=1). The nodes stay apart if another node reads the value between them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,24 +13,24 @@
 
 #define OK(call) assert_int_equal((call), VKT_OK)
 
-typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* what relu reads: x itself, or a convolution of it */
+typedef enum source { AS_IT_IS, CONV2D, CONV1D } source; /* the input of relu: x itself, or a convolution of it */
 
 typedef struct net {
     source source;
     vkt_shape x;
-    vkt_pool2d_params pool; /* a sequence takes the second of each pair */
-    uint32_t adaptive;      /* output height and width; 0: windows are as `pool` says */
-    bool keep, fork, ask; /* relu's output is kept; has a second reader, its sum, in the loss; its gradient is wanted */
-    bool forget;          /* it is not kept in the end, when the nodes are one, either */
-    bool linear;          /* there is no relu */
-    bool turned;          /* (N,C,H,W) is made (N,C,W,H) in between, which moves nothing */
+    vkt_pool2d_params pool; /* a sequence uses the second number of each pair */
+    uint32_t adaptive;      /* relu's output is kept; its sum in the loss is a second reader; its gradient is wanted */
+    bool keep, fork, ask;   /* if the nodes are fused, it is not kept after that either */
+    bool forget;            /* it is not kept in the end, when the nodes are one, either */
+    bool linear;            /* (N,C,H,W) becomes (N,C,W,H) in between, which moves no data */
+    bool turned;            /* (N,C,H,W) is made (N,C,W,H) in between, which moves nothing */
     vkt_precision precision;
-    bool once; /* y of one run is all that must agree: winners are chosen before rounding to 16 bits */
+    bool once; /* compare y of one run only: winners are chosen before rounding to 16 bits */
 } net;
 
 typedef struct rig {
     vkt_graph *g;
-    vkt_tensor weights, hidden, y; /* weights: what y is multiplied by before it is summed up, so its gradient */
+    vkt_tensor weights, hidden, y; /* y is multiplied by the weights before the sum, so they are its gradient */
     vkt_tensor asked;              /* the gradient of `hidden`, or {0} */
     vkt_store *store;
     vkt_program *program;
@@ -74,8 +74,8 @@ static void rig_make(rig *r, const net *n, bool fuse)
     }
     g->no_fuse = !fuse;
     OK(vkt_backward(g, loss));
-    g->no_fuse = false;                     /* a relu behind a convolution is done there in any case: test_epilogue.c */
-    if (!n->forget) vkt_keep(g, r->hidden); /* too late to keep the nodes apart: it has its numbers all the same */
+    g->no_fuse = false; /* with or without no_fuse, a relu is a convolution's epilogue: test_epilogue.c */
+    if (!n->forget) vkt_keep(g, r->hidden); /* too late to prevent the fusion, but it is stored */
     OK(vkt_update(g, &(vkt_optimizer){ .kind = VKT_ADAM }));
     OK(vkt_store_create(harness_ctx, g, &r->store));
     OK(vkt_program_create(harness_ctx, g, r->store, &(vkt_program_params){ .precision = n->precision }, &r->program));
@@ -88,7 +88,7 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Ties, windows of nothing above 0, both zeros, and now and then what is no number or infinite. */
+/* Ties, windows with nothing above 0, both zeros, and sometimes NaN or infinity. */
 static float number(vkt_rng *rng)
 {
     static const float rare[] = { NAN, INFINITY, -INFINITY, 1e-30f };
@@ -143,7 +143,7 @@ static uint32_t dispatches(const rig *r)
     return info.dispatches;
 }
 
-/* `fewer`: dispatches that one node for two saves. relu itself is run for its output, which is kept in the end. */
+/* `fewer`: how many dispatches the fusion saves. relu itself runs for its output, which is kept after vkt_backward. */
 static void agree(const net *n, uint32_t fewer)
 {
     rig fused, plain;
@@ -185,12 +185,12 @@ static void one_node_has_the_bits_of_two(void **state)
         n.pool.ceil_mode = i % 3 == 1;
         n.adaptive = i % 4 == 2 ? 2 : 0;
         if (i >= 6) n.precision = i % 2 ? VKT_PRECISION_F16 : VKT_PRECISION_BF16;
-        agree(&n, n.source == AS_IT_IS); /* else relu, which is kept, has a dispatch of its own instead */
+        agree(&n, n.source == AS_IT_IS); /* else relu, whose output is kept, has its own dispatch instead */
     }
     agree(&(net){ CONV1D, vkt_shape3(5, 3, 19), { .kernel = { 0, 3 }, .stride = { 0, 2 } }, .adaptive = 0 }, 0);
 }
 
-/* Cells of pictures and sequences; 7 x 9 leaves some pixels without one. */
+/* Disjoint windows of images and sequences; in 7 x 9 some pixels belong to no window. */
 static void a_convolution_joins_them(void **state)
 {
     (void)state;
@@ -209,12 +209,12 @@ static void a_convolution_joins_them(void **state)
         stored.once = true;
         agree(&stored, 2);
     }
-    net shown = nets[0]; /* in the end: then convolution and relu run for that alone */
+    net shown = nets[0]; /* kept after vkt_backward: then convolution and relu run for that output alone */
     shown.forget = false;
     agree(&shown, 1);
 }
 
-/* Windows that overlap, reach out or are cut off, and many products an element: relu alone becomes one with the
+/* Windows that overlap, include padding or are cut off, and many products an element: only relu is fused with the
  * pooling. */
 static void other_poolings_leave_it_alone(void **state)
 {
@@ -227,7 +227,7 @@ static void other_poolings_leave_it_alone(void **state)
         { CONV2D, { 4, { 5, 3, 7, 9 } }, { .kernel = { 2, 2 }, .dilation = { 2, 1 } }, .forget = true },
         { CONV2D, { 4, { 5, 3, 7, 9 } }, .adaptive = 2, .forget = true },
         { CONV2D, { 4, { 5, 5, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true },
-        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* open to transforms */
+        { CONV2D, { 4, { 5, 4, 7, 9 } }, { .kernel = { 2, 2 } }, .forget = true }, /* transforms are possible */
     };
     const net turned = { CONV2D, { 4, { 5, 3, 5, 4 } }, { .kernel = { 2, 2 } }, .forget = true, .turned = true };
     for (size_t i = 0; i < VKT_COUNT(nets); i++) agree(&nets[i], 1);

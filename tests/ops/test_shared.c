@@ -1,5 +1,5 @@
-/* Products by tiles in shared memory (shaders/lib/blocks.glsl): which tile a product gets, and that each of them is
- * right in every kernel that has it. What they are for, GPUs, need not be there. */
+/* Products by tiles in shared memory (shaders/lib/blocks.glsl): the tile that a product gets, and that each tile is
+ * right in every kernel that has it. The tiles are for GPUs, but the test runs without one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "ops/harness.h"
 #include "support/host.h"
 
-/* ---- the cut ---- */
+/* ---- the choice of tiles ---- */
 
 static const vkt_limits gpu = { .max_workgroup_lanes = 1024,
                                 .max_groups = 65535,
@@ -30,11 +30,11 @@ static void tiles_are_cut_by_shape_and_device(void **state)
     } cases[] = {
         { &gpu, { 4096, 4096, 4096, 1 }, 100, 128, 128, 1 }, { &least, { 4096, 4096, 4096, 1 }, 100, 64, 64, 1 },
         { &gpu, { 512, 512, 512, 1 }, 1, 32, 64, 1 },      /* 64 tiles of 64 x 64 would leave cores idle */
-        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* ... unless the sum is cut */
-        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 */
-        { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements of long sums */
-        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* ... and no room for all slices */
-        { &gpu, { 7, 7, 100, 1 }, 100, 32, 32, 1 },        /* too short to cut */
+        { &gpu, { 512, 512, 512, 1 }, 100, 64, 64, 2 },    /* ... unless the sum is split */
+        { &gpu, { 32, 100000, 800, 1 }, 1, 32, 64, 1 },    /* few rows: no tile of 64 rows */
+        { &gpu, { 10, 784, 60000, 1 }, 1000, 32, 64, 10 }, /* few elements with long sums */
+        { &gpu, { 10, 784, 60000, 1 }, 4, 32, 32, 4 },     /* ... and no memory for all slices */
+        { &gpu, { 7, 7, 100, 1 }, 100, 32, 32, 1 },        /* too short to split */
         { &gpu, { 125, 126, 20, 128 }, 1, 128, 128, 1 },   /* many products */
     };
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
@@ -75,7 +75,7 @@ static void as_it_is(vkt_limits *lim)
     (void)lim;
 }
 
-/* The tile that the subject's first dispatch in shared memory has, where ops take them; 0: there is none. */
+/* The tile of the subject's first dispatch by a variant in shared memory; 0: there is none. */
 static uint32_t tile_rows(const subject *s, const harness_view *view)
 {
     vkt_limits lim = gpu;
@@ -94,7 +94,7 @@ static uint32_t tile_rows(const subject *s, const harness_view *view)
     return rows;
 }
 
-/* `half`: once more with what can be in 16 bits. `coop`: by cooperative matrices too, where the device has them. */
+/* `half`: once more with 16-bit storage. `coop`: by cooperative matrices too, if the device has them. */
 static void check(subject *s, uint64_t force, uint32_t tile, bool half, bool coop)
 {
     const harness_view view = { "in shared memory", as_it_is, .force = force };
@@ -131,7 +131,7 @@ static void matmul_make(subject *s, uint32_t count, uint32_t m, uint32_t n, uint
 static void check_matmul(uint32_t count, uint32_t m, uint32_t n, uint32_t k, uint32_t trans, uint64_t force,
                          uint32_t tile)
 {
-    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa compiles a kernel for seconds */
+    const bool coop = !vkt_env_int("VKT_TEST_SMALL", 0) || trans & 1; /* Mesa compiles a kernel in seconds */
     const bool half = n % 4 == 0 || (trans & 1 ? m : k) % 4 == 0 || (trans & 2 && k % 4 == 0);
     subject s;
     matmul_make(&s, count, m, n, k, trans);
@@ -148,7 +148,8 @@ static void every_tile_multiplies_in_every_orientation(void **state)
     };
     const bool small = vkt_env_int("VKT_TEST_SMALL", 0);
     for (uint32_t i = small; i < VKT_COUNT(tiles); i++) {
-        /* ragged, then whole vec4s, in each orientation of A and B at least once; small: by turns, in three of four */
+        /* ragged, then whole vec4s, in each orientation of A and B at least once; small: three of the four in rotation
+         */
         if (!small || i % 2) check_matmul(128, tiles[i][0], tiles[i][1], 19, i, VKT_V(SHARED), tiles[i][2]);
         if (!small || i % 2 == 0)
             check_matmul(128, tiles[i][0] / 4 * 4, tiles[i][1] / 4 * 4, 36, small ? i : 3 - i, VKT_V(SHARED),
@@ -164,7 +165,7 @@ static void slices_of_long_sums_add_up(void **state)
     check_matmul(1, 9, 13, 5003, 3, VKT_V(SPLIT_K), 32032);
 }
 
-/* Two products by rows of k, which blocks can be cut between. */
+/* Two products in rows of k. Blocks can be split between these rows. */
 static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view *view, uint64_t force, bool half)
 {
     harness_report report = { .faults = 0 };
@@ -182,13 +183,14 @@ static void check_blocks(uint32_t m, uint32_t n, uint32_t k, const harness_view 
     subject_free(&s);
 }
 
-/* Bindings of 16 KiB hold a sum in blocks: each adds to what C holds, or, where C is of 16 bits, to f32 beside it. */
+/* With bindings of 16 KiB a sum is computed in blocks. Each block adds to C, or, if C is in 16 bits, to a f32 buffer
+ * beside it. */
 static void blocks_of_long_sums_add_up(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
     check_blocks(9, 13, 603, &harness_views[3], VKT_V(SHARED), false);
-    check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true); /* 16 lanes make 64 x 64 at a time */
+    check_blocks(60, 60, 604, &harness_half_views[2], VKT_V(SHARED), true); /* 16 lanes compute 64 x 64 at a time */
     check_blocks(60, 60, 604, &harness_half_views[3], VKT_V(PACKED), true);
     if (!harness_ctx->limits.coop.m) return;
     check_blocks(9, 13, 603, &harness_half_views[3], VKT_V(COOP), false);
@@ -241,7 +243,7 @@ static void matrices_must_divide_the_tile(void **state)
     (void)state;
     static const struct {
         vkt_coop coop;
-        uint32_t subgroup, bm; /* 0: they do not */
+        uint32_t subgroup, bm; /* 0: none of them */
     } cases[] = {
         { { 16, 16, 16 }, 32, 128 }, { { 16, 8, 16 }, 32, 128 }, { { 16, 16, 16 }, 64, 128 },
         { { 8, 16, 16 }, 16, 128 },  { { 8, 8, 8 }, 8, 128 },    { { 8, 8, 8 }, 4, 128 },

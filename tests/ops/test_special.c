@@ -1,5 +1,5 @@
-/* What random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is used
- * twice. */
+/* Cases that random cases do not reach: ties and NaN, the statistics of dropout, tables in arrays, a tensor that is
+ * used twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,7 @@ static vkt_ctx *ctx;
 
 /* ---- ties and NaN ---- */
 
-/* Row b of K logits has its maximum at positions b, b + 1, b + 5 and the last: the first must win, whatever lane it is
- * in. */
+/* Row b of K logits has its maximum at positions b, b + 1, b + 5 and the last. The first must win, in any lane. */
 static void the_first_maximum_wins(void **state)
 {
     (void)state;
@@ -53,7 +52,8 @@ static void the_first_maximum_wins(void **state)
     }
 }
 
-/* A picture of equal numbers: each window's gradient goes to its first element. Then one NaN, which goes everywhere. */
+/* An image of equal numbers: each window's gradient goes to its first element. Then one NaN, which reaches all outputs.
+ */
 static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
     OK(vkt_program_run(p, NULL, NULL));
     harness_read_f32(p, g, y, out);
     for (uint32_t i = 0; i < N * P * Q; i++) assert_int_equal(isnan(out[i]) != 0, i == (1 * P + 1) * Q + 2);
-    harness_read_f32(p, g, dx, grad); /* the gradient passes relu at NaN, and pooling hands it to the NaN */
+    harness_read_f32(p, g, dx, grad); /* relu passes the gradient at NaN, and pooling passes it to the NaN */
     assert_true(grad[(1 * H + 3) * W + 5] == seed[(1 * P + 1) * Q + 2]);
     assert_true(grad[(1 * H + 2) * W + 4] == 0);
     vkt_program_destroy(&p);
@@ -96,8 +96,8 @@ static void pooling_breaks_ties_and_passes_nan_as_torch_does(void **state)
 
 /* ---- fan-out ---- */
 
-/* y = x x + x, so dy/dx = 2 x + 1: three uses of one tensor add up. An input that y does not depend on has no gradient.
- */
+/* y = x x + x, so dy/dx = 2 x + 1: the gradients of three uses of one tensor add up. An input that y does not depend on
+ * has no gradient. */
 static void gradients_of_a_tensor_used_twice_add_up(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void gradients_of_a_tensor_used_twice_add_up(void **state)
 
 enum { DROP_N = 64, DROP_C = 13, DROP_HW = 49, DROPPED = DROP_N * DROP_C * DROP_HW };
 
-/* Two dropouts of ones in one graph; `t` is how many steps the clock shows. */
+/* Two dropouts of ones in one graph. `t` is the number of steps of the clock. */
 typedef struct drop {
     vkt_graph *g;
     vkt_store *store;
@@ -173,8 +173,8 @@ static void drop_free(drop *d)
     vkt_graph_destroy(&d->g);
 }
 
-/* Counts agree with a binomial distribution: 5 standard deviations, so a sound generator fails once in 1.7 million. The
- * seeds are fixed: it fails always or never. */
+/* Counts agree with a binomial distribution within 5 standard deviations. A correct generator exceeds them once in 1.7
+ * million. The seeds are fixed: the test fails always or never. */
 static void check_rate(unsigned hits, unsigned n, double prob, const char *what)
 {
     const double mean = n * prob, deviation = sqrt(n * prob * (1 - prob));
@@ -255,8 +255,8 @@ static void dropout_of_all_or_nothing(void **state)
 
 /* ---- tables in arrays ---- */
 
-/* An epoch over a table of u8 in a vkt_array, 50 rows in batches of 16: three whole ones and one of two. Row order[i]
- * holds 3 channels of 5 numbers that tell row and place; its label is row % 7. */
+/* An epoch over a table of u8 in a vkt_array, 50 samples in batches of 16: three whole batches and one of two. Sample
+ * order[i] has 3 channels of 5 numbers that encode sample and position; its label is the sample % 7. */
 static void an_epoch_is_gathered_from_arrays(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void an_epoch_is_gathered_from_arrays(void **state)
     for (int i = 0; i < 3; i++) vkt_array_destroy(&array[i]);
 }
 
-/* An order that names rows beyond the table reads nothing outside it: zeros come. */
+/* An order with indices beyond the table reads nothing outside it: the result is zeros. */
 static void row_numbers_outside_the_table_give_zeros(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void row_numbers_outside_the_table_give_zeros(void **state)
 }
 
 /* Sums, means and variances of x (3,4,5,6) over each set of axes, with their gradients, against doubles. The mean is a
- * thousand times the deviation: of a difference of squares the variance would have no digit left. */
+ * thousand times the deviation: a variance as a difference of squares would have no correct digit. */
 static void reductions_over_every_set_of_axes(void **state)
 {
     (void)state;
@@ -388,7 +388,7 @@ static void reductions_over_every_set_of_axes(void **state)
             harness_read_f32(p, g, y[k], got[k]);
             harness_read_f32(p, g, grad[k], dx[k]);
         }
-        /* A mean near 1000 is rounded to 2^-15 at most, beside deviations of 0.5: 2^-14 of a difference x - mean. */
+        /* A mean near 1000 is rounded by at most 2^-15, with deviations of 0.5: 2^-14 of a difference x - mean. */
         assert_true(harness_close("sum", got[0], sum, outs, 2e-6, 0));
         assert_true(harness_close("mean", got[1], mean, outs, 2e-6, 0));
         assert_true(harness_close("var", got[2], squares, outs, 0, 2e-4));
@@ -399,8 +399,8 @@ static void reductions_over_every_set_of_axes(void **state)
     }
 }
 
-/* Lines with infinities, as torch: one +inf, a NaN and -inf throughout give NaN; a -inf among numbers gives 0. Long and
- * short lines, by rows and batch last. */
+/* Lines with infinities, as in torch: one +inf, one NaN, or only -inf give NaN; a -inf among numbers gives 0. Long and
+ * short lines, in rows and with the batch last. */
 static void softmax_of_infinities(void **state)
 {
     (void)state;
@@ -437,8 +437,8 @@ static void softmax_of_infinities(void **state)
         }
 }
 
-/* ids over a table of 3 rows of D numbers, one of which is frequent enough for whole blocks of 64, one the padding; and
- * ids that are none. Gradients are whole numbers: their sums are exact. */
+/* ids over a table of 3 rows of D numbers. One id is frequent enough for whole blocks of 64, one is the padding, and
+ * some are out of range. Gradients are integers, so their sums are exact. */
 static void frequent_rows(uint32_t D, bool channels)
 {
     enum { V = 3, B = 50, L = 20, N = B * L, PADDING = 2, MOST = 301 };
@@ -494,7 +494,7 @@ static void frequent_rows_padding_and_wrong_ids_of_an_embedding(void **state)
     }
 }
 
-/* The same of tables of whole numbers: rows of 4 and of 3, of 32 and of 16 bits; nothing beyond a row is written. */
+/* The same for tables of integers: rows of 4 and of 3, of 32 and of 16 bits. Nothing beyond a row is written. */
 static void ids_outside_the_table_are_zeros(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The step state that the device keeps by itself: clock, words and metrics, bit by bit, over many runs of one
+/* The step state that the device updates by itself: clock, words and metrics, bit for bit, over many runs of one
  * recording. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ static void the_device_keeps_the_hosts_clock_to_the_bit(void **state)
     }
 }
 
-/* NAdam's coefficients are the host's fractions too, step by step and after the clock was set. */
+/* NAdam's coefficients equal the host's fractions too, step by step and after the clock was set. */
 static void the_device_keeps_nadams_product_to_the_bit(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void metrics_are_those_of_their_run(void **state)
         uint64_t index;
         assert_int_equal(vkt_program_run(tr.p, &r, &index), VKT_OK);
         assert_int_equal(index, run);
-        if (run % 5) continue; /* the others are overwritten unread, or read late */
+        if (run % 5) continue; /* the others are overwritten unread, or are read late */
         for (uint32_t back = 0; back <= run && back < RING_SLOTS; back++) {
             vkt_metrics m;
             assert_int_equal(vkt_program_metrics(tr.p, run - back, &m), VKT_OK);

@@ -118,8 +118,9 @@ static void course_free(course *c)
     free(c->p);
 }
 
-/* What T steps in float32 may add up to in element i: per step a rounding of p, and 1e-5 of the largest step. Moments
- * gather a few roundings per step and forget them at the rate 1 - beta, so a step is exact to some 100 of 2^-24. */
+/* The error that T steps in float32 may add up to in element i: per step a rounding of p, and 1e-5 of the largest step.
+ * Moments gather a few roundings per step and forget them at the rate 1 - beta, so a step is exact to some 100 of
+ * 2^-24. */
 static double allowed(const course *c, size_t i)
 {
     double size = fabs((double)c->p0[i]), step_size = fabs(c->p[i] - (double)c->p0[i]);
@@ -427,7 +428,8 @@ static void trajectories_are_those_of_the_reference(void **state)
     }
 }
 
-/* What depends on t is exact for any t: a clock that is set to step 100,000 is that of a run that went there. */
+/* Each factor that depends on t is exact for any t: a clock that is set to step 100,000 is that of a run that went
+ * there. */
 static void the_clock_can_be_set(void **state)
 {
     (void)state;

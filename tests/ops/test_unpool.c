@@ -1,6 +1,7 @@
-/* The gradient of a convolution's weights before a max pooling over disjoint cells, which reads what the pooling is
- * given (ops/conv/fused_unpool.c): the same bits as through the gradient of the convolution's output (VKT_NO_FUSE=1),
- * by every variant; and that one where somebody else reads it, or where windows are not such. */
+/* The gradient of a convolution's weights before a max pooling over disjoint windows, which reads the pooling's
+ * gradient (ops/conv/fused_unpool.c). By every variant, it has the same bits as by way of the gradient of the
+ * convolution's output (VKT_NO_FUSE=1). That gradient is computed if another node reads it, or if the windows are not
+ * disjoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,12 +22,12 @@ typedef struct net {
     vkt_pool2d_params pool;
     uint32_t adaptive;           /* output height and width; 0: windows are as `pool` says */
     bool average, trained, fork; /* x is a parameter; the convolution's output has a second reader, in the loss */
-    bool ask;                    /* gradients are asked for before */
+    bool ask;                    /* before vkt_backward, the program asks for gradients */
 } net;
 
 typedef struct rig {
     vkt_graph *g;
-    vkt_tensor x, weights; /* weights: what y is multiplied by before it is summed up, so its gradient */
+    vkt_tensor x, weights; /* y is multiplied by the weights before the sum, so they are its gradient */
     vkt_tensor asked[2];   /* gradients of the convolution's output and weights, or {0} */
     vkt_store *store;
     vkt_program *program;
@@ -38,7 +39,7 @@ static vkt_tensor pooled(vkt_graph *g, const net *n, vkt_tensor h)
     return n->average ? vkt_avg_pool2d(g, h, &n->pool) : vkt_max_pool2d(g, h, &n->pool);
 }
 
-/* False: the view's device cannot. */
+/* Returns false if the view's device cannot run it. */
 static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
 {
     vkt_graph *g = harness_graph();
@@ -48,7 +49,7 @@ static bool rig_make(rig *r, const net *n, const harness_view *view, bool fuse)
     const vkt_tensor w = vkt_param(g, "w", n->w), none = { 0 };
     const vkt_tensor bias = n->bias ? vkt_param(g, "bias", vkt_shape1(n->w.dim[0])) : none;
     const vkt_tensor h = vkt_conv2d(g, r->x, w, bias, &n->conv), y = pooled(g, n, n->relu ? vkt_relu(g, h) : h);
-    vkt_keep(g, h); /* forward they are to be two nodes: test_relu_pool.c has them as one */
+    vkt_keep(g, h); /* here they stay two nodes; test_relu_pool.c tests the fused node */
     r->weights = vkt_input(g, "weights", VKT_F32, VKT_BATCH_LAST, vkt_tensor_shape(g, y));
     vkt_tensor loss = vkt_sum(g, vkt_mul(g, y, r->weights));
     if (n->fork) loss = vkt_add(g, loss, vkt_sum(g, h));
@@ -78,7 +79,7 @@ static void rig_free(rig *r)
     vkt_graph_destroy(&r->g);
 }
 
-/* Of few values, so that windows have ties and, before relu, nothing above 0. The caller frees. */
+/* A few different values, so that windows have ties and, before relu, nothing above 0. The caller frees them. */
 static float *numbers(uint64_t count, uint32_t stream)
 {
     vkt_rng rng = vkt_rng_make(3, VKT_STREAM_TEST, 8, stream);
@@ -143,10 +144,10 @@ static uint32_t count(const rig *r, vkt_kernel_id kernel)
     return n;
 }
 
-/* How the gradient of the convolution's output goes to that of its weights. */
+/* How the gradient of the weights gets the gradient of the convolution's output. */
 typedef enum way { ARRAY, CELLS } way;
 
-/* How many dispatches read cells; 0 too where the view's device can do neither. */
+/* How many dispatches read windows; 0 also if the view's device supports neither way. */
 static uint32_t agree(const net *n, const harness_view *view, way want)
 {
     rig fused, plain;
@@ -212,7 +213,7 @@ static void cells_have_the_bits_of_the_array(void **state)
     assert_true(checked > (few ? 2 : 8));
 }
 
-/* Of 60, in f32 and in 16 bits, where dy and index start at different places of theirs. */
+/* 60 windows, in f32 and in 16 bits; dy and index start at different offsets in their buffers. */
 static void windows_of_channels_are_right(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void adaptive_cells_are_cells(void **state)
     harness_needs(harness_ctx);
     net n = { vkt_shape4(5, 2, 10, 10), vkt_shape4(9, 2, 3, 3), .bias = true, .relu = true, .adaptive = 4 };
     agree(&n, &tile, CELLS);
-    n.adaptive = 3; /* of 8: windows overlap */
+    n.adaptive = 3; /* 8 windows, which overlap */
     agree(&n, &tile, ARRAY);
 }
 
@@ -294,7 +295,7 @@ static void another_reader_or_other_windows_keep_the_array(void **state)
     agree(&n, &tile, CELLS);
 }
 
-/* The array is made for him who asked, and nobody else reads it. */
+/* The gradient is stored for the one reader that asked for it. */
 static void what_was_asked_for_stays(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* What an update leaves alone, and what it keeps: frozen parameters, micro-batches and their place in resume and in
- * loss scaling, norms at the ends of the range of floats; and the presets, number by number. (What updates compute,
- * test_training_goldens.c checks.) */
+/* The effects of an update: frozen parameters, micro-batches and their index after a resume and with
+ * loss scaling, norms at the ends of the range of floats, and each number of the presets. (test_training_goldens.c
+ * checks the updates themselves.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static vkt_tensor declare(rig *r)
     return vkt_add(r->g, vkt_sum(r->g, vkt_mul(r->g, a, r->x)), vkt_sum(r->g, vkt_mul(r->g, b, r->x)));
 }
 
-/* `store`: NULL for one of its own. */
+/* `store`: NULL for a new store. */
 static rig rig_make(const vkt_optimizer *o, const char *frozen, vkt_precision precision, vkt_store *store)
 {
     rig r = { .store = store };
@@ -98,14 +98,14 @@ static void what_is_frozen_stays_with_its_moments(void **state)
     assert_true(first_of(&all, 0, VKT_PART_VALUE) != a);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) == b && first_of(&all, 1, VKT_PART_MOMENT1) == m);
     assert_true(first_of(&all, 2, VKT_PART_VALUE) == 7);
-    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* of a alone */
+    assert_float_equal(part.m.grad_norm, sqrtf(1 + 4 + 9 + 16 + 25), 1e-5f); /* a alone */
     run(&all, 1, 0);
     assert_true(first_of(&all, 1, VKT_PART_VALUE) != b);
     rig_free(&part, false);
     rig_free(&all, true);
 }
 
-/* Nodes that only b's gradient would need are not there. */
+/* The nodes that only b's gradient needs are not in the graph. */
 static void nothing_is_worked_out_for_frozen_parameters(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void wrong_marks_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *freeze, *group; /* NULL: not called */
+        const char *freeze, *group; /* NULL: no call */
         uint32_t number;
         bool late;
         vkt_result status;
@@ -217,8 +217,8 @@ static void a_resume_in_the_middle_of_a_step_changes_no_bit(void **state)
     rig_free(&cut, true);
 }
 
-/* In f16 an overflow in one of a step's micro-batches drops that step, and halves the scale only when it is complete.
- */
+/* In f16 an overflow in one micro-batch of a step drops that step. The scale is halved only after the last micro-batch
+ * of the step. */
 static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void an_overflow_drops_all_micro_batches_of_its_step(void **state)
     for (uint32_t i = 0; i < VKT_COUNT(x); i++) {
         run(&half, x[i], 4);
         assert_true(half.m.loss_scale == scales[i]);
-        if (i / 2 != 1 && i / 2 != 3) { /* the same scale by powers of two: the same bits */
+        if (i / 2 != 1 && i / 2 != 3) { /* scales differ by a power of two: the same bits */
             run(&plain, x[i], 4);
             assert_int_equal(half.m.t, plain.m.t);
             assert_true(half.m.grad_norm == plain.m.grad_norm);
@@ -285,7 +285,7 @@ static void presets_are_the_libraries_defaults(void **state)
     }
 }
 
-/* VKT_ZERO is 0 where 0 is a default, and nothing where it already was none. */
+/* VKT_ZERO means 0 for a field whose default is not 0. If the default is 0, it changes nothing. */
 static void a_real_zero_is_taken_for_each_member(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void a_real_zero_is_taken_for_each_member(void **state)
         }
 }
 
-/* An eps of 0 would make NaN of what lies between parameters; amsgrad is Adam's and AdamW's. */
+/* An eps of 0 would give NaN in the memory between parameters. Only Adam and AdamW have amsgrad. */
 static void what_an_optimizer_cannot_be_is_refused(void **state)
 {
     (void)state;

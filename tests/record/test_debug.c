@@ -1,4 +1,4 @@
-/* VKT_DEBUG: what each level says and does (vktrain/core.h). */
+/* VKT_DEBUG: the messages and effects of each level (vktrain/core.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void must_be_said(const char *part)
     if (!was_said(part)) fail_msg("want a line that says \"%s\", got:\n%s", part, said);
 }
 
-/* A context at a debug level whose lines are kept, from here on. */
+/* A context at a debug level. Its lines are kept from here on. */
 static vkt_ctx *context(const char *level)
 {
     vkt_ctx *ctx;
@@ -124,7 +124,7 @@ static void level_2_tells_the_time_of_each_kernel(void **state)
     for (; line && sscanf(line, "sums: %lf ms of GPU", &all) != 1; line = strstr(line + 1, "sums: ")) continue;
     assert_non_null(line);
     while ((line = strstr(line + 1, "sums: ")) && sscanf(line, "sums: %lf ms", &one) == 1) sum += one;
-    assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* three numbers with three places */
+    assert_true(all > 0 && fabs(sum - all) <= 0.0021); /* three numbers with three decimals */
     assert_false(was_said("graph: "));
 }
 
@@ -141,7 +141,7 @@ static void level_3_tells_graph_plan_and_commands(void **state)
     must_be_said("---- barrier: 1 reads relu.0 (after 0)");
 }
 
-/* a = b x, c = a 0, d = c + x: infinity at a, so NaN at c and d, where x is large. */
+/* a = b x, c = a 0, d = c + x. If x is large, a has an infinity, so c and d have NaN. */
 static void level_4_names_the_first_nan(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void level_4_names_the_first_nan(void **state)
         snprintf(want, sizeof want, "run 1: the first NaN was written by node %u, mul, to '%s'[3,1]",
                  vkt_value_of(g, c)->producer - 1, vkt_value_of(g, c)->name);
         must_be_said(want);
-        OK(vkt_program_read(p, d, out, sizeof out)); /* the run itself was whole */
+        OK(vkt_program_read(p, d, out, sizeof out)); /* the run itself was complete */
         for (int i = 0; i < 15; i++) assert_true(isnan(out[i]) == (in[i] > 0));
         vkt_program_destroy(&p);
         vkt_graph_destroy(&g);
@@ -175,7 +175,7 @@ static void level_4_names_the_first_nan(void **state)
     }
 }
 
-/* An infinite element decays by infinity: the update makes the NaN, in the second of two parameters. */
+/* An infinite element decays by infinity, so the update gives the NaN, in the second of two parameters. */
 static void level_4_names_the_parameter_of_an_update(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The memory plans of three networks that everybody trains, for a CPU and for a GPU: at most 1.15 times what is alive
- * at once, and no more barriers than the order of the graph needs. No device. */
+/* The memory plans of three common networks, for a CPU and for a GPU. They need at most 1.15 times the memory of the
+ * largest live set, and no more barriers than the order of the graph needs. No device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "support/host.h"
 #include "train/rig.h"
 
-/* Small colour pictures (B,3,32,32) of 101 classes. */
+/* Small colour images (B,3,32,32) of 101 classes. */
 static vkt_tensor image_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;

@@ -1,5 +1,5 @@
-/* Steps that are cut into submissions: the same bits, nothing allocated or recorded once they are cut, and as many
- * submissions as the limit asks for. */
+/* Steps that are split into submissions: the same bits, nothing allocated or recorded after the split, and as many
+ * submissions as the limit requires. */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -26,20 +26,20 @@ static vkt_trainer *trained(rig *r, uint64_t limit_ns, bool profile)
 static void cuts_do_not_change_bits(void **state)
 {
     rig *r = rig_of(state);
-    assert_int_equal(r->ctx->max_submission_ns, 100000000); /* unless the application says otherwise */
+    assert_int_equal(r->ctx->max_submission_ns, 100000000); /* the default, unless the application sets it */
     vkt_trainer *whole = trained(r, UINT64_MAX, false);
     vkt_trainer *some = trained(r, 300000, false), *all = trained(r, 1, false);
     assert_int_equal(plan_of(whole).submissions, 1);
     assert_true(plan_of(some).submissions >= 1 && plan_of(some).submissions <= plan_of(some).dispatches);
-    assert_int_equal(plan_of(all).submissions, plan_of(all).dispatches); /* a dispatch is not cut */
+    assert_int_equal(plan_of(all).submissions, plan_of(all).dispatches); /* a dispatch is not split */
     for (int part = 0; part < 4; part++) {
         rig_same(whole, some, (vkt_store_part)part);
         rig_same(whole, all, (vkt_store_part)part);
     }
 }
 
-/* The parts are those of vkt_cut (unit/test_plan.c has its rules) for what this program itself measured, however busy
- * the machine was meanwhile. */
+/* The parts are those of vkt_cut (unit/test_plan.c tests its rules) for the durations that this program measured. So
+ * other work on the machine does not matter. */
 static void parts_are_cut_where_the_limit_asks(void **state)
 {
     rig *r = rig_of(state);
@@ -52,7 +52,7 @@ static void parts_are_cut_where_the_limit_asks(void **state)
     assert_int_equal(plan_of(t).submissions, vkt_cut(p->ns, p->plan.stage, n, 300000, ends));
     assert_memory_equal(p->ends, ends, plan_of(t).submissions * sizeof *ends);
     assert_int_equal(vkt_program_profile(t->program, &(vkt_run){ .lr = 0 }, times, n, &count), VKT_OK);
-    assert_int_equal(count, n); /* the profiled step is cut as well */
+    assert_int_equal(count, n); /* the profiled step is split too */
     for (uint32_t i = 1; i < n; i++) assert_true(times[i].start_ns >= times[i - 1].start_ns);
 }
 

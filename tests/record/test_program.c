@@ -1,4 +1,4 @@
-/* What a program holds its graph, store, arrays and runs to. */
+/* The requirements of a program on its graph, store, arrays and runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static vkt_graph *graph(void)
     return g;
 }
 
-/* The call fails with `want` and a message that says `part`. */
+/* The call must fail with `want` and a message that contains `part`. */
 #define REFUSED(call, want, part)         \
     do {                                  \
         vkt_test_expect_errors(true);     \
@@ -49,7 +49,7 @@ static void a_graph_with_a_program_does_not_change(void **state)
         vkt_test_error_says("vkt_program_create finished it");
         assert_int_equal(vkt_graph_status(g), VKT_E_STATE);
         assert_int_equal(g->n_values, values);
-        /* The program goes on; what it never kept cannot be read. */
+        /* The program still works. A value that it did not keep cannot be read. */
         const float in[5] = { -1, 2, -3, 4, 5 };
         float out[5];
         OK(vkt_program_write(p, x, in, sizeof in));
@@ -87,7 +87,7 @@ static void stores_and_arrays_of_another_context_are_refused(void **state)
     vkt_ctx_destroy(&other);
 }
 
-/* A graph that has run on somebody else's store is still laid out by itself. */
+/* A graph that ran on another graph's store can still lay out its own store. */
 static void a_store_is_laid_out_by_its_own_graph(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
     vkt_array_destroy(&table);
 
-    g = graph(); /* without a gather nobody knows the batch */
+    g = graph(); /* without a gather the batch size is unknown */
     const vkt_tensor y = vkt_input(g, "y", VKT_F32, VKT_ROWS, vkt_shape2(BATCH, 7));
     vkt_report(g, vkt_mse(g, y, y), (vkt_tensor){ 0 });
     OK(vkt_program_create(harness_ctx, g, NULL, NULL, &p));
@@ -157,7 +157,7 @@ static void rows_are_those_of_the_batch(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* A graph without memory to make a program of it is as good as before. */
+/* If there is no memory for a program, the graph stays as good as before. */
 static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
         OK(vkt_graph_status(g));
         if (failed) continue;
-        assert_true(n > 20); /* there is something to fail */
+        assert_true(n > 20); /* there is something that can fail */
         break;
     }
     const float ones[15] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
@@ -189,7 +189,7 @@ static void a_program_may_be_made_again_after_a_failed_allocation(void **state)
     OK(vkt_program_print(p, &text));
     vkt_program_destroy(&p);
     vkt_graph_destroy(&g);
-    assert_non_null(strstr(text, "step_advance")); /* a text outlives what it tells of */
+    assert_non_null(strstr(text, "step_advance")); /* the text stays valid after its program and graph are destroyed */
     vkt_text_release(&text);
     assert_null(text);
     vkt_text_release(&text);

@@ -1,10 +1,10 @@
-/* Programs that make activations again instead of keeping them: the same bits in less memory. */
+/* Programs that recompute activations instead of keeping them: the same bits in less memory. */
 #include "train/rig.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Pictures stay as large as they are, and each layer keeps a relu and a dropout of them. */
+/* The size of images does not change, and each layer keeps a relu and a dropout of them. */
 static vkt_tensor deep_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -49,7 +49,7 @@ static void what_is_made_again_has_the_same_bits(void **state)
         assert_int_equal(a.recomputed, 0);
         assert_true(b.recomputed > 0);
         assert_int_equal(b.dispatches, a.dispatches + b.recomputed);
-        /* The rig's network keeps little: a convolution within its pooling is never stored. */
+        /* The rig's network keeps little: a convolution that is fused with its pooling is never stored. */
         assert_true(forwards[i] == deep_forward ? b.total_bytes < a.total_bytes : b.total_bytes <= a.total_bytes);
         for (int part = 0; part < 4; part++) rig_same(keeps, again, (vkt_store_part)part);
         uint32_t n;
@@ -59,7 +59,7 @@ static void what_is_made_again_has_the_same_bits(void **state)
     }
 }
 
-/* Of the four dropouts the first three wait for their layer's gradient. */
+/* The first three of the four dropouts wait for their layer's gradient. */
 static void much_is_saved_where_much_is_cheap(void **state)
 {
     rig *r = rig_of(state);

@@ -1,5 +1,4 @@
-/* vkt_write: what a program leaves in arrays. The op itself is among all others (test_ops.c), its mistakes too
- * (test_errors.c). */
+/* vkt_write: what a program stores in arrays. (test_ops.c checks the op itself, test_errors.c its wrong uses.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +31,8 @@ static void read_array(vkt_array *a, void *data)
 
 enum { ROWS = 7, COLUMNS = 5 };
 
-/* One program leaves squares, batch last in the graph, and classes in arrays; the next one reads the squares there. The
- * array of squares has room for more, which stays as it was. */
+/* One program writes squares, batch last in the graph, and classes to arrays. The next program reads the squares. The
+ * array of squares is larger; the rest of it must not change. */
 static void arrays_go_from_program_to_program(void **state)
 {
     (void)state;
@@ -55,10 +54,10 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_program *write, *read;
     OK(vkt_program_create(harness_ctx, first, NULL, &(vkt_program_params){ .arrays = out, .n_arrays = 2 }, &write));
     OK(vkt_program_create(harness_ctx, second, NULL, &(vkt_program_params){ .arrays = &from, .n_arrays = 1 }, &read));
-    for (int run = 0; run < 4; run++) { /* the third is recorded for good */
+    for (int run = 0; run < 4; run++) { /* the third run is recorded permanently */
         uint32_t best[ROWS];
         float want = 0;
-        for (int i = 0; i < ROWS * COLUMNS; i++) in[i] = (float)((i * 11 + run * 3) % 37); /* whole: no rounding */
+        for (int i = 0; i < ROWS * COLUMNS; i++) in[i] = (float)((i * 11 + run * 3) % 37); /* integers: no rounding */
         OK(vkt_program_write(write, x, in, sizeof in));
         OK(vkt_program_run(write, NULL, NULL));
         OK(vkt_program_run(read, NULL, NULL));
@@ -81,7 +80,7 @@ static void arrays_go_from_program_to_program(void **state)
     vkt_graph_destroy(&second);
 }
 
-/* Parts of one array wait for nothing; two arrays may be one piece of memory. */
+/* Parts of one array need no wait. Two arrays may share memory. */
 static void barriers_stand_between_arrays_alone(void **state)
 {
     (void)state;

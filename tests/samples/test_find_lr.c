@@ -50,7 +50,7 @@ static void a_rate_is_suggested_and_nothing_else_happens(void **state)
         assert_true(count(svg, "learning rate") == 2 && count(svg, ">1e-05</text>") == 1); /* title and axis */
         assert_true(count(svg, "<path") > steps / 2);
         vkt_free(&r->h, svg);
-        assert_int_equal(vkt_temp_dir_count(&r->dir), 4); /* text, picture, and what was printed */
+        assert_int_equal(vkt_temp_dir_count(&r->dir), 4); /* text, image, and the output */
     }
     EXPECT(r, 0, "", TINY, "-q", "--find-lr", "f.png");
     char *out = program_text(r, "out");

@@ -1,4 +1,4 @@
-/* The program vkt-images as its users run it: tables and folders of pictures, options, schedule, files, messages. */
+/* The program vkt-images as its users run it: tables and folders of images, options, schedule, files, messages. */
 #include "samples/program.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static run finished(const rig *r, const char *const *env, const char *const *arg
     return program_finish(r, program_start(r, VKT_IMAGES_PROGRAM, env, args));
 }
 
-/* ---- a data set of four pictures, of which the first is the most frequent ---- */
+/* ---- a data set of four images; the first is the most frequent ---- */
 
 static const char *name_of(uint32_t row)
 {
@@ -35,7 +35,7 @@ static void write_text(const rig *r, const char *name, const char *text)
     assert_int_equal(vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, name), text, strlen(text)), VKT_OK);
 }
 
-/* Each picture is its own class, named after its file. */
+/* Each image is its own class, named after its file. */
 static void write_table(const rig *r, const char *name, uint32_t rows)
 {
     char text[TRAIN * 300] = "path,label\n";

@@ -20,7 +20,7 @@ static void use_own_cache(const rig *r)
     assert_int_equal(setenv("XDG_CACHE_HOME", r->dir.path, 1), 0);
 }
 
-/* What it prints. */
+/* The printed text. */
 static char *text_of(const rig *r, const char *const *env, const char *const *args)
 {
     run done = program_finish(r, program_start(r, VKT_INFO_PROGRAM, env, args));
@@ -29,7 +29,7 @@ static char *text_of(const rig *r, const char *const *env, const char *const *ar
     return done.out;
 }
 
-/* What --json has about CASE; it fits the schema. */
+/* The entry of --json about CASE; it fits the schema. */
 static json_t *report_of(const rig *r, const char *const *env)
 {
     char why[256];
@@ -39,7 +39,7 @@ static json_t *report_of(const rig *r, const char *const *env)
     return program_json(r, "report");
 }
 
-/* What the product itself chose. */
+/* The variant that the product itself chose. */
 static const json_t *choice_of(const json_t *report)
 {
     const json_t *work = json_array_get(json_object_get(report, "work"), 0);

@@ -170,7 +170,7 @@ static void standard_input_and_checkpoints_will_do(void **state)
            "dark.png");
 }
 
-/* Whoever made the weights file: what it says of its data is checked before it is believed. */
+/* A weights file by any program: what it says of its data is checked before it is believed. */
 static void a_damaged_card_is_told(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \
@@ -212,7 +212,7 @@ static void a_damaged_card_is_told(void **state)
 #undef CARD
 }
 
-/* ---- pictures: four classes, each one picture, the file's name and what a terminal would obey ---- */
+/* ---- images: four classes, each one image, the file's name and what a terminal would obey ---- */
 
 #define ODD "\x1b[2J"
 
@@ -228,7 +228,7 @@ static void write_tables(const rig *r, uint32_t rows)
     write_text(r, "valid.csv", text);
 }
 
-/* Which of the four pictures have their own name as the answer; their number. */
+/* Counts which of the four images have their own name as the answer; their number. */
 static uint32_t named_right(const json_t *all)
 {
     uint32_t right = 0;

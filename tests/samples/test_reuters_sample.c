@@ -155,7 +155,7 @@ static void wrong_options_say_why(void **state)
     EXPECT(r, 1, "none/w", SMALL, "-q", "--epochs", "1", "--save", "none/w");
 }
 
-/* Where the data come from; each run ends at a checkpoint that is not there, before it trains. */
+/* The source of the data; each run ends at a checkpoint that is not there, before it trains. */
 static void data_are_looked_for(void **state)
 {
     rig *r = rig_of(state);

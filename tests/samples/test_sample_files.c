@@ -252,7 +252,7 @@ static void a_signal_ends_the_run_in_order(void **state)
     }
 }
 
-/* The report goes to a FIFO that nobody reads, so that the program waits at its end. The pause is longer than that in
+/* The report goes to a FIFO without a reader, so that the program waits at its end. The pause is longer than that in
  * which a second signal counts as the same (unit tests of stop.c: train/test_stop.c). */
 static void a_second_signal_ends_it_at_once(void **state)
 {

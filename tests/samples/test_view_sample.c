@@ -60,7 +60,7 @@ static double psnr_of(const rig *r, const char *shot, const char *report)
                 least = fmin(least, a);
                 most = fmax(most, a);
             }
-    assert_true(most - least > 200); /* there is a picture */
+    assert_true(most - least > 200); /* there is an image */
     json_decref(o);
     cairo_surface_destroy(s);
     return -10 * log10(sum / (3.0 * width * height));
@@ -74,7 +74,7 @@ static double number_in(const rig *r, const char *report, const char *key)
     return x;
 }
 
-/* The picture is learned: by the program's own word, and on its screenshot. */
+/* The image is learned: by the program's own word, and on its screenshot. */
 static void expect_learned(const rig *r, const char *shot, const char *report)
 {
     const double told = number_in(r, report, "psnr"), seen = psnr_of(r, shot, report);

@@ -1,5 +1,5 @@
-/* Mesa 22.3.6 leaks 128 bytes when lavapipe is unloaded, and a library that is gone cannot be named in a suppression.
- * In sanitizer builds nothing is unloaded: the memory stays reachable, and leaks of our own are still reported. */
+/* Mesa 22.3.6 leaks 128 bytes when lavapipe is unloaded, and a suppression cannot name an unloaded library. Sanitizer
+ * builds unload nothing: that memory stays reachable, and leaks of this project are still reported. */
 #include <dlfcn.h>
 
 #ifdef VKT_SANITIZED

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* Where `name` lies: in $VKT_DATA, data/ or ../shared/data/ of the source tree. Says so when it is nowhere: skip(). */
+/* Returns the path of `name` in $VKT_DATA, data/ or ../shared/data/ of the source tree. If it is in none of them,
+ * prints that and calls skip(). */
 bool vkt_test_find_data(const char *name, char path[512]);
-/* The same of the folder with all four files of MNIST: a folder that lacks one is passed by, as if it were not there.
- */
+/* The same for the folder with all four files of MNIST. A folder that lacks one of them is ignored. */
 bool vkt_test_find_mnist(char folder[512]);
 
 #endif

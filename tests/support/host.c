@@ -1,5 +1,5 @@
-/* support/host.c - see host.h. Each block is preceded by a header and followed by guard bytes, so that a double free, a
- * foreign pointer and a write past the end are found without a sanitizer too. */
+/* support/host.c - see host.h. A header precedes each block and guard bytes follow it. So a double free, a foreign
+ * pointer and a write past the end are found without a sanitizer too. */
 #include "support/host.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 typedef struct header {
     alignas(max_align_t) size_t bytes;
     unsigned magic; /* LIVE or FREED */
-    unsigned epoch; /* of its allocation: a block of an earlier test is not counted any more */
+    unsigned epoch; /* of its allocation: blocks of an earlier test are not counted any more */
 } header;
 
 static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 0x5a };
@@ -28,7 +28,7 @@ static const unsigned char guard[GUARD_BYTES] = { 0xa5, 0x5a, 0xa5, 0x5a, 0xa5, 
 static atomic_ulong allocations;
 static atomic_size_t live_blocks, live_bytes, peak_bytes;
 static atomic_uint broken_blocks, messages, errors, epoch;
-static atomic_uint until_failure; /* 0: no failure is awaited */
+static atomic_uint until_failure; /* 0: no failure is pending */
 static atomic_bool failed, quiet;
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,7 +45,7 @@ static bool must_fail(void)
     return left == 1;
 }
 
-/* The header of a live, intact block; else NULL, counted. */
+/* Returns the header of a live, intact block. Otherwise returns NULL and counts the fault. */
 static header *checked(void *p)
 {
     header *h = (header *)p - 1;
@@ -82,7 +82,7 @@ static void *counting_resize(void *user, void *p, size_t bytes)
 {
     (void)user;
     header *old = p ? checked(p) : NULL;
-    if (p && !old) return NULL; /* a broken block stays where it is; the test fails in the end */
+    if (p && !old) return NULL; /* a broken block is not freed; the test fails at its end */
     if (bytes == 0) {
         if (old) uncount_block(old);
         free(old);
@@ -92,7 +92,7 @@ static void *counting_resize(void *user, void *p, size_t bytes)
     if (bytes > SIZE_MAX - sizeof(header) - GUARD_BYTES) return NULL;
     header *h = malloc(sizeof *h + bytes + GUARD_BYTES);
     if (!h) return NULL;
-    memset(h + 1, 0xcd, bytes); /* not zero: who forgets to initialise shall notice */
+    memset(h + 1, 0xcd, bytes); /* not zero, so that missing initialisation shows */
     if (old) {
         memcpy(h + 1, p, old->bytes < bytes ? old->bytes : bytes);
         uncount_block(old);

@@ -1,12 +1,12 @@
 /* support/host.h - the vkt_host of every test: counts memory, fails the n-th allocation, keeps messages.
  *
- * All contexts and floors under test share one state, which lives for the program; every function may be called from
- * any thread. A test that uses it ends with vkt_test_no_messages_and_no_leaks(), most simply through the fixture:
+ * All contexts and folders under test share one state, which stays as long as the program. Every function may be
+ * called from any thread. A test that uses it ends with vkt_test_no_messages_and_no_leaks(). The fixture does that:
  *
  *     const vkt_host h = vkt_test_host();
  *     cmocka_unit_test_setup_teardown(test, vkt_test_setup, vkt_test_teardown)
  *
- * Failing every allocation of a call, one after the other:
+ * This loop fails every allocation of a call, one after the other:
  *
  *     for (unsigned n = 1;; n++) {
  *         vkt_test_fail_allocation(n);
@@ -22,48 +22,49 @@
 
 #include "vktrain/core.h"
 
-/* A resolved host (see base/base.h) that logs errors and warnings. Other levels: set log_level in the copy. */
+/* A resolved host (see base/base.h) that logs errors and warnings. For other levels, set log_level in the copy. */
 vkt_host vkt_test_host(void);
 
 /* ---- memory ---- */
 /* The n-th allocation from now on (1: the next one) returns NULL, once; 0: none. A growing resize is an allocation.
  * From a call with n > 0 to one with 0, error lines are captured but not printed. */
 void vkt_test_fail_allocation(unsigned n);
-/* Whether that allocation was reached since vkt_test_fail_allocation. */
+/* Returns whether the program reached that allocation since vkt_test_fail_allocation. */
 bool vkt_test_allocation_failed(void);
-/* Allocations so far, for tests that nothing is allocated in a steady state. */
+/* The number of allocations so far, for tests that a steady state allocates nothing. */
 unsigned long vkt_test_allocations(void);
-/* Blocks not freed yet, and their bytes. */
+/* The blocks that are not freed yet, and their bytes. */
 size_t vkt_test_live_blocks(void);
 size_t vkt_test_live_bytes(void);
-/* Most bytes that were live at once since the test began, or since the last call. */
+/* The most bytes that were live at once since the test began, or since the last call. */
 size_t vkt_test_peak_bytes(void);
 
 /* ---- messages ---- */
-/* Lines of a Vulkan validation layer: errors that begin with "validation: ". They are always printed. */
+/* The number of lines from a Vulkan validation layer: errors that begin with "validation: ". They are always printed.
+ */
 unsigned vkt_test_messages(void);
-/* Other error lines, printed unless they are expected. */
+/* The number of other error lines. They are printed unless they are expected. */
 unsigned vkt_test_errors(void);
-/* Errors are being provoked: do not print them. They still count and are captured. */
+/* The test provokes errors: do not print them. They still count and are captured. */
 void vkt_test_expect_errors(bool expected);
-/* Copy of the last error line ("" for none), valid until the calling thread asks again. */
+/* A copy of the last error line ("" for none), valid until the calling thread calls this again. */
 const char *vkt_test_last_error(void);
 /* Fails the test unless the last error line contains `part`. */
 #define vkt_test_error_says(part) vkt_test_error_says_at(part, __FILE__, __LINE__)
 void vkt_test_error_says_at(const char *part, const char *file, int line);
 
 /* ---- at the end of a test ---- */
-/* False, with the reason printed, when a validation message came, a block is still live, or a block was overrun or
- * freed twice. Starts afresh in either case, so that one fault fails one test. */
+/* Returns false and prints the reason if a validation message came, a block is still live, or a block was overrun or
+ * freed twice. Resets everything in either case, so that one fault fails one test. */
 bool vkt_test_is_clean(void);
-/* Fails the test unless it is. */
+/* The same check; fails the test if it returns false. */
 #define vkt_test_no_messages_and_no_leaks() vkt_test_clean_at(__FILE__, __LINE__)
 void vkt_test_clean_at(const char *file, int line);
-/* cmocka fixtures: start afresh; the check above. *state is not touched. */
+/* cmocka fixtures: the setup resets everything; the teardown is the check above. They do not use *state. */
 int vkt_test_setup(void **state);
 int vkt_test_teardown(void **state);
 
-/* Prints "ran on: <device>, <driver>", once per change of either; tests/run.sh collects these lines. A fixture that
+/* Prints "ran on: <device>, <driver>" once for each change of either; tests/run.sh collects these lines. A fixture that
  * opens a context calls it with the name and driver of vkt_ctx_device(). */
 void vkt_test_ran_on(const char *device, const char *driver);
 

@@ -33,7 +33,7 @@ const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name)
     return path;
 }
 
-/* Counts the entries, and removes them, folders with what is in them, when asked to. */
+/* Counts the entries. If asked to, removes them, and folders with their content. */
 static unsigned walk(const char *folder, int remove_them)
 {
     unsigned n = 0;

@@ -6,13 +6,14 @@ typedef struct vkt_temp_dir {
     char path[256];
 } vkt_temp_dir;
 
-/* Made in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp; fails the test where that cannot be. */
+/* Makes it in $TMPDIR, else in /dev/shm, where fsync costs nothing, else in /tmp. Fails the test if that is not
+ * possible. */
 vkt_temp_dir vkt_temp_dir_make(void);
 /* "<dir>/<name>", valid until the next four calls. */
 const char *vkt_temp_dir_file(const vkt_temp_dir *dir, const char *name);
-/* How many files are in it. */
+/* The number of files in it. */
 unsigned vkt_temp_dir_count(const vkt_temp_dir *dir);
-/* Removes it with all that is in it. */
+/* Removes it with its content. */
 void vkt_temp_dir_remove(const vkt_temp_dir *dir);
 
 #endif

@@ -1,5 +1,5 @@
 /* support/terminal.c - see terminal.h. */
-#define _XOPEN_SOURCE 700 /* posix_openpt and what belongs to it */
+#define _XOPEN_SOURCE 700 /* posix_openpt and related functions */
 #include "support/terminal.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ static void add_row(terminal *t, bool continues)
     if (t->n_rows == t->cap_rows) {
         const size_t cap = t->cap_rows ? 2 * t->cap_rows : 64;
         terminal_row *rows = realloc(t->rows, cap * sizeof *rows);
-        if (!rows) return; /* then all that follows is on the last row */
+        if (!rows) return; /* if so, all further output is on the last row */
         t->rows = rows;
         t->cap_rows = cap;
     }
@@ -52,7 +52,7 @@ void terminal_close(terminal *t)
     t->master = -1;
 }
 
-/* ---- what the bytes do ---- */
+/* ---- the effect of the bytes ---- */
 
 static void put(terminal *t, uint32_t code)
 {
@@ -74,7 +74,7 @@ static void control(terminal *t, unsigned char c)
     if (c == '\n') {
         const unsigned column = t->column;
         add_row(t, false);
-        t->column = column; /* as the driver of a terminal that adds the carriage return itself wants it */
+        t->column = column; /* these are as for a terminal driver that adds the carriage return itself */
     } else if (c == '\r') {
         t->column = 0;
         t->returned = true;
@@ -88,7 +88,7 @@ static void control(terminal *t, unsigned char c)
     t->returned = false;
 }
 
-/* One byte of a sequence that ESC has begun. */
+/* Processes one byte of a sequence that begins with ESC. */
 static void escape(terminal *t, unsigned char c)
 {
     if (t->in_escape < sizeof t->escape - 1) t->escape[t->in_escape++] = (char)c;
@@ -133,7 +133,7 @@ bool terminal_look(terminal *t, int wait_ms)
     return true;
 }
 
-/* ---- what a reader sees ---- */
+/* ---- the reader's side ---- */
 
 const char *terminal_text(const terminal *t, size_t i)
 {

@@ -1,8 +1,7 @@
-/* support/terminal.h - a terminal for tests: a pseudo-terminal, and what a reader would see on it.
- *
- * It wraps lines as xterm does and knows carriage return, newline, backspace, tab and "erase to the end of the line";
- * every other escape sequence is counted and dropped. Each character of UTF-8 is one column wide. Needs no cmocka:
- * tests/first_hour/in_terminal.c uses it too. */
+/* support/terminal.h - a terminal for tests: a pseudo-terminal, and the screen that a reader would see on it. It wraps
+ * lines as xterm does. It implements carriage return, newline, backspace, tab and "erase to the end of the line". It
+ * counts every other escape sequence and drops it. Each character of UTF-8 is one column wide. It does not need cmocka,
+ * because tests/first_hour/in_terminal.c uses it too. */
 #ifndef VKT_TEST_TERMINAL_H
 #define VKT_TEST_TERMINAL_H
 
@@ -14,21 +13,21 @@ enum { TERMINAL_WIDEST = 512 };
 
 typedef struct terminal_row {
     uint32_t cells[TERMINAL_WIDEST]; /* code points; 0: never written */
-    bool continues;                  /* the line above did not fit and goes on here */
+    bool continues;                  /* the line above did not fit and continues here */
 } terminal_row;
 
 typedef struct terminal {
-    int master;     /* the side of the one who looks */
-    char path[128]; /* the side of the program */
+    int master;     /* the reader's side */
+    char path[128]; /* the program's side */
     unsigned columns;
-    terminal_row *rows; /* from the top, nothing is scrolled away */
+    terminal_row *rows; /* from the top; nothing scrolls away */
     size_t n_rows, cap_rows;
     unsigned column;
-    unsigned torn;      /* times that a line which had wrapped was written anew: its first part stays behind */
-    unsigned wrapped;   /* rows that go on with the line above */
-    unsigned escapes;   /* escape sequences */
-    unsigned colours;   /* those of them that set a colour */
-    unsigned letters;   /* characters beyond ASCII */
+    unsigned torn;      /* how often a wrapped line was written again: its first part stays behind */
+    unsigned wrapped;   /* rows that continue the line above */
+    unsigned escapes;   /* number of escape sequences */
+    unsigned colours;   /* how many of them set a colour */
+    unsigned letters;   /* number of characters beyond ASCII */
     unsigned rewritten; /* carriage returns with text behind them */
     bool returned;      /* the last character was a carriage return */
     char escape[32];    /* an unfinished sequence */
@@ -37,12 +36,12 @@ typedef struct terminal {
     unsigned code_left;
 } terminal;
 
-bool terminal_open(terminal *t, unsigned columns); /* false: no pseudo-terminal is to be had */
+bool terminal_open(terminal *t, unsigned columns); /* false: no pseudo-terminal is available */
 void terminal_close(terminal *t);
-bool terminal_resize(terminal *t, unsigned columns); /* what stands there stays where it is */
-/* Takes what the program has written so far. False: the program's side was closed. */
+bool terminal_resize(terminal *t, unsigned columns); /* existing text does not move */
+/* Reads what the program has written so far. Returns false if the program's side was closed. */
 bool terminal_look(terminal *t, int wait_ms);
-/* Row `i` as text, blanks at its end cut; "" behind the last one. Good until the next call. */
+/* Row `i` as text without blanks at its end; "" behind the last row. Valid until the next call. */
 const char *terminal_text(const terminal *t, size_t i);
 
 #endif

@@ -17,14 +17,14 @@ vkt_safetensors *golden_open(const vkt_host *h, const char *name);
 /* All numbers of a tensor as doubles: test_free. */
 double *golden_numbers(const vkt_safetensors *st, const char *name, uint64_t *n);
 
-/* Scatters the bits of a number, as the scripts that drew pictures and weights did. */
+/* Scatters the bits of a number, as the scripts that generated images and weights did. */
 uint32_t golden_mix(uint32_t v);
 
 /* Has the rows of the training set come in their own order; then runs a step of `rows` of them: its loss. */
 void golden_start(vkt_trainer *t);
 double golden_step(vkt_trainer *t, float lr, uint32_t first, uint32_t rows);
 
-/* What a golden file has of each tensor: its first elements; or, with a `fold`, the sums over all elements whose
+/* A golden file has of each tensor: its first elements; or, with a `fold`, the sums over all elements whose
  * numbers are equal modulo `fold`. `runs` names arrays of deviations of one run of PyTorch or of several, one number
  * for each parameter and, where `part` is the value, each state; it ends with NULL. Both fail the test where we are too
  * far off. */

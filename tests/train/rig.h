@@ -1,7 +1,7 @@
 /* train/rig.h - a device, a small data set and a small network, for tests of the trainer.
  *
- * Include after <cmocka.h>'s prerequisites; every test begins with `rig *r = rig_of(state);`, which skips it where
- * there is no device. */
+ * Include it after <cmocka.h>'s prerequisites. Every test begins with `rig *r = rig_of(state);`, which skips the test
+ * if there is no device. */
 #ifndef VKT_TEST_RIG_H
 #define VKT_TEST_RIG_H
 
@@ -23,10 +23,11 @@ typedef struct rig {
     vkt_ctx *ctx;
     vkt_dataset *train, *check; /* RIG_ROWS and RIG_CHECK_ROWS of 1x12x12 u8: 6 full batches and one of 8 rows */
     vkt_temp_dir dir;
-    vkt_trainer *trainers[8]; /* made by rig_trainer, destroyed by the teardown */
+    vkt_trainer *trainers[8]; /* rig_trainer makes it, the teardown destroys it */
 } rig;
 
-/* Fixtures of one test: all of it made, and freed; at the end nothing leaks and no validation message came. */
+/* Fixtures of one test: they make and free everything. At the end nothing may leak and no validation message may have
+ * come. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
 #define rig_test(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -36,11 +37,12 @@ rig *rig_here(void **state);
     rig_here(state);  \
     if (!*(state)) skip()
 
-/* A context as the rig's; false where there is no device. */
+/* A context like the rig's; false if there is no device. */
 bool rig_open(const vkt_host *h, vkt_ctx **ctx);
-/* Blurred squares whose place tells the class, with noise; a function of the row's number alone. */
+/* Blurred squares whose position gives the class, with noise. A row depends on its number alone. */
 vkt_dataset *rig_data(const vkt_host *h, uint32_t first, uint32_t rows);
-/* r->train, each pixel moved by up to 40 at random, anew in every epoch; as it is in epoch 0. Destroy it first. */
+/* r->train with each pixel moved by up to 40 at random, again in every epoch; and as it is in epoch 0. Destroy it
+ * first. */
 vkt_dataset *rig_varying(rig *r);
 
 /* conv 3x3 1->8, max pool, dropout2d, max pool to 2x2, linear to ten classes. */
@@ -49,7 +51,7 @@ vkt_tensor rig_forward(vkt_builder *b, vkt_tensor x, void *user);
 vkt_tensor rig_mnist_forward(vkt_builder *b, vkt_tensor x, void *user);
 /* The small network on the rig's data: Adam, lr 0.01, seed 7. */
 vkt_trainer_params rig_params(const rig *r);
-/* Fails the test unless it can be made. */
+/* Makes it; fails the test if that is not possible. */
 vkt_trainer *rig_trainer(rig *r, const vkt_trainer_params *p);
 void rig_fit(vkt_trainer *t, const vkt_fit_params *p);
 
@@ -59,7 +61,7 @@ void rig_same_at(vkt_trainer *a, vkt_trainer *b, vkt_store_part part, const char
 /* All parameters, in the order of the store: test_free. */
 float *rig_weights(vkt_trainer *t, vkt_store_part part, uint64_t *n);
 
-/* Fails the test unless both files hold the same bytes. */
+/* Fails the test unless both files have the same bytes. */
 #define rig_same_file(a, b) rig_same_file_at(a, b, __FILE__, __LINE__)
 void rig_same_file_at(const char *a, const char *b, const char *file, int line);
 

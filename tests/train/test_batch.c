@@ -1,11 +1,11 @@
-/* Batches beyond the data set, and beyond the memory: what they cost, and what is said. */
+/* Batches larger than the data set and larger than the memory: their costs and messages. */
 #include "train/rig.h"
 
 #include <stdio.h>
 
 #include "gpu/gpu.h"
 
-/* ---- more than there are rows ---- */
+/* ---- larger than the data set ---- */
 
 static vkt_trainer *trained(rig *r, uint32_t batch, double *loss, uint64_t *bytes)
 {
@@ -35,7 +35,7 @@ static void a_batch_beyond_the_rows_is_all_rows(void **state)
     assert_non_null(strstr(vkt_trainer_summary(u), "a batch: all 200 rows, fewer than the 1000000 asked for\n"));
 }
 
-/* The same bytes: a checkpoint of one is one of the other. */
+/* The same bytes: each run can use the checkpoint of the other. */
 static void such_a_batch_resumes_another(void **state)
 {
     rig *r = rig_of(state);
@@ -49,7 +49,7 @@ static void such_a_batch_resumes_another(void **state)
     rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
 }
 
-/* A single row, and a set to evaluate that is smaller than a batch. */
+/* A single row, and an evaluation set that is smaller than a batch. */
 static void one_row_is_a_batch(void **state)
 {
     rig *r = rig_of(state);
@@ -68,9 +68,9 @@ static void one_row_is_a_batch(void **state)
     vkt_dataset_destroy(&one);
 }
 
-/* ---- more than the memory holds ---- */
+/* ---- larger than the memory ---- */
 
-/* Under a cap of `megabytes`, with this batch; *says is the last error. */
+/* Under a cap of `megabytes`, with this batch. *says is the last error. */
 static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batch, uint64_t megabytes, char says[512])
 {
     vkt_ctx *ctx = NULL;
@@ -90,7 +90,7 @@ static vkt_result try_batch(const rig *r, const vkt_dataset *rows, uint32_t batc
     return s;
 }
 
-/* The batch and the limit that the message names do fit. */
+/* The batch and the limit that the message suggests do fit. */
 static void a_batch_that_does_not_fit_says_what_would(void **state)
 {
     rig *r = rig_of(state);

@@ -1,4 +1,4 @@
-/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py asks it),
+/* Event files: records with checksums, messages as TensorBoard reads them (tests/tensorboard/check.py checks that),
  * failures. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void the_checksum_is_crc_32c(void **state)
     assert_int_equal(vkt_crc32c(rising, 32), 0x46dd794e);
 }
 
-/* The bytes of the n-th event file of the folder; the caller frees them. */
+/* The bytes of the n-th event file of the folder. The caller frees them. */
 static uint8_t *read_file(const vkt_temp_dir *dir, unsigned which, size_t *n)
 {
     struct dirent **list;
@@ -63,7 +63,7 @@ static uint32_t masked(uint32_t crc)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Walks over all records, checks their sums, and returns how many there are; *last is the last one's message. */
+/* Loops over all records, checks their checksums, and returns their number. *last is the message of the last one. */
 static unsigned walk(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
 {
     unsigned records = 0;
@@ -88,7 +88,7 @@ static bool has(const uint8_t *p, size_t n, const char *text)
     return false;
 }
 
-/* The message behind the wall time, whose 9 bytes come first. */
+/* The message behind the wall time, which has the first 9 bytes. */
 static void expect_message(const uint8_t *message, size_t n, const uint8_t *want, size_t want_n)
 {
     assert_true(n >= 9);
@@ -193,7 +193,7 @@ static void wrong_arguments_are_refused(void **state)
     vkt_events_destroy(NULL);
 }
 
-/* Each allocation fails once; no record is half written. */
+/* Each allocation fails once. No record is written in part. */
 static void a_failed_allocation_is_a_status(void **state)
 {
     rig *r = *state;

@@ -1,4 +1,4 @@
-/* How batches reach a program: resident and streamed alike, of numbers and of sequences, with labels and targets. */
+/* How batches get into a program: resident and streamed, numbers and sequences, labels and targets. */
 #include "train/rig.h"
 
 #include "train/feed.h"
@@ -29,7 +29,7 @@ static vkt_dataset *make(const vkt_host *h, const table *t, vkt_row_type type)
     return d;
 }
 
-/* A program that hands the batch on. */
+/* A program that passes the batch to its outputs. */
 typedef struct pass {
     vkt_feed feed;
     vkt_graph *g;
@@ -62,7 +62,7 @@ static void end(pass *s)
     vkt_feed_destroy(&s->feed);
 }
 
-/* One sample of the batch; row ROWS stands for none, which is zeros. */
+/* One sample of the batch. Row ROWS means no sample: zeros. */
 static void check_row(const table *t, vkt_row_type type, uint32_t row, const uint32_t *x, uint32_t label,
                       const float *y)
 {

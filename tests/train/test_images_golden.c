@@ -33,7 +33,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc3", x, &(vkt_nn_linear_params){ .out_features = CLASSES });
 }
 
-/* ---- pictures and weights, by the formulas of golden/README.md ---- */
+/* ---- images and weights, by the formulas of golden/README.md ---- */
 
 static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
 {

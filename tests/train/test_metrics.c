@@ -1,4 +1,4 @@
-/* vktrain/metrics.h: scikit-learn's and PyTorch's numbers, odd cases by hand, the files of a confusion matrix. */
+/* vktrain/metrics.h: scikit-learn's and PyTorch's numbers, special cases by hand, the files of a confusion matrix. */
 #include "train/golden.h"
 
 #include <cairo.h>
@@ -10,7 +10,7 @@
 
 enum { K = 7, N = 230 };
 
-/* A tensor of metrics.safetensors as whole numbers: test_free. */
+/* A tensor of metrics.safetensors as integers: test_free. */
 static uint32_t *integers(const vkt_safetensors *st, const char *name)
 {
     uint64_t n;
@@ -106,7 +106,7 @@ static void ties_and_nan_are_as_documented(void **state)
     assert_int_equal(vkt_top_k(tied, 5, 0, top), 0);
     assert_int_equal(vkt_top_k(NULL, 5, 4, top), 0);
     assert_int_equal(vkt_top_k(tied, 5, 4, NULL), 0);
-    for (uint32_t label = 0; label < 5; label++) { /* the same as asking vkt_top_k */
+    for (uint32_t label = 0; label < 5; label++) { /* the same as from vkt_top_k */
         const uint32_t places[] = { 4, 0, 1, 3, 2 };
         for (uint32_t k = 1; k <= 5; k++) assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (places[label] < k));
     }
@@ -142,7 +142,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, NULL), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 2, NULL, NULL, "c.txt"), VKT_E_ARG);
     assert_int_equal(vkt_confusion_write(&h, counts, 4096, NULL, NULL, "c.svg"), VKT_E_ARG);
-    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no row at all */
+    assert_int_equal(vkt_class_scores(&h, counts, 2, NAN, NULL, &m), VKT_OK); /* no rows */
     assert_true(isnan(m.accuracy) && isnan(m.macro.f1) && isnan(m.weighted.recall));
     assert_int_equal(vkt_class_scores(&h, counts, 2, 1, NULL, &m), VKT_OK);
     assert_true(m.macro.f1 == 1 && m.weighted.recall == 1);
@@ -203,7 +203,7 @@ static void the_matrix_is_written_as_csv_and_pictures(void **state)
         cairo_surface_t *picture = cairo_image_surface_create_from_png(path);
         assert_int_equal(cairo_surface_status(picture), CAIRO_STATUS_SUCCESS);
         const int side = cairo_image_surface_get_height(picture);
-        assert_true(side > 200 && side < 2600); /* two pixels a unit */
+        assert_true(side > 200 && side < 2600); /* two pixels per unit */
         cairo_surface_destroy(picture);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);

@@ -1,4 +1,4 @@
-/* A network that PyTorch trained, on the real MNIST test set, through our reader and our ops.
+/* A network that PyTorch trained, on the real MNIST test set, with the reader and the ops of this library.
  *
  * pretrained/mnist-cnn.safetensors: three 3x3 convolutions (1 -> 8 -> 16 -> 24), each with ReLU; batch norm; linear to
  * 32, ReLU; linear to 10; batch norm. In evaluation a batch norm is x * scale + shift per channel, with

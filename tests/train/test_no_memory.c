@@ -1,5 +1,5 @@
-/* Host memory fails in a training run: each of its allocations, one after the other. (Of a context:
- * gpu/test_context.c.) */
+/* Each host allocation of a training run fails, one after the other. (gpu/test_context.c does the same for a context.)
+ */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -10,15 +10,15 @@
 
 /* ---- a sweep: the n-th allocation of an attempt fails, for every n ---- */
 
-/* A context keeps some of what it allocates (pipelines, lists, rings), and the next attempt is without those
- * allocations. So n goes back by as many blocks, and by SLACK more for lists that grew, or were freed again: some
- * allocations fail twice, none is passed over. */
+/* A context keeps some of its allocations (pipelines, lists, rings), and the next attempt does not make them again. So
+ * n goes back by the number of these blocks, and by SLACK more for lists that grew or were freed again. Some
+ * allocations fail twice; none is left out. */
 enum { SLACK = 4 };
 
 typedef struct sweep {
     unsigned n, failures;
-    size_t blocks, bytes; /* that lived before the last attempt */
-    unsigned errors;      /* that were told before it */
+    size_t blocks, bytes; /* live blocks before the last attempt */
+    unsigned errors;      /* messages before the last attempt */
 } sweep;
 
 static sweep sweep_make(void)
@@ -37,8 +37,8 @@ static void sweep_begin(sweep *s)
     vkt_test_fail_allocation(s->n);
 }
 
-/* Whether the attempt, which came to `status`, lacked memory: then it has said so, once. The last one has had enough.
- */
+/* Returns whether the attempt, which returned `status`, lacked memory; then it must have reported that once. The last
+ * attempt has enough memory. */
 static bool sweep_failed(sweep *s, vkt_result status)
 {
     const bool failed = vkt_test_allocation_failed();
@@ -49,11 +49,11 @@ static bool sweep_failed(sweep *s, vkt_result status)
                  vkt_test_last_error());
     if (failed) vkt_test_error_says("out of host memory");
     s->failures += failed;
-    assert_true(s->failures < 1000); /* else each attempt leaves something behind */
+    assert_true(s->failures < 1000); /* otherwise each attempt leaks something */
     return failed;
 }
 
-/* ---- creation: the network of the rig, on a context that has its pipelines ---- */
+/* ---- creation: the network of the rig, on a context that already has its pipelines ---- */
 
 static void measure(void *user, const vkt_metric_batch *b)
 {
@@ -92,12 +92,12 @@ static void every_failed_allocation_of_a_creation_is_survived(void **state)
             r->ctx->vk.DeviceWaitIdle(r->ctx->device);
         }
         assert_true(s.failures > 200);
-        rig_fit(t, NULL); /* the context is as good as new */
+        rig_fit(t, NULL); /* the context works as before */
         vkt_trainer_destroy(&t);
     }
 }
 
-/* ---- a predictor, and the scores of what it says ---- */
+/* ---- a predictor and its scores ---- */
 
 typedef struct answers {
     vkt_predictor *p;
@@ -138,9 +138,9 @@ static void every_failed_allocation_of_a_prediction_is_survived(void **state)
     assert_true(s.failures > 50);
 }
 
-/* ---- a whole run, of one layer and three steps an epoch ---- */
+/* ---- a whole run with one layer and three steps an epoch ---- */
 
-/* What it makes, for who calls to free. */
+/* The objects that the run makes; its caller frees them. */
 typedef struct life {
     vkt_dataset *train, *check;
     vkt_trainer *t;
@@ -181,7 +181,7 @@ static void unmake(life *l)
     vkt_dataset_destroy(&l->train);
 }
 
-/* From the checkpoint, or from where it stands, to the end of the second epoch, and its weights. */
+/* From the checkpoint or the current state to the end of the second epoch, and its weights. */
 static vkt_result finish(const rig *r, life *l)
 {
     const char *checkpoint = checkpoint_of(r);
@@ -205,7 +205,7 @@ static vkt_result live(const rig *r, vkt_ctx *ctx, bool stream, life *l)
     return vkt_trainer_profile(l->t, vkt_temp_dir_file(&r->dir, "trace.json"));
 }
 
-/* Without the tuning file: a context looks for one once, and keeps nothing where there is none. */
+/* Without the tuning file: a context looks for it once, and stores nothing if there is none. */
 static vkt_ctx *open_fresh(const rig *r)
 {
     vkt_ctx *ctx;
@@ -225,7 +225,7 @@ static void *first_epoch(const rig *r, bool stream, size_t *n)
     return bytes;
 }
 
-/* How many allocations a run on a new context takes that nothing disturbs. Its files become those that are wanted. */
+/* Counts the allocations of an undisturbed run on a new context. Its files become the expected ones. */
 static unsigned undisturbed(const rig *r, bool stream)
 {
     life l = { 0 };
@@ -244,11 +244,11 @@ static void expect_wanted_files(const rig *r)
 {
     rig_same_file(checkpoint_of(r), vkt_temp_dir_file(&r->dir, "wanted checkpoint"));
     rig_same_file(vkt_temp_dir_file(&r->dir, "weights"), vkt_temp_dir_file(&r->dir, "wanted weights"));
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* nothing half written lies beside them */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 6); /* no partial files beside them */
 }
 
-/* After each failure the same trainer goes on, from the checkpoint or, streamed, from where it stands, and ends in the
- * same bytes; where there is no trainer yet, the next attempt shows what the context is good for. */
+/* After each failure the same trainer continues, from the checkpoint or, if it streams, from its state, and ends with
+ * the same bytes. If there is no trainer yet, the next attempt shows that the context still works. */
 static void sweep_run(const rig *r, bool stream)
 {
     size_t first_bytes;
@@ -265,7 +265,8 @@ static void sweep_run(const rig *r, bool stream)
         if (failed && l.t) assert_int_equal(finish(r, &l), VKT_OK);
         if (l.t) expect_wanted_files(r);
         unmake(&l);
-        ctx->vk.DeviceWaitIdle(ctx->device); /* else the validation layer forgets nothing and takes ever longer */
+        ctx->vk.DeviceWaitIdle(
+            ctx->device); /* otherwise the validation layer keeps all accesses and becomes slower and slower */
     }
     assert_in_range(s.failures, n, n + n / 4);
     vkt_ctx_destroy(&ctx);
@@ -286,7 +287,7 @@ static void every_failed_allocation_of_a_streamed_run_is_survived(void **state)
 
 /* ---- the device lacks memory for the n-th submission ---- */
 
-static unsigned until_refusal; /* 0: none. The swapped entry has no place for a context */
+static unsigned until_refusal; /* 0: none. The swapped entry has no context argument */
 static PFN_vkQueueSubmit2 real_submit;
 
 static VKAPI_ATTR VkResult VKAPI_CALL refuse(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)

@@ -1,4 +1,4 @@
-/* What a trainer does when device memory or the device itself fails. (Host memory: test_no_memory.c.) */
+/* The behaviour of a trainer when device memory runs out or the device is lost. (Host memory: test_no_memory.c.) */
 #include "train/rig.h"
 
 #include "gpu/gpu.h"
@@ -38,7 +38,7 @@ static void a_cap_below_the_plan_is_refused_with_the_plan(void **state)
 
 /* ---- the device is lost ---- */
 
-static uint32_t submissions_left; /* the swapped entry has no place for a context */
+static uint32_t submissions_left; /* the swapped entry has no context argument */
 
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence);
 static PFN_vkQueueSubmit2 real_submit;
@@ -47,7 +47,7 @@ static VkDevice device;
 static VkResult VKAPI_CALL lose_device(VkQueue queue, uint32_t n, const VkSubmitInfo2 *infos, VkFence fence)
 {
     if (submissions_left == 0) {
-        real_wait(device); /* what a lost device was given counts as done */
+        real_wait(device); /* work that was submitted to a lost device counts as done */
         return VK_ERROR_DEVICE_LOST;
     }
     submissions_left--;
@@ -76,13 +76,13 @@ static void a_lost_device_ends_the_run_and_keeps_the_checkpoint(void **state)
     const vkt_fit_params fit = { .epochs = 3, .checkpoint = path };
     assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST);
     assert_int_equal(submissions_left, 0);
-    assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST); /* for good */
+    assert_int_equal(vkt_trainer_fit(u, &fit), VKT_E_DEVICE_LOST); /* permanently */
     assert_int_equal(vkt_trainer_save(u, copy), VKT_E_DEVICE_LOST);
     rig_same_file(path, copy);
     vkt_trainer_destroy(&u);
     vkt_ctx_destroy(&broken);
     vkt_test_expect_errors(false);
-    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another context goes on */
+    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another context still works */
     rig_fit(t, &(vkt_fit_params){ .epochs = 2 });
 }
 

@@ -1,4 +1,4 @@
-/* The code of docs/train-your-own.md, compiled and run: each line of its blocks of C is a line of this file, of
+/* The code of docs/train-your-own.md, compiled and run. Each line of its C blocks is a line of this file, of
  * samples/train_minimal.c or of samples/linreg.c. */
 #include "train/rig.h"
 
@@ -21,7 +21,7 @@ static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint
     return VKT_OK;
 }
 
-/* Two classes: vectors whose numbers rise, and vectors whose numbers fall. */
+/* Two classes: vectors with increasing numbers, and vectors with decreasing numbers. */
 static void fill(float *numbers, uint32_t *labels)
 {
     for (uint32_t i = 0; i < N; i++) {
@@ -156,7 +156,7 @@ static char *text_of(const vkt_host *h, const char *path)
     return bytes;
 }
 
-/* A line of `text` is `line`, however far both are indented. */
+/* Returns whether a line of `text` equals `line`, for any indentation. */
 static bool has_line(const char *text, const char *line)
 {
     const size_t n = strlen(line);

@@ -1,4 +1,4 @@
-/* The history of a run: its best epoch, its CSV, its picture. */
+/* The history of a run: its best epoch, its CSV, its figure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,14 +74,14 @@ static void a_history_grows(void **state)
     vkt_history_free(&history);
 }
 
-/* ---- the picture ---- */
+/* ---- the figure ---- */
 
 /* Colours of plot.c as cairo stores them. */
 enum { WHITE = 0xffffff, TRAIN = 0x0072b2, VAL = 0xd55e00 };
 
 typedef struct ink {
-    unsigned train[2], val[2]; /* pixels in the colour of a series, below the legends: left and right panel */
-    unsigned border;           /* pixels other than white at the page's edge: something runs out of it */
+    unsigned train[2], val[2]; /* number of pixels in the colour of a series, below the legends: left and right panel */
+    unsigned border;           /* pixels other than white at the edge of the page: a part of the figure is outside it */
 } ink;
 
 static ink look_at(const char *path)
@@ -106,7 +106,7 @@ static ink look_at(const char *path)
     return found;
 }
 
-/* Draws and checks that each panel shows a series where it was measured, and only there. */
+/* Draws, and checks that each panel shows a series where it was measured and nowhere else. */
 static void check_picture(const vkt_epoch_record *records, size_t n, const char *title)
 {
     const vkt_host h = vkt_test_host();
@@ -142,7 +142,8 @@ static void every_kind_of_history_is_drawn(void **state)
 
     static const double odd[] = { 0, 1, -1, 1e-300, 1e-9, 12345.678, 1e12, -3e29, 1e300, INFINITY, NAN };
     vkt_epoch_record r[40];
-    for (size_t k = 0; k < 2 * VKT_COUNT(odd); k++) { /* constant, at all magnitudes; one series, lest it be hidden */
+    for (size_t k = 0; k < 2 * VKT_COUNT(odd);
+         k++) { /* constant, at all magnitudes; one series, so that no other hides it */
         const double v = odd[k / 2], train = k % 2 ? NAN : v, val = k % 2 ? v : NAN;
         for (uint32_t i = 0; i < 40; i++) r[i] = (vkt_epoch_record){ i, train, train, val, val, 0, 0 };
         check_picture(r, 40, "constant");
@@ -174,14 +175,14 @@ static void both_formats_are_what_their_names_say(void **state)
         if (i >= 2) assert_non_null(strstr(first, "</svg>"));
         assert_int_equal(vkt_history_plot(&h, run, VKT_COUNT(run), "x < y & z", path), VKT_OK);
         assert_int_equal(vkt_file_read(&h, path, 1 << 22, &second, &n2), VKT_OK);
-        assert_int_equal(n, n2); /* SVG numbers its surfaces, so that the bytes may differ */
+        assert_int_equal(n, n2); /* SVG has numbers of surfaces, so the bytes may differ */
         vkt_free(&h, first);
         vkt_free(&h, second);
     }
     vkt_temp_dir_remove(&dir);
 }
 
-/* So that an SVG can be searched, copied from and read aloud. */
+/* Text in an SVG can be searched, copied and read aloud. */
 static void text_of_an_svg_stays_text(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Predictions without training: the same bits as a trainer's, from the weights file alone. */
+/* Predictions without training: from the weights file alone, the same bits as a trainer's. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void the_bits_are_those_of_the_trainer(void **state)
     vkt_dataset_destroy(&bare);
 }
 
-/* One row: the batch is no larger. */
+/* One row, with a batch of one. */
 static void a_single_row_is_enough(void **state)
 {
     rig *r = rig_of(state);

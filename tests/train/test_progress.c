@@ -1,4 +1,5 @@
-/* The ready-made progress bar, on terminals of every width and kind and elsewhere: what a reader sees. */
+/* The progress bar of the library, on terminals of every width and kind and in other outputs: the text that a reader
+ * sees. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 
 enum { EPOCHS = 3, BATCHES = 469, CHECKS = 79 };
 
-/* A program's environment: NULL leaves a name out. LC_ALL and NO_COLOR are always left out. */
+/* The environment of a program: NULL removes a name. LC_ALL and NO_COLOR are always removed. */
 static void set_environment(const char *kind, const char *locale, const char *columns)
 {
     static const char *const names[] = { "TERM", "LC_CTYPE", "COLUMNS" };
@@ -82,7 +83,7 @@ static void epoch(screen_rig *s, uint32_t n)
     terminal_look(&s->seen, 0);
 }
 
-/* The rows that a reader sees at the end are these, and the row behind them is empty. */
+/* At the end a reader sees these rows, and the row after them is empty. */
 static void expect_rows(const screen_rig *s, const char *const *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) assert_string_equal(terminal_text(&s->seen, i), rows[i]);
@@ -151,7 +152,7 @@ static void no_width_is_too_small(void **state)
         epoch(&s, 1);
         batch(&s, 2, BATCHES, BATCHES);
         assert_int_equal(s.seen.torn, 0);
-        if (columns >= 18) assert_int_equal(s.seen.wrapped, 0); /* a field of a record has up to 17 */
+        if (columns >= 18) assert_int_equal(s.seen.wrapped, 0); /* a field of a record has up to 17 columns */
         if (columns == 20) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3 469/469");
         if (columns == 10) assert_string_equal(terminal_text(&s.seen, s.seen.n_rows - 1), "epoch 2/3");
         end(&s);
@@ -159,7 +160,7 @@ static void no_width_is_too_small(void **state)
     }
 }
 
-/* The window gets another size in the middle of an epoch; no signal is needed. */
+/* The window changes its size in the middle of an epoch. No signal is needed. */
 static void a_resized_window_counts_at_once(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void a_resized_window_counts_at_once(void **state)
     terminal_close(&s.seen);
 }
 
-/* A stream that cannot rewrite a line gets whole lines, and no escape sequence. */
+/* A stream that cannot rewrite a line gets whole lines and no escape sequence. */
 static void a_dumb_terminal_gets_plain_lines(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void without_utf8_all_is_ascii(void **state)
     }
 }
 
-/* No size from the terminal: the environment's COLUMNS, else 80. */
+/* Without a size from the terminal: COLUMNS of the environment, else 80. */
 static void columns_of_the_environment_are_the_second_choice(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void columns_of_the_environment_are_the_second_choice(void **state)
     }
     screen_rig s;
     set_environment("xterm", "C.UTF-8", "200");
-    begin(&s, 40); /* the terminal knows better */
+    begin(&s, 40); /* the terminal's size comes first */
     batch(&s, 1, 259, BATCHES);
     assert_string_equal(terminal_text(&s.seen, 0), "epoch 1/3 259/469  loss 0.1234");
     end(&s);
@@ -263,7 +264,7 @@ static void an_interrupted_bar_ends_its_line(void **state)
     terminal_close(&s.seen);
 }
 
-/* In a file a record is one line, whatever COLUMNS says; a loss that explodes stays short. */
+/* In a file a record is one line for any COLUMNS. A loss that explodes stays short. */
 static void a_file_gets_one_line_an_epoch(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_resnet(b, x, &(vkt_resnet_params){ .depth = 8, .cifar = true });
 }
 
-/* ---- pictures and weights, by the formulas of golden/README.md ---- */
+/* ---- images and weights, by the formulas of golden/README.md ---- */
 
 static void draw_picture(uint32_t i, unsigned char *pixels, uint32_t *label)
 {

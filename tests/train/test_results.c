@@ -68,7 +68,7 @@ static void results_are_those_of_the_history(void **state)
     json_decref(s);
 }
 
-/* No allocation of the host's may fail without an error. */
+/* No host allocation may fail without an error. */
 static void no_memory_is_an_error(void **state)
 {
     rig *r = rig_of(state);
@@ -110,7 +110,7 @@ static bool has(const char *bytes, size_t n, const char *tag)
     return false;
 }
 
-/* A number that was not measured is left out. */
+/* A number that was not measured is omitted. */
 static void events_of_an_epoch_have_its_numbers(void **state)
 {
     rig *r = rig_of(state);

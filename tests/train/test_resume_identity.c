@@ -1,11 +1,12 @@
-/* A checkpoint goes on with its own run alone: what differs is refused by its name, and what may differ is said. */
+/* A checkpoint can continue only its own run. A difference that matters is refused by name; a difference that is
+ * allowed is reported. */
 #include "train/rig.h"
 
 #include <stdio.h>
 
 #include "train/identity.h"
 
-/* ---- a small transformer, whose heads and dropout change neither shapes nor names of its parameters ---- */
+/* ---- a small transformer: its heads and dropout change neither shapes nor names of its parameters ---- */
 
 typedef struct net {
     uint32_t heads;
@@ -38,7 +39,7 @@ static vkt_trainer_params params_of(const rig *r, net *n)
     return p;
 }
 
-/* Makes a trainer of p, fails the test unless the checkpoint is refused with these words, and destroys it. */
+/* Makes a trainer of p, fails the test unless it refuses the checkpoint with this message, and destroys it. */
 static void refused(rig *r, const vkt_trainer_params *p, const char *path, const char *says)
 {
     vkt_trainer *t;
@@ -111,7 +112,7 @@ static double same_rate(void *user, uint64_t t)
     return 1;
 }
 
-/* Every kind of schedule has a name of its own. */
+/* Every kind of schedule has its own name. */
 static void each_schedule_has_its_name(void **state)
 {
     rig *r = rig_of(state);
@@ -138,8 +139,8 @@ static void each_schedule_has_its_name(void **state)
     }
 }
 
-/* Learning rate, length of a cosine, streaming and threads: the run goes on, and a longer one ends as one that was
- * planned so from there. */
+/* Learning rate, length of a cosine, streaming and threads may change: the run continues. From there on, a longer run
+ * gives what a run with that length from the start gives. */
 static void what_may_change_does(void **state)
 {
     rig *r = rig_of(state);
@@ -159,7 +160,7 @@ static void what_may_change_does(void **state)
     uint32_t n;
     const vkt_epoch_record *e = vkt_trainer_history(t, &n);
     assert_int_equal(n, 4);
-    assert_true(e[2].lr > 0.0099 && e[2].lr < 0.0101); /* half of 0.02: half of the new length is over */
+    assert_true(e[2].lr > 0.0099 && e[2].lr < 0.0101); /* half of 0.02: half of the new length is done */
 }
 
 /* ---- data ---- */
@@ -215,7 +216,7 @@ static void another_data_set_of_the_same_sizes_is_refused(void **state)
     for (size_t i = 0; i < VKT_COUNT(sets); i++) vkt_dataset_destroy(&sets[i]);
 }
 
-/* Rows that a source makes are compared by some of them. */
+/* Rows of a source are compared by some of them. */
 static void rows_that_are_made_are_compared_too(void **state)
 {
     rig *r = rig_of(state);
@@ -228,7 +229,7 @@ static void rows_that_are_made_are_compared_too(void **state)
     p.train = r->train; /* the same rows, but not augmented */
     refused(r, &p, path, "another run: rows that vary: checkpoint 1, this run 0");
     vkt_dataset *before = r->train, *other;
-    r->train = changed(r, before, 3, 0); /* the first row is always looked at */
+    r->train = changed(r, before, 3, 0); /* the first row is always compared */
     p.train = other = rig_varying(r);
     refused(r, &p, path, "another run: data: not the same as in the checkpoint");
     for (size_t i = 0; i < VKT_COUNT(r->trainers); i++) vkt_trainer_destroy(&r->trainers[i]);

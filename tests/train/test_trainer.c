@@ -1,4 +1,4 @@
-/* What fit, evaluate, predict, save and load promise, on a small network. */
+/* The promises of fit, evaluate, predict, save and load, on a small network. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "gpu/gpu.h"
 
-/* ---- where batches come from ---- */
+/* ---- sources of batches ---- */
 
 static void streamed_and_resident_data_give_the_same_bits(void **state)
 {
@@ -31,7 +31,7 @@ static void streamed_and_resident_data_give_the_same_bits(void **state)
                     a[i].val_acc == b[i].val_acc);
 }
 
-/* A data set above half of what the cap leaves is streamed without being asked. */
+/* A data set larger than half of the memory that is left under the cap is streamed automatically. */
 static void data_that_does_not_fit_is_streamed(void **state)
 {
     rig *r = rig_of(state);
@@ -52,8 +52,8 @@ static void data_that_does_not_fit_is_streamed(void **state)
     vkt_dataset_destroy(&large);
 }
 
-/* Rows that are made anew in each epoch are streamed, by any number of workers to the same end; evaluation sees them as
- * they are. */
+/* Rows that change in each epoch are streamed. Any number of workers gives the same result. Evaluation reads them
+ * unchanged. */
 static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
 {
     rig *r = rig_of(state);
@@ -83,8 +83,8 @@ static void rows_that_vary_do_so_by_seed_and_epoch_alone(void **state)
     vkt_dataset_destroy(&varying);
 }
 
-/* The mean over an epoch weighs each batch by its real rows, and the last batch of 8 counts only them: with a learning
- * rate too small to move a weight, training without shuffle or dropout measures what evaluation measures. */
+/* The mean over an epoch weighs each batch by its real rows, so the last batch counts with 8. With a learning rate too
+ * small to change a weight, training without shuffle or dropout measures the same as evaluation. */
 static vkt_tensor forward_plain(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -109,7 +109,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     assert_true(h[0].train_acc == accuracy);
     assert_true(fabs(h[0].train_loss - loss) < 1e-6 * loss);
 
-    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* and the logits say the same, row by row */
+    float *z = test_malloc(RIG_ROWS * RIG_CLASSES * sizeof *z); /* and the logits agree, row by row */
     uint32_t *classes = test_malloc(RIG_ROWS * sizeof *classes), right = 0;
     assert_int_equal(vkt_trainer_predict(t, r->train, 0, RIG_ROWS, classes, z), VKT_OK);
     double mean = 0;
@@ -126,7 +126,7 @@ static void a_partial_last_batch_counts_its_real_rows(void **state)
     test_free(classes);
 }
 
-/* Without shuffle every epoch takes the rows in order; with it, each epoch takes another order. */
+/* Without shuffle every epoch uses the rows in order. With shuffle each epoch uses another order. */
 static void shuffling_can_be_switched_off(void **state)
 {
     rig *r = rig_of(state);
@@ -167,11 +167,11 @@ static void predictions_agree_with_evaluation_and_with_each_other(void **state)
             right += best == vkt_dataset_labels(r->check)[i];
         }
         assert_true((double)right / RIG_CHECK_ROWS == accuracy);
-        assert_int_equal(vkt_trainer_predict(t, r->check, 31, 40, some, NULL), VKT_OK); /* over a batch's edge */
+        assert_int_equal(vkt_trainer_predict(t, r->check, 31, 40, some, NULL), VKT_OK); /* across the edge of a batch */
         assert_memory_equal(some, all + 31, sizeof some);
         assert_int_equal(vkt_trainer_predict(t, r->check, 5, 1, some, NULL), VKT_OK);
         assert_int_equal(some[0], all[5]);
-        rig_fit(t, &(vkt_fit_params){ .epochs = 3 }); /* what prediction left behind does not disturb training */
+        rig_fit(t, &(vkt_fit_params){ .epochs = 3 }); /* the state after prediction does not disturb training */
     }
 }
 
@@ -202,7 +202,7 @@ static void rows_without_labels_can_be_predicted_but_not_evaluated(void **state)
 
 /* ---- early stopping, history ---- */
 
-/* Validation labels that are all wrong from the training set's view: accuracy falls while training learns. */
+/* All validation labels contradict the training set: accuracy falls while training makes progress. */
 static vkt_dataset *mislabelled(const rig *r)
 {
     uint32_t labels[RIG_CHECK_ROWS];
@@ -240,7 +240,7 @@ static void early_stopping_restores_the_best_epoch(void **state)
     double loss, accuracy;
     assert_int_equal(vkt_trainer_evaluate(t, wrong, &loss, &accuracy), VKT_OK);
     assert_true(accuracy == h[best].val_acc && loss == h[best].val_loss);
-    rig_fit(t, &(vkt_fit_params){ .epochs = 30 }); /* has stopped: nothing more happens */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 30 }); /* has stopped: no further effect */
     vkt_trainer_history(t, &n);
     assert_int_equal(n, best + 3);
     vkt_dataset_destroy(&wrong);
@@ -303,7 +303,8 @@ static void callbacks_hear_of_every_batch_and_can_stop(void **state)
     assert_int_equal(w.checks, 2 * 3);
     assert_true(vkt_trainer_ms_per_step(t) > 0);
     assert_true(vkt_trainer_host_us_per_step(t) > 0);
-    assert_true(vkt_trainer_host_us_per_step(t) <= 1000 * vkt_trainer_ms_per_step(t)); /* this thread is a part of it */
+    assert_true(vkt_trainer_host_us_per_step(t) <=
+                1000 * vkt_trainer_ms_per_step(t)); /* this thread is one of the workers */
     assert_true(vkt_trainer_first_step_ns(t) > 0);
 }
 
@@ -359,7 +360,7 @@ static void a_step_allocates_and_records_nothing(void **state)
         steady s = { .ctx = r->ctx };
         rig_fit(t, &(vkt_fit_params){ .epochs = 2, .callbacks = { .user = &s, .on_batch = note_counters } });
         assert_int_equal(s.batches, RIG_STEPS);
-        assert_int_equal(s.to.submits - s.from.submits, 3); /* one a step: the counters do count */
+        assert_int_equal(s.to.submits - s.from.submits, 3); /* one per step: so the counters work */
         assert_int_equal(s.to.host_allocs, s.from.host_allocs);
         assert_int_equal(s.host_to, s.host_from);
         assert_int_equal(s.to.device_allocs, s.from.device_allocs);

@@ -1,5 +1,5 @@
-/* Losses and weights that are not finite: the run stops with a status of its own and loses nothing that was good. And
- * monitors that a trainer cannot have. */
+/* Losses and weights that are not finite: the run stops with its own status and keeps all good results. And monitors
+ * that a trainer cannot have. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static bool exists(const char *path)
     return f != NULL;
 }
 
-/* An ordinary first epoch, as the file `path`; the trainer has its weights. */
+/* An ordinary first epoch, saved as the file `path`. The trainer has its weights. */
 static vkt_trainer *first_epoch(rig *r, const char *path)
 {
     const vkt_trainer_params p = rig_params(r);
@@ -44,9 +44,9 @@ static void a_run_that_diverges_stops_with_a_status_of_its_own(void **state)
     assert_int_equal(vkt_trainer_save(t, weights), VKT_E_DIVERGED);
     vkt_test_error_says(weights);
     vkt_test_expect_errors(false);
-    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good ones are still there */
+    assert_int_equal(vkt_trainer_load(t, weights), VKT_OK); /* the good weights are still there */
     rig_same(t, good, VKT_PART_VALUE);
-    if (!exists(checkpoint)) return; /* one of the steps before, if there was time for it */
+    if (!exists(checkpoint)) return; /* that of an earlier step, if there was time for it */
     p.lr = 0.01f;
     vkt_trainer *again = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
@@ -63,9 +63,9 @@ static void what_was_finite_outlives_a_divergence(void **state)
     vkt_trainer *first = first_epoch(r, copy);
     first_epoch(r, path);
     vkt_trainer_params p = rig_params(r);
-    p.lr = 1e38f; /* of Adam: after one step no loss is finite */
+    p.lr = 1e38f; /* Adam's moments: after one step no loss is finite */
     vkt_trainer *t = rig_trainer(r, &p);
-    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another learning rate is said, and taken */
+    assert_int_equal(vkt_trainer_resume(t, path), VKT_OK); /* another learning rate is reported and used */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .epochs = 3, .checkpoint = path, .checkpoint_every = 5 }),
                      VKT_E_DIVERGED);
@@ -73,11 +73,11 @@ static void what_was_finite_outlives_a_divergence(void **state)
     vkt_test_error_says("epoch 2");
     rig_same_file(path, copy);
     assert_int_equal(vkt_trainer_best_epoch(t), 1);
-    rig_same(t, first, VKT_PART_VALUE); /* the best weights, to be saved */
+    rig_same(t, first, VKT_PART_VALUE); /* the best weights, which can be saved */
     assert_int_equal(vkt_trainer_save(t, path), VKT_OK);
 }
 
-/* Rows that are no numbers, all of class 0: the largest of NaNs is the first, so every answer seems right. */
+/* Rows of NaN, all of class 0. The largest of several NaNs is the first, so every answer seems right. */
 static vkt_dataset *no_numbers(const rig *r)
 {
     enum { N = RIG_CHECK_ROWS * RIG_SIDE * RIG_SIDE };
@@ -122,7 +122,7 @@ static void an_accuracy_of_nan_is_never_the_best(void **state)
     vkt_dataset_destroy(&bad);
 }
 
-/* ---- one bad epoch among good ones: a frozen number that is added to the loss is infinite in epoch 2 ---- */
+/* ---- one bad epoch among good ones: a frozen number that the loss adds is infinite in epoch 2 ---- */
 
 static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
@@ -137,7 +137,7 @@ static vkt_tensor loss_with_extra(vkt_builder *b, vkt_tensor y, vkt_tensor x, vk
 typedef struct bad_epoch {
     vkt_trainer *t;
     const rig *r;
-    const char *path, *copy; /* the checkpoint, and what it was after the first epoch */
+    const char *path, *copy; /* the checkpoint, and its content after the first epoch */
 } bad_epoch;
 
 static void set_extra(vkt_trainer *t, float value)
@@ -194,7 +194,8 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
     }
 }
 
-/* Epoch 1 is fine, but its checkpoint cannot be written. Epoch 2 diverges: what was owed is no longer there. */
+/* Epoch 1 is good, but its checkpoint cannot be written. Epoch 2 diverges, so the state for the missing checkpoint is
+ * lost. */
 static void after_a_divergence_no_checkpoint_is_owed(void **state)
 {
     rig *r = rig_of(state);
@@ -213,7 +214,8 @@ static void after_a_divergence_no_checkpoint_is_owed(void **state)
     assert_false(exists(path));
 }
 
-/* A trainer whose run diverged in its second epoch: the moments are not finite, the weights are those of the first. */
+/* A trainer that diverged in its second epoch: the moments are not finite, and the weights are those of the first
+ * epoch. */
 static vkt_trainer *diverged(rig *r, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -245,7 +247,7 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
         vkt_test_error_says("the run has diverged, and its first moments are not finite");
         vkt_test_error_says("vkt_trainer_resume, vkt_trainer_load");
         vkt_test_expect_errors(false);
-        rig_same(t, good, VKT_PART_VALUE); /* nothing was trained */
+        rig_same(t, good, VKT_PART_VALUE); /* no epoch was trained */
         const vkt_result loaded = resumed ? vkt_trainer_resume(t, checkpoint) : vkt_trainer_load(t, weights);
         assert_int_equal(loaded, VKT_OK);
         rig_fit(t, &two);
@@ -256,7 +258,7 @@ static void a_diverged_trainer_wants_finite_numbers(void **state)
     }
 }
 
-/* Gradients that overflow in half precision are skipped, with a loss that is finite. */
+/* Gradients that overflow in half precision are skipped; the loss stays finite. */
 static void a_skipped_step_is_no_divergence(void **state)
 {
     rig *r = rig_of(state);
@@ -293,14 +295,14 @@ static void another_monitor_after_a_resume_keeps_the_best_epoch(void **state)
 {
     rig *r = rig_of(state);
     const char *path = vkt_temp_dir_file(&r->dir, "c");
-    first_epoch(r, path); /* by its accuracy */
+    first_epoch(r, path); /* the accuracy of the validation set */
     const vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_OK);
     uint32_t n;
     rig_fit(t, &(vkt_fit_params){ .epochs = 2, .monitor = VKT_MONITOR_VAL_LOSS });
     const vkt_epoch_record *e = vkt_trainer_history(t, &n);
-    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* a loss beside a loss */
+    const uint32_t lower = e[1].val_loss < e[0].val_loss ? 2 : 1; /* a second loss */
     assert_int_equal(vkt_trainer_best_epoch(t), lower);
     assert_true(t->at.best == e[lower - 1].val_loss);
 }

@@ -1,4 +1,4 @@
-/* A trainer with ema_decay: who sees the averaged weights, and what becomes of them in files. */
+/* A trainer with ema_decay: which parts use the averaged weights, and which weights its files have. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3 };
@@ -34,7 +34,7 @@ static double loss_of(vkt_trainer *t, const vkt_dataset *d)
     return loss;
 }
 
-/* Evaluation and the saved file are of the average; the step goes on with the weights themselves. */
+/* Evaluation and the saved file use the average. The next step uses the weights themselves. */
 static void the_averaged_weights_are_evaluated_and_saved(void **state)
 {
     rig *r = rig_of(state);
@@ -47,12 +47,13 @@ static void the_averaged_weights_are_evaluated_and_saved(void **state)
     float *published = rig_weights(t, VKT_PART_PUBLISHED, &n);
     assert_int_equal(vkt_trainer_put(average, VKT_PART_VALUE, published), VKT_OK);
     assert_true(loss_of(t, r->check) == loss_of(average, r->check));
-    assert_true(loss_of(t, r->train) == loss_of(average, r->train)); /* not the validation set: a program of its own */
+    assert_true(loss_of(t, r->train) ==
+                loss_of(average, r->train)); /* another set than the validation set: its own program */
     assert_true(loss_of(t, r->check) != loss_of(values, r->check));
     assert_int_equal(vkt_trainer_save(t, saved), VKT_OK);
     assert_int_equal(vkt_trainer_load(values, saved), VKT_OK);
     rig_same(values, average, VKT_PART_VALUE);
-    /* What is loaded is published at once; what is not, stays. */
+    /* Loaded parameters are published at once. The others stay. */
     float *before = rig_weights(t, VKT_PART_VALUE, &n);
     assert_int_equal(vkt_trainer_load_matching(t, saved, "fc.*"), VKT_OK);
     float *after = rig_weights(t, VKT_PART_VALUE, &n), *also = rig_weights(t, VKT_PART_PUBLISHED, &n);
@@ -94,7 +95,7 @@ static void a_resumed_run_averages_on(void **state)
     rig_same(first, second, VKT_PART_PUBLISHED);
     rig_fit(second, &(vkt_fit_params){ .epochs = EPOCHS, .checkpoint = part });
     rig_same_file(whole, part);
-    /* A checkpoint of another decay, or of none, is another run's. */
+    /* A checkpoint with another decay, or with none, belongs to another run. */
     static const double others[] = { 0, 0.9 };
     for (size_t i = 0; i < VKT_COUNT(others); i++) {
         p.ema_decay = others[i];

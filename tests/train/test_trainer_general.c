@@ -1,5 +1,4 @@
-/* Training of what is no classifier: targets, a loss of the model's own; rates that follow a schedule; what early
- * stopping goes by. */
+/* Training without classes: targets, the model's own loss, rates of a schedule, and the monitor of early stopping. */
 #include "train/rig.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@
 enum { ROWS = 300, FEATURES = 3, TARGETS = 2, EPOCHS = 12 };
 static const float slope[TARGETS][FEATURES] = { { 1.5f, -2, 0.5f }, { 0, 1, -1 } }, shift[TARGETS] = { 3, -1 };
 
-/* y = slope x + shift over points of a lattice, and as class the sign of the first target. */
+/* y = slope x + shift over points of a grid. The class is the sign of the first target. */
 static vkt_dataset *plane(const rig *r, bool labels, bool targets)
 {
     static float x[ROWS][FEATURES], y[ROWS][TARGETS];
@@ -59,7 +58,7 @@ static vkt_tensor line(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_nn_linear(b, "fc", x, &(vkt_nn_linear_params){ .out_features = 1 });
 }
 
-/* A table's rows are vectors: a linear layer takes them as they come, and so it does what is selected of them. */
+/* The rows of a table are vectors. A linear layer accepts them as they are, and also a selection of their columns. */
 static void rows_of_a_csv_file_are_vectors(void **state)
 {
     rig *r = rig_of(state);
@@ -137,7 +136,7 @@ static void targets_are_learned_by_their_squared_error(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Squares around targets from classes: checks that all three arrive. */
+/* Squares around targets computed from classes: checks that all three reach the model. */
 static vkt_tensor twice_the_error(vkt_builder *b, vkt_tensor y, vkt_tensor x, vkt_tensor labels, vkt_tensor targets,
                                   void *user)
 {
@@ -194,7 +193,7 @@ static void the_rate_follows_its_schedule(void **state)
         for (uint64_t k = 0; k < n; k++)
             assert_true(e[k].lr == vkt_schedule_lr(&schedules[i], (double)p.lr, k * (i ? 1 : RIG_STEPS)));
     }
-    /* A rate of nothing moves nothing: the word reaches the device. */
+    /* With a learning rate of zero no weight changes: the step state reaches the device. */
     vkt_trainer_params p = rig_params(r);
     p.schedule = (vkt_schedule){ .kind = VKT_SCHEDULE_MULTI_STEP, .by_epoch = true, .n_milestones = 1, .gamma = 1e-30 };
     p.schedule.milestones[0] = 1;
@@ -260,7 +259,7 @@ static void early_stopping_goes_by_what_is_named(void **state)
     vkt_test_expect_errors(false);
 }
 
-/* Rows of a source that may fetch a row a worker at a time, as decoders with scratch do. */
+/* Rows of a source that allows each worker one row at a time, like decoders with scratch memory. */
 typedef struct busy_source {
     atomic_uint fetching[VKT_DATA_MAX_WORKERS], overlaps;
 } busy_source;
@@ -300,7 +299,7 @@ static void parts_of_one_source_are_not_fetched_together(void **state)
     p.batch = 16;
     p.stream = true;
     vkt_trainer *t = rig_trainer(r, &p);
-    for (int i = 0; i < 3; i++) { /* each ends with batches that nobody wants any more */
+    for (int i = 0; i < 3; i++) { /* each run ends with batches that are no longer needed */
         rig_fit(t, &(vkt_fit_params){ .epochs = 9, .callbacks.stop = at_once });
         assert_int_equal(vkt_trainer_predict(t, check, 0, 2, classes, NULL), VKT_OK);
     }

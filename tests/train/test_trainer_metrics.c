@@ -1,4 +1,4 @@
-/* Class weights and label smoothing of the usual loss, as PyTorch trains with them; metrics of the caller's. */
+/* Class weights and label smoothing of the usual loss, as in PyTorch's training; and metrics of the caller. */
 #include "train/golden.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void expect(const vkt_safetensors *st, const char *run, const char *what,
     test_free(want);
 }
 
-/* Three epochs in three steps each, the last one of 4 rows, from the golden's weights. */
+/* Three epochs of three steps each, starting from the weights of the golden. The last batch has 4 rows. */
 static void train(rig *r, const vkt_safetensors *st, const char *run, const vkt_trainer_params *p)
 {
     vkt_trainer *t = rig_trainer(r, p);
@@ -138,7 +138,7 @@ static void wrong_weights_are_refused(void **state)
     assert_int_equal(vkt_trainer_create(r->ctx, &p, &t), VKT_E_ARG);
 }
 
-/* A checkpoint is of a run with these weights. */
+/* A checkpoint belongs to a run with these weights. */
 static void a_resumed_run_has_the_same_weights(void **state)
 {
     rig *r = rig_of(state);
@@ -160,12 +160,12 @@ static void a_resumed_run_has_the_same_weights(void **state)
     rig_same(whole, rest, VKT_PART_VALUE);
 }
 
-/* ---- metrics of the caller's ---- */
+/* ---- metrics of the caller ---- */
 
-/* Counts rows, and those whose label is among the two largest. */
+/* Counts rows, and rows whose label is among the two largest. */
 typedef struct top2 {
     uint32_t rows, right, resets, adds;
-    const vkt_dataset *data; /* whose labels come in their order */
+    const vkt_dataset *data; /* labels come in their order */
 } top2;
 
 static void reset(void *user)
@@ -219,12 +219,12 @@ static void metrics_are_in_record_history_and_checkpoint(void **state)
         const vkt_epoch_record *h = vkt_trainer_history(t, &n);
         assert_true(n == 2 && h[1].n_metrics == 1 && strcmp(h[1].metrics[0].name, "top2") == 0);
         assert_true(h[1].metrics[0].value == result(&m) && h[1].metrics[0].value >= h[1].val_acc);
-        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the best weights, by this monitor */
+        static float outputs[RIG_CHECK_ROWS * RIG_CLASSES]; /* of the best weights by this monitor */
         assert_int_equal(vkt_trainer_predict(t, r->check, 0, RIG_CHECK_ROWS, NULL, outputs), VKT_OK);
         const double best = vkt_top_k_accuracy(outputs, vkt_dataset_labels(r->check), RIG_CHECK_ROWS, RIG_CLASSES, 2);
         assert_true(best == fmax(h[0].metrics[0].value, h[1].metrics[0].value));
         assert_int_equal(vkt_trainer_evaluate(t, r->check, NULL, NULL), VKT_OK);
-        assert_int_equal(m.resets, 2); /* in a fit alone */
+        assert_int_equal(m.resets, 2); /* only during a fit */
         assert_int_equal(vkt_trainer_write_history(t, vkt_temp_dir_file(&r->dir, "h.csv")), VKT_OK);
         void *csv;
         size_t bytes;

@@ -1,4 +1,4 @@
-/* Training in 16 bits: as exact as it must be, the same bits again, also after steps that overflowed. */
+/* Training in 16 bits: exact enough, and the same bits in a second run, also after steps that overflowed. */
 #include "train/rig.h"
 
 enum { EPOCHS = 3, ROWS = 2560, CHECK = 640 };
@@ -10,7 +10,7 @@ static bool after_six_batches(void *user)
     return ++*(uint32_t *)user == 6;
 }
 
-/* In f16 it starts with a scale that is far too large. */
+/* In f16 the scale at the start is far too large. */
 static vkt_trainer *start(rig *r, vkt_precision precision)
 {
     vkt_trainer_params p = rig_params(r);
@@ -61,7 +61,7 @@ static void a_profiled_step_leaves_the_scale_as_it_was(void **state)
         if (part != VKT_PART_GRADIENT) rig_same(t, untouched, (vkt_store_part)part);
 }
 
-/* Checkpoints of other precisions are other runs. */
+/* Checkpoints of other precisions belong to other runs. */
 static void a_checkpoint_of_another_precision_is_refused(void **state)
 {
     rig *r = rig_of(state);

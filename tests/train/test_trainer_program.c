@@ -1,5 +1,5 @@
-/* The recorded training step of the MNIST network as text, pinned: golden/mnist_program.txt. Whoever changes a kernel,
- * the planner or the barriers on purpose looks at the difference and renews the file with VKT_UPDATE_GOLDEN=1. */
+/* The recorded training step of the MNIST network as text must equal golden/mnist_program.txt. If you change a kernel,
+ * the planner or the barriers on purpose, read the difference and write the file again with VKT_UPDATE_GOLDEN=1. */
 #include "train/rig.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 
 #define PINNED VKT_TEST_DIR "/golden/mnist_program.txt"
 
-/* What a kernel choice depends on; the file is of a CPU with eight lanes, Debian 12's lavapipe as it is. */
+/* The choice of kernels depends on these. The file is for a CPU with eight lanes: Debian 12's lavapipe with default
+ * settings. */
 static bool device_is_the_pinned_one(const vkt_ctx *ctx)
 {
     const vkt_limits *l = &ctx->limits;

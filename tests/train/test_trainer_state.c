@@ -1,6 +1,6 @@
-/* Checkpoints and weight files: bit-identical runs, resumes after a kill, and files that are not what they should be.
+/* Checkpoints and weight files: bit-identical runs, resumes after a kill, and bad files.
  *
- * A run that is killed needs a process of its own: `train_test_trainer_state worker CHECKPOINT [resume]` is one. */
+ * A run that is killed needs its own process: `train_test_trainer_state worker CHECKPOINT [resume]`. */
 #include "train/rig.h"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *a = vkt_temp_dir_file(&r->dir, "a"), *b = vkt_temp_dir_file(&r->dir, "b");
     run_to(r, EPOCHS, 0, a);
-    run_to(r, EPOCHS, 2, b); /* nor does it matter how often it is written */
+    run_to(r, EPOCHS, 2, b); /* how often it is written does not matter either */
     rig_same_file(a, b);
 
     vkt_trainer_params p = rig_params(r);
@@ -40,7 +40,7 @@ static void two_runs_of_one_seed_end_in_the_same_bytes(void **state)
     size_t n, m;
     assert_int_equal(vkt_file_read(&r->h, a, 1u << 30, &x, &n), VKT_OK);
     assert_int_equal(vkt_file_read(&r->h, c, 1u << 30, &y, &m), VKT_OK);
-    assert_true(n != m || memcmp(x, y, n) != 0); /* another seed, other bytes */
+    assert_true(n != m || memcmp(x, y, n) != 0); /* another seed gives other bytes */
     vkt_free(&r->h, x);
     vkt_free(&r->h, y);
 }
@@ -57,7 +57,8 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, EPOCHS, 0, whole);
-    for (int middle = 0; middle < 2; middle++) { /* stopped after an epoch; in the middle of the second, streaming */
+    for (int middle = 0; middle < 2;
+         middle++) { /* stopped after an epoch, or in the middle of the second one if streaming */
         vkt_trainer_params p = rig_params(r);
         p.stream = middle;
         vkt_trainer *first = rig_trainer(r, &p);
@@ -67,7 +68,7 @@ static void a_resumed_run_ends_like_one_that_never_stopped(void **state)
                                           .checkpoint = part,
                                           .callbacks = middle ? stop : (vkt_fit_callbacks){ 0 } });
         assert_int_equal(first->at.t, middle ? 10 : RIG_STEPS);
-        p.seed = 99; /* the file's seed counts */
+        p.seed = 99; /* the seed in the file counts */
         vkt_trainer *second = rig_trainer(r, &p);
         assert_int_equal(vkt_trainer_resume(second, part), VKT_OK);
         uint32_t n;
@@ -143,8 +144,8 @@ static void nap(uint32_t us)
     nanosleep(&(struct timespec){ .tv_nsec = (long)us * 1000 }, NULL);
 }
 
-/* Lets the worker renew its checkpoint a few times, then kills it at some moment of its next step; false when it was
- * faster. */
+/* Lets the worker rewrite its checkpoint a few times, then kills it at some time in its next step. Returns false if the
+ * worker was faster. */
 static bool kill_amid_work(pid_t child, const char *checkpoint, vkt_rng *rng)
 {
     int status = 0;
@@ -167,19 +168,20 @@ static void a_run_killed_again_and_again_ends_in_the_same_bytes(void **state)
     rig *r = rig_of(state);
     const char *whole = vkt_temp_dir_file(&r->dir, "whole"), *part = vkt_temp_dir_file(&r->dir, "part");
     run_to(r, WORKER_EPOCHS, 0, whole);
-    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* other moments each time */
+    vkt_rng rng = vkt_rng_make((uint64_t)getpid(), VKT_STREAM_TEST, 0, 0); /* another time in every iteration */
     int killed = 0, status;
-    for (int round = 0; killed < 3 && round < (killed ? 20 : 200); round++) /* one that came to its end begins anew */
+    for (int round = 0; killed < 3 && round < (killed ? 20 : 200);
+         round++) /* a worker that has finished starts again */
         killed = kill_amid_work(start_worker(part, killed > 0), part, &rng) ? killed + 1 : 0;
     assert_true(killed > 0);
     const pid_t last = start_worker(part, true);
     assert_int_equal(waitpid(last, &status, 0), last);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     rig_same_file(whole, part);
-    assert_int_equal(vkt_temp_dir_count(&r->dir), 2); /* no temporary stayed behind */
+    assert_int_equal(vkt_temp_dir_count(&r->dir), 2); /* no temporary file is left */
 }
 
-/* ---- files that are not what they should be ---- */
+/* ---- bad files ---- */
 
 static void refuse_resume(vkt_trainer *t, const char *path, vkt_result want, const char *says)
 {
@@ -221,7 +223,7 @@ static void a_wrong_file_is_refused_and_changes_nothing(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* A full disk, as a limit of the file size shows it; and a folder that is not there. */
+/* A full disk, simulated by a limit of the file size; and a folder that does not exist. */
 static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -249,12 +251,12 @@ static void a_failed_write_keeps_the_old_checkpoint_and_the_run_goes_on(void **s
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     assert_int_equal(remove(path), 0);
-    rig_fit(t,
-            &(vkt_fit_params){ .checkpoint = path }); /* there is room again: no step is left, but the file is owed */
+    rig_fit(t, &(vkt_fit_params){
+                   .checkpoint = path }); /* the disk has space again: no step is left, but the file is still written */
     rig_same_file(path, copy);
 }
 
-/* There is room again once four batches have arrived. */
+/* The disk has space again after four batches. */
 static void make_room(void *user, const vkt_fit_progress *p)
 {
     if (p->batch == 4 && !p->validating) assert_int_equal(setrlimit(RLIMIT_FSIZE, user), 0);
@@ -279,7 +281,7 @@ static void the_checkpoint_after_a_failed_one_is_tried_again(void **state)
     const vkt_result result = vkt_trainer_fit(t, &full);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
     vkt_test_expect_errors(false);
-    assert_int_equal(result, VKT_E_CHECKPOINT); /* one was missing for a while, and that is told */
+    assert_int_equal(result, VKT_E_CHECKPOINT); /* one was missing for a while, and that is reported */
     rig_same_file(path, whole);                 /* but nothing is lost */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
 }
@@ -291,7 +293,7 @@ static bool count_epoch(void *user, const vkt_epoch_record *record, bool best)
     return false;
 }
 
-/* The epoch is over, whatever became of its file; and what one run owes is not written of another. */
+/* The epoch is over even if its file failed. A missing file of one run is not written in another run. */
 static void an_epoch_without_its_checkpoint_is_heard_of(void **state)
 {
     rig *r = rig_of(state);
@@ -310,14 +312,14 @@ static void an_epoch_without_its_checkpoint_is_heard_of(void **state)
     vkt_test_expect_errors(false);
     assert_int_equal(heard, 1);
     assert_int_equal(vkt_trainer_resume(t, good), VKT_OK);
-    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* all is done */
+    rig_fit(t, &(vkt_fit_params){ .epochs = 1, .checkpoint = other }); /* everything is done */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 1);
 }
 
-/* A file system that is gone for a moment. */
+/* A file system that fails for a moment. */
 typedef struct hiccup {
     const vkt_dataset *of;
-    atomic_int left; /* rows until one cannot be fetched; below 1: all can */
+    atomic_int left; /* number of rows before a fetch fails; below 1: no fetch fails */
 } hiccup;
 
 static vkt_result fetch_with_hiccup(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker)
@@ -346,7 +348,7 @@ static void a_row_that_could_not_be_fetched_once_changes_nothing(void **state)
     p.stream = true;
     rig_fit(rig_trainer(r, &p), &(vkt_fit_params){ .checkpoint = whole });
     vkt_trainer *t = rig_trainer(r, &p);
-    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* with steps of the epoch on their way */
+    atomic_store(&h.left, 4 * RIG_BATCH + 3); /* with pending steps of the epoch */
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_fit(t, &(vkt_fit_params){ .checkpoint = part }), VKT_E_IO);
     vkt_test_expect_errors(false);
@@ -379,7 +381,7 @@ static void saved_weights_come_back(void **state)
     assert_int_equal(vkt_trainer_evaluate(b, r->check, &y, NULL), VKT_OK);
     assert_true(x == y);
 
-    vkt_safetensors *st; /* names and shapes are PyTorch's */
+    vkt_safetensors *st; /* names and shapes are those of PyTorch */
     assert_int_equal(vkt_safetensors_open(&r->h, path, &st), VKT_OK);
     assert_int_equal(vkt_safetensors_count(st), 4);
     const vkt_st_entry *w = vkt_safetensors_find(st, "conv.weight");
@@ -425,10 +427,10 @@ static void attached_texts_are_in_every_file(void **state)
         expect_attached(r, i ? weights : checkpoint, "vocabulary", words);
         expect_attached(r, i ? weights : checkpoint, "n19", "n19");
     }
-    vkt_trainer *again = rig_trainer(r, &p); /* files are read as ever */
+    vkt_trainer *again = rig_trainer(r, &p); /* files are read as before */
     assert_int_equal(vkt_trainer_resume(again, checkpoint), VKT_OK);
     assert_int_equal(vkt_trainer_load(again, weights), VKT_OK);
-    vkt_trainer *third = rig_trainer(r, &p); /* goes on with the texts of the file, if it has no others */
+    vkt_trainer *third = rig_trainer(r, &p); /* continues with the texts of the file, if it has no texts of its own */
     assert_int_equal(vkt_trainer_attach(third, "n19", "new"), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(third, checkpoint), VKT_E_STATE);
@@ -451,7 +453,8 @@ static void attached_texts_are_in_every_file(void **state)
     assert_int_equal(vkt_read_attachment(&r->h, weights, NULL, &text), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "", "x"), VKT_E_ARG);
     assert_int_equal(vkt_trainer_attach(t, "x", NULL), VKT_E_ARG);
-    assert_int_equal(vkt_trainer_attach(t, "x", "caf\xe9"), VKT_E_ARG); /* or every checkpoint would be refused */
+    assert_int_equal(vkt_trainer_attach(t, "x", "caf\xe9"),
+                     VKT_E_ARG); /* otherwise every checkpoint would be refused */
     vkt_test_error_says("is not UTF-8");
     for (unsigned n = 1;; n++) {
         vkt_test_fail_allocation(n);
@@ -483,7 +486,7 @@ static void weights_of_another_network_are_refused(void **state)
     rig_same(t, untouched, VKT_PART_VALUE);
 }
 
-/* Without trainers: the same file, and the same refusals. */
+/* Without trainers: the same file and the same refusals. */
 static void stores_have_the_same_files(void **state)
 {
     rig *r = rig_of(state);
@@ -516,7 +519,7 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     vkt_trainer_params p = rig_params(r);
     vkt_trainer *t = rig_trainer(r, &p), *untouched = rig_trainer(r, &p);
     p.seed++;
-    p.model.forward = forward_other; /* only its fc.bias has our shape */
+    p.model.forward = forward_other; /* only fc.bias has our shape */
     vkt_trainer *other = rig_trainer(r, &p);
     assert_int_equal(vkt_trainer_save(other, path), VKT_OK);
     vkt_test_expect_errors(true);
@@ -536,7 +539,7 @@ static void a_part_of_the_weights_is_loaded_by_name(void **state)
     test_free(theirs);
 }
 
-/* A child has neither the driver's threads nor those that fill batches. */
+/* A child has neither the driver's threads nor the threads that fill batches. */
 static void a_forked_child_may_destroy_a_trainer(void **state)
 {
     rig *r = rig_of(state);
@@ -547,7 +550,7 @@ static void a_forked_child_may_destroy_a_trainer(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60); /* instead of a test that hangs */
+        alarm(60); /* ends a test that would hang */
         const unsigned before = vkt_test_errors();
         vkt_trainer_destroy(&t);
         _exit(t || vkt_test_errors() != before);

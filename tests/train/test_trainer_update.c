@@ -1,11 +1,16 @@
-/* What an update has besides its formula, as the trainer drives it: micro-batches, groups, frozen layers, clipping. */
+/* The parts of an update besides its formula, as the trainer uses them: micro-batches, groups, frozen layers, clipping.
+ */
 #include "train/rig.h"
 
 #include <math.h>
 
-enum { ROWS = 192, BATCH = 64, MICRO = 4 }; /* an epoch is three steps of BATCH rows, in micro-batches or at once */
+enum {
+    ROWS = 192,
+    BATCH = 64,
+    MICRO = 4
+}; /* an epoch is three steps of BATCH rows, in micro-batches or in one batch */
 
-/* conv 3x3 1->8, max pool to 2x2, linear: the rig's network without dropout, whose masks differ by micro-batch. */
+/* conv 3x3 1->8, max pool to 2x2, linear: the rig's network without dropout, because masks differ by micro-batch. */
 static vkt_tensor plain_forward(vkt_builder *b, vkt_tensor x, void *user)
 {
     (void)user;
@@ -26,7 +31,7 @@ static vkt_tensor frozen_forward(vkt_builder *b, vkt_tensor x, void *user)
     return vkt_freeze(vkt_builder_graph(b), "conv.*") == VKT_OK ? y : (vkt_tensor){ 0 };
 }
 
-/* Momentum: a difference in the gradients' last digit stays one in the weights'. */
+/* Momentum: a difference in the last digit of the gradients stays one in the weights. */
 static vkt_trainer_params params(const vkt_dataset *train, uint32_t batch)
 {
     return (vkt_trainer_params){ .model = { .forward = plain_forward },
@@ -44,7 +49,7 @@ static double largest(const float *x, uint64_t n)
     return most;
 }
 
-/* The largest difference of the two trainers' weights, as a part of the largest weight. */
+/* The largest difference of the two trainers' weights, divided by the largest weight. */
 static double apart(vkt_trainer *a, vkt_trainer *b)
 {
     uint64_t n, m;
@@ -86,14 +91,14 @@ static void micro_batches_are_one_batch(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* Asked after each batch; `user` counts down. */
+/* Called after each batch; `user` counts down. */
 static bool stop_at_zero(void *user)
 {
     uint32_t *left = user;
     return --*left == 0;
 }
 
-/* With dropout and a batch that is not full: 7 runs an epoch, so that a step reaches over the epoch's end. */
+/* With dropout and a batch that is not full: 7 runs an epoch, so a step extends beyond the end of the epoch. */
 static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
 {
     rig *r = rig_of(state);
@@ -102,7 +107,7 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     p.optimizer.micro_batches = MICRO;
     vkt_trainer *a = rig_trainer(r, &p);
     rig_fit(a, &(vkt_fit_params){ .epochs = 3, .checkpoint = whole });
-    for (uint32_t at = 6; at <= 9; at++) { /* the end of an epoch is among them, and a step's */
+    for (uint32_t at = 6; at <= 9; at++) { /* the ends of an epoch and of a step are among them */
         uint32_t left = at;
         vkt_accumulation run;
         vkt_trainer *b = rig_trainer(r, &p), *c = rig_trainer(r, &p);
@@ -120,7 +125,7 @@ static void a_checkpoint_in_the_middle_of_a_step_goes_on(void **state)
     }
 }
 
-/* One step with decay, with none, and with none of biases: p (1 - lr wd) - lr g beside p - lr g. */
+/* One step with decay, without decay, and without decay of biases: p (1 - lr wd) - lr g instead of p - lr g. */
 static void biases_do_not_decay(void **state)
 {
     enum { ALL, NONE, GROUPS };
@@ -191,7 +196,7 @@ static void frozen_layers_stay_also_after_a_resume(void **state)
     assert_true(e[1].train_loss < e[0].train_loss);
 }
 
-/* SGD moves by lr clip / (norm + 1e-6) g: a step of length lr clip where the norm is larger. */
+/* SGD moves by lr clip / (norm + 1e-6) g: a step of length lr clip if the norm is larger than clip. */
 static void a_clipped_step_has_the_length_of_the_bound(void **state)
 {
     rig *r = rig_of(state);
@@ -213,7 +218,7 @@ static void a_clipped_step_has_the_length_of_the_bound(void **state)
     vkt_dataset_destroy(&d);
 }
 
-/* The largest squares are a moment of their own, which a checkpoint carries; Adam's without them is another run. */
+/* The largest squares are a moment of their own, and a checkpoint has it. Adam without them is another run. */
 static void amsgrad_goes_on_after_a_resume(void **state)
 {
     rig *r = rig_of(state);
@@ -233,7 +238,7 @@ static void amsgrad_goes_on_after_a_resume(void **state)
     rig_same(a, c, VKT_PART_MOMENT3);
 }
 
-/* 0 is the default rate, VKT_ZERO is none: the loss is measured, the weights stay. */
+/* 0 means the default rate, VKT_ZERO a rate of zero: the loss is measured and the weights stay. */
 static void a_rate_of_zero_moves_nothing(void **state)
 {
     rig *r = rig_of(state);

@@ -1,8 +1,7 @@
-/* One layout: every SPIR-V module against shaders/abi/ and its row of kernels.def or tools.def. Needs no device.
- *
- * A module's push block carries the name of a VKT_PUSH block, whose members (name, type, offset) it must have; its
- * bindings, and whether it may read and write them, must be what the row says, because hazards and barriers follow from
- * the row; and it must ask for no capability beyond what gpu/device.c demands of a device. */
+/* One layout: every SPIR-V module against shaders/abi/ and its entry in kernels.def or tools.def. Needs no device. A
+ * module's push block has the name of a VKT_PUSH block, and must have its members (name, type, offset). The entry must
+ * give the module's bindings and whether the module reads and writes them, because hazards and barriers follow from the
+ * entry. The module must ask for no capability beyond those that gpu/device.c requires of a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +40,7 @@ static const item *find_block(const item *table, const char *name)
     return NULL;
 }
 
-/* ---- as much of SPIR-V as it takes; numbers from the SPIR-V specification 1.6, section 3 ---- */
+/* ---- a small part of SPIR-V; numbers from the SPIR-V specification 1.6, section 3 ---- */
 
 enum {
     OP_NAME = 5,
@@ -60,13 +59,13 @@ enum { UNIFORM_CONSTANT = 0, PUSH_CONSTANT = 9, STORAGE_BUFFER = 12 };
 #define NONE UINT32_MAX
 #define MAX_MEMBERS 40
 
-typedef struct thing { /* whatever has an id */
+typedef struct thing { /* anything that has an id */
     uint32_t op;
-    const uint32_t *words; /* of the instruction that makes it */
+    const uint32_t *words; /* the instruction that defines it */
     const char *name;
     uint32_t binding, set, spec;
     bool non_writable, non_readable;
-    uint32_t members; /* of a struct */
+    uint32_t members; /* for a struct */
     struct {
         const char *name;
         uint32_t offset;
@@ -77,9 +76,9 @@ typedef struct thing { /* whatever has an id */
 typedef struct module {
     thing *things;
     uint32_t bound;
-    uint32_t capability; /* one that no device need have; NONE: there is none such */
-    bool coop;           /* may want what gpu/coop.c asks a device for */
-    bool texel;          /* runs where shaderInt64 is enabled alone: gpu/device.c */
+    uint32_t capability; /* one that no device needs to have; NONE: there is no such capability */
+    bool coop;           /* may use the capabilities that gpu/coop.c asks a device for */
+    bool texel;          /* runs only if shaderInt64 is enabled: gpu/device.c */
 } module;
 
 static void decorate(thing *t, const uint32_t *w)
@@ -161,7 +160,7 @@ static module parse(const uint32_t *words, size_t bytes, bool coop, bool texel)
     return m;
 }
 
-/* ---- what is wrong with a module; "" in `why`: nothing ---- */
+/* ---- faults of a module; "" in `why`: none ---- */
 
 #define WHY 200
 typedef char reason[WHY];
@@ -222,7 +221,7 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
     const bool coop = (row->flags & VKT_KF_COOP) != 0;
     bool lanes = false;
     why[0] = 0;
-    if (coop && row->spv_bytes == sizeof row->spv[0]) return; /* built without: cmake/Shaders.cmake */
+    if (coop && row->spv_bytes == sizeof row->spv[0]) return; /* built without it: cmake/Shaders.cmake */
     const module m =
         parse(texel ? row->spv_texel : row->spv, texel ? row->spv_texel_bytes : row->spv_bytes, coop, texel);
     if (m.capability != NONE) snprintf(why, WHY, "capability %u, which gpu/device.c does not demand", m.capability);
@@ -230,7 +229,7 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
         const thing *t = &m.things[i];
         lanes |= t->spec == 0;
         const bool size = coop && (t->spec == COOP_SPEC_M || t->spec == COOP_SPEC_N || t->spec == COOP_SPEC_K);
-        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* by kernel.c */
+        const bool given = size || t->spec == STORAGE_SPEC || t->spec == SUBGROUPS_SPEC; /* checked by kernel.c */
         if (t->spec != NONE && t->spec >= VKT_MAX_SPECS && !given) snprintf(why, WHY, "specialisation id %u", t->spec);
         if (t->op != OP_VARIABLE) continue;
         if (t->words[3] == PUSH_CONSTANT) check_push(&m, &m.things[m.things[t->words[1]].words[3]], table, why);
@@ -249,7 +248,7 @@ static void every_module_fits_its_row_and_abi_header(void **state)
     reason why;
     for (int id = VKT_K_NONE + 1; id < VKT_K_COUNT + VKT_TOOL_COUNT; id++) {
         const vkt_kernel_row *row = vkt_kernel_get((vkt_kernel_id)id);
-        assert_int_equal(row->texels & ~row->reads, 0); /* texel buffers are read */
+        assert_int_equal(row->texels & ~row->reads, 0); /* texel buffers are read-only */
         for (int texel = 0; texel <= (row->texels != 0); texel++) {
             check(row, texel, abi, why);
             if (why[0]) print_error("%s%s: %s\n", row->name, texel ? " (texel)" : "", why);
@@ -259,7 +258,7 @@ static void every_module_fits_its_row_and_abi_header(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* A check that never fails proves nothing: the same module against tables with one thing changed. */
+/* A check that never fails proves nothing. So the same module is checked against tables with one change each. */
 static void every_difference_is_found(void **state)
 {
     (void)state;
@@ -286,9 +285,9 @@ static void every_difference_is_found(void **state)
         case 3: table[6] = (item){ NULL, 'P' }; break;                                   /* one less */
         case 4: table[7] = (item){ "more", 'u' }, table[8] = (item){ NULL, 'P' }; break; /* one more */
         case 5: table[0].name = "vkt_other_push"; break;
-        case 6: changed.writes = 0, changed.reads = 1; break; /* what it writes would have no barrier */
+        case 6: changed.writes = 0, changed.reads = 1; break; /* its writes would have no barrier */
         case 7: changed.writes = 2; break;
-        default: changed.writes = 3, changed.reads = 1; break; /* harmless: more than it does */
+        default: changed.writes = 3, changed.reads = 1; break; /* harmless: more than it uses */
         }
         check(&changed, false, table, why);
         assert_int_equal(why[0] != 0, fault != 8);

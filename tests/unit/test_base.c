@@ -1,4 +1,4 @@
-/* The floor that everything stands on: results, memory, text, random numbers. */
+/* The base of all other folders: results, memory, text, random numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Files: what is read, what is refused, and that no failure of writing harms the old file or leaves a temporary. */
+/* Files: which are read and which are refused, and that a failed write neither harms the old file nor leaves a
+ * temporary file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-/* The text under `path`, compared; the caller knows that it exists. */
+/* Compares the text of the file `path`. The caller knows that the file exists. */
 static void assert_content(const char *path, const char *want)
 {
     const vkt_host h = vkt_test_host();
@@ -28,7 +29,7 @@ static void assert_content(const char *path, const char *want)
     size_t n;
     assert_int_equal(vkt_file_read(&h, path, 1 << 20, &bytes, &n), VKT_OK);
     assert_int_equal(n, strlen(want));
-    assert_string_equal(bytes, want); /* the NUL behind it is promised */
+    assert_string_equal(bytes, want); /* the read adds a NUL, as promised */
     vkt_free(&h, bytes);
 }
 
@@ -45,7 +46,7 @@ static void what_is_written_is_read_back(void **state)
     vkt_file_writer w;
     assert_int_equal(vkt_file_writer_begin(&h, path, &w), VKT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(vkt_file_writer_write(&w, "chunk ", 6), VKT_OK);
-    assert_content(path, ""); /* nothing is seen before the commit */
+    assert_content(path, ""); /* nothing changes before the commit */
     assert_int_equal(vkt_file_writer_commit(&w), VKT_OK);
     assert_content(path, "chunk chunk chunk ");
     assert_int_equal(vkt_temp_dir_count(&dir), 1);
@@ -112,8 +113,8 @@ static void an_aborted_write_leaves_the_old_file_alone(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* RLIMIT_FSIZE makes the kernel write short first and then fail, as a full disk does. In a child: the limit is for the
- * process. */
+/* With RLIMIT_FSIZE the kernel first writes fewer bytes and then fails, like a full disk. This runs in a child, because
+ * the limit is for the whole process. */
 static int write_beyond_the_limit(const char *path)
 {
     const vkt_host h = vkt_test_host();
@@ -137,7 +138,7 @@ static int write_into_a_readonly_directory(const char *path)
     return vkt_test_live_blocks() == 0 ? 0 : 5;
 }
 
-/* The child's result; nonzero names the check that failed. */
+/* The result of the child; a nonzero number identifies the check that failed. */
 static int in_a_child(int (*run)(const char *), const char *path)
 {
     fflush(NULL);
@@ -201,7 +202,7 @@ static void permissions_are_kept(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Without a lock, like one of a killed process. */
+/* Without a lock, like the temporary file of a killed process. */
 static void make_file(const char *path, const char *text)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -248,7 +249,7 @@ static void a_left_temporary_is_removed_and_a_busy_one_is_not(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Other files beside the one that is written are neither followed nor replaced nor removed. */
+/* Files beside the one that is written are not followed, replaced or removed. */
 static void files_of_others_stay(void **state)
 {
     (void)state;
@@ -306,7 +307,7 @@ static void a_link_stays_and_what_it_leads_to_is_written(void **state)
     assert_int_equal(mkdir(vkt_temp_dir_file(&dir, "sub"), 0700), 0);
     assert_int_equal(symlink("sub/next", path), 0);
     assert_int_equal(symlink("../file", vkt_temp_dir_file(&dir, "sub/next")), 0);
-    assert_int_equal(vkt_file_write(&h, path, "made", 4), VKT_OK); /* it led to nothing */
+    assert_int_equal(vkt_file_write(&h, path, "made", 4), VKT_OK); /* a link to a file that does not exist */
     path = vkt_temp_dir_file(&dir, "link");
     assert_content(vkt_temp_dir_file(&dir, "file"), "made");
     assert_int_equal(chmod(vkt_temp_dir_file(&dir, "file"), 0640), 0);
@@ -352,7 +353,7 @@ static void what_is_no_regular_file_is_written_to_and_stays(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* Standard output and its like, whatever they are: what is there already stays, and what follows comes behind. */
+/* Standard output and similar streams of any kind: their content stays, and new data are appended. */
 static void a_descriptor_is_written_where_it_stands(void **state)
 {
     (void)state;
@@ -375,7 +376,7 @@ static void a_descriptor_is_written_where_it_stands(void **state)
     assert_int_equal(vkt_file_write(&h, path, "x", 1), VKT_E_IO);
     vkt_test_error_says(path);
     vkt_test_expect_errors(false);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* which cannot be opened by a name */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0); /* which a name cannot open */
     snprintf(path, sizeof path, "/proc/self/fd/%d", pair[0]);
     assert_int_equal(vkt_file_write(&h, path, "socket", 6), VKT_OK);
     assert_int_equal(read(pair[1], got, sizeof got), 6);

@@ -1,5 +1,5 @@
-/* Files where the system answers as it seldom does: interrupted calls, no locks, errors of the disk, no random name
- * left. The functions below stand in place of the C library's for the whole program. */
+/* Files when the system gives rare answers: interrupted calls, no locks, errors of the disk, no random name left. The
+ * functions below replace those of the C library for the whole program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,12 +19,12 @@
 #include "support/host.h"
 #include "support/temp_dir.h"
 
-long syscall(long number, ...); /* POSIX has none */
+long syscall(long number, ...); /* POSIX has no such call */
 
 typedef enum call { OPEN, OPENAT, READ, WRITE, FLOCK, FSYNC, CALLS } call;
 
 static struct {
-    int error[CALLS];      /* what the call fails with; 0: nothing */
+    int error[CALLS];      /* the call fails with it; 0: it does not fail */
     unsigned times[CALLS]; /* how often from now on */
     unsigned failed[CALLS];
     bool armed, same_random;
@@ -136,7 +136,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     const vkt_host h = vkt_test_host();
     const vkt_temp_dir dir = vkt_temp_dir_make();
     const char *path = vkt_temp_dir_file(&dir, "a"), *other = vkt_temp_dir_file(&dir, "a.0123456789abcdef.vkttmp");
-    close(open(other, O_WRONLY | O_CREAT, 0600)); /* perhaps another process', which cannot lock it either */
+    close(open(other, O_WRONLY | O_CREAT, 0600)); /* another process' file, perhaps, which cannot lock it either */
     for (size_t i = 0; i < VKT_COUNT(errors); i++) {
         fail_next(FLOCK, errors[i], 100);
         assert_int_equal(vkt_file_write(&h, path, "text", 4), VKT_OK);
@@ -148,7 +148,7 @@ static void files_are_written_where_there_are_no_locks(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-/* One call of each kind fails: the old file stands, and no temporary is left. */
+/* One call of each kind fails: the old file stays, and no temporary file is left. */
 static void a_failed_call_is_told_and_leaves_the_old_file(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void products_are_the_high_word(void **state)
     (void)state;
     vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
     for (int i = 0; i < 20000; i++) {
-        /* Runs of ones and zeros are where carries are lost. */
+        /* Carries get lost in long sequences of ones and zeros. */
         uint64_t a = random_u64(&r), b = random_u64(&r);
         if (i % 4 == 1) a |= 0xffffffffull;
         if (i % 4 == 2) a |= 0xffffffff00000000ull, b |= 0xffffffff00000000ull;
@@ -86,7 +86,8 @@ static void complements_round_to_nearest(void **state)
         const uint64_t q = 0 - (random_u64(&r) >> vkt_rng_range(&r, 0, 60)) - 2;
         assert_true(vkt_fixed_complement_f32(q) == (float)(ldexpl((long double)(0 - q), -64)));
     }
-    /* What Adam divides by in its first step: torch has 1 - 0.999 in double, we have it in 64 places. */
+    /* Adam divides by this number in its first step: torch computes 1 - 0.999 in double, this library with 64 binary
+     * places. */
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.999)) == (float)(1 - 0.999));
     assert_true(vkt_fixed_complement_f32(vkt_fixed_from_double(0.9)) == (float)(1 - 0.9));
 }

@@ -1,4 +1,4 @@
-/* Half and bfloat16: every pattern there and back, and every rounding boundary. */
+/* Half and bfloat16: every pattern in both directions, and every rounding boundary. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,11 +33,12 @@ static void every_half_has_its_value_and_comes_back(void **state)
     }
 }
 
-/* Between two neighbours everything below the middle goes down, everything above up, the middle to the even one. */
+/* Between two neighbours, everything below the middle is rounded down and everything above it up. The middle is rounded
+ * to the even one. */
 static void every_half_boundary_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 0x7c00; i++) { /* i + 1 is infinity in the end: its boundary is where 2^16 would be */
+    for (uint32_t i = 0; i < 0x7c00; i++) { /* i + 1 is infinity in the end: its boundary is as if it were 2^16 */
         const double lo = half_by_definition((uint16_t)i),
                      hi = i == 0x7bff ? 65536 : half_by_definition((uint16_t)(i + 1));
         const float middle = (float)((lo + hi) / 2); /* exact: 12 bits */
@@ -73,7 +74,7 @@ static void every_bf16_comes_back_and_rounds_to_nearest_even(void **state)
     assert_true(vkt_f32_from_bf16(0x3fc0) == 1.5f);
 }
 
-/* A NaN whose payload lies only in the bits that are cut off must not become infinity. */
+/* A NaN whose payload is only in the discarded bits must not become infinity. */
 static void a_nan_stays_a_nan(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The tests' own host: what it counts, and that it fails the allocation it is told to. */
+/* The host of the tests: its counts, and that it fails the allocation that a test asks for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void validation_lines_are_told_from_other_errors(void **state)
     vkt_say(&h, VKT_LOG_ERROR, "validation: planted by this test");
     assert_int_equal(vkt_test_messages(), 1);
     assert_false(vkt_test_is_clean());
-    assert_true(vkt_test_is_clean()); /* told once */
+    assert_true(vkt_test_is_clean()); /* reported once */
 }
 
 static void leaks_and_overruns_are_not_clean(void **state)

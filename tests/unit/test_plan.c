@@ -1,4 +1,4 @@
-/* Graphs, layouts, lowering and the memory plan, over made-up ops: no device. */
+/* Graphs, layouts, lowering and the memory plan, with ops that exist in this test only: no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,14 +46,14 @@ static const vkt_op fake = {
     .name = "fake", .cheap = true, .min_in = 1, .max_in = 2, .infer = fake_infer, .emit = fake_emit
 };
 
-/* Binding 0 and 1 are read, 2 is written, 3 is scratch: both. */
+/* Bindings 0 and 1 are read, 2 is written, 3 is scratch: read and written. */
 static vkt_access fake_access(uint16_t kernel)
 {
     (void)kernel;
     return (vkt_access){ .reads = 0xb, .writes = 0xc };
 }
 
-/* y = f(a, b?) element by element, so it may lie in a or in b. */
+/* y = f(a, b?) element by element, so it may have the memory of a or of b. */
 static void cell_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
@@ -137,7 +137,7 @@ static void errors_in_a_graph_are_sticky(void **state)
     const vkt_tensor y = vkt_apply(g, &fake, &labels, 1, NULL, NULL);
     assert_int_equal(y.id, 0);
     assert_int_equal(vkt_apply(g, &fake, &x, 1, NULL, NULL).id,
-                     0); /* a sane op on a broken graph: null, no new message */
+                     0); /* a correct op on a broken graph: null, no new message */
     assert_int_equal(vkt_test_errors(), before + 1);
     assert_int_equal(vkt_graph_status(g), VKT_E_DTYPE);
     vkt_test_expect_errors(false);
@@ -205,8 +205,8 @@ static void check_places(const vkt_plan *p, const vkt_emit *e, const vkt_plan_op
     }
 }
 
-/* Runs the list on memory of which every 256 bytes know what value was written there last: whatever is read is what its
- * producer has left, in whichever order and places. */
+/* Runs the list on memory in which every 256 bytes record the value that was written there last. Each read must find
+ * what its producer wrote, in any order and at any offset. */
 static void check_contents(const vkt_plan *p, const vkt_emit *e)
 {
     uint32_t *memory[64] = { NULL };
@@ -214,7 +214,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
     for (size_t b = 0; b < p->n_blocks; b++)
         memory[b] = test_calloc(p->block_bytes[b] / VKT_ALIGN_BYTES + 1, sizeof **memory);
     for (size_t d = 0; d < e->n; d++)
-        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* what is read comes before what is written */
+        for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* reads are checked before writes */
             const vkt_tensor t = e->list[d].bind[b].t;
             if (p->place[t.id].role != VKT_ROLE_ACTIVATION) continue;
             const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
@@ -225,7 +225,7 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
                 assert_int_equal(memory[p->place[t.id].index][i], root);
             }
         }
-    for (uint32_t i = 1; i < e->g->n_values; i++) /* and what is kept is there at the end */
+    for (uint32_t i = 1; i < e->g->n_values; i++) /* and kept values are there at the end */
         if (e->g->values[i].keep && is_packed(p, i))
             assert_int_equal(memory[p->place[i].index][p->place[i].offset_bytes / VKT_ALIGN_BYTES],
                              vkt_root(e->g, (vkt_tensor){ i }));
@@ -242,7 +242,7 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
     return false;
 }
 
-/* Nothing between two barriers meets, and every barrier parts two that do. */
+/* No two dispatches between two barriers conflict, and every barrier separates two that do. */
 static void check_barriers(const vkt_plan *p, const vkt_emit *e)
 {
     size_t next = 0, from = 0;
@@ -277,7 +277,7 @@ static void values_alive_together_never_share_bytes(void **state)
         assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
         assert_int_equal(vkt_plan_make(&e, &o, &p), VKT_OK);
         const uint64_t kept_bytes = p.lower_bound_bytes;
-        if (seed % 2) { /* once more, with less to keep */
+        if (seed % 2) { /* once more, with fewer kept values */
             uint32_t again;
             vkt_plan_free(&p);
             assert_int_equal(vkt_recompute(&e, fake_access, &again), VKT_OK);
@@ -298,10 +298,10 @@ static void values_alive_together_never_share_bytes(void **state)
         vkt_lower_free(&e);
         vkt_graph_destroy(&g);
     }
-    assert_true(moved > 50 && fewer > 20 && remade > 20); /* all were at work */
+    assert_true(moved > 50 && fewer > 20 && remade > 20); /* all of them occurred */
 }
 
-/* Two chains of three that know nothing of each other, emitted one after the other, and their sum. */
+/* Two independent chains of three nodes, emitted one after the other, and their sum. */
 static void independent_branches_stand_between_the_same_barriers(void **state)
 {
     (void)state;
@@ -317,9 +317,9 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     vkt_plan p;
     assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
-    assert_int_equal(p.emitted_barriers, 5); /* the second chain's start waits for nobody */
+    assert_int_equal(p.emitted_barriers, 5); /* the start of the second chain waits for no dispatch */
     assert_int_equal(p.n_barriers, 3);
-    assert_int_equal(p.packed_bytes, 1024); /* each chain in its first value's memory, and the sum in one of them */
+    assert_int_equal(p.packed_bytes, 1024); /* each chain in its first value's memory, the sum in one of them */
     check_contents(&p, &e);
     check_barriers(&p, &e);
     vkt_plan_free(&p);
@@ -341,13 +341,13 @@ static void a_chain_is_packed_into_its_lower_bound(void **state)
     assert_int_equal(vkt_plan_make(&e, &plain, &p), VKT_OK);
     assert_int_equal(p.lower_bound_bytes, 2 * 16384 + 1024);
     assert_int_equal(p.packed_bytes, p.lower_bound_bytes);
-    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* 2^20 groups were asked for: kernels stride */
+    assert_int_equal(e.list[0].groups[0], limits.max_groups); /* the limit is 2^20 groups: kernels loop with a stride */
     vkt_plan_free(&p);
     vkt_lower_free(&e);
     vkt_graph_destroy(&g);
 }
 
-/* What it costs to declare n parameters, and to plan a chain of n nodes. */
+/* The cost to declare n parameters, and to plan a chain of n nodes. */
 static uint64_t cost_of(uint32_t n, uint64_t *names)
 {
     const vkt_host h = vkt_test_host();
@@ -403,7 +403,7 @@ static void parts_end_in_time(void **state)
             for (uint32_t i = first; i < ends[k]; i++) sum += ns[i];
             assert_true(sum <= limit || ends[k] == first + 1);
             if (k + 1 < parts &&
-                stage[ends[k]] == stage[ends[k] - 1]) /* within a stage only where no stage ends in it */
+                stage[ends[k]] == stage[ends[k] - 1]) /* equal within a stage only if no stage ends in it */
                 assert_int_equal(stage[first], stage[ends[k]]);
         }
         if (limit == UINT64_MAX) assert_int_equal(parts, 1);
@@ -430,7 +430,7 @@ static void a_value_larger_than_a_block_is_refused(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* Builds, lowers and plans; what was made is freed whatever happened. */
+/* Builds, lowers and plans. Frees everything, also after an error. */
 static vkt_result build_all(const vkt_host *h)
 {
     vkt_graph *g = NULL;

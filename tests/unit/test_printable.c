@@ -1,4 +1,4 @@
-/* Names of foreign files: a terminal shows them, and obeys nothing in them. */
+/* Names from foreign files: a terminal shows them and executes no control sequence in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

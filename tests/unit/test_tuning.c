@@ -1,4 +1,5 @@
-/* The text of a tuning file: round trip, and that nothing but the whole of the right file is believed. No device. */
+/* The text of a tuning file: the round trip, and that only the complete text of the right file is accepted. No device.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@ static char *text_of(const vkt_tuning_id *of, const vkt_tuned *list, size_t n, s
     return text;
 }
 
-/* What is wrong with the text; NULL: it gives `want` entries. */
+/* The error in the text; NULL: the text gives `want` entries. */
 static const char *fault_of(const char *text, size_t bytes, const vkt_tuned *want, size_t n_want)
 {
     const vkt_host h = vkt_test_host();
@@ -96,7 +97,7 @@ static void a_damaged_file_is_ignored(void **state)
         }
 }
 
-/* Content that was never written by us, under a check that is right. */
+/* Content that this program never wrote, with a correct checksum. */
 static void content_that_makes_no_sense_is_ignored(void **state)
 {
     (void)state;

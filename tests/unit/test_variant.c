@@ -1,4 +1,4 @@
-/* Selection among variants: what an op prefers, and what is switched off, forced or tuned. No device. */
+/* The choice among variants: the default of an op, and variants that are switched off, forced or tuned. No device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "ir/ir.h"
 #include "support/host.h"
 
-/* Of all, the one that is named first is the cheapest. */
+/* The variant that is named first is the cheapest of all. */
 static const vkt_way tile_direct[] = { { VKT_V_TILE, 1 }, { VKT_V_DIRECT, 2 } };
 static const vkt_way direct_tile[] = { { VKT_V_TILE, 2 }, { VKT_V_DIRECT, 1 } };
 static const vkt_way only_tile[] = { { VKT_V_TILE, 1 } }, only_direct[] = { { VKT_V_DIRECT, VKT_COST_NEVER } };
@@ -57,7 +57,7 @@ static void forced_goes_before_tuned_and_tuned_before_cheap(void **state)
     assert_int_equal(vkt_variant_choose(&c, 9, tile_direct, 2), VKT_V_DIRECT);
     for (uint64_t key = 0; key < 12; key++)
         if (key != 3 && key != 5 && key != 9) assert_int_equal(vkt_variant_choose(&c, key, tile_direct, 2), VKT_V_TILE);
-    assert_int_equal(vkt_variant_choose(&c, 3, only_tile, 1), VKT_V_TILE); /* tuned, but not usable here */
+    assert_int_equal(vkt_variant_choose(&c, 3, only_tile, 1), VKT_V_TILE); /* tuned, but not possible here */
     c.force = VKT_V(TILE);
     assert_int_equal(vkt_variant_choose(&c, 3, direct_tile, 2), VKT_V_TILE);
     assert_int_equal(vkt_variant_choose(&c, 3, only_direct, 1), VKT_V_DIRECT);
@@ -88,7 +88,7 @@ static void the_environment_switches_off_by_name(void **state)
     assert_true(vkt_variants_off() == 0);
 }
 
-/* y = x, by DIRECT or TILE, TILE preferred; the variant is the kernel's number. */
+/* y = x, by DIRECT or TILE; TILE is the default. The variant is the kernel's number. */
 static vkt_result copy_infer(vkt_infer *f)
 {
     vkt_out(f, VKT_F32, vkt_in(f, 0)->layout, vkt_in(f, 0)->shape);
@@ -114,7 +114,7 @@ static const vkt_op other = {
     .name = "other", .min_in = 1, .max_in = 2, .attr_bytes = 4, .infer = copy_infer, .emit = copy_emit
 };
 
-/* The node of `op` over an input of that layout and shape. */
+/* The node of `op` with an input of that layout and shape. */
 static const vkt_node *add_node(vkt_graph *g, const vkt_op *op, uint32_t attr, vkt_layout layout, vkt_shape shape)
 {
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, layout, shape);
@@ -174,7 +174,8 @@ static void lowering_obeys_and_notes_every_choice(void **state)
     vkt_graph_destroy(&g);
 }
 
-/* What was tuned for values in 32 bits, or for a program of f32, says nothing of the same node in another. */
+/* An entry that was tuned for 32-bit values, or for a program of f32, does not apply to the same node in another
+ * precision. */
 static void storage_and_precision_are_parts_of_the_key(void **state)
 {
     (void)state;
@@ -183,7 +184,7 @@ static void storage_and_precision_are_parts_of_the_key(void **state)
     const vkt_limits lim = { .max_groups = 65535, .traits = &vkt_class_traits[VKT_CLASS_OTHER] };
     uint64_t keys[5];
     bool half[8] = { 0 };
-    for (int i = 0; i < 5; i++) { /* f32, both others without a value in 16 bits, then with one */
+    for (int i = 0; i < 5; i++) { /* f32, both others without a 16-bit value, then with one */
         const vkt_storage storage = { (vkt_precision)(i < 3 ? i : i - 2), half };
         vkt_emit e;
         half[n->in[0].id] = i >= 3;

@@ -1,4 +1,4 @@
-/* What an application with a device of its own asks before it makes it. */
+/* The questions of an application before it creates its own device. */
 #include <vktrain/vulkan.h>
 
 #include <stdio.h>

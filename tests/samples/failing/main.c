@@ -1,4 +1,4 @@
-/* samples/failing/main.c - a sample whose data cannot be read from some epoch on; test_failing_run.c runs it.
+/* samples/failing/main.c - a sample whose data cannot be read from a chosen epoch on; test_failing_run.c runs it.
  *
  * VKT_TEST_FAIL in the environment is "EPOCH" or "EPOCH ROW": the first epoch without rows, or without this row. */
 #include <stdio.h>
