@@ -1,4 +1,4 @@
-/* bench/schema.c - see schema.h. Implements only the words of JSON Schema that docs/*.schema.json use. */
+/* bench/schema.c - see schema.h. Implements only the words of JSON Schema that docs/NAME.schema.json use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
