@@ -65,7 +65,8 @@ extern "C" {
     X(VKT_E_NAN, "a computed value is not a number")                      \
     X(VKT_E_WRONG, "a computed value is not the reference's")             \
     X(VKT_E_DIVERGED, "training diverged: a value is not finite")         \
-    X(VKT_E_CHECKPOINT, "a checkpoint could not be written")
+    X(VKT_E_CHECKPOINT, "a checkpoint could not be written")              \
+    X(VKT_E_PEER, "another rank failed or does not answer")
 
 /* The result of a call: VKT_OK, or why it did not do what was asked. */
 typedef enum vkt_result {

@@ -1,0 +1,103 @@
+/* vktrain/dist.h - data parallel training: several devices or processes train one model.
+ *
+ * A rank is one context with a trainer of its own. All ranks have the same weights. A step's batch consists of V
+ * virtual shards (vkt_dist_params.shards). Each rank computes the gradients of V / ranks shards. The gradients of all
+ * shards are added by one fixed binary tree, and every rank applies the same sum. So the result does not depend on the
+ * number of ranks: 1, 2, 4 .. V ranks end with the same bits.
+ *
+ * Ranks exchange data through a transport. Three are ready: threads of one process (below), MPI (vktrain/mpi.h), and an
+ * emulated cluster (below). An application can bring its own.
+ *
+ * Threads: one at a time per rank. Different ranks of a process run in different threads. */
+#ifndef VKTRAIN_DIST_H
+#define VKTRAIN_DIST_H
+
+#include <stddef.h>
+
+#include "vktrain/core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VKT_MAX_SHARDS 4096 /* most shards of a batch, and so most ranks */
+
+/* ---- transports -------------------------------------------------------------------------------------------------- */
+
+/* One rank's connection to all other ranks. The functions return VKT_OK, or VKT_E_PEER after a message that names the
+ * rank that failed. After VKT_E_PEER every later call returns it too. */
+typedef struct vkt_transport {
+    void *user;     /* passed to all functions */
+    uint32_t rank;  /* from 0 */
+    uint32_t ranks; /* a power of two, at most VKT_MAX_SHARDS */
+    /* Sends `bytes` bytes to another rank and receives as many from it. The other rank makes the matching call. Returns
+     * when both are done. `send` and `receive` do not overlap. */
+    vkt_result (*exchange)(void *user, uint32_t peer, const void *send, void *receive, size_t bytes);
+    /* Returns when all ranks have called it. */
+    vkt_result (*barrier)(void *user);
+    /* Reports that this rank cannot continue. A call of another rank that waits now, and every later one, returns
+     * VKT_E_PEER with a message of this rank's number and `reason`. Never waits. */
+    void (*fault)(void *user, const char *reason);
+} vkt_transport;
+
+/* The form of a number in a message. All sums are f32. */
+typedef enum vkt_wire {
+    VKT_WIRE_F32 = 0, /* 4 bytes */
+    VKT_WIRE_BF16     /* 2 bytes: each summand is rounded to bfloat16, at every node of the tree and so for every number
+                       * of ranks, and the result too */
+} vkt_wire;
+
+/* Replaces data[0..n) of every rank by the sum over all ranks, the same bits on each: recursive halving, then recursive
+ * doubling (Thakur, Rabenseifner & Gropp, Optimization of Collective Communication Operations in MPICH, 2005). In round
+ * s, rank r exchanges with rank r xor 2^s, so the additions form the binary tree over the ranks in order. A rank sends
+ * 2 n (ranks - 1) / ranks numbers. A number, and a sum, with a magnitude below 2^-126 becomes +0: the same on hosts and
+ * devices that flush such numbers and on those that do not. `scratch` has room for (n + 1) / 2 numbers, or n for
+ * VKT_WIRE_BF16. */
+VKT_API vkt_result vkt_all_reduce(const vkt_transport *t, float *data, size_t n, vkt_wire wire, float *scratch);
+/* Replaces the `ranks` records of `bytes` bytes at `records`: record r becomes that of rank r. Each rank has filled in
+ * its own one. */
+VKT_API vkt_result vkt_all_gather(const vkt_transport *t, void *records, size_t bytes);
+
+/* The ranks of one process, each a thread. */
+typedef struct vkt_thread_group vkt_thread_group;
+/* Makes the connections of `ranks` ranks (a power of two). timeout_seconds: a rank that keeps another one waiting for
+ * longer has failed; 0: 60. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller; destroy it after the last call of its
+ * transports.
+ */
+VKT_API vkt_result vkt_thread_group_create(const vkt_host *host, uint32_t ranks, double timeout_seconds,
+                                           vkt_thread_group **out);
+VKT_API void vkt_thread_group_destroy(vkt_thread_group **g);
+/* Returns the transport of one rank: valid as long as the group. */
+VKT_API vkt_transport vkt_thread_group_transport(vkt_thread_group *g, uint32_t rank);
+
+/* A cluster of which only this rank is real: see docs/scaling.md. */
+typedef struct vkt_emulation_params {
+    uint32_t ranks;          /* a power of two, at most VKT_MAX_SHARDS */
+    double latency_seconds;  /* of each message */
+    double bytes_per_second; /* of each message; 0: infinite */
+} vkt_emulation_params;
+typedef struct vkt_emulation vkt_emulation;
+/* Makes rank 0 of an emulated cluster. Every exchange takes latency + bytes / bandwidth, and receives what it sent. So
+ * times are those of a cluster; sums are not. VKT_E_ARG, VKT_E_NOMEM. Owner: the caller. */
+VKT_API vkt_result vkt_emulation_create(const vkt_host *host, const vkt_emulation_params *params, vkt_emulation **out);
+VKT_API void vkt_emulation_destroy(vkt_emulation **e);
+VKT_API vkt_transport vkt_emulation_transport(vkt_emulation *e);
+
+/* ---- the part of a trainer (vkt_trainer_params.dist) ---------------------------------------------------------------
+ */
+
+/* How a step is shared. Zero is the default. */
+typedef struct vkt_dist_params {
+    const vkt_transport *transport; /* NULL: this is the only rank. Must outlive the trainer */
+    uint32_t shards;       /* V: a power of two, a multiple of the ranks, and a divisor of the batch; 0: 8 with a
+                            * transport, else 1: the step is not split. The result depends on it, and a checkpoint
+                            * states it */
+    uint64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 4 MiB */
+    vkt_wire wire;         /* the form of gradients in messages. The result depends on it */
+    uint32_t check_every;  /* after so many steps the ranks compare a hash of their weights; 0: 100 */
+} vkt_dist_params;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
