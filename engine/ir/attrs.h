@@ -88,6 +88,21 @@ typedef struct vkt_publish_attr {
     double decay; /* weight of the value published before; 0: a copy */
 } vkt_publish_attr;
 
+/* A range of states in the parameter arena. */
+typedef struct vkt_shard_state_attr {
+    uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
+    uint64_t copy_bytes;          /* offset of its copy */
+} vkt_shard_state_attr;
+
+/* A bucket of the gradient arena. */
+typedef struct vkt_shard_sum_attr {
+    uint64_t offset_bytes, bytes; /* in the arena; multiples of VKT_ALIGN_BYTES */
+    uint32_t levels;              /* this rank has 2^levels shards */
+    uint32_t parts;               /* runs of a shard */
+    uint32_t bf16;                /* 1: each summand is rounded to bfloat16 */
+    uint32_t unused;              /* 0: the struct has no padding bytes */
+} vkt_shard_sum_attr;
+
 /* Inputs `params` .. params + 2 layers - 1 are weight and bias of each layer; an absent bias is {0}. */
 typedef struct vkt_mlp_attr {
     uint32_t layers, params;

@@ -40,6 +40,7 @@ void vkt_graph_destroy(vkt_graph **pg)
     vkt_free(&h, g->values);
     vkt_free(&h, g->params);
     vkt_free(&h, g->names);
+    vkt_free(&h, (void *)(uintptr_t)g->cuts);
     vkt_free(&h, g);
     *pg = NULL;
 }

@@ -191,8 +191,9 @@ static vkt_result copy_values(vkt_emit *e, vkt_storage s)
             e->values[i].storage = s.precision;
             e->values[i].bytes /= 2;
         }
-    e->scaled = s.precision == VKT_PRECISION_F16 && g->has_optimizer && g->seed.id;
-    if (e->scaled) { /* the backward pass starts from the step state's scale instead of 1 */
+    /* A graph of shards has the backward pass alone, and its update has the optimizer alone. */
+    e->scaled = s.precision == VKT_PRECISION_F16 && (g->has_optimizer || g->draws) && (g->seed.id || g->sums);
+    if (e->scaled && g->seed.id) { /* the backward pass starts from the step state's scale instead of 1 */
         vkt_value *seed = &e->values[g->seed.id];
         seed->role = VKT_ROLE_STEP;
         seed->arena_offset_bytes = 4 * STEP_SCALE;

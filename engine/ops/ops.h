@@ -36,6 +36,37 @@ uint32_t vkt_optimizer_moments(const vkt_optimizer *o);
  * advances too. */
 void vkt_step_advance(vkt_graph *g, bool update);
 
+/* ---- a step that is split into shards (data parallel training: train/shards.h) ----
+ * A graph of shards computes the gradients of a part of a batch, and adds them to the sum of this rank. Its runs get
+ * the words of vkt_shard_run (record/marks.h). A second graph over the same store updates the parameters by the sum
+ * over all ranks. */
+typedef struct vkt_shard_params {
+    uint32_t levels;      /* this rank has 2^levels shards */
+    uint32_t parts;       /* runs of a shard */
+    uint32_t draws;       /* runs of a step on all ranks */
+    bool bf16;            /* each summand is rounded to bfloat16 */
+    const uint64_t *ends; /* buckets of the arena: the offset behind each, rising; multiples of VKT_ALIGN_BYTES; the
+                           * last is the arena's size */
+    uint32_t n_ends;
+} vkt_shard_params;
+/* Returns the bytes of the partial sums of a rank (0: it needs none) and of the saved states of a graph (0: none). */
+uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p);
+uint64_t vkt_shard_saved_bytes(const vkt_graph *g);
+/* The external f32 vectors of a graph of shards. */
+typedef struct vkt_shard_values {
+    vkt_tensor sum;    /* as long as the arena: each bucket's sum over this rank's shards, after its last run */
+    vkt_tensor planes; /* vkt_shard_plane_bytes; {0}: none */
+    vkt_tensor saved;  /* vkt_shard_saved_bytes; {0}: none */
+} vkt_shard_values;
+/* Appends the sums. Call it after vkt_backward. */
+vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out);
+/* Appends the update as vkt_update does, with another vector of gradients than the arena. */
+vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients);
+/* Makes *g, which is empty, the update of the graph of shards `of`: declares its parameters and appends the update.
+ * `sum` gets the external vector of gradients. Windows of the update end where buckets end, the last one first. */
+vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
+                             vkt_tensor *sum);
+
 /* Returns a number of work groups: enough groups of `lanes` lanes, `per_lane` elements a lane, for n elements (at least
  * 1). */
 static inline uint64_t vkt_groups(uint64_t n, uint32_t lanes, uint32_t per_lane)

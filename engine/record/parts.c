@@ -35,6 +35,33 @@ static vkt_result record_parts(vkt_program *p, uint32_t n)
     return VKT_OK;
 }
 
+/* Makes a part of each section. Returns their number. */
+static uint32_t find_sections(vkt_program *p)
+{
+    for (uint32_t i = 0; i < p->n_marks; i++) p->ends[i] = p->marks[i];
+    p->ends[p->n_marks] = (uint32_t)p->lowered.n;
+    return p->n_marks + 1;
+}
+
+/* Records the barrier before sections that wait for the host. */
+static vkt_result record_arrival(vkt_program *p)
+{
+    if (p->arrival.cmd) return VKT_OK;
+    VKT_TRY(vkt_commands_create(p->ctx, "arrival", &p->arrival));
+    VKT_TRY(vkt_commands_begin(p->ctx, &p->arrival, true));
+    vkt_host_barrier(p->ctx, p->arrival.cmd);
+    return vkt_commands_end(p->ctx, &p->arrival);
+}
+
+vkt_result vkt_parts_mark(vkt_program *p)
+{
+    VKT_TRY(record_arrival(p));
+    if (p->pieces.n) return VKT_OK; /* every dispatch is a piece */
+    vkt_series_destroy(p->ctx, &p->parts);
+    vkt_series_destroy(p->ctx, &p->profiled);
+    return record_parts(p, find_sections(p));
+}
+
 vkt_result vkt_parts_create(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
@@ -43,10 +70,7 @@ vkt_result vkt_parts_create(vkt_program *p)
     p->ends = vkt_alloc_array(&ctx->host, n + 1, sizeof *p->ends);
     if (!p->ends) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->ends);
     if (cut || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
-    if (!cut) {
-        p->ends[0] = n;
-        return record_parts(p, 1);
-    }
+    if (!cut) return record_parts(p, find_sections(p));
     for (uint32_t i = 0; i < n; i++) p->ends[i] = i + 1;
     return vkt_parts_record(p, p->ends, n, &p->timer, &p->pieces);
 }
@@ -76,7 +100,14 @@ vkt_result vkt_parts_prepare(vkt_program *p)
     VKT_TRY(vkt_timer_read(p->ctx, &p->timer, ns));
     for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
     warn_of_long_kernels(p, ns);
-    return record_parts(p, vkt_cut(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
+    uint32_t parts = 0;
+    for (uint32_t i = 0, first = 0; i <= p->n_marks; i++) {
+        const uint32_t end = i < p->n_marks ? p->marks[i] : n, before = parts;
+        parts += vkt_cut(ns + first, p->plan.stage + first, end - first, p->ctx->max_submission_ns, p->ends + parts);
+        for (uint32_t k = before; k < parts; k++) p->ends[k] += first;
+        first = end;
+    }
+    return record_parts(p, parts);
 }
 
 void vkt_parts_free(vkt_program *p)
@@ -85,6 +116,8 @@ void vkt_parts_free(vkt_program *p)
     vkt_series_destroy(p->ctx, &p->parts);
     vkt_series_destroy(p->ctx, &p->profiled);
     if (p->timer.pool) vkt_timer_destroy(p->ctx, &p->timer);
+    vkt_commands_destroy(p->ctx, &p->arrival);
     vkt_free(&p->ctx->host, p->ends);
+    vkt_free(&p->ctx->host, p->marks);
     vkt_free(&p->ctx->host, p->ns);
 }

@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 #include "ops/ops.h"
 #include "plan/plan.h"
+#include "record/marks.h"
 
 /* One half of a transfer of ownership between queue families. */
 typedef struct vkt_handover {
@@ -80,7 +81,11 @@ struct vkt_program {
     vkt_series parts;    /* for all later runs */
     vkt_series profiled; /* the parts with timestamps, if asked for */
     uint32_t *ends;      /* index: part; number of its last dispatch + 1 */
-    uint64_t *ns;        /* index: dispatch; times of the second run; NULL: not measured */
+    uint32_t *marks;     /* marks.c: a part ends before each of these dispatches */
+    uint32_t n_marks;
+    vkt_commands arrival;       /* marks.c: the barrier before a section that waits for the host; made with the marks */
+    const vkt_shard_run *shard; /* words of the run that is being prepared; NULL: none */
+    uint64_t *ns;               /* index: dispatch; times of the second run; NULL: not measured */
     bool profile;
     vkt_timer timer; /* start and end of each dispatch */
 
@@ -121,6 +126,8 @@ void vkt_record_range(vkt_program *p, VkCommandBuffer cmd, uint32_t first, uint3
 /* parts.c: creates the first command buffers of a program. Its descriptor sets must exist. */
 vkt_result vkt_parts_create(vkt_program *p);
 void vkt_parts_free(vkt_program *p);
+/* Records the command buffers again, after the marks have changed. */
+vkt_result vkt_parts_mark(vkt_program *p);
 /* Before a run: splits the step and records the parts, as soon as the time of each dispatch is known. */
 vkt_result vkt_parts_prepare(vkt_program *p);
 /* Records dispatches as a series of n command buffers. Command buffer i ends before dispatch ends[i]. */

@@ -12,6 +12,7 @@ vkt_result vkt_wait_run(vkt_program *p, uint64_t r)
 
 vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *words)
 {
+    const vkt_shard_run *s = p->shard;
     if (run && p->most_rows && run->rows > p->most_rows)
         return vkt_fail(&p->ctx->host, VKT_E_ARG, "program: want at most the batch of %u rows, got %u", p->most_rows,
                         run->rows);
@@ -20,6 +21,11 @@ vkt_result vkt_run_words(const vkt_program *p, const vkt_run *run, uint32_t *wor
     words[RING_ROWS] = run && run->rows ? run->rows : p->g->batch ? p->g->batch : ROWS_UNTOLD;
     words[RING_FIRST] = run ? run->first : 0;
     memcpy(&words[RING_LR], &lr, sizeof lr);
+    if (!s) return VKT_OK;
+    words[RING_ROWS] = run ? run->rows : 0;
+    words[RING_SHARD] = s->shard;
+    words[RING_PART] = s->part;
+    words[RING_DRAW] = s->draw;
     return VKT_OK;
 }
 

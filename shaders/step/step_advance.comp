@@ -77,13 +77,16 @@ void main()
     state[STEP_SKIPPED] = clock[CLOCK_SKIPPED];
     state[STEP_SCALE] = pc.scaled != 0u ? clock[CLOCK_SCALE] : floatBitsToUint(1.0);
     state[STEP_T] = t;
-    state[STEP_DRAW] = t * max(pc.micro, 1u) + (pc.micro != 0u ? micro : 0u);
+    state[STEP_DRAW] = pc.draws != 0u ? t * pc.draws + words[slot + RING_DRAW]
+                                      : t * max(pc.micro, 1u) + (pc.micro != 0u ? micro : 0u);
+    state[STEP_SHARD] = words[slot + RING_SHARD];
+    state[STEP_PART] = words[slot + RING_PART];
     state[STEP_MICRO] = micro;
     state[STEP_HOLD] = last ? 0u : HOLD_MICRO;
     state[STEP_NORM] = 0u;
     put_float(STEP_WEIGHT, float(weight));
     const float unscale = uintBitsToFloat(0x7f000000u - state[STEP_SCALE]); // the inverse of a power of two
-    put_float(STEP_FACTOR, pc.micro > 1u ? unscale / float(weights) : unscale);
+    put_float(STEP_FACTOR, pc.micro > 1u || pc.sums != 0u ? unscale / float(weights) : unscale);
     if (pc.micro == 0u) return;
     clock[CLOCK_MICRO] = last ? 0u : micro;
     clock[CLOCK_ROWS] = last ? 0u : weights;

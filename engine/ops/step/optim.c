@@ -160,7 +160,7 @@ static void emit_window(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t at, u
         head[1] /= 2;
     }
     memcpy(s->push, head, sizeof head);
-    const bool factor = e->scaled || o->micro_batches > 1 || o->clip_norm != 0;
+    const bool factor = e->scaled || o->micro_batches > 1 || o->clip_norm != 0 || e->g->sums;
     const uint32_t spec[] = { s->lanes, factor, table.id != 0, o->clip_value != 0, s->extra };
     s->groups = groups_for(e, head[0], s->lanes);
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = s->kernel,
@@ -177,10 +177,18 @@ static uint64_t arena_bytes(const vkt_node *n)
     return vkt_node_in(n, 0)->bytes;
 }
 
-static void emit_sweep(const vkt_node *n, vkt_emit *e, sweep *s)
+/* Emits the ranges of bytes first .. end - 1. */
+static void emit_range(const vkt_node *n, vkt_emit *e, sweep *s, uint64_t first, uint64_t end)
 {
     const uint64_t most = vkt_window_bytes(e->lim);
-    for (uint64_t at = 0; at < arena_bytes(n); at += most) emit_window(n, e, s, at, VKT_MIN(arena_bytes(n) - at, most));
+    for (uint64_t at = first; at < end; at += most) emit_window(n, e, s, at, VKT_MIN(end - at, most));
+}
+
+static void emit_sweep(const vkt_node *n, vkt_emit *e, sweep *s)
+{
+    const vkt_graph *g = e->g;
+    if (!g->n_cuts) emit_range(n, e, s, 0, arena_bytes(n));
+    for (uint32_t i = g->n_cuts; i-- > 0;) emit_range(n, e, s, i ? g->cuts[i - 1] : 0, g->cuts[i]);
 }
 
 /* ---- before the update ---- */

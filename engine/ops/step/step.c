@@ -13,6 +13,8 @@
 typedef struct step_attr {
     uint32_t micro; /* micro-batches of a step; 0: no update */
     vkt_clock_rates rates;
+    uint32_t draws; /* graph of shards: runs of a step on all ranks; else 0 */
+    uint32_t sums;  /* 1: the gradient is a sum over shards, times their rows */
 } step_attr;
 
 static vkt_result step_infer(vkt_infer *f)
@@ -40,7 +42,9 @@ static void step_emit(const vkt_node *n, vkt_emit *e)
                                          .beta2_low = (uint32_t)a->rates.beta2,
                                          .beta2_high = (uint32_t)(a->rates.beta2 >> 32),
                                          .decay_low = (uint32_t)a->rates.decay,
-                                         .decay_high = (uint32_t)(a->rates.decay >> 32) };
+                                         .decay_high = (uint32_t)(a->rates.decay >> 32),
+                                         .draws = a->draws,
+                                         .sums = a->sums };
     const vkt_bind bind[] = { [ADVANCE_WORDS] = VKT_WHOLE(n->in[0]),
                               [ADVANCE_CLOCK] = VKT_WHOLE(n->in[1]),
                               [ADVANCE_STEP] = VKT_WHOLE(n->in[2]) };
@@ -67,7 +71,7 @@ const vkt_op vkt_op_step_advance = {
 
 void vkt_step_advance(vkt_graph *g, bool update)
 {
-    step_attr a = { .micro = 0 };
+    step_attr a = { .draws = g->draws, .sums = g->sums };
     if (update) {
         a.micro = VKT_MAX(g->optimizer.micro_batches, 1u);
         a.rates = vkt_optimizer_rates(&g->optimizer);

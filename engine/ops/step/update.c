@@ -89,12 +89,12 @@ static vkt_tensor make_groups(vkt_graph *g)
 
 /* ---- vkt_update ---- */
 
-static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
+vkt_result vkt_update_from(vkt_graph *g, const vkt_optimizer *o, vkt_tensor gradients)
 {
     VKT_TRY(g->status);
     if (!o) return vkt_fail(&g->host, VKT_E_ARG, "update: want an optimizer, got NULL");
     if (g->has_optimizer) return vkt_fail(&g->host, VKT_E_STATE, "update: this graph has its update already");
-    if (!g->arena[VKT_PART_GRADIENT].id)
+    if (!gradients.id)
         return vkt_fail(&g->host, VKT_E_STATE, "update: there are no gradients; call vkt_backward first");
     g->optimizer = *o;
     vkt_optimizer_fill_in(&g->optimizer);
@@ -104,7 +104,7 @@ static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
     uint32_t n;
     const vkt_op *op = vkt_optimizer_op(o->kind, &n);
     const uint32_t present = vkt_optimizer_moments(&g->optimizer);
-    vkt_tensor in[7] = { vkt_graph_arena(g, VKT_ROLE_PARAM), vkt_graph_arena(g, VKT_ROLE_GRAD) };
+    vkt_tensor in[7] = { vkt_graph_arena(g, VKT_ROLE_PARAM), gradients };
     for (uint32_t i = 0; i < n; i++)
         if (present >> i & 1) in[2 + i] = vkt_graph_arena(g, roles[i]);
     in[2 + n] = g->groups = make_groups(g);
@@ -116,7 +116,7 @@ static vkt_result update(vkt_graph *g, const vkt_optimizer *o)
 vkt_result vkt_update(vkt_graph *g, const vkt_optimizer *o)
 {
     VKT_WANT(NULL, g);
-    const vkt_result r = update(g, o);
+    const vkt_result r = vkt_update_from(g, o, g->arena[VKT_PART_GRADIENT]);
     if (r != VKT_OK) vkt_graph_error(g, r);
     return r;
 }

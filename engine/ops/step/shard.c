@@ -1,0 +1,253 @@
+/* ops/step/shard.c - a step that is split into shards: sums of gradients by a binary tree, and states in the same sums.
+ *
+ * shard_sum adds the gradients of a bucket to the sums of this rank (shaders/step/shard_sum.comp). A state, like a
+ * running mean, has no gradient. So its range of the gradient arena is free. shard_give copies the new state there, and
+ * the sums add it up like a gradient. shard_take makes the mean over all rows the next state. A rank computes several
+ * shards, and each one must begin with the same state: shard_begin saves and restores it. */
+#include "ops/ops.h"
+
+#include "ir/attrs.h"
+#include "kernel/ids.h"
+
+#include "abi/abi.h"
+#include "abi/shard_state.abi.h"
+#include "abi/shard_sum.abi.h"
+
+/* ---- states ---- */
+
+static vkt_result state_infer(vkt_infer *f)
+{
+    const vkt_shard_state_attr *a = f->n->attr;
+    const vkt_value *arena = vkt_in(f, 0), *copy = vkt_in(f, 1);
+    VKT_REQUIRE(f, arena->dtype == VKT_F32 && copy->dtype == VKT_F32, VKT_E_DTYPE, "%s: want two vectors of f32",
+                f->n->op->name);
+    VKT_REQUIRE(f,
+                a->bytes && (a->offset_bytes | a->bytes | a->copy_bytes) % VKT_ALIGN_BYTES == 0 &&
+                    a->offset_bytes + a->bytes <= arena->bytes && a->copy_bytes + a->bytes <= copy->bytes,
+                VKT_E_SHAPE, "%s: want ranges of whole blocks inside of both vectors", f->n->op->name);
+    vkt_out_alias(f, 0, VKT_ROWS, arena->shape);
+    vkt_out_alias(f, 1, VKT_ROWS, copy->shape);
+    return VKT_OK;
+}
+
+static void emit_state(const vkt_node *n, vkt_emit *e, uint32_t way)
+{
+    const vkt_shard_state_attr *a = n->attr;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
+    const vkt_bind state = { n->in[0], a->offset_bytes, a->bytes }, copy = { n->in[1], a->copy_bytes, a->bytes };
+    const vkt_shard_state_push pc = { .n4 = (uint32_t)(a->bytes / 16) };
+    const vkt_bind bind[] = { [SHARD_STATE_STATE] = state,
+                              [SHARD_STATE_COPY] = copy,
+                              [SHARD_STATE_STEP] = VKT_WHOLE(n->in[2]),
+                              [SHARD_STATE_STATE_OUT] = state,
+                              [SHARD_STATE_COPY_OUT] = copy };
+    const uint32_t spec[] = { lanes, [SHARD_STATE_SPEC_WAY] = way };
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_SHARD_STATE,
+                                       VKT_LAUNCH_BIND(bind),
+                                       VKT_LAUNCH_PUSH(pc),
+                                       VKT_LAUNCH_SPEC(spec),
+                                       .groups = { vkt_groups(pc.n4, lanes, 1), 1, 1 } });
+}
+
+static void emit_begin(const vkt_node *n, vkt_emit *e)
+{
+    emit_state(n, e, SHARD_STATE_BEGIN);
+}
+
+static void emit_give(const vkt_node *n, vkt_emit *e)
+{
+    emit_state(n, e, SHARD_STATE_GIVE);
+}
+
+static void emit_take(const vkt_node *n, vkt_emit *e)
+{
+    emit_state(n, e, SHARD_STATE_TAKE);
+}
+
+#define STATE_OP(what, emit_, first, formula_)      \
+    const vkt_op vkt_op_shard_##what = {            \
+        .name = "shard_" #what,                     \
+        .min_in = 2,                                \
+        .max_in = 2,                                \
+        .uses_step = true,                          \
+        .side_effect = true,                        \
+        .prologue = (first),                        \
+        .attr_bytes = sizeof(vkt_shard_state_attr), \
+        .infer = state_infer,                       \
+        .emit = (emit_),                            \
+        .flops = vkt_flops_none,                    \
+        .formula = (formula_),                      \
+    }
+STATE_OP(begin, emit_begin, true, "first run of a step: saved = states; other runs: states = saved");
+STATE_OP(give, emit_give, false, "gradient of states = states");
+STATE_OP(take, emit_take, false, "states = sum / rows");
+
+/* Finds the next range of neighbouring states, from parameter *i on. Returns false after the last one. */
+static bool next_states(const vkt_graph *g, size_t *i, uint64_t *offset, uint64_t *bytes)
+{
+    while (*i < g->n_params && !g->values[g->params[*i]].state) ++*i;
+    if (*i == g->n_params) return false;
+    *offset = g->values[g->params[*i]].arena_offset_bytes;
+    for (; *i < g->n_params && g->values[g->params[*i]].state; ++*i) {
+        const vkt_value *v = &g->values[g->params[*i]];
+        *bytes = v->arena_offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) - *offset;
+    }
+    return true;
+}
+
+uint64_t vkt_shard_saved_bytes(const vkt_graph *g)
+{
+    uint64_t offset, bytes, sum = 0;
+    for (size_t i = 0; next_states(g, &i, &offset, &bytes);) sum += bytes;
+    return sum;
+}
+
+/* Appends a node of `op` for each range of states. The copies are `packed`, or at the offsets of the arena. */
+static void add_states(vkt_graph *g, const vkt_op *op, vkt_tensor copy, bool packed)
+{
+    vkt_shard_state_attr a = { 0 };
+    const vkt_tensor in[] = { vkt_graph_arena(g, VKT_ROLE_PARAM), copy };
+    for (size_t i = 0; next_states(g, &i, &a.offset_bytes, &a.bytes);) {
+        if (!packed) a.copy_bytes = a.offset_bytes;
+        vkt_apply(g, op, in, VKT_COUNT(in), &a, NULL);
+        if (packed) a.copy_bytes += a.bytes;
+    }
+}
+
+/* ---- shard_sum: grad, sum, planes or null, step -> sum, planes, in place ---- */
+
+enum { IN_GRAD = 0, IN_SUM, IN_PLANES, IN_STEP };
+
+static uint64_t planes_of(uint32_t levels, uint32_t parts)
+{
+    return levels + (parts > 1);
+}
+
+static vkt_result sum_infer(vkt_infer *f)
+{
+    const vkt_shard_sum_attr *a = f->n->attr;
+    const vkt_value *grad = vkt_in(f, IN_GRAD), *sum = vkt_in(f, IN_SUM), *planes = vkt_in(f, IN_PLANES);
+    const uint64_t n = planes_of(a->levels, a->parts);
+    VKT_REQUIRE(f, grad->dtype == VKT_F32 && sum->dtype == VKT_F32 && (!n || planes->dtype == VKT_F32), VKT_E_DTYPE,
+                "shard_sum: want vectors of f32");
+    VKT_REQUIRE(f, vkt_has(f, IN_PLANES) == (n != 0), VKT_E_ARG, "shard_sum: want planes if there are partial sums");
+    VKT_REQUIRE(f,
+                a->bytes && (a->offset_bytes | a->bytes) % VKT_ALIGN_BYTES == 0 &&
+                    a->offset_bytes + a->bytes <= grad->bytes && grad->bytes <= sum->bytes &&
+                    (!n || n * grad->bytes <= planes->bytes),
+                VKT_E_SHAPE, "shard_sum: want a range of whole blocks inside of all vectors");
+    vkt_out_alias(f, IN_SUM, VKT_ROWS, sum->shape);
+    if (n) vkt_out_alias(f, IN_PLANES, VKT_ROWS, planes->shape);
+    return VKT_OK;
+}
+
+static void sum_emit(const vkt_node *n, vkt_emit *e)
+{
+    const vkt_shard_sum_attr *a = n->attr;
+    const uint64_t planes = planes_of(a->levels, a->parts), end = a->offset_bytes + a->bytes;
+    const uint64_t most = vkt_window_bytes(e->lim) / VKT_MAX(planes, (uint64_t)1) / VKT_ALIGN_BYTES * VKT_ALIGN_BYTES;
+    const uint32_t lanes = vkt_lanes(e->lim, e->lim->traits->lanes_update);
+    for (uint64_t at = a->offset_bytes; at < end; at += most) {
+        const uint64_t bytes = VKT_MIN(end - at, most);
+        const vkt_shard_sum_push pc = { .n4 = (uint32_t)(bytes / 16), .levels = a->levels, .parts = a->parts };
+        const vkt_bind sum = { n->in[IN_SUM], at, bytes };
+        const vkt_bind partial = planes ? (vkt_bind){ n->in[IN_PLANES], planes * at, planes * bytes } : sum;
+        const vkt_bind bind[] = { [SHARD_SUM_GRAD] = { n->in[IN_GRAD], at, bytes },
+                                  [SHARD_SUM_STEP] = VKT_WHOLE(n->in[IN_STEP]),
+                                  [SHARD_SUM_PLANES] = partial,
+                                  [SHARD_SUM_PLANES_OUT] = partial,
+                                  [SHARD_SUM_SUM] = sum };
+        const uint32_t spec[] = { lanes, [SHARD_SUM_SPEC_BF16] = a->bf16 };
+        vkt_dispatch_add(e, &(vkt_launch){ .kernel = VKT_K_SHARD_SUM,
+                                           VKT_LAUNCH_BIND(bind),
+                                           VKT_LAUNCH_PUSH(pc),
+                                           VKT_LAUNCH_SPEC(spec),
+                                           .groups = { VKT_MIN(vkt_groups(pc.n4, lanes, e->lim->traits->items_update),
+                                                               e->lim->traits->groups_flat_most),
+                                                       1, 1 } });
+    }
+}
+
+const vkt_op vkt_op_shard_sum = {
+    .name = "shard_sum",
+    .min_in = 2,
+    .max_in = 3,
+    .uses_step = true,
+    .side_effect = true,
+    .attr_bytes = sizeof(vkt_shard_sum_attr),
+    .infer = sum_infer,
+    .emit = sum_emit,
+    .flops = vkt_flops_none,
+    .formula = "sum = sum over this rank's shards of rows grad, by a binary tree",
+};
+
+uint64_t vkt_shard_plane_bytes(const vkt_graph *g, const vkt_shard_params *p)
+{
+    return planes_of(p->levels, p->parts) * g->arena_bytes;
+}
+
+/* ---- the two graphs of a step ---- */
+
+static vkt_tensor vector(vkt_graph *g, const char *name, uint64_t bytes)
+{
+    if (bytes / 4 > UINT32_MAX)
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_UNSUPPORTED, "shards: %s: want 16 GiB at most, got %llu bytes",
+                                    name, (unsigned long long)bytes));
+    return bytes ? vkt_external(g, name, VKT_F32, vkt_shape1((uint32_t)(bytes / 4))) : (vkt_tensor){ 0 };
+}
+
+vkt_result vkt_shard_sums(vkt_graph *g, const vkt_shard_params *p, vkt_shard_values *out)
+{
+    *out = (vkt_shard_values){ 0 };
+    VKT_TRY(g->status);
+    if (!g->arena[VKT_PART_GRADIENT].id)
+        return vkt_fail(&g->host, VKT_E_STATE, "shards: there are no gradients; call vkt_backward first");
+    g->draws = p->draws;
+    vkt_step_advance(g, false); /* shard_begin comes behind it */
+    g->has_advance = g->status == VKT_OK;
+    out->sum = vector(g, "gradient.sum", g->arena_bytes);
+    out->planes = vector(g, "gradient.planes", vkt_shard_plane_bytes(g, p));
+    out->saved = vector(g, "states.saved", vkt_shard_saved_bytes(g));
+    add_states(g, &vkt_op_shard_begin, out->saved, true);
+    add_states(g, &vkt_op_shard_give, vkt_graph_arena(g, VKT_ROLE_GRAD), false);
+    const vkt_tensor in[] = { vkt_graph_arena(g, VKT_ROLE_GRAD), out->sum, out->planes };
+    vkt_shard_sum_attr a = { .levels = p->levels, .parts = p->parts, .bf16 = p->bf16 };
+    for (uint32_t i = p->n_ends; i-- > 0;) { /* gradients of the last layers are complete first */
+        a.offset_bytes = i ? p->ends[i - 1] : 0;
+        a.bytes = p->ends[i] - a.offset_bytes;
+        vkt_apply(g, &vkt_op_shard_sum, in, VKT_COUNT(in), &a, NULL);
+    }
+    return g->status;
+}
+
+static vkt_result copy_cuts(vkt_graph *g, const vkt_shard_params *p)
+{
+    uint64_t *cuts = vkt_alloc_array(&g->host, p->n_ends, sizeof *cuts);
+    if (!cuts) return vkt_fail_nomem(&g->host, "buckets", p->n_ends * sizeof *cuts);
+    memcpy(cuts, p->ends, p->n_ends * sizeof *cuts);
+    g->cuts = cuts;
+    g->n_cuts = p->n_ends;
+    return VKT_OK;
+}
+
+vkt_result vkt_update_by_sum(vkt_graph *g, const vkt_graph *of, const vkt_optimizer *o, const vkt_shard_params *p,
+                             vkt_tensor *sum)
+{
+    *sum = (vkt_tensor){ 0 };
+    for (size_t i = 0; i < of->n_params; i++) {
+        const vkt_value *v = &of->values[of->params[i]];
+        const vkt_tensor t = (v->state ? vkt_state : vkt_param)(g, v->name, v->shape);
+        g->values[t.id].group = v->group;
+        g->values[t.id].frozen = v->frozen;
+    }
+    VKT_TRY(g->status);
+    VKT_TRY(copy_cuts(g, p));
+    g->sums = true;
+    *sum = vector(g, "gradient.sum", g->arena_bytes);
+    vkt_optimizer one = *o;
+    one.micro_batches = 1; /* the sum has all runs of the step */
+    vkt_graph_arena(g, VKT_ROLE_GRAD);
+    VKT_TRY(vkt_update_from(g, &one, *sum));
+    add_states(g, &vkt_op_shard_take, *sum, false);
+    return g->status;
+}

@@ -1,0 +1,31 @@
+// shard_state.comp - lets the states of a graph of shards (running statistics) pass through the sum of the gradients.
+//   Every shard of a step begins with the same states. The new state is the mean of the shards' states, each times its rows.
+// grid: one invocation for each vec4.
+// Deterministic: elementwise.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "abi/abi.h"
+#include "abi/step.abi.h"
+#include "abi/shard_state.abi.h"
+#include "lib/load.glsl"
+#include "lib/share.glsl"
+layout(local_size_x_id = 0) in;
+layout(constant_id = SHARD_STATE_SPEC_WAY) const uint WAY = 0;
+VKT_IN4(SHARD_STATE_STATE, state);
+VKT_IN4(SHARD_STATE_COPY, copy);
+layout(binding = SHARD_STATE_STEP, std430) readonly buffer Step { uint step[]; };
+VKT_F32_OUT4(SHARD_STATE_STATE_OUT, state_out);
+VKT_F32_OUT4(SHARD_STATE_COPY_OUT, copy_out);
+
+void main()
+{
+    const uint n4 = pc.n4, first = pc.first;
+    const bool saves = step[STEP_SHARD] == 0u && step[STEP_PART] == 0u;
+    const float rows = float(step[STEP_ROWS]);
+    const uvec2 share = share_of(n4);
+    for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
+        if (WAY == SHARD_STATE_TAKE) STORE4(state_out, i, LOAD4(copy, first + i) / rows);
+        else if (WAY == SHARD_STATE_GIVE || saves) STORE4(copy_out, first + i, LOAD4(state, i));
+        else STORE4(state_out, i, LOAD4(copy, first + i));
+    }
+}
