@@ -97,6 +97,18 @@ typedef struct vkt_dist_params {
     uint32_t check_every;  /* after so many steps the ranks compare a hash of their weights; 0: 100 */
 } vkt_dist_params;
 
+/* The exchange of gradients so far. ready_ms / steps, bucket_bytes: a profile for the model of docs/scaling.md. */
+#define VKT_DIST_BUCKETS 64 /* buckets with times of their own */
+typedef struct vkt_dist_stats {
+    uint64_t steps;     /* that were measured */
+    uint64_t bytes;     /* sent by this rank */
+    double exchange_ms; /* time of all exchanges, with waits for other ranks */
+    double exposed_ms;  /* the part of it after the last gradient of a step was complete on this rank */
+    uint32_t buckets;   /* of a step */
+    uint64_t bucket_bytes[VKT_DIST_BUCKETS]; /* in the order in which they are complete */
+    double ready_ms[VKT_DIST_BUCKETS]; /* sums over the steps: from the end of the exchange before to the bucket */
+} vkt_dist_stats;
+
 #ifdef __cplusplus
 }
 #endif
