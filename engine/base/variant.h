@@ -21,7 +21,7 @@
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")             \
     X(SPAN, "span", "as tile, by runs of pixels, which share the loads of their taps")              \
-    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the picture")        \
+    X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")          \
     X(PLACED, "placed", "matrix product: operands are read where they lie")                         \
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read where it lies") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read where it lies") \

@@ -7,7 +7,7 @@ vkt_result vkt_room_reserve(const vkt_host *h, vkt_room *r, size_t n)
     if (n <= r->bytes) return VKT_OK;
     vkt_free(h, r->p);
     *r = (vkt_room){ .p = vkt_realloc(h, NULL, n) };
-    if (!r->p) return vkt_fail_nomem(h, "a picture", n);
+    if (!r->p) return vkt_fail_nomem(h, "an image", n);
     r->bytes = n;
     return VKT_OK;
 }
@@ -16,7 +16,7 @@ vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width
 {
     uint64_t bytes;
     if (!vkt_mul_u64((uint64_t)width * height, channels, &bytes) || bytes > PTRDIFF_MAX)
-        return vkt_fail_nomem(h, "a picture", SIZE_MAX);
+        return vkt_fail_nomem(h, "an image", SIZE_MAX);
     VKT_TRY(vkt_room_reserve(h, &image->pixels, (size_t)bytes));
     image->width = width;
     image->height = height;

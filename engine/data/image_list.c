@@ -232,7 +232,7 @@ static void names_free(const vkt_host *h, names *list)
     vkt_free(h, list->s);
 }
 
-static bool is_picture(const char *name)
+static bool is_image(const char *name)
 {
     static const char *const endings[] = { ".jpg", ".jpeg", ".jpe", ".png" };
     const char *dot = strrchr(name, '.');
@@ -267,7 +267,7 @@ static vkt_result is_wanted(const char *folder, const char *name, bool folders, 
     *is = false;
     if (name[0] == '.') return VKT_OK;
     if (folders) return is_folder(folder, name, path, is);
-    *is = is_picture(name);
+    *is = is_image(name);
     return VKT_OK;
 }
 
@@ -299,7 +299,7 @@ static vkt_result list_folder(const vkt_host *h, const char *folder, bool folder
 }
 
 /* Adds the images in `folder`, which ends with a slash. */
-static vkt_result add_pictures(vkt_image_list *l, const char *folder, uint32_t label)
+static vkt_result add_images(vkt_image_list *l, const char *folder, uint32_t label)
 {
     names files = { 0 };
     vkt_result r = list_folder(l->h, folder, false, &files);
@@ -322,7 +322,7 @@ static vkt_result add_class(vkt_image_list *l, const named *index, const char *f
     vkt_text path = { .h = l->h };
     vkt_text_add(&path, "%s/%s/", folder, name);
     const vkt_result r =
-        path.failed ? vkt_fail_nomem(l->h, "a file name", strlen(folder)) : add_pictures(l, path.s, label);
+        path.failed ? vkt_fail_nomem(l->h, "a file name", strlen(folder)) : add_images(l, path.s, label);
     vkt_text_free(&path);
     return r;
 }

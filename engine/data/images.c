@@ -230,7 +230,7 @@ static vkt_result keep(load *l, const vkt_host *h, uint32_t row, const base *b)
         return VKT_OK;
     }
     kept.planes = vkt_realloc(h, NULL, bytes);
-    if (!kept.planes) return vkt_fail_nomem(h, "a picture", bytes);
+    if (!kept.planes) return vkt_fail_nomem(h, "an image", bytes);
     if (s->p.random_crop)
         memcpy(kept.planes, b->planes, bytes);
     else
@@ -337,10 +337,10 @@ static vkt_result load_all(images *s, uint32_t *left_out)
     const uint32_t n = s->list.n;
     const uint64_t row = (uint64_t)s->p.width * s->p.height * s->channels; /* below 2^32: checked */
     load l = { .s = s, .status = vkt_alloc_array(h, n, sizeof *l.status), .why = vkt_alloc_array(h, n, sizeof *l.why) };
-    vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "pictures", n * sizeof *l.why);
+    vkt_result r = l.status && l.why ? VKT_OK : vkt_fail_nomem(h, "images", n * sizeof *l.why);
     if (r == VKT_OK && row * n <= s->p.cache_bytes) { /* a lower bound: bases may be larger than samples */
         s->bases = vkt_alloc_array(h, n, sizeof *s->bases);
-        if (!s->bases) r = vkt_fail_nomem(h, "pictures", n * sizeof *s->bases);
+        if (!s->bases) r = vkt_fail_nomem(h, "images", n * sizeof *s->bases);
     }
     if (r == VKT_OK) {
         run_all(&l);

@@ -7,7 +7,7 @@
 #include "train/page.h"
 #include "vktrain/metrics.h"
 
-enum { MOST_PICTURED = 2048, MOST_NAMED = 128, NAME_ROOM = 64 };
+enum { MAX_IMAGE_CLASSES = 2048, MOST_NAMED = 128, NAME_ROOM = 64 };
 
 #define MARGIN 28.0
 #define TITLE_SIZE 20.0
@@ -195,9 +195,9 @@ vkt_result vkt_confusion_write(const vkt_host *host, const uint64_t *counts, uin
     if (dot && strcasecmp(dot, ".csv") == 0) return write_csv(&h, counts, classes, names, path);
     if (!dot || (strcasecmp(dot, ".svg") != 0 && strcasecmp(dot, ".png") != 0))
         return vkt_fail(&h, VKT_E_ARG, "confusion \"%s\": want a name that ends in .csv, .svg or .png", path);
-    if (classes > MOST_PICTURED)
-        return vkt_fail(&h, VKT_E_ARG, "confusion \"%s\": want %d classes or fewer in a picture, got %u: write .csv",
-                        path, MOST_PICTURED, classes);
+    if (classes > MAX_IMAGE_CLASSES)
+        return vkt_fail(&h, VKT_E_ARG, "confusion \"%s\": want %d classes or fewer in an image, got %u: write .csv",
+                        path, MAX_IMAGE_CLASSES, classes);
     matrix m = { .counts = counts, .classes = classes, .names = names, .title = title };
     return draw(&h, &m, path);
 }

@@ -24,12 +24,12 @@ typedef enum wish { WISH_NONE, WISH_RESET, WISH_SAVE, WISH_LOAD } wish;
 typedef struct app {
     session *s;
     const view_options *o;
-    picture target;
-    picture_image texture; /* the target on the device: the frame shows it, and the training reads it */
+    rgba_image target;
+    gpu_image texture; /* the target on the device: the frame shows it, and the training reads it */
     device d;
     bool has_screen;
     window w;
-    picture_image sheet; /* the frame without a window */
+    gpu_image sheet; /* the frame without a window */
     frames f;
     artist a;
     learner l;
@@ -87,11 +87,11 @@ static vkt_result open_artist(app *a)
 
 static vkt_result open_app(app *a)
 {
-    TRY(a->o->image ? picture_read(a->o->image, a->o->side, a->o->max_pixels, &a->target)
-                    : picture_draw(a->o->side, &a->target));
+    TRY(a->o->image ? rgba_image_read(a->o->image, a->o->side, a->o->max_pixels, &a->target)
+                    : rgba_image_draw(a->o->side, &a->target));
     TRY(open_device(a));
     TRY(frames_create(&a->d, &a->f));
-    TRY(upload_picture(&a->d, &a->f, &a->target, &a->texture));
+    TRY(upload_image(&a->d, &a->f, &a->target, &a->texture));
     TRY(open_learner(a));
     return open_artist(a);
 }
@@ -110,7 +110,7 @@ static void close_app(app *a)
     window_close(&a->w);
     device_close(&a->d);
     if (a->has_screen) window_system_end();
-    picture_free(&a->target);
+    rgba_image_free(&a->target);
 }
 
 /* ---- the parts of a frame ---- */
@@ -196,7 +196,7 @@ static void end_frame_time(app *a)
 static vkt_result begin_screenshot(const app *a, VkExtent2D e, buffer *copy)
 {
     if (a->has_screen && !(a->w.usage & VK_IMAGE_USAGE_TRANSFER_SRC_BIT)) {
-        complain("%s: pictures of this window cannot be copied", a->o->screenshot);
+        complain("%s: images of this window cannot be copied", a->o->screenshot);
         return VKT_E_UNSUPPORTED;
     }
     return buffer_create(&a->d, 4 * (VkDeviceSize)e.width * e.height, VK_BUFFER_USAGE_TRANSFER_DST_BIT, copy);
@@ -206,14 +206,14 @@ static vkt_result write_screenshot(const app *a, VkExtent2D e, const buffer *cop
 {
     const VkFormat f = a->has_screen ? a->w.format.format : VK_FORMAT_R8G8B8A8_UNORM;
     const bool swapped = f == VK_FORMAT_B8G8R8A8_UNORM || f == VK_FORMAT_B8G8R8A8_SRGB;
-    picture p = { e.width, e.height, copy->map };
+    rgba_image p = { e.width, e.height, copy->map };
     TRY_VK(&a->d.vk, DeviceWaitIdle, a->d.handle);
     for (size_t i = 0; swapped && i < (size_t)e.width * e.height; i++) {
         const uint8_t blue = p.rgba[4 * i];
         p.rgba[4 * i] = p.rgba[4 * i + 2];
         p.rgba[4 * i + 2] = blue;
     }
-    return picture_write(&p, a->o->screenshot);
+    return rgba_image_write(&p, a->o->screenshot);
 }
 
 /* ---- without a screen ---- */

@@ -52,17 +52,16 @@ typedef struct buffer {
 vkt_result buffer_create(const device *d, VkDeviceSize bytes, VkBufferUsageFlags usage, buffer *out);
 void buffer_destroy(const device *d, buffer *b);
 
-typedef struct picture_image {
+typedef struct gpu_image {
     VkImage handle;
     VkDeviceMemory memory;
     VkImageView view;
     VkExtent2D extent;
-} picture_image;
+} gpu_image;
 /* Creates a 2D colour image in the device's memory. */
-vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage,
-                        picture_image *out);
+vkt_result image_create(const device *d, VkExtent2D extent, VkFormat format, VkImageUsageFlags usage, gpu_image *out);
 vkt_result view_create(const device *d, VkImage image, VkFormat format, VkImageView *out);
-void image_destroy(const device *d, picture_image *i);
+void image_destroy(const device *d, gpu_image *i);
 
 /* One side of a layout transition of a whole image. Stages and accesses as in VkImageMemoryBarrier2. */
 typedef struct stage_access {

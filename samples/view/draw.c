@@ -11,7 +11,7 @@ enum { GAP = 8, LEAST_WIDTH = 720 };
 
 /* ---- the layout of a frame ---- */
 
-static rect fit(rect room, const picture *p)
+static rect fit(rect room, const rgba_image *p)
 {
     rect r = room;
     if ((uint64_t)p->width * room.height > (uint64_t)p->height * room.width)
@@ -25,7 +25,7 @@ static rect fit(rect room, const picture *p)
     return r;
 }
 
-arrangement arrange(VkExtent2D e, const picture *p)
+arrangement arrange(VkExtent2D e, const rgba_image *p)
 {
     const uint32_t panel = e.height > PANEL_HEIGHT ? PANEL_HEIGHT : e.height;
     const uint32_t height = e.height - panel > 2 * GAP ? e.height - panel - 2 * GAP : 1;
@@ -36,7 +36,7 @@ arrangement arrange(VkExtent2D e, const picture *p)
                           .panel = { 0, e.height - panel, e.width, panel } };
 }
 
-VkExtent2D natural_frame(const picture *p)
+VkExtent2D natural_frame(const rgba_image *p)
 {
     const uint32_t width = 2 * p->width + 3 * GAP;
     return (VkExtent2D){ width < LEAST_WIDTH ? LEAST_WIDTH : width, p->height + 2 * GAP + PANEL_HEIGHT };
@@ -61,7 +61,7 @@ static vkt_result make_set(artist *a)
 {
     const vk_table *vk = &a->d->vk;
     VkDescriptorSetLayoutBinding bindings[VIEW_PARAMETERS + VIEW_N_PARAMETERS] = {
-        [VIEW_PICTURES] = { .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, .descriptorCount = 2 },
+        [VIEW_IMAGES] = { .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, .descriptorCount = 2 },
         [VIEW_LEVEL_TABLE] = { .descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, .descriptorCount = 1 }
     };
     for (uint32_t i = 0; i < VIEW_PARAMETERS + VIEW_N_PARAMETERS; i++) {
@@ -94,12 +94,12 @@ static vkt_result make_set(artist *a)
     return VKT_OK;
 }
 
-static void put_picture(const artist *a, uint32_t which, VkImageView view)
+static void put_image(const artist *a, uint32_t which, VkImageView view)
 {
     const VkDescriptorImageInfo image = { a->sampler, view, VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL };
     const VkWriteDescriptorSet write = { .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                          .dstSet = a->set,
-                                         .dstBinding = VIEW_PICTURES,
+                                         .dstBinding = VIEW_IMAGES,
                                          .dstArrayElement = which,
                                          .descriptorCount = 1,
                                          .descriptorType = VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
@@ -147,7 +147,7 @@ vkt_result artist_set_width(artist *a, uint32_t width)
         TRY(buffer_create(a->d, 4 * (VkDeviceSize)width * PANEL_HEIGHT, VK_BUFFER_USAGE_TRANSFER_SRC_BIT,
                           &a->upload[i]));
     TRY(image_create(a->d, (VkExtent2D){ width, PANEL_HEIGHT }, VK_FORMAT_B8G8R8A8_UNORM, UPLOAD_USAGE, &a->panel));
-    put_picture(a, 1, a->panel.view);
+    put_image(a, 1, a->panel.view);
     return VKT_OK;
 }
 
@@ -156,7 +156,7 @@ vkt_result artist_create(const artist_params *p, artist *a)
     *a = (artist){ .d = p->d, .p = p->target };
     TRY(make_sampler(a));
     TRY(make_set(a));
-    put_picture(a, 0, p->texture->view);
+    put_image(a, 0, p->texture->view);
     TRY(put_network(a, p));
     return artist_make_pipelines(a, p->format);
 }

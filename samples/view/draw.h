@@ -3,7 +3,7 @@
 #define VIEW_DRAW_H
 
 #include "view/frames.h"
-#include "view/picture.h"
+#include "view/rgba_image.h"
 #include "view/shaders/network.h"
 #include "vktrain/ops.h"
 
@@ -16,9 +16,9 @@ typedef struct arrangement {
     rect target, network, panel;
 } arrangement;
 /* Arranges both images side by side. They are as large as possible and keep their shape. */
-arrangement arrange(VkExtent2D frame, const picture *p);
+arrangement arrange(VkExtent2D frame, const rgba_image *p);
 /* Returns the size of a frame with images in their own size. It is at least as wide as the panel needs. */
-VkExtent2D natural_frame(const picture *p);
+VkExtent2D natural_frame(const rgba_image *p);
 
 /* The image to draw on. */
 typedef struct canvas {
@@ -30,8 +30,8 @@ typedef struct canvas {
 
 typedef struct artist {
     const device *d;
-    const picture *p;
-    picture_image panel;
+    const rgba_image *p;
+    gpu_image panel;
     buffer upload[FRAMES_IN_FLIGHT]; /* images of the panel */
     buffer levels;                   /* levels of the hash grid */
     VkSampler sampler;
@@ -45,8 +45,8 @@ typedef struct artist {
 /* Parameters of artist_create. All objects are lent: they must exist longer than the artist. */
 typedef struct artist_params {
     const device *d;
-    const picture *target;
-    const picture_image *texture;                /* the target on the device */
+    const rgba_image *target;
+    const gpu_image *texture;                    /* the target on the device */
     VkFormat format;                             /* the format of every canvas */
     vkt_hash_grid_level levels[VIEW_LEVELS];     /* levels of the network's grid */
     vkt_vk_buffer parameters[VIEW_N_PARAMETERS]; /* in the order of network.frag */

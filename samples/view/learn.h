@@ -12,7 +12,7 @@ enum { LEARN_RECENT = 16 };
 
 typedef struct learn_params {
     uint32_t width, height;
-    VkImage image; /* the target, in the state after upload_picture */
+    VkImage image; /* the target, in the state after upload_image */
     uint64_t seed;
     uint32_t batch; /* pixels of a step */
     float lr;

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     static const struct argp more = { .options = options, .parser = on_option };
     view_options o = { .side = 256, .batch = 8192, .lr = 0.01f, .budget_ms = 4 };
     const train_cli cli = {
-        .doc = "A network learns a picture while it is drawn, on the Vulkan device of this program's own.\v"
+        .doc = "A network learns an image while it is drawn, on the Vulkan device of this program's own.\v"
                "Keys: space pauses, r begins anew, up and down change the budget, s saves, l loads, q or escape ends.",
         .scope = TRAIN_NOTHING,
         .more = &more,

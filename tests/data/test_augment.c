@@ -66,7 +66,7 @@ static void find_cut(const uint8_t *row, int H, int W, const uint8_t *planes, in
                     *mirror = m;
                     return;
                 }
-    fail_msg("the row is no part of its picture");
+    fail_msg("the row is no part of its image");
 }
 
 static void augmentation_cuts_anywhere_and_mirrors_half(void **state)

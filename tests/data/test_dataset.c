@@ -320,7 +320,7 @@ static void measured_statistics_are_exact(void **state)
 }
 
 /* Sums of u8 are computed in pieces of 2^16. */
-static void large_pictures_are_measured_exactly(void **state)
+static void large_images_are_measured_exactly(void **state)
 {
     enum { LONG = 3 * 65536 + 41 };
     fixture *t = *state;
@@ -402,7 +402,7 @@ int main(void)
         TEST(whole_numbers_are_kept_as_they_are),
         TEST(sources_are_fetched_and_destroyed_once),
         TEST(measured_statistics_are_exact),
-        TEST(large_pictures_are_measured_exactly),
+        TEST(large_images_are_measured_exactly),
         TEST(every_failed_allocation_is_a_status),
     };
     return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);

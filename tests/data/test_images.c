@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "data/gallery.h"
 #include "data/loader.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 #include "support/find_data.h"
 #include "support/host.h"
 
@@ -158,7 +158,7 @@ static void class_folders_are_read(void **state)
     gallery_put(t, "Zoo/a.png", 4);
     gallery_put(t, "ant/deep/x.png", 5);
     gallery_put(t, "ant/.x.png", 5);
-    gallery_text(t, "ant/notes.txt", "no picture");
+    gallery_text(t, "ant/notes.txt", "no image");
     gallery_text(t, "readme.png", "no folder");
     vkt_dataset *ds, *other;
     assert_int_equal(vkt_dataset_from_image_folders(&h, t->path, &gallery_small, &ds), VKT_OK);
@@ -215,7 +215,7 @@ static void broken_files_are_named_counted_and_left_out(void **state)
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
     gallery_table(t, 6);
-    gallery_text(t, "p1.png", "no picture");
+    gallery_text(t, "p1.png", "no image");
     gallery_text(t, "p4.png", "");
     assert_int_equal(unlink(vkt_temp_dir_file(t, "p3.png")), 0);
     const char *table = vkt_temp_dir_file(t, "t.csv");
@@ -282,7 +282,7 @@ static void long_strips_are_broken(void **state)
 {
     const vkt_temp_dir *t = *state;
     static uint8_t rows[4000];
-    const picture f = picture_encode_png(&(picture_png){ .width = 4000, .height = 1, .depth = 8 }, rows);
+    const image_file f = encode_png(&(png_params){ .width = 4000, .height = 1, .depth = 8 }, rows);
     temp_write(t, "a.png", f.p, f.n, false);
     free(f.p);
     refuse(gallery_text(t, "t.csv", "a.png,0\n"),

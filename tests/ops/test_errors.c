@@ -147,7 +147,7 @@ static void touch(vkt_graph *g, const char *order)
     X(conv_transpose2d_output_pad, VKT_E_ARG, "output_pad", \
       vkt_conv_transpose2d(g, P(2, 3, 4, 5), F(4, 3, 2, 1, 1), NONE, \
                            &(vkt_conv_transpose2d_params){ .stride = { 2, 2 }, .output_pad = { 1, 2 } })) \
-    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no picture", \
+    X(conv_transpose2d_nothing, VKT_E_SHAPE, "leaves no image", \
       vkt_conv_transpose2d(g, P(2, 3, 1, 1), F(4, 3, 2, 2, 2), NONE, \
                            &(vkt_conv_transpose2d_params){ .pad = { 1, 1 } })) \
     X(conv1d_rank, VKT_E_SHAPE, "conv1d: want x", vkt_conv1d(g, F(2, 2, 3), F(3, 1, 1, 1), NONE, NULL)) \

@@ -218,12 +218,12 @@ static void add_taps(const conv *v, sum *s, uint32_t n, uint32_t o, uint32_t c, 
 {
     const uint32_t k = v->kernel, pad = k / 2, size = v->size;
     const size_t plane = back ? (size_t)n * v->o + o : (size_t)n * v->c + c;
-    const float *picture = v->data[back ? DY : X] + plane * size * size;
+    const float *image = v->data[back ? DY : X] + plane * size * size;
     for (uint32_t r = 0; r < k; r++)
         for (uint32_t t = 0; t < k; t++) {
             const uint32_t row = back ? p + pad - r : p + r - pad, column = back ? q + pad - t : q + t - pad;
             if (row < size && column < size)
-                add_product(s, (double)picture[(size_t)row * size + column],
+                add_product(s, (double)image[(size_t)row * size + column],
                             (double)v->data[W][(((size_t)o * v->c + c) * k + r) * k + t]);
         }
 }

@@ -40,7 +40,7 @@ static vkt_tensor apply(subject *s, const char *name, bool *several)
     subject_begin(s, 1 + vkt_hash(VKT_HASH_START, name, strlen(name)) % 100);
     s->run.rows = (uint32_t)golden_number(attr, "rows", 0);
     for (uint32_t k = 0; k < op->n_in; k++) {
-        add_input(s, name, k, op->pictures && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
+        add_input(s, name, k, op->images && k == 0 ? VKT_BATCH_LAST : VKT_ROWS,
                   op->integers >> k & 1 ? VKT_U32 : VKT_F32);
         in[k] = s->in[k].t;
     }

@@ -8,11 +8,11 @@
 
 #include "base/file.h"
 #include "bench/schema.h"
-#include "data/picture.h"
+#include "data/image_files.h"
 
-#define PICTURES VKT_TEST_DIR "/golden/images/"
-enum { SIDE = 16, DIGIT_CLASSES = 4, TRAIN = 90, CHECK = 30, PICTURE_CLASSES = 4 };
-static const char *const pictures[PICTURE_CLASSES] = { "cmyk.jpg", "gray.jpg", "noise.png", "turned.jpg" };
+#define IMAGES VKT_TEST_DIR "/golden/images/"
+enum { SIDE = 16, DIGIT_CLASSES = 4, TRAIN = 90, CHECK = 30, IMAGE_CLASSES = 4 };
+static const char *const images[IMAGE_CLASSES] = { "cmyk.jpg", "gray.jpg", "noise.png", "turned.jpg" };
 
 #define RUN(r, program, ...) \
     program_finish(r, program_start(r, program, NULL, (const char *const[]){ __VA_ARGS__, NULL }))
@@ -92,7 +92,7 @@ static void write_png(const rig *r, const char *name, uint32_t row, bool light)
         const unsigned char p = digits[row * SIDE * SIDE + i];
         pixels[i] = light ? (unsigned char)(255 - p) : p;
     }
-    picture png = picture_encode_png(&(picture_png){ .width = SIDE, .height = SIDE, .colour = 0, .depth = 8 }, pixels);
+    image_file png = encode_png(&(png_params){ .width = SIDE, .height = SIDE, .colour = 0, .depth = 8 }, pixels);
     write_bytes(r, name, png.p, png.n);
     free(png.p);
 }
@@ -125,15 +125,15 @@ static void digits_of_an_idx_file_are_read_as_in_training(void **state)
     json_decref(all);
 }
 
-static void pictures_of_digits_are_read_and_inverted(void **state)
+static void images_of_digits_are_read_and_inverted(void **state)
 {
     rig *r = rig_of(state);
     train_digits(r);
     write_png(r, "dark.png", TRAIN + 5, false);
     write_png(r, "light.png", TRAIN + 5, true);
-    write_text(r, "text.png", "no picture\n");
+    write_text(r, "text.png", "no image\n");
     run done = RUN(r, VKT_MNIST_PROGRAM, "--load", "w", "--predict", "dark.png", "text.png", "none.png", "light.png",
-                   PICTURES "gray_100x37.png", "t10k-images-idx3-ubyte", "--json", "out.json");
+                   IMAGES "gray_100x37.png", "t10k-images-idx3-ubyte", "--json", "out.json");
     assert_int_equal(done.status, 1);
     assert_non_null(strstr(done.err, "text.png is left out: "));
     assert_non_null(strstr(done.err, "none.png is left out: "));
@@ -221,8 +221,8 @@ static void write_tables(const rig *r, uint32_t rows)
     char text[32 * 300] = "path,label\n";
     for (uint32_t i = 0; i < rows; i++) {
         const size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, PICTURES "%s,%s" ODD "\n", pictures[i % PICTURE_CLASSES],
-                 pictures[i % PICTURE_CLASSES]);
+        snprintf(text + n, sizeof text - n, IMAGES "%s,%s" ODD "\n", images[i % IMAGE_CLASSES],
+                 images[i % IMAGE_CLASSES]);
     }
     write_text(r, "train.csv", text);
     write_text(r, "valid.csv", text);
@@ -232,17 +232,17 @@ static void write_tables(const rig *r, uint32_t rows)
 static uint32_t named_right(const json_t *all)
 {
     uint32_t right = 0;
-    for (uint32_t i = 0; i < PICTURE_CLASSES; i++) {
+    for (uint32_t i = 0; i < IMAGE_CLASSES; i++) {
         char want[32];
-        snprintf(want, sizeof want, "%s" ODD, pictures[i]);
+        snprintf(want, sizeof want, "%s" ODD, images[i]);
         right += strcmp(json_string_value(json_object_get(best(all, i), "name")), want) == 0;
     }
     return right;
 }
 
-#define FOUR PICTURES "cmyk.jpg", PICTURES "gray.jpg", PICTURES "noise.png", PICTURES "turned.jpg"
+#define FOUR IMAGES "cmyk.jpg", IMAGES "gray.jpg", IMAGES "noise.png", IMAGES "turned.jpg"
 
-static void pictures_are_named_as_in_training(void **state)
+static void images_are_named_as_in_training(void **state)
 {
     rig *r = rig_of(state);
     write_tables(r, 16);
@@ -381,10 +381,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(digits_of_an_idx_file_are_read_as_in_training),
-        rig_test(pictures_of_digits_are_read_and_inverted),
+        rig_test(images_of_digits_are_read_and_inverted),
         rig_test(standard_input_and_checkpoints_will_do),
         rig_test(a_damaged_card_is_told),
-        rig_test(pictures_are_named_as_in_training),
+        rig_test(images_are_named_as_in_training),
         rig_test(a_residual_network_names_them_too),
         rig_test(topics_of_texts_are_told_as_in_training),
         rig_test(scores_are_of_the_best_weights),

@@ -85,7 +85,7 @@ static void expect_learned(const rig *r, const char *shot, const char *report)
 
 /* ---- without a screen ---- */
 
-static void a_picture_is_learned_without_a_screen(void **state)
+static void an_image_is_learned_without_a_screen(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 0, "", "-q", "--headless", "1", "--screenshot", "first.png", "--json", "first");
@@ -109,7 +109,7 @@ static void recorded_steps_leave_the_same_bits(void **state)
     EXPECT(r, 1, "'grid'", "-q", "--side", "64", "--headless", "1", "--load", "submitted");
 }
 
-static void pictures_of_files_are_learned(void **state)
+static void images_of_files_are_learned(void **state)
 {
     static const char *const files[] = { VKT_TEST_DIR "/golden/images/444.jpg",
                                          VKT_TEST_DIR "/golden/images/444_rgb.png" };
@@ -187,7 +187,7 @@ static void expect_learned_in_budget(rig *r)
 }
 
 /* Training in slices of a budget between frames, or in their command buffers. */
-static void a_picture_is_learned_while_it_is_drawn(void **state)
+static void an_image_is_learned_while_it_is_drawn(void **state)
 {
     rig *r = rig_of(state);
     want_server();
@@ -243,9 +243,9 @@ static void a_window_may_change_its_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        rig_test(a_picture_is_learned_without_a_screen),  rig_test(recorded_steps_leave_the_same_bits),
-        rig_test(pictures_of_files_are_learned),          rig_test(it_says_what_is_wrong),
-        rig_test(a_picture_is_learned_while_it_is_drawn), rig_test(keys_do_what_they_say),
+        rig_test(an_image_is_learned_without_a_screen),  rig_test(recorded_steps_leave_the_same_bits),
+        rig_test(images_of_files_are_learned),           rig_test(it_says_what_is_wrong),
+        rig_test(an_image_is_learned_while_it_is_drawn), rig_test(keys_do_what_they_say),
         rig_test(a_window_may_change_its_size),
     };
     return cmocka_run_group_tests_name("vkt-view", tests, start_server, stop_server);

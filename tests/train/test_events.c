@@ -156,7 +156,7 @@ static void a_run_that_goes_on_says_from_where(void **state)
     free(file);
 }
 
-static void texts_and_pictures_are_records(void **state)
+static void texts_and_images_are_records(void **state)
 {
     rig *r = *state;
     const uint8_t *last, pixels[12] = { 255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9 };
@@ -245,7 +245,7 @@ int main(void)
         cmocka_unit_test(the_checksum_is_crc_32c),
         TEST(a_scalar_is_a_record),
         TEST(a_run_that_goes_on_says_from_where),
-        TEST(texts_and_pictures_are_records),
+        TEST(texts_and_images_are_records),
         TEST(wrong_arguments_are_refused),
         TEST(a_failed_allocation_is_a_status),
         TEST(a_full_disk_is_a_status),

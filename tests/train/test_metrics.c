@@ -182,7 +182,7 @@ static char *file_of(const vkt_host *h, const char *path)
     return text;
 }
 
-static void the_matrix_is_written_as_csv_and_pictures(void **state)
+static void the_matrix_is_written_as_csv_and_images(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -200,11 +200,11 @@ static void the_matrix_is_written_as_csv_and_pictures(void **state)
         const char *const *with = classes == 3 ? names : NULL;
         path = vkt_temp_dir_file(&dir, "c.png");
         assert_int_equal(vkt_confusion_write(&h, counts, classes, with, "Twice \xc3\xa4", path), VKT_OK);
-        cairo_surface_t *picture = cairo_image_surface_create_from_png(path);
-        assert_int_equal(cairo_surface_status(picture), CAIRO_STATUS_SUCCESS);
-        const int side = cairo_image_surface_get_height(picture);
+        cairo_surface_t *image = cairo_image_surface_create_from_png(path);
+        assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
+        const int side = cairo_image_surface_get_height(image);
         assert_true(side > 200 && side < 2600); /* two pixels per unit */
-        cairo_surface_destroy(picture);
+        cairo_surface_destroy(image);
         path = vkt_temp_dir_file(&dir, "c.svg");
         if (classes < 100) assert_int_equal(vkt_confusion_write(&h, counts, classes, with, NULL, path), VKT_OK);
         test_free(counts);
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ties_and_nan_are_as_documented, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, vkt_test_setup, vkt_test_teardown),
         cmocka_unit_test_setup_teardown(the_table_has_a_line_a_class, vkt_test_setup, vkt_test_teardown),
-        cmocka_unit_test_setup_teardown(the_matrix_is_written_as_csv_and_pictures, vkt_test_setup, vkt_test_teardown),
+        cmocka_unit_test_setup_teardown(the_matrix_is_written_as_csv_and_images, vkt_test_setup, vkt_test_teardown),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

@@ -82,17 +82,17 @@ static void rows_of_a_csv_file_are_vectors(void **state)
     assert_true(shape.rank == 2 && shape.dim[1] == 2);
     double loss;
     assert_int_equal(vkt_trainer_evaluate(t, d, &loss, NULL), VKT_OK);
-    vkt_dataset *picture;
+    vkt_dataset *image;
     const float x[2] = { 1, 2 }, y = 5;
     const vkt_dataset_params q = {
         .rows = 1, .channels = 1, .height = 1, .width = 2, .type = VKT_ROW_F32, .targets = &y
     };
-    assert_int_equal(vkt_dataset_from_arrays(&r->h, &q, x, &picture), VKT_OK);
-    assert_int_equal(vkt_dataset_sample_rank(picture), 3);
+    assert_int_equal(vkt_dataset_from_arrays(&r->h, &q, x, &image), VKT_OK);
+    assert_int_equal(vkt_dataset_sample_rank(image), 3);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_trainer_evaluate(t, picture, &loss, NULL), VKT_E_SHAPE);
+    assert_int_equal(vkt_trainer_evaluate(t, image, &loss, NULL), VKT_E_SHAPE);
     vkt_test_error_says("want samples of rank 1, as in training, got 3");
-    vkt_dataset_destroy(&picture);
+    vkt_dataset_destroy(&image);
     vkt_trainer_destroy(&r->trainers[0]);
     vkt_dataset_destroy(&train);
     vkt_dataset_destroy(&test);

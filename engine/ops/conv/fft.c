@@ -136,7 +136,7 @@ typedef struct operand {
     uint32_t w_channel, w_lane; /* weights: floats from channel to channel, and from lane to lane of a vec4 */
 } operand;
 
-static operand picture(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
+static operand image(const fft_job *j, vkt_tensor t, uint32_t channels, const uint32_t size[2], axis h, axis w)
 {
     return (
         operand){ .t = t, .channels = channels, .columns = j->columns, .size = { size[0], size[1] }, .axis = { h, w } };
@@ -303,9 +303,9 @@ void vkt_emit_conv2d_fft(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v, b
     const fft_job j = plan_job(z, transposed ? VKT_CONV2D_DX : VKT_CONV2D_Y, points_of(v));
     const cut *h = &j.cut[0], *q = &j.cut[1];
     const operand x =
-        picture(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
-    const operand y = picture(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
-                              transposed ? q->a : q->dst);
+        image(&j, transposed ? to : from, z->channels, z->in, transposed ? h->dst : h->a, transposed ? q->dst : q->a);
+    const operand y = image(&j, transposed ? from : to, z->out_channels, z->out, transposed ? h->a : h->dst,
+                            transposed ? q->a : q->dst);
     const operand kernel = weights(&j, w, false, h->b, q->b), *in = transposed ? &y : &x, *out = transposed ? &x : &y;
     const vkt_tensor kernels = transform(e, &j, &kernel), inputs = transform(e, &j, in);
     const vkt_tensor outputs = new_product(e, &j, out);
@@ -317,8 +317,8 @@ void vkt_emit_conv2d_fft_dw(vkt_emit *e, const vkt_conv2d_size *z, vkt_variant v
                             vkt_tensor dw, vkt_tensor db)
 {
     const fft_job j = plan_job(z, VKT_CONV2D_DW, points_of(v));
-    const operand out = picture(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
-    const operand in = picture(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
+    const operand out = image(&j, dy, z->out_channels, z->out, j.cut[0].a, j.cut[1].a);
+    const operand in = image(&j, x, z->channels, z->in, j.cut[0].b, j.cut[1].b);
     const operand kernel = weights(&j, dw, true, j.cut[0].dst, j.cut[1].dst);
     const vkt_tensor outputs = transform(e, &j, &out), inputs = transform(e, &j, &in);
     const vkt_tensor kernels = new_product(e, &j, &kernel);

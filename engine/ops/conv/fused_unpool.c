@@ -21,8 +21,8 @@ static vkt_result infer(vkt_infer *f)
 {
     const unpool_attr *a = f->n->attr;
     const vkt_value *x = vkt_in(f, 0), *dy = vkt_in(f, 1), *index = vkt_in(f, 2);
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
-    VKT_TRY(vkt_conv2d_want_picture(f, 1, "dy"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 1, "dy"));
     VKT_REQUIRE(f,
                 x->shape.dim[0] == dy->shape.dim[0] && index->dtype == VKT_U32 && index->layout == dy->layout &&
                     vkt_shape_equal(index->shape, dy->shape),

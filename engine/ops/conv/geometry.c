@@ -16,7 +16,7 @@ vkt_conv2d_size vkt_conv2d_size_of(const vkt_value *x, const vkt_value *y, const
                               .a = *a };
 }
 
-vkt_result vkt_conv2d_want_picture(vkt_infer *f, uint32_t i, const char *name)
+vkt_result vkt_conv2d_want_image(vkt_infer *f, uint32_t i, const char *name)
 {
     const vkt_value *v = vkt_in(f, i);
     char text[80];
@@ -53,7 +53,7 @@ vkt_result vkt_conv2d_check(vkt_infer *f, const vkt_conv2d_attr *a, uint32_t out
     const vkt_value *x = vkt_in(f, 0), *w = vkt_in(f, 1);
     char xt[80], wt[80];
     VKT_TRY(vkt_conv2d_check_attr(f, a));
-    VKT_TRY(vkt_conv2d_want_picture(f, 0, "x"));
+    VKT_TRY(vkt_conv2d_want_image(f, 0, "x"));
     VKT_REQUIRE(f, w->dtype == VKT_F32, VKT_E_DTYPE, "%s: want w as f32, got %s", f->n->op->name,
                 vkt_dtype_name(w->dtype));
     VKT_REQUIRE(f, w->layout == VKT_ROWS, VKT_E_SHAPE, "%s: want w by rows (vkt_to_layout), got it with the batch last",

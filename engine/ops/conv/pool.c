@@ -62,7 +62,7 @@ static vkt_result pool_infer(vkt_infer *f)
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, !a->average || !a->relu, VKT_E_ARG, "pool2d: relu is part of a maximum alone");
     VKT_REQUIRE(f, a->average || (uint64_t)x->shape.dim[2] * x->shape.dim[3] < MOST_PIXELS, VKT_E_SHAPE,
-                "pool2d: a maximum wants pictures of less than %u pixels, got %s", MOST_PIXELS,
+                "pool2d: a maximum wants images of less than %u pixels, got %s", MOST_PIXELS,
                 vkt_shape_text(x->shape, text));
     VKT_REQUIRE(f, a->average || !a->exclude_pad, VKT_E_ARG, "pool2d: exclude_pad is part of an average alone");
     for (uint32_t axis = 0; axis < 2; axis++) VKT_TRY(infer_axis(f, a, axis, x->shape.dim[2 + axis]));

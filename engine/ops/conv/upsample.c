@@ -20,7 +20,7 @@ typedef struct upsample2d_dx_attr {
 
 /* ---- both ops ---- */
 
-static vkt_result infer_pictures(vkt_infer *f, vkt_shape want)
+static vkt_result infer_images(vkt_infer *f, vkt_shape want)
 {
     const vkt_value *v = vkt_in(f, 0);
     char text[80];
@@ -113,7 +113,7 @@ static vkt_result upsample_infer(vkt_infer *f)
 {
     const vkt_upsample2d_attr *a = f->n->attr;
     VKT_REQUIRE(f, a->bilinear || !a->align_corners, VKT_E_ARG, "upsample2d: align_corners is of bilinear alone");
-    return infer_pictures(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
+    return infer_images(f, vkt_shape4(0, 0, a->out[0], a->out[1]));
 }
 
 static void upsample_emit(const vkt_node *n, vkt_emit *e)
@@ -206,7 +206,7 @@ const vkt_op vkt_op_upsample2d = {
 static vkt_result dx_infer(vkt_infer *f)
 {
     const upsample2d_dx_attr *a = f->n->attr;
-    return infer_pictures(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
+    return infer_images(f, vkt_shape4(0, 0, a->size[0], a->size[1]));
 }
 
 /* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
