@@ -27,7 +27,7 @@ vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width
 void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s)
 {
     vkt_free(h, s->decoded.pixels.p);
-    vkt_free(h, s->turned.pixels.p);
+    vkt_free(h, s->oriented.pixels.p);
     vkt_free(h, s->filter.p);
     *s = (vkt_image_scratch){ 0 };
 }

@@ -28,7 +28,7 @@ vkt_result vkt_image_reserve(const vkt_host *h, vkt_image *image, uint32_t width
 
 /* The memory of one thread. */
 typedef struct vkt_image_scratch {
-    vkt_image decoded, turned;
+    vkt_image decoded, oriented;
     vkt_room filter;
 } vkt_image_scratch;
 void vkt_image_scratch_free(const vkt_host *h, vkt_image_scratch *s);

@@ -7,7 +7,7 @@
 #include "abi/self_test.abi.h"
 
 /* x is 0 to 31, so the largest sum is 64 31^2. This is far below 2^24, so all sums are exact in f32. */
-enum { N = 1024, TURNS = 64, GROUPS = 8, MOST_LANES = 128 };
+enum { N = 1024, ITERATIONS = 64, GROUPS = 8, MOST_LANES = 128 };
 static const float untouched = -1;
 
 /* ---- expected results ---- */
@@ -38,7 +38,7 @@ static void fill_x(vec4 *x)
 static lane_state expect_lane(const vec4 *x, uint32_t group, uint32_t lane)
 {
     lane_state s = { 0 };
-    for (uint32_t t = 0; t < TURNS; t++) {
+    for (uint32_t t = 0; t < ITERATIONS; t++) {
         s.fetched = plus(s.fetched, x[(5 * lane + 11 * group + (lane + 1) * t) % N]);
         const vec4 b = x[(3 * lane + 7 * group + 2 * t) % N];
         for (uint32_t m = 0; m < 4; m++) {
@@ -148,7 +148,7 @@ static vkt_result make_buffers(vkt_ctx *ctx, run *r)
 static vkt_result dispatch(vkt_ctx *ctx, run *r)
 {
     const uint32_t lanes = ctx->limits.subgroup_size;
-    const vkt_self_test_push push = { .n = N, .turns = TURNS };
+    const vkt_self_test_push push = { .n = N, .iterations = ITERATIONS };
     uint64_t value;
     VKT_TRY(vkt_pipeline_get(ctx, VKT_K_SELF_TEST, ctx->limits.max_texel_elements != 0, 0, &lanes, 1, &r->p));
     VKT_TRY(make_buffers(ctx, r));

@@ -73,10 +73,10 @@ static inline uint32_t vkt_product_rows(const vkt_limits *lim)
     const uint32_t sg = lim->subgroup_size;
     return VKT_MIN(4 * sg, sg == 16 ? lim->traits->product_rows_16 : lim->traits->product_rows);
 }
-/* Returns the lanes of a work group that loops over `loads` loads, `walks` times. It starts with vkt_lanes_for. It
+/* Returns the lanes of a work group that loops over `loads` loads, `passes` times. It starts with vkt_lanes_for. It
  * doubles the lanes while an invocation would have more iterations than vkt_largest_loop. A loop around these loops is
  * counted too. If the most lanes are not enough, it sets the emission's error. */
-uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks);
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes);
 /* Returns the most bytes that one binding holds, as a multiple of VKT_ALIGN_BYTES. Larger tensors are split into such
  * ranges. */
 static inline uint64_t vkt_window_bytes(const vkt_limits *lim)

@@ -13,7 +13,7 @@ enum {
     COLOURS = 3,
     CHECKED = 16384,    /* pixels of a run of `check` */
     AHEAD = 3,          /* submitted runs; then learn_step waits for the loss of an earlier one */
-    MOST_WALKS = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
+    MAX_PASSES = 8,     /* passes over all pixels, each in its own order; then the orders repeat */
     MOST_ROWS = 1 << 24 /* limit for all passes; a single pass may have more */
 };
 
@@ -60,12 +60,12 @@ static vkt_result make_colours(learner *l)
 
 static vkt_result make_orders(learner *l)
 {
-    uint32_t *rows = malloc((size_t)l->walks * l->pixels * sizeof *rows);
+    uint32_t *rows = malloc((size_t)l->passes * l->pixels * sizeof *rows);
     if (!rows) return VKT_E_NOMEM;
     vkt_order_identity(rows, l->pixels);
     vkt_result r = make_array(l, "all", VKT_U32, vkt_shape1(l->pixels), rows, &l->all);
-    for (uint32_t i = 0; i < l->walks; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
-    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(l->walks * l->pixels), rows, &l->order);
+    for (uint32_t i = 0; i < l->passes; i++) vkt_shuffle(rows + i * (size_t)l->pixels, l->pixels, l->p.seed, i + 1);
+    if (r == VKT_OK) r = make_array(l, "order", VKT_U32, vkt_shape1(l->passes * l->pixels), rows, &l->order);
     free(rows);
     return r;
 }
@@ -148,7 +148,7 @@ static vkt_result make_step(learner *l)
 {
     const vkt_optimizer adam = { .kind = VKT_ADAM, .beta2 = 0.99, .eps = 1e-15f };
     vkt_tensor loss;
-    TRY(begin_graph(l, l->p.batch, l->walks * l->pixels, &l->train, &loss));
+    TRY(begin_graph(l, l->p.batch, l->passes * l->pixels, &l->train, &loss));
     TRY(vkt_backward(l->train.g, loss));
     TRY(vkt_update(l->train.g, &adam));
     TRY(vkt_publish(l->train.g, 0)); /* drawing reads parameters of whole steps, also while a step is split */
@@ -171,9 +171,9 @@ vkt_result learn_create(vkt_ctx *ctx, const learn_params *p, learner *l)
 {
     *l = (learner){ .ctx = ctx, .p = *p, .pixels = p->width * p->height };
     if (l->p.batch > l->pixels) l->p.batch = l->pixels;
-    l->walks = MOST_ROWS / l->pixels;
-    if (l->walks > MOST_WALKS) l->walks = MOST_WALKS;
-    if (l->walks == 0) l->walks = 1;
+    l->passes = MOST_ROWS / l->pixels;
+    if (l->passes > MAX_PASSES) l->passes = MAX_PASSES;
+    if (l->passes == 0) l->passes = 1;
     TRY(make_data(l));
     TRY(make_step(l));
     TRY(make_check(l));
@@ -244,7 +244,7 @@ static vkt_result take_run(learner *l)
 /* Returns the parameters of the next run. Its batch follows the previous one in the passes. */
 static vkt_run run_of(const learner *l)
 {
-    const uint64_t batches = (uint64_t)l->walks * l->pixels / l->p.batch;
+    const uint64_t batches = (uint64_t)l->passes * l->pixels / l->p.batch;
     return (vkt_run){ .lr = l->p.lr, .first = (uint32_t)(l->steps % batches * l->p.batch) };
 }
 

@@ -28,7 +28,7 @@ typedef struct learn_graph {
 
 typedef struct learner {
     learn_params p;
-    uint32_t pixels, walks; /* walks: passes over all pixels in `order` */
+    uint32_t pixels, passes; /* passes: passes over all pixels in `order` */
     vkt_ctx *ctx;
     vkt_array *places, *colours, *order, *all; /* (pixels,2) and (pixels,3) f32; sample numbers, shuffled and not */
     learn_graph train, measure;

@@ -68,7 +68,7 @@ void start(uint row, uint col)
 }
 
 // True if column j is shuffled with lane ^ j.
-bool is_turned(uint j)
+bool shuffles_by_xor(uint j)
 {
     return LANES != 8 && j / LANES < COLS / LANES;
 }
@@ -121,7 +121,7 @@ void add_samples(uint pixel, uint p, uint q, uint n, uint count)
             vec4 v;
             [[unroll]] for (uint k = 0; k < 4; k++) {
                 const float x = a[j / LANES][k];
-                v[k] = is_turned(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
+                v[k] = shuffles_by_xor(j) ? subgroupShuffleXor(x, j % LANES) : subgroupShuffle(x, j % LANES + zero);
             }
             [[unroll]] for (uint t = 0; t < ROWS; t++) {
                 float sum = acc[j * ROWS + t];
@@ -141,7 +141,7 @@ void store_quad(uint t, uint j, uint to, uint col, uint cols)
     vec4 v;
     [[unroll]] for (uint i = 0; i < 4; i++) v[i] = acc[min(j + i, COLS - 1) * ROWS + t];
     uint column = col + j;
-    if (is_turned(j)) {
+    if (shuffles_by_xor(j)) {
         v = (lane & 1u) != 0u ? v.yxwz : v;
         v = (lane & 2u) != 0u ? v.zwxy : v;
         column = col + (j ^ lane & ~3u);
@@ -176,7 +176,7 @@ void main()
             if (QUADS)
                 [[unroll]] for (uint j = 0; j < COLS; j += 4) store_quad(t, j, to, col, m < pc.rows ? cols : 0);
             else [[unroll]] for (uint j = 0; j < COLS; j++) {
-                const uint column = col + (is_turned(j) ? j ^ lane : j);
+                const uint column = col + (shuffles_by_xor(j) ? j ^ lane : j);
                 if (m < pc.rows && column < cols) dw[to + column] = acc[j * ROWS + t];
             }
             if (BIAS && m < pc.rows && col == 0) db[pc.b_base + slice * pc.part + o] = (b.x + b.y) + (b.z + b.w);

@@ -61,7 +61,7 @@ void main()
             }
             uint i = 0, j = 0;
             do {
-                [[unroll]] for (uint turn = 0; turn < UNROLL; turn++) {
+                [[unroll]] for (uint iteration = 0; iteration < UNROLL; iteration++) {
                     load_taps(on, i * next_h, j * next_w);
                     [[unroll]] for (uint m = 0; m < ROWS; m++)
                         challenge(best[m], winner[m], product(m, zero), uvec4(corner + i * z_width + j));

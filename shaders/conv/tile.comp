@@ -51,23 +51,23 @@ uint a_row[SHARES];   // M_MAJOR: start of this lane's rows of A, in vec4s
 
 // True if shuffles use lane ^ r. Then the same sum belongs to another channel in each lane, as in gemm_tile.comp. With 8 lanes
 // this gives no gain.
-bool turns()
+bool shuffles_by_xor()
 {
     return LANES != 8 && (M_MAJOR ? MB % ACROSS == 0 : (MB & MB - 1) == 0);
 }
 
-// The weight of row m, from the lane that holds it. With turns(): the weight of row row_of(m).
+// The weight of row m, from the lane that holds it. With shuffles_by_xor(): the weight of row row_of(m).
 float weight(float held, uint m)
 {
     const uint r = M_MAJOR ? m % ACROSS : m >> 2;
-    return turns() ? subgroupShuffleXor(held, r) : subgroupShuffle(held, block + r + zero);
+    return shuffles_by_xor() ? subgroupShuffleXor(held, r) : subgroupShuffle(held, block + r + zero);
 }
 
 // The row of the block that this lane's acc[m] belongs to.
 uint row_of(uint m)
 {
     const uint lane = gl_SubgroupInvocationID;
-    if (!turns()) return m;
+    if (!shuffles_by_xor()) return m;
     return M_MAJOR ? m ^ lane % ACROSS : m ^ lane % (MB / 4) * 4;
 }
 

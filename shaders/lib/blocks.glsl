@@ -28,9 +28,9 @@ layout(constant_id = BLOCKS_SPEC_TN) const uint TN = 4;
 const uint LANES_M = BM / TM, LANES_N = BN / TN, LANES = LANES_M * LANES_N;
 const uint BLOCKS_A = BM * BLOCKS_K / 16, BLOCKS = BLOCKS_A + BN * BLOCKS_K / 16; // blocks of 4 x 4 elements
 const uint BAND = 8;
-const uint TURNS = (BLOCKS + LANES - 1) / LANES;
+const uint ITERATIONS = (BLOCKS + LANES - 1) / LANES;
 vec4 acc[TM * TN / 4];
-mat4 staged[TURNS];
+mat4 staged[ITERATIONS];
 
 uint tile_row(uint i) { return 4 * (i / 4 * LANES_M + gl_LocalInvocationID.x / LANES_N) + i % 4; }
 uint tile_column(uint j) { return 4 * (j / 4 * LANES_N + gl_LocalInvocationID.x % LANES_N) + j % 4; }
@@ -87,7 +87,7 @@ uvec2 block_of(uint i, uint width, bool by_k)
 
 void fetch(uint m, uint n, uint k)
 {
-    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+    [[unroll]] for (uint t = 0; t < ITERATIONS; t++) {
         const uint i = t * LANES + gl_LocalInvocationID.x;
         if (i < BLOCKS_A) {
             const uvec2 b = block_of(i, BM / 4, A_BY_K);
@@ -101,7 +101,7 @@ void fetch(uint m, uint n, uint k)
 
 void put(uint half_at)
 {
-    [[unroll]] for (uint t = 0; t < TURNS; t++) {
+    [[unroll]] for (uint t = 0; t < ITERATIONS; t++) {
         const uint i = t * LANES + gl_LocalInvocationID.x;
         const bool is_a = i < BLOCKS_A;
         const uint width = (is_a ? BM : BN) / 4;

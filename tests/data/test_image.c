@@ -161,7 +161,7 @@ static size_t tiff_with(uint8_t out[64], bool little, uint32_t type, uint32_t co
     return n;
 }
 
-static void orientations_turn_as_pillow_does(void **state)
+static void orientations_are_applied_as_by_pillow(void **state)
 {
     fixture *t = *state;
     for (uint32_t o = 1; o <= 8; o++)
@@ -401,12 +401,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(jpeg_files_give_pillows_pixels),       TEST(png_files_of_every_kind_give_their_samples),
-        TEST(orientations_turn_as_pillow_does),     TEST(malformed_exif_means_upright),
-        TEST(a_file_cut_at_any_byte_is_refused),    TEST(damaged_files_do_no_harm),
-        TEST(other_kinds_and_sizes_are_refused),    TEST(endless_scans_are_refused),
-        TEST(failed_allocations_are_a_status),      TEST(resized_images_are_pillows_to_the_bit),
-        TEST(an_image_of_the_right_size_is_copied), TEST(decoding_again_allocates_nothing_here),
+        TEST(jpeg_files_give_pillows_pixels),        TEST(png_files_of_every_kind_give_their_samples),
+        TEST(orientations_are_applied_as_by_pillow), TEST(malformed_exif_means_upright),
+        TEST(a_file_cut_at_any_byte_is_refused),     TEST(damaged_files_do_no_harm),
+        TEST(other_kinds_and_sizes_are_refused),     TEST(endless_scans_are_refused),
+        TEST(failed_allocations_are_a_status),       TEST(resized_images_are_pillows_to_the_bit),
+        TEST(an_image_of_the_right_size_is_copied),  TEST(decoding_again_allocates_nothing_here),
     };
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);
 }

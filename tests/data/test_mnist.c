@@ -71,7 +71,7 @@ static void gray_images_become_one_channel(void **state)
     vkt_dataset_destroy(&ds);
 }
 
-static void colour_images_are_turned_into_planes(void **state)
+static void colour_images_are_converted_to_planes(void **state)
 {
     vkt_temp_dir *t = *state;
     enum { N = 7, H = 2, W = 3, C = 4 };
@@ -285,7 +285,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(gray_images_become_one_channel),
-        TEST(colour_images_are_turned_into_planes),
+        TEST(colour_images_are_converted_to_planes),
         TEST(vectors_and_missing_labels_are_read),
         TEST(pairs_that_do_not_fit_are_refused),
         TEST(a_folder_is_searched_for_every_usual_name),

@@ -414,7 +414,7 @@ static void records_are_texts(void **state)
     assert_null(r);
 }
 
-static vkt_result walk_through(const vkt_host *h, const char *path, table *t)
+static vkt_result read_all(const vkt_host *h, const char *path, table *t)
 {
     const vkt_csv_params p = { .label = "kind", .targets = (const char *const[]){ "price" }, .n_targets = 1 };
     vkt_dataset *d = NULL, *part = NULL, *train = NULL, *test = NULL, *scaled = NULL;
@@ -453,7 +453,7 @@ static void every_failed_allocation_is_a_status(void **state)
     fill(&t);
     for (unsigned k = 1;; k++) {
         vkt_test_fail_allocation(k);
-        const vkt_result r = walk_through(&h, path, &t);
+        const vkt_result r = read_all(&h, path, &t);
         assert_int_equal(vkt_test_live_blocks(), 0);
         assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
         if (r == VKT_OK) break;

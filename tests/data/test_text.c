@@ -299,7 +299,7 @@ static void damaged_vocabularies_are_refused(void **state)
     assert_int_equal(vkt_vocab_load(&h, vkt_temp_dir_file(*state, "none"), &v), VKT_E_NOT_FOUND);
 }
 
-static vkt_result walk_through(const vkt_host *h, const char *path)
+static vkt_result read_all(const vkt_host *h, const char *path)
 {
     vkt_texts *t = NULL;
     vkt_vocab *v = NULL, *w = NULL;
@@ -329,7 +329,7 @@ static void every_failed_allocation_is_a_status(void **state)
     const char *path = temp_write(*state, "t", tsv, n, false);
     for (unsigned k = 1;; k++) {
         vkt_test_fail_allocation(k);
-        const vkt_result r = walk_through(&h, path);
+        const vkt_result r = read_all(&h, path);
         assert_int_equal(vkt_test_live_blocks(), 0);
         assert_int_equal(r, vkt_test_allocation_failed() ? VKT_E_NOMEM : VKT_OK);
         if (r == VKT_OK) break;

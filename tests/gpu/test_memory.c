@@ -35,7 +35,7 @@ static void fill_pattern(uint32_t *words, uint64_t n, uint32_t seed)
 static void buffers_keep_their_contents(void **state)
 {
     (void)state;
-    enum { SLOTS = 48, TURNS = 600, WORDS = 1 << 18 };
+    enum { SLOTS = 48, ITERATIONS = 600, WORDS = 1 << 18 };
     vkt_ctx *ctx = rig_open(NULL, NULL);
     vkt_rng r = vkt_rng_make(7, VKT_STREAM_TEST, 0, 0);
     vkt_buffer *live[SLOTS] = { 0 };
@@ -44,7 +44,7 @@ static void buffers_keep_their_contents(void **state)
     uint32_t *want = malloc(WORDS * 4), *got = malloc(WORDS * 4);
     assert_true(want && got);
     uint64_t sum = 0;
-    for (uint32_t turn = 0; turn < TURNS; turn++) {
+    for (uint32_t iteration = 0; iteration < ITERATIONS; iteration++) {
         const uint32_t i = vkt_rng_range(&r, 0, SLOTS - 1);
         if (live[i]) {
             fill_pattern(want, words[i], seed[i]);

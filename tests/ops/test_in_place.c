@@ -98,9 +98,9 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
  * of the others, in rotation. */
 static bool is_due(size_t view)
 {
-    static size_t turn;
-    if (view == 0) turn++;
-    return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + turn % (harness_n_views - 1);
+    static size_t call;
+    if (view == 0) call++;
+    return view == 0 || !vkt_env_int("VKT_TEST_SMALL", 0) || view == 1 + call % (harness_n_views - 1);
 }
 
 /* Returns whether the output was in the memory of the input. */

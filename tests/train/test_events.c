@@ -64,7 +64,7 @@ static uint32_t masked(uint32_t crc)
 }
 
 /* Loops over all records, checks their checksums, and returns their number. *last is the message of the last one. */
-static unsigned walk(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
+static unsigned read_records(const uint8_t *p, size_t n, const uint8_t **last, size_t *last_n)
 {
     unsigned records = 0;
     for (size_t at = 0; at < n; records++) {
@@ -130,7 +130,7 @@ static void a_scalar_is_a_record(void **state)
     assert_int_equal(vkt_events_scalar(r->e, "a/b", 300, 0.5), VKT_OK);
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 2);
+    assert_int_equal(read_records(file, n, &last, &last_n), 2);
     static const uint8_t want[] = { 0x10, 0xac, 0x02,               /* step 300 */
                                     0x2a, 25,   0x0a, 23,           /* summary, value */
                                     0x0a, 3,    'a',  '/', 'b',     /* tag */
@@ -150,7 +150,7 @@ static void a_run_that_goes_on_says_from_where(void **state)
     assert_int_equal(vkt_events_create(&r->h, r->dir.path, 7, &r->e), VKT_OK); /* the same second, another file */
     assert_int_equal(vkt_temp_dir_count(&r->dir), 2);
     uint8_t *file = read_file(&r->dir, 1, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 2);
+    assert_int_equal(read_records(file, n, &last, &last_n), 2);
     static const uint8_t want[] = { 0x10, 7, 0x3a, 2, 0x08, 1 }; /* step 7, session log: start */
     expect_message(last, last_n, want, sizeof want);
     free(file);
@@ -167,7 +167,7 @@ static void texts_and_images_are_records(void **state)
     assert_int_equal(vkt_events_image(r->e, "i", 3, pixels, 1, 3, 4), VKT_OK);
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_int_equal(walk(file, n, &last, &last_n), 5);
+    assert_int_equal(read_records(file, n, &last, &last_n), 5);
     assert_true(has(file, n, "two words"));
     assert_true(has(last, last_n, "\x89PNG"));
     free(file);
@@ -212,7 +212,7 @@ static void a_failed_allocation_is_a_status(void **state)
     }
     assert_int_equal(vkt_events_flush(r->e), VKT_OK);
     uint8_t *file = read_file(&r->dir, 0, &n);
-    assert_true(walk(file, n, &last, &last_n) > 3);
+    assert_true(read_records(file, n, &last, &last_n) > 3);
     free(file);
 }
 

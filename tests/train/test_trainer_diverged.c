@@ -148,7 +148,7 @@ static void set_extra(vkt_trainer *t, float value)
             assert_int_equal(vkt_store_write(s, i, VKT_PART_VALUE, &value), VKT_OK);
 }
 
-static bool turn_bad_and_good(void *user, const vkt_epoch_record *e, bool best)
+static bool alternate_bad_and_good(void *user, const vkt_epoch_record *e, bool best)
 {
     const bad_epoch *b = user;
     void *bytes;
@@ -181,7 +181,7 @@ static void a_bad_epoch_is_passed_by_where_that_is_allowed(void **state)
                                    .checkpoint = b.path,
                                    .checkpoint_every = 3,
                                    .allow_nonfinite = allow,
-                                   .callbacks = { .user = &b, .on_epoch = turn_bad_and_good } };
+                                   .callbacks = { .user = &b, .on_epoch = alternate_bad_and_good } };
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_trainer_fit(b.t, &f), allow ? VKT_OK : VKT_E_DIVERGED);
         vkt_test_expect_errors(false);

@@ -25,13 +25,13 @@ void vkt_conv2d_too_large(vkt_emit *e, const vkt_conv2d_size *z)
 
 bool vkt_conv2d_is_short(vkt_emit *e, uint64_t groups, uint64_t rounds)
 {
-    const uint64_t in_turn = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
+    const uint64_t per_group = (groups + e->lim->max_groups - 1) / e->lim->max_groups;
     const uint64_t most = vkt_largest_loop(e->lim);
-    if (in_turn <= most / rounds) return true;
+    if (per_group <= most / rounds) return true;
     vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                "%s: want at most %llu iterations of a work group on this device, got %llu x %llu: use "
                                "smaller batches or images",
-                               e->node->op->name, (unsigned long long)most, (unsigned long long)in_turn,
+                               e->node->op->name, (unsigned long long)most, (unsigned long long)per_group,
                                (unsigned long long)rounds));
     return false;
 }

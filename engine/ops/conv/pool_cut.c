@@ -218,9 +218,9 @@ static uint32_t groups_of(const job *j, const block *b, uint64_t taps)
     const uint32_t wanted = lim->traits->groups_image;
     const uint64_t most = vkt_rough_loop(lim), rows = b->channels * b->rows,
                    all = vkt_groups(j->w->items, j->spec[0], 1);
-    const uint64_t turns = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
-    if (turns > most) return 0;
-    const uint64_t least = vkt_groups(all, (uint32_t)(most / turns), 1);
+    const uint64_t iterations = vkt_groups(rows, lim->max_groups, 1) * (taps + 2); /* for one vector of each row */
+    if (iterations > most) return 0;
+    const uint64_t least = vkt_groups(all, (uint32_t)(most / iterations), 1);
     const uint64_t busy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(rows, wanted), 1) : all;
     if (least > lim->max_groups) return 0;
     return (uint32_t)VKT_MIN(VKT_MIN(VKT_MAX(busy, least), all), lim->max_groups);

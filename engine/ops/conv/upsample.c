@@ -79,13 +79,13 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint64_t small = (uint64_t)pc.H * pc.W * n4 * 4, large = (uint64_t)pc.P * pc.Q * n4 * 4;
     const uint64_t fit = vkt_steps_in(e->lim->max_storage_range_bytes, 4 * VKT_MAX(small, large), s.dim[1]);
     const uint64_t parts = vkt_groups((uint64_t)columns * n4, lanes, 1), all_rows = rows * VKT_MAX(fit, 1u);
-    const uint64_t turns = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
+    const uint64_t iterations = vkt_groups(all_rows, e->lim->max_groups, 1) * (taps + 1); /* for one part of each row */
     const uint64_t most = vkt_rough_loop(e->lim);
     const uint32_t wanted = e->lim->traits->groups_image;
     uint64_t gy = wanted ? vkt_groups(wanted, (uint32_t)VKT_MIN(all_rows, wanted), 1) : parts;
-    const uint64_t least = turns > most ? parts : vkt_groups(parts, (uint32_t)(most / turns), 1);
+    const uint64_t least = iterations > most ? parts : vkt_groups(parts, (uint32_t)(most / iterations), 1);
     gy = VKT_MIN(VKT_MIN(VKT_MAX(gy, least), parts), e->lim->max_groups);
-    if (fit == 0 || turns > most || least > gy) {
+    if (fit == 0 || iterations > most || least > gy) {
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                    "%s: %u x %u and %u x %u pixels of %u samples do not fit this device", n->op->name,
                                    pc.H, pc.W, pc.P, pc.Q, s.dim[0]));

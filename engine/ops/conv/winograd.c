@@ -20,7 +20,7 @@
 #define POINTS 16u
 /* Bytes of the larger of these: the transformed source, or the products. One iteration computes as many columns as fit.
  * So the next dispatch finds the results of the last one in the caches. Each iteration is three dispatches. */
-#define TURN_BYTES (4u << 20)
+#define PIECE_BYTES (4u << 20)
 
 typedef struct job {
     const vkt_conv2d_size *z;
@@ -48,7 +48,7 @@ static job job_of(const vkt_emit *e, const vkt_conv2d_size *z, bool transposed)
     j.mb = vkt_product_rows(e->lim);
     while (j.mb > 4 && j.mb / 2 >= j.rows) j.mb /= 2;
     const uint64_t panel_bytes = 16ull * POINTS * j.lanes * VKT_MAX(j.rows, j.depth);
-    const uint64_t most = VKT_MIN(VKT_MAX(TURN_BYTES / panel_bytes, 1), e->lim->max_groups);
+    const uint64_t most = VKT_MIN(VKT_MAX(PIECE_BYTES / panel_bytes, 1), e->lim->max_groups);
     const uint32_t all = vkt_div_up(j.columns, j.lanes);
     j.panels = vkt_div_up(all, vkt_div_up(all, (uint32_t)most));
     return j;
@@ -145,12 +145,12 @@ static void multiply(vkt_emit *e, const job *j, uint32_t panels, vkt_tensor a, v
                                       .c_batch = panels * j->rows * across,
                                       .c_panel = j->rows * across,
                                       .a_step = j->transposed ? j->mb / 4 : 1,
-                                      .a_turn = j->mb,
+                                      .a_k_step = j->mb,
                                       .a_panel = j->depth * (j->mb / 4),
                                       .a_batch = weights_point(j),
                                       .a_last = UINT32_MAX,
                                       .b_step = j->lanes,
-                                      .b_turn = across,
+                                      .b_k_step = across,
                                       .b_panel = j->depth * j->lanes,
                                       .b_batch = panels * j->depth * j->lanes,
                                       .b_last = UINT32_MAX };

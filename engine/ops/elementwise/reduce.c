@@ -8,16 +8,16 @@
 #include "abi/lanes.abi.h"
 #include "abi/reduce.abi.h"
 
-uint32_t vkt_lanes_for_walks(vkt_emit *e, uint64_t loads, uint64_t walks)
+uint32_t vkt_lanes_for_passes(vkt_emit *e, uint64_t loads, uint64_t passes)
 {
     const uint64_t loop = vkt_largest_loop(e->lim);
     const uint32_t most = VKT_MIN(e->lim->max_workgroup_lanes, SUBGROUPS_MOST * e->lim->subgroup_size);
     uint32_t lanes = vkt_lanes_for(e->lim, loads);
-    while (2 * lanes <= most && walks * (loads / lanes + 2) > loop) lanes *= 2;
-    if (walks * (loads / lanes + 2) > loop)
-        vkt_emit_error(e,
-                       vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %llu walks over %llu loads are too long for %u lanes",
-                                e->node->op->name, (unsigned long long)walks, (unsigned long long)loads, lanes));
+    while (2 * lanes <= most && passes * (loads / lanes + 2) > loop) lanes *= 2;
+    if (passes * (loads / lanes + 2) > loop)
+        vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
+                                   "%s: %llu passes over %llu loads are too long for %u lanes", e->node->op->name,
+                                   (unsigned long long)passes, (unsigned long long)loads, lanes));
     return lanes;
 }
 
@@ -44,10 +44,10 @@ typedef struct reduction {
 
 /* How one dispatch computes a reduction. */
 typedef struct way {
-    bool along;            /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
-    uint32_t width, lanes; /* elements of a load */
-    uint32_t last;         /* length of the last run of the fastest row dimension */
-    uint64_t rows, turns;  /* rows of one invocation for one output, and loads per row */
+    bool along;                /* the fastest reduced dimension is x's fastest: lanes are neighbours along it */
+    uint32_t width, lanes;     /* elements of a load */
+    uint32_t last;             /* length of the last run of the fastest row dimension */
+    uint64_t rows, iterations; /* rows of one invocation for one output, and loads per row */
     uint32_t splits;
 } way;
 
@@ -125,7 +125,7 @@ static way way_of(const vkt_emit *e, reduction *r)
                 : fastest && fastest->stride == 1 && fastest->size % 4 == 0 && all_multiples_of_4(r, fastest))
         w.width = 4;
     if (w.along) w.lanes = vkt_lanes_for(e->lim, run->size / w.width);
-    const uint32_t turn = w.along ? w.width * w.lanes : 1, chunk = 64 * turn;
+    const uint32_t iteration = w.along ? w.width * w.lanes : 1, chunk = 64 * iteration;
     w.last = run->size;
     if (run->size > 2 * chunk) {
         const dim whole = *run;
@@ -134,7 +134,7 @@ static way way_of(const vkt_emit *e, reduction *r)
         r->reduced[r->n_reduced++] = (dim){ chunk, whole.stride };
         w.last = whole.size - (rows - 1) * chunk;
     }
-    w.turns = vkt_div_up(r->reduced[r->n_reduced - 1].size, turn) + 4;
+    w.iterations = vkt_div_up(r->reduced[r->n_reduced - 1].size, iteration) + 4;
     for (uint32_t i = 0; i + 1 < r->n_reduced; i++) w.rows *= r->reduced[i].size;
     return w;
 }
@@ -145,12 +145,12 @@ static way way_of(const vkt_emit *e, reduction *r)
  * device. On any device an invocation has at most LONG iterations, because shorter sums round less. */
 static uint32_t splits_for(const vkt_emit *e, const reduction *r, const way *w)
 {
-    const uint64_t turns = w->rows * w->turns,
+    const uint64_t iterations = w->rows * w->iterations,
                    groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t wanted = e->lim->traits->groups_reduce, least = e->lim->traits->iterations_split;
-    uint64_t splits = turns / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
-    if (groups < wanted && turns * groups > 16 * least)
-        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, turns / least));
+    uint64_t splits = iterations / VKT_MIN(vkt_largest_loop(e->lim), LONG) + 1;
+    if (groups < wanted && iterations * groups > 16 * least)
+        splits = VKT_MAX(splits, VKT_MIN(wanted / groups, iterations / least));
     return (uint32_t)VKT_MIN(splits, w->rows);
 }
 
@@ -192,7 +192,7 @@ static void dispatch(vkt_emit *e, const reduction *r, const way *w, vkt_bind x, 
                                      : (w->width == 4 ? VKT_K_REDUCE4 : VKT_K_REDUCE);
     const uint64_t groups = w->along ? r->outputs : vkt_groups(r->outputs, w->lanes, w->width);
     const uint64_t per_group =
-        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->turns), 1u);
+        VKT_MAX((uint64_t)e->lim->traits->iterations_group * w->splits / (w->rows * w->iterations), 1u);
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(pc),

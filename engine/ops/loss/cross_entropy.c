@@ -70,7 +70,7 @@ static vkt_result nll_infer(vkt_infer *f)
 /* Adds the sums of several blocks and divides. */
 static void divide(const vkt_node *n, vkt_emit *e, vkt_tensor part, vkt_tensor weights, uint32_t blocks, bool sum)
 {
-    const uint32_t spec[] = { vkt_lanes_for_walks(e, blocks, 1) };
+    const uint32_t spec[] = { vkt_lanes_for_passes(e, blocks, 1) };
     const vkt_loss_divide_push pc = { blocks, sum };
     const vkt_bind bind[] = { [DIVIDE_PART] = VKT_WHOLE(part),
                               [DIVIDE_WEIGHT] = VKT_WHOLE(weights),
@@ -434,7 +434,7 @@ const vkt_op vkt_op_nll = {
     .backward = nll_backward,
     .sample = nll_sample,
     .rel_tol = 8e-6f,
-    .tol_why = "terms of one sign, at most 1024 of them on one way; roundings of 2^-24 add up like a random walk",
+    .tol_why = "terms of one sign, at most 1024 of them in one chain; roundings of 2^-24 add up like a random walk",
     .flops = nll_flops,
     .bytes = nll_bytes,
     .fields = fields,

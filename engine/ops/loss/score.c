@@ -37,7 +37,7 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
     s.columns = s.batch_last && !label_alone;
     s.by_lane = label_alone || (!s.columns && K <= 64);
     s.lanes = s.columns || s.by_lane ? e->lim->subgroup_size
-              : K > most_classes     ? vkt_lanes_for_walks(e, K, 3) /* two loops, and one for the spans of sums */
+              : K > most_classes     ? vkt_lanes_for_passes(e, K, 3) /* two loops, and one for the spans of sums */
                                      : vkt_lanes_for(e->lim, K);
     if (z->bytes > most)
         s.window = s.batch_last ? 0 : (uint32_t)(most / 4 / K / vkt_window_step(K) * vkt_window_step(K));
@@ -50,9 +50,10 @@ bool vkt_sample_blocks_of(vkt_emit *e, const vkt_value *z, bool label_alone, vkt
         return false;
     }
     /* The iterations for one vector; 4 are for the shuffles. Several blocks need a second dispatch. */
-    const uint64_t turns = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
+    const uint64_t iterations = label_alone ? 1 : s.columns || s.by_lane ? K : vkt_div_up(K, s.lanes) + 4;
     const uint32_t vectors = vectors_in(&s, B);
-    s.per_block = vectors * turns <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / turns, 1u);
+    s.per_block =
+        vectors * iterations <= e->lim->traits->iterations_score ? vectors : (uint32_t)VKT_MAX(512u / iterations, 1u);
     vkt_sample_window w = { .end = 0 };
     while (vkt_next_window(&s, &w)) s.blocks += w.blocks;
     *out = s;

@@ -121,7 +121,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
 }
 
 /* Returns the dimension that runs along x's memory if y's does not, or -1. */
-static int turned_dim(const vkt_move *m)
+static int transposed_dim(const vkt_move *m)
 {
     const vkt_move_dim run = m->dim[m->n - 1];
     for (uint32_t i = 0; i + 1 < m->n; i++)
@@ -129,14 +129,14 @@ static int turned_dim(const vkt_move *m)
     return -1;
 }
 
-static void dispatch_turned(vkt_emit *e, const vkt_move *m, const side *x, const side *y, uint32_t turned)
+static void dispatch_transposed(vkt_emit *e, const vkt_move *m, const side *x, const side *y, uint32_t transposed)
 {
-    const vkt_move_dim run = m->dim[m->n - 1], b = m->dim[turned];
+    const vkt_move_dim run = m->dim[m->n - 1], b = m->dim[transposed];
     uint32_t d[4] = { 1, 1, 1, 1 }, xs[4] = { 0 }, ys[4] = { 0 }, rows = 1;
     bool load4 = b.size % 4 == 0 && x->base % 4 == 0 && run.x % 4 == 0;
     bool store4 = run.size % 4 == 0 && y->base % 4 == 0 && b.y % 4 == 0;
     for (uint32_t i = m->n - 1, k = 4; i-- > 0;) {
-        if (i == turned) continue;
+        if (i == transposed) continue;
         d[--k] = m->dim[i].size;
         xs[k] = (uint32_t)m->dim[i].x;
         ys[k] = (uint32_t)m->dim[i].y;
@@ -197,9 +197,9 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
     const side x = side_of(e, tx, m, false), y = side_of(e, ty, m, true);
     if (x.fits && y.fits) {
         const bool is_float = vkt_lowered_value(e, ty)->dtype == VKT_F32;
-        const int turned = turned_dim(m);
-        if (turned >= 0)
-            dispatch_turned(e, m, &x, &y, (uint32_t)turned);
+        const int transposed = transposed_dim(m);
+        if (transposed >= 0)
+            dispatch_transposed(e, m, &x, &y, (uint32_t)transposed);
         else
             dispatch_places(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
         return;

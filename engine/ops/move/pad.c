@@ -406,19 +406,19 @@ static void slice_backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy
 {
     const vkt_slice_attr *a = n->attr;
     const vkt_shape x = vkt_node_in(n, 0)->shape;
-    vkt_slice_attr turn = vkt_slice_all(vkt_node_out(n, 0)->shape);
+    vkt_slice_attr flip_back = vkt_slice_all(vkt_node_out(n, 0)->shape);
     vkt_pad_attr zeros = { .value = 0 };
-    bool turned = false;
+    bool is_flipped = false;
     for (uint32_t i = 0; i < VKT_MAX_RANK; i++) {
         zeros.gap[i] = 1;
         if (i >= x.rank) continue;
-        turn.flip[i] = a->flip[i];
-        turned = turned || a->flip[i];
+        flip_back.flip[i] = a->flip[i];
+        is_flipped = is_flipped || a->flip[i];
         zeros.before[i] = a->start[i];
         zeros.gap[i] = a->step[i];
         zeros.after[i] = x.dim[i] - 1 - a->start[i] - a->step[i] * (a->size[i] - 1);
     }
-    const vkt_tensor d = turned ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &turn, NULL) : dy[0];
+    const vkt_tensor d = is_flipped ? vkt_apply(g, &vkt_op_slice, &dy[0], 1, &flip_back, NULL) : dy[0];
     dx[0] = vkt_shape_equal(vkt_tensor_shape(g, d), x) ? d : vkt_apply(g, &vkt_op_pad, &d, 1, &zeros, NULL);
 }
 

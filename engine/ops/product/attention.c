@@ -145,10 +145,10 @@ static void emit_tiles(vkt_emit *e, uint16_t kernel, vkt_attention_push *pc, uin
     const uint32_t parts = vkt_div_up(pc->d4, pc->spread), rows = tile_rows(e->lim, pc->rows, parts, sums);
     const uint32_t spec[] = { lanes, [ATTENTION_SPEC_ROWS] = rows, [ATTENTION_SPEC_PARTS] = parts };
     const uint64_t units = vkt_div_up(pc->rows, rows) * heads, columns = vkt_div_up(pc->others, 4 * lanes);
-    const uint64_t turns = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
+    const uint64_t iterations = columns * (1 + products * pc->d4 + sums * pc->spread) + pc->d4;
     const uint64_t most = vkt_largest_loop(e->lim);
     pc->units = (uint32_t)units;
-    if (units > UINT32_MAX || turns * ((units - 1) / e->lim->max_groups + 1) > most) {
+    if (units > UINT32_MAX || iterations * ((units - 1) / e->lim->max_groups + 1) > most) {
         vkt_emit_error(e,
                        vkt_fail(&e->host, VKT_E_UNSUPPORTED,
                                 "%s: %u rows against %u in %llu heads of %u numbers are too many for loops in %u work "
@@ -470,8 +470,8 @@ static vkt_result split_heads(vkt_graph *g, vkt_tensor qkv, uint32_t heads, vkt_
     static const uint32_t part_first[] = { 2, 0, 3, 1, 4 }, one_each[] = { 1, 1, 1 };
     const vkt_shape s = vkt_tensor_shape(g, qkv);
     const vkt_shape by_head = { 5, { s.dim[0], s.dim[1], 3, heads, s.dim[2] / 3 / heads } };
-    const vkt_tensor turned = vkt_permute(g, vkt_reshape(g, qkv, by_head), part_first);
-    VKT_TRY(vkt_split_sizes(g, turned, 0, one_each, 3, parts));
+    const vkt_tensor permuted = vkt_permute(g, vkt_reshape(g, qkv, by_head), part_first);
+    VKT_TRY(vkt_split_sizes(g, permuted, 0, one_each, 3, parts));
     for (int i = 0; i < 3; i++) parts[i] = vkt_squeeze(g, parts[i], 0);
     return VKT_OK;
 }

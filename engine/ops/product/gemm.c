@@ -136,7 +136,7 @@ static vkt_gemm_panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, c
     const uint32_t outer = src->x_outer ? b->xn : b->kn, inner = src->x_outer ? b->kn : b->xn;
     const uint32_t ld4 = src->ld / 4;
     vkt_gemm_panels p = { .step = ld4,
-                          .turn = src->x_outer ? 1 : 4 * ld4,
+                          .k_step = src->x_outer ? 1 : 4 * ld4,
                           .panel = src->x_outer ? width * ld4 : width / 4,
                           .batch = (uint32_t)(src->batch / 4),
                           .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
@@ -158,7 +158,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
     const uint32_t panel = (uint32_t)vkt_round_up(b->kn, 4) * (width / 4);
     return (vkt_gemm_panels){ .bind = VKT_WHOLE(*scratch),
                               .step = src->x_outer ? 1 : width / 4,
-                              .turn = width,
+                              .k_step = width,
                               .panel = panel,
                               .batch = src->batch ? vkt_div_up(b->xn, width) * panel : 0,
                               .last = UINT32_MAX,
@@ -178,13 +178,13 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, 
                                 .c_panel = o->nb,
                                 .a_base = a->base,
                                 .a_step = a->step,
-                                .a_turn = a->turn,
+                                .a_k_step = a->k_step,
                                 .a_panel = a->panel,
                                 .a_batch = a->batch,
                                 .a_last = a->last,
                                 .b_base = b->base,
                                 .b_step = b->step,
-                                .b_turn = b->turn,
+                                .b_k_step = b->k_step,
                                 .b_panel = b->panel,
                                 .b_batch = b->batch,
                                 .b_last = b->last };

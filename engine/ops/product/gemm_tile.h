@@ -14,7 +14,7 @@ typedef struct vkt_gemm_cut {
 /* An operand that gemm_tile can read: abi/gemm_tile.abi.h. */
 typedef struct vkt_gemm_panels {
     vkt_bind bind;
-    uint32_t base, step, turn, panel, batch, last;
+    uint32_t base, step, k_step, panel, batch, last;
     bool rows; /* vec4s run along k */
 } vkt_gemm_panels;
 

@@ -50,11 +50,11 @@ static uint64_t window_rows(const vkt_node *n, vkt_emit *e, uint64_t row_bytes)
 
 #define LONG 4096u /* iterations; a group with four times as many is long enough, and no device ends its loop */
 
-/* Returns the work groups for `items` lanes with `turns` iterations each. */
-static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t turns, uint32_t lanes)
+/* Returns the work groups for `items` lanes with `iterations` iterations each. */
+static uint64_t groups(const vkt_limits *lim, uint64_t items, uint64_t iterations, uint32_t lanes)
 {
     const uint64_t n = vkt_groups(items, lanes, 1), wanted = lim->traits->groups_load;
-    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * turns, 1, 4 * LONG)) : n;
+    return wanted ? VKT_MAX(VKT_MIN(n, wanted), vkt_groups(n * iterations, 1, 4 * LONG)) : n;
 }
 
 /* ---- gather_rows: table, order, step -> (batch, sample) BATCH_LAST ---- */
