@@ -304,9 +304,9 @@ static vkt_result predict(session *s, const resnet_options *o)
 static const char *look_around(char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
-    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", places[i]) < PATH_ROOM &&
+    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (snprintf(room, PATH_ROOM, "%s/pretrained/cifar10-resnet20.safetensors", folders[i]) < PATH_ROOM &&
             exists(room))
             return room;
     return NULL;

@@ -80,7 +80,7 @@ static vkt_result ring_take(vkt_ctx *ctx, uint64_t bytes, uint64_t *position)
 {
     vkt_transfer *t = ctx->transfers;
     if (!t->ring)
-        VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
+        VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, VKT_RING_BYTES, "upload ring", &t->ring));
     const uint64_t rest = VKT_RING_BYTES - t->head % VKT_RING_BYTES;
     const uint64_t start = bytes > rest ? t->head + rest : t->head;
     for (uint32_t i = 1; i < SLOTS && start + bytes - t->tail > VKT_RING_BYTES; i++) {
@@ -160,7 +160,7 @@ static vkt_result back_open(vkt_ctx *ctx)
         if (!t->back_commands[i].pool)
             VKT_TRY(vkt_commands_create_for(ctx, vkt_transfer_queue(ctx)->family, "readback", &t->back_commands[i]));
     if (t->back) return VKT_OK;
-    return vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
+    return vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 2 * PIECE_BYTES, "readback ring", &t->back);
 }
 
 /* Starts the copy of one piece into half i & 1. */

@@ -259,7 +259,7 @@ vkt_tensor vkt_null_argument(vkt_graph *g, const char *op, const char *argument)
 /* Returns the producer of t if t is not kept and has one reader; that reader may be fused with it. Else NULL. */
 const vkt_node *vkt_sole_producer(const vkt_graph *g, vkt_tensor t);
 /* Returns the same, but looks through reshapes that have one reader each. */
-const vkt_node *vkt_sole_maker(const vkt_graph *g, vkt_tensor t);
+const vkt_node *vkt_sole_producer_past_views(const vkt_graph *g, vkt_tensor t);
 /* Returns the number of node inputs that refer to t. */
 uint32_t vkt_readers(const vkt_graph *g, vkt_tensor t);
 vkt_tensor vkt_value_add(vkt_graph *g,

@@ -137,8 +137,8 @@ static vkt_result make_set(vkt_ctx *ctx, run *r)
 static vkt_result make_buffers(vkt_ctx *ctx, run *r)
 {
     const uint64_t n = (uint64_t)GROUPS * ctx->limits.subgroup_size * SELF_TEST_PARTS;
-    VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_OTHER, N * sizeof(vec4), "self-test x", &r->x));
-    VKT_TRY(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_OTHER, n * sizeof(vec4), "self-test y", &r->y));
+    VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_OTHER, N * sizeof(vec4), "self-test x", &r->x));
+    VKT_TRY(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_OTHER, n * sizeof(vec4), "self-test y", &r->y));
     fill_x(r->x->mapped);
     float *y = r->y->mapped;
     for (uint64_t i = 0; i < n * 4; i++) y[i] = untouched;

@@ -46,9 +46,9 @@ static vkt_tensor embed(vkt_builder *b, vkt_tensor ids, const vkt_gpt_params *p)
                                             .weight_init = normal };
     const vkt_tensor x = vkt_nn_embedding(b, "wte", ids, &words);
     const vkt_shape table = vkt_shape2(p->context, p->width);
-    vkt_tensor places = vkt_nn_param(b, "wpe.weight", table, normal, p->width, p->context);
-    if (tokens < p->context) places = vkt_slice(b->g, places, 0, 0, tokens, 1);
-    return drop(b, vkt_builder_note(b, "wpe", "Embedding", vkt_add(b->g, x, places)), p);
+    vkt_tensor positions = vkt_nn_param(b, "wpe.weight", table, normal, p->width, p->context);
+    if (tokens < p->context) positions = vkt_slice(b->g, positions, 0, 0, tokens, 1);
+    return drop(b, vkt_builder_note(b, "wpe", "Embedding", vkt_add(b->g, x, positions)), p);
 }
 
 static vkt_tensor mlp(vkt_builder *b, vkt_tensor x, const vkt_gpt_params *p)

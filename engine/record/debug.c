@@ -68,8 +68,8 @@ void vkt_debug_end(vkt_program *p)
 static bool is_computed(const vkt_program *p, vkt_tensor t)
 {
     if (!t.id || p->g->values[t.id].dtype != VKT_F32) return false;
-    const vkt_life life = p->plan.life[p->plan.home[t.id]];
-    if (life.first > life.last) return false;
+    const vkt_live_range live_range = p->plan.live_range[p->plan.owner[t.id]];
+    if (live_range.first > live_range.last) return false;
     switch (p->g->values[vkt_root(p->g, t)].role) {
     case VKT_ROLE_ACTIVATION:
     case VKT_ROLE_PARAM:
@@ -158,8 +158,8 @@ vkt_result vkt_program_check_guards(vkt_program *p, uint32_t word, bool *intact,
     for (uint32_t i = 1; i < p->plan.n && *intact; i++) {
         const vkt_value *v = vkt_lowered_value(&p->lowered, (vkt_tensor){ i });
         const bool packed = v->role == VKT_ROLE_ACTIVATION || v->role == VKT_ROLE_SCRATCH;
-        if (!packed || v->alias || p->plan.life[i].first > p->plan.life[i].last) continue;
-        const vkt_place at = p->plan.place[i];
+        if (!packed || v->alias || p->plan.live_range[i].first > p->plan.live_range[i].last) continue;
+        const vkt_region at = p->plan.region[i];
         const uint64_t from = at.offset_bytes + vkt_round_up(v->bytes, 4);
         const uint64_t to = at.offset_bytes + vkt_round_up(v->bytes, VKT_ALIGN_BYTES) + p->options.guard_bytes;
         uint32_t words[2 * VKT_ALIGN_BYTES / 4];

@@ -27,7 +27,7 @@ static vkt_result fill_entries(vkt_store *s, const vkt_graph *g)
  * skip them. */
 static vkt_result make_buffer(vkt_store *s, vkt_mem_class cls, uint64_t bytes, const char *name, vkt_buffer **out)
 {
-    VKT_TRY(vkt_buffer_create(s->ctx, VKT_PLACE_DEVICE, cls, bytes, name, out));
+    VKT_TRY(vkt_buffer_create(s->ctx, VKT_MEMORY_DEVICE, cls, bytes, name, out));
     return vkt_fill(s->ctx, *out, 0, vkt_round_up(bytes, 4), 0);
 }
 

@@ -143,7 +143,7 @@ vkt_result vkt_class_scores_text(const vkt_host *host, const uint64_t *counts, u
                                  const char *const *names, char **text)
 {
     const vkt_host h = vkt_host_resolve(host);
-    if (!text) return vkt_fail(&h, VKT_E_ARG, "class scores: want a place for the text, got NULL");
+    if (!text) return vkt_fail(&h, VKT_E_ARG, "class scores: want a pointer for the text, got NULL");
     *text = NULL;
     vkt_class_score *each = vkt_alloc_array(&h, VKT_MAX(classes, 1u), sizeof *each);
     if (!each) return vkt_fail_nomem(&h, "class scores", classes * sizeof *each);

@@ -51,7 +51,7 @@ static double field(const vkt_epoch_record *record, size_t offset)
     return fabs(value) <= MAX_VALUE ? value : NAN;
 }
 
-static double place(const axis *a, double value)
+static double to_pixels(const axis *a, double value)
 {
     return a->hi > a->lo ? a->from + (value - a->lo) / (a->hi - a->lo) * (a->to - a->from) : (a->from + a->to) / 2;
 }
@@ -120,13 +120,13 @@ static void draw_grid(cairo_t *cr, const axis *x, const axis *y)
     char text[32];
     vkt_page_font(cr, TEXT_SIZE, false);
     for (double k = ceil(x->lo / x->step - 1e-9); k * x->step <= x->hi + x->step * 1e-9; k++) {
-        const double at = place(x, k * x->step);
+        const double at = to_pixels(x, k * x->step);
         vkt_page_line(cr, at, PLOT_TOP, at, PLOT_BOTTOM, 1, vkt_grid_color);
         vkt_page_tick(k * x->step, x->step, text);
         vkt_page_text(cr, at, PLOT_BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(y->lo / y->step); k <= round(y->hi / y->step); k++) {
-        const double at = place(y, k * y->step);
+        const double at = to_pixels(y, k * y->step);
         vkt_page_line(cr, x->from - 16, at, x->to + 16, at, 1, vkt_grid_color);
         vkt_page_tick(k * y->step, y->step, text);
         vkt_page_text(cr, x->from - 26, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
@@ -142,7 +142,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     for (size_t i = 0; i < c->n; i++) {
         const double v = field(&c->records[i], offset);
         if (!isnan(v)) {
-            const double px = place(x, c->records[i].epoch), py = place(y, v);
+            const double px = to_pixels(x, c->records[i].epoch), py = to_pixels(y, v);
             if (!inside) cairo_move_to(cr, px, py);
             cairo_line_to(cr, px, py); /* a single point becomes a dot, because of the round caps */
         }
@@ -154,7 +154,7 @@ static void draw_series(const chart *c, const axis *x, const axis *y, size_t off
     if (c->n > 1 && (x->to - x->from) / (double)(c->n - 1) < MIN_MARKER_STEP) return;
     for (size_t i = 0; i < c->n; i++) {
         const double v = field(&c->records[i], offset);
-        if (!isnan(v)) draw_marker(cr, place(x, c->records[i].epoch), place(y, v), val);
+        if (!isnan(v)) draw_marker(cr, to_pixels(x, c->records[i].epoch), to_pixels(y, v), val);
     }
 }
 
@@ -163,7 +163,7 @@ static void draw_best(const chart *c, const panel *p, const axis *x, const axis 
 {
     if (c->best == c->n) return;
     cairo_t *cr = c->cr;
-    const double at = place(x, c->records[c->best].epoch), dashes[] = { 5, 4 };
+    const double at = to_pixels(x, c->records[c->best].epoch), dashes[] = { 5, 4 };
     cairo_set_dash(cr, dashes, 2, 0);
     vkt_page_line(cr, at, PLOT_TOP - 4, at, PLOT_BOTTOM, 1.2, vkt_axis_color);
     cairo_set_dash(cr, NULL, 0, 0);
@@ -173,7 +173,7 @@ static void draw_best(const chart *c, const panel *p, const axis *x, const axis 
     if (isnan(v)) v = field(&c->records[c->best], p->train);
     if (isnan(v)) return;
     cairo_new_path(cr);
-    cairo_arc(cr, at, place(y, v), 9, 0, 2 * acos(-1.0));
+    cairo_arc(cr, at, to_pixels(y, v), 9, 0, 2 * acos(-1.0));
     vkt_page_color(cr, vkt_ink);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);

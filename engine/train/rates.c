@@ -22,12 +22,12 @@ typedef struct chart {
     double y_lo, y_hi, y_step; /* losses; ticks at multiples of y_step */
 } chart;
 
-static double place_x(const chart *c, double rate)
+static double x_of(const chart *c, double rate)
 {
     return LEFT + (log10(rate) - c->x_lo) / (c->x_hi - c->x_lo) * (RIGHT - LEFT);
 }
 
-static double place_y(const chart *c, double loss)
+static double y_of(const chart *c, double loss)
 {
     return BOTTOM + (loss - c->y_lo) / (c->y_hi - c->y_lo) * (TOP - BOTTOM);
 }
@@ -68,13 +68,13 @@ static void draw_grid(cairo_t *cr, const chart *c)
     vkt_page_font(cr, TEXT_SIZE, false);
     const double decades = fmax(1, ceil((c->x_hi - c->x_lo) / 10)); /* between two labels */
     for (double k = ceil(c->x_lo - 1e-9); k <= c->x_hi + 1e-9; k += decades) {
-        const double at = place_x(c, pow(10, k));
+        const double at = x_of(c, pow(10, k));
         vkt_page_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g", pow(10, k));
         vkt_page_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (double k = round(c->y_lo / c->y_step); k <= round(c->y_hi / c->y_step); k++) {
-        const double at = place_y(c, k * c->y_step);
+        const double at = y_of(c, k * c->y_step);
         vkt_page_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
         vkt_page_tick(k * c->y_step, c->y_step, text);
         vkt_page_text(cr, LEFT - 10, at + TEXT_SIZE * 0.36, 1, vkt_soft_ink, text);
@@ -89,7 +89,7 @@ static void draw_losses(cairo_t *cr, const chart *c)
     for (uint32_t i = 0; i < c->n; i++) {
         if (!is_seen(c, c->losses[i])) continue;
         cairo_new_path(cr);
-        cairo_arc(cr, place_x(c, c->rates[i]), place_y(c, c->losses[i]), 2.6, 0, 2 * acos(-1.0));
+        cairo_arc(cr, x_of(c, c->rates[i]), y_of(c, c->losses[i]), 2.6, 0, 2 * acos(-1.0));
         vkt_page_color(cr, vkt_axis_color);
         cairo_fill(cr);
     }
@@ -97,8 +97,8 @@ static void draw_losses(cairo_t *cr, const chart *c)
     cairo_new_path(cr);
     for (uint32_t i = 0; i < c->n; i++) {
         const bool seen = is_seen(c, c->smoothed[i]);
-        if (seen && inside) cairo_line_to(cr, place_x(c, c->rates[i]), place_y(c, c->smoothed[i]));
-        if (seen && !inside) cairo_move_to(cr, place_x(c, c->rates[i]), place_y(c, c->smoothed[i]));
+        if (seen && inside) cairo_line_to(cr, x_of(c, c->rates[i]), y_of(c, c->smoothed[i]));
+        if (seen && !inside) cairo_move_to(cr, x_of(c, c->rates[i]), y_of(c, c->smoothed[i]));
         inside = seen;
     }
     vkt_page_color(cr, vkt_series_color[0]);
@@ -108,7 +108,7 @@ static void draw_losses(cairo_t *cr, const chart *c)
 
 static void draw_suggested(cairo_t *cr, const chart *c)
 {
-    const double at = place_x(c, c->suggested), dashes[] = { 5, 4 };
+    const double at = x_of(c, c->suggested), dashes[] = { 5, 4 };
     char text[48];
     cairo_set_dash(cr, dashes, 2, 0);
     vkt_page_line(cr, at, TOP - 4, at, BOTTOM, 1.4, vkt_series_color[1]);

@@ -52,19 +52,19 @@ static void differences_text(const vkt_audit_entry *e, char text[48])
 
 static void print(audit_report *r, const vkt_audit_entry *e)
 {
-    char place[32], gradients[96], differences[48], forward[16], times[24];
+    char node[32], gradients[96], differences[48], forward[16], times[24];
     if (r->quiet && e->right) return;
-    snprintf(place, sizeof place, strncmp(e->name, "seed ", 5) == 0 ? "%.0u%s" : "%u", e->node, e->name);
+    snprintf(node, sizeof node, strncmp(e->name, "seed ", 5) == 0 ? "%.0u%s" : "%u", e->node, e->name);
     snprintf(times, sizeof times, ", %u times", e->times);
     gradients_text(e, gradients, sizeof gradients);
     differences_text(e, differences);
     const char *cut = e->cut ? ", cut" : "", *sampled = e->sampled ? ", random" : "";
     if (e->times <= 1) *times = 0;
     if (e->status == VKT_OK)
-        terminal_printf(r->out, "%7s  %-15s %6s  %11s  %-22s %s%s%s%s\n", place, e->op, percent(e->forward, forward),
+        terminal_printf(r->out, "%7s  %-15s %6s  %11s  %-22s %s%s%s%s\n", node, e->op, percent(e->forward, forward),
                         differences, gradients, e->text, times, cut, sampled);
     else
-        terminal_printf(r->out, "%7s  %-15s %-43s %s%s%s%s\n", place, e->op, "", e->text, times, cut, sampled);
+        terminal_printf(r->out, "%7s  %-15s %-43s %s%s%s%s\n", node, e->op, "", e->text, times, cut, sampled);
     if (!e->right) fprintf(r->out, "  WRONG: node %u, '%s': %s: %s\n", e->node, e->name, e->op, e->fault);
     fflush(r->out);
 }

@@ -272,7 +272,7 @@ static vkt_result transfers(bench *b)
     if (!host) return VKT_E_NOMEM;
     vkt_rng rng = vkt_rng_make(1, VKT_STREAM_TEST, 5, 0);
     for (size_t i = 0; i < BYTES / 4; i++) host[i] = vkt_rng_u32(&rng);
-    vkt_result r = vkt_buffer_create(b->ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, BYTES, "transfer", &buffer);
+    vkt_result r = vkt_buffer_create(b->ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, BYTES, "transfer", &buffer);
     for (int i = 0; i < ROUNDS && r == VKT_OK; i++) {
         const uint64_t start = vkt_now_ns();
         r = vkt_upload(b->ctx, buffer, 0, host, BYTES);

@@ -31,7 +31,7 @@ static bool is_point(const bench_result *r)
     return r->kind == BENCH_OP && bench_flops_per_s(r) > 0 && r->bytes > 0;
 }
 
-static double place(const axis *a, double value)
+static double to_pixels(const axis *a, double value)
 {
     return a->from + (log10(value) - a->lo) / (a->hi - a->lo) * (a->to - a->from);
 }
@@ -58,13 +58,13 @@ static void draw_grid(cairo_t *cr, const chart *c)
     char text[32];
     vkt_page_font(cr, TEXT_SIZE, false);
     for (int k = c->x.lo; k <= c->x.hi; k++) {
-        const double at = place(&c->x, pow(10, k));
+        const double at = to_pixels(&c->x, pow(10, k));
         vkt_page_line(cr, at, TOP, at, BOTTOM, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g", pow(10, k));
         vkt_page_text(cr, at, BOTTOM + 21, 0.5, vkt_soft_ink, text);
     }
     for (int k = c->y.lo; k <= c->y.hi; k++) {
-        const double at = place(&c->y, pow(10, k));
+        const double at = to_pixels(&c->y, pow(10, k));
         const int unit = VKT_MAX(VKT_MIN(k / 3, 5), 0);
         vkt_page_line(cr, LEFT, at, RIGHT, at, 1, vkt_grid_color);
         snprintf(text, sizeof text, "%g %s", pow(10, k - 3 * unit), units[unit]);
@@ -79,8 +79,8 @@ static void draw_roof(cairo_t *cr, const chart *c)
     const bench_roofline *roof = &c->all->roof;
     const double ridge = roof->flops_per_s / roof->bytes_per_s;
     const double start = fmax(pow(10, c->x.lo), pow(10, c->y.lo) / roof->bytes_per_s);
-    const double rx = place(&c->x, ridge), ry = place(&c->y, roof->flops_per_s);
-    vkt_page_line(cr, place(&c->x, start), place(&c->y, start * roof->bytes_per_s), rx, ry, 2, vkt_ink);
+    const double rx = to_pixels(&c->x, ridge), ry = to_pixels(&c->y, roof->flops_per_s);
+    vkt_page_line(cr, to_pixels(&c->x, start), to_pixels(&c->y, start * roof->bytes_per_s), rx, ry, 2, vkt_ink);
     vkt_page_line(cr, rx, ry, RIGHT, ry, 2, vkt_ink);
 }
 
@@ -111,7 +111,7 @@ static void draw_points(cairo_t *cr, const chart *c)
         for (size_t i = 0; i < c->all->n; i++) {
             const bench_result *r = &c->all->list[i];
             if (!is_point(r) || strcmp(r->op, vkt_ops[op]->name) != 0) continue;
-            draw_point(cr, place(&c->x, r->flops / r->bytes), place(&c->y, bench_flops_per_s(r)), series,
+            draw_point(cr, to_pixels(&c->x, r->flops / r->bytes), to_pixels(&c->y, bench_flops_per_s(r)), series,
                        !r->preferred);
             any = true;
         }

@@ -105,10 +105,10 @@ static vkt_result open_folder(const vkt_host *host, const char *folder, const im
 static const char *look_around(const char *name, char room[PATH_ROOM])
 {
     const char *data = getenv("VKT_DATA");
-    const char *const places[] = { data && *data ? data : "data", "data", "../shared/data" };
+    const char *const folders[] = { data && *data ? data : "data", "data", "../shared/data" };
     char path[PATH_ROOM];
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (exists(places[i], name, "", room) &&
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (exists(folders[i], name, "", room) &&
             (exists(room, "train", ".csv", path) || exists(room, "test", ".csv", path)))
             return room;
     return NULL;

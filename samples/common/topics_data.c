@@ -115,9 +115,9 @@ static vkt_result read_texts(const vkt_host *host, const char *folder, topics_da
     char from_env[400] = "";
     const char *data = getenv("VKT_DATA");
     if (data && *data) snprintf(from_env, sizeof from_env, "%s/reuters46-keras", data);
-    const char *const places[] = { from_env, "data/reuters46-keras", "../shared/data/reuters46-keras" };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (*places[i] && is_corpus(places[i])) return read_folder(host, places[i], d);
+    const char *const folders[] = { from_env, "data/reuters46-keras", "../shared/data/reuters46-keras" };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (*folders[i] && is_corpus(folders[i])) return read_folder(host, folders[i], d);
     return make_up(host, d);
 }
 

@@ -27,14 +27,15 @@ static vkt_result make_array(learner *l, const char *name, vkt_dtype dtype, vkt_
 }
 
 /* Makes the centres of the pixels, in (0,1). */
-static vkt_result make_places(learner *l)
+static vkt_result make_positions(learner *l)
 {
     float *xy = malloc(2 * (size_t)l->pixels * sizeof *xy);
     for (uint32_t i = 0; xy && i < l->pixels; i++) {
         xy[2 * (size_t)i] = ((float)(i % l->p.width) + 0.5f) / (float)l->p.width;
         xy[2 * (size_t)i + 1] = ((float)(i / l->p.width) + 0.5f) / (float)l->p.height;
     }
-    const vkt_result r = xy ? make_array(l, "places", VKT_F32, vkt_shape2(l->pixels, 2), xy, &l->places) : VKT_E_NOMEM;
+    const vkt_result r =
+        xy ? make_array(l, "positions", VKT_F32, vkt_shape2(l->pixels, 2), xy, &l->positions) : VKT_E_NOMEM;
     free(xy);
     return r;
 }
@@ -72,7 +73,7 @@ static vkt_result make_orders(learner *l)
 
 static vkt_result make_data(learner *l)
 {
-    TRY(make_places(l));
+    TRY(make_positions(l));
     TRY(make_orders(l));
     return make_colours(l);
 }
@@ -90,12 +91,12 @@ static vkt_hash_grid_params grid_of(const learn_params *p)
                                    .per_level_scale = pow(fmax(finest / coarsest, 1), 1.0 / (VIEW_LEVELS - 1)) };
 }
 
-static vkt_tensor encode(const learner *l, vkt_builder *b, vkt_tensor places)
+static vkt_tensor encode(const learner *l, vkt_builder *b, vkt_tensor positions)
 {
     const vkt_hash_grid_params p = grid_of(&l->p);
     const vkt_shape shape = vkt_hash_grid_table(&p, 2, NULL);
     const vkt_init tiny = { .kind = VKT_INIT_UNIFORM, .a = -1e-4f, .b = 1e-4f };
-    return vkt_hash_grid(vkt_builder_graph(b), places, vkt_nn_param(b, "grid", shape, tiny, 1, 1), &p);
+    return vkt_hash_grid(vkt_builder_graph(b), positions, vkt_nn_param(b, "grid", shape, tiny, 1, 1), &p);
 }
 
 static vkt_mlp_layer layer(vkt_builder *b, const char *name, uint32_t in, uint32_t out)
@@ -109,11 +110,11 @@ static vkt_mlp_layer layer(vkt_builder *b, const char *name, uint32_t in, uint32
     return l;
 }
 
-/* Builds the network: places (B,2) -> colours (B,3). */
-static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor places)
+/* Builds the network: positions (B,2) -> colours (B,3). */
+static vkt_tensor network(const learner *l, vkt_builder *b, vkt_tensor positions)
 {
     vkt_graph *g = vkt_builder_graph(b);
-    const vkt_tensor features = encode(l, b, places);
+    const vkt_tensor features = encode(l, b, positions);
     const uint32_t width = vkt_tensor_shape(g, features).dim[1];
     vkt_nn_push(b, "mlp");
     const vkt_mlp_layer layers[] = { layer(b, "0", width, VIEW_HIDDEN), layer(b, "1", VIEW_HIDDEN, VIEW_HIDDEN),
@@ -128,10 +129,10 @@ static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, lear
     const vkt_host host = vkt_ctx_host(l->ctx);
     TRY(vkt_graph_create(&host, &out->g));
     TRY(vkt_builder_create(out->g, true, &out->b));
-    out->places = vkt_external(out->g, "places", VKT_F32, vkt_shape2(l->pixels, 2));
+    out->positions = vkt_external(out->g, "positions", VKT_F32, vkt_shape2(l->pixels, 2));
     out->colours = vkt_external(out->g, "colours", VKT_F32, vkt_shape2(l->pixels, COLOURS));
     out->order = vkt_external(out->g, "order", VKT_U32, vkt_shape1(n));
-    const vkt_tensor x = vkt_gather_rows(out->g, out->places, out->order, batch, vkt_shape1(2), NULL, NULL);
+    const vkt_tensor x = vkt_gather_rows(out->g, out->positions, out->order, batch, vkt_shape1(2), NULL, NULL);
     const vkt_tensor t = vkt_gather_rows(out->g, out->colours, out->order, batch, vkt_shape1(COLOURS), NULL, NULL);
     *loss = vkt_mse(out->g, network(l, out->b, x), t);
     return VKT_OK;
@@ -139,7 +140,7 @@ static vkt_result begin_graph(const learner *l, uint32_t batch, uint32_t n, lear
 
 static vkt_result make_program(learner *l, const char *name, const learn_graph *g, vkt_array *order, vkt_program **out)
 {
-    const vkt_binding arrays[] = { { g->places, l->places }, { g->colours, l->colours }, { g->order, order } };
+    const vkt_binding arrays[] = { { g->positions, l->positions }, { g->colours, l->colours }, { g->order, order } };
     const vkt_program_params p = { .name = name, .arrays = arrays, .n_arrays = 3 };
     return vkt_program_create(l->ctx, g->g, l->store, &p, out);
 }
@@ -193,7 +194,7 @@ void learn_destroy(learner *l)
     vkt_store_destroy(&l->store);
     forget_graph(&l->train);
     forget_graph(&l->measure);
-    vkt_array_destroy(&l->places);
+    vkt_array_destroy(&l->positions);
     vkt_array_destroy(&l->colours);
     vkt_array_destroy(&l->order);
     vkt_array_destroy(&l->all);

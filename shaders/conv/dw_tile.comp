@@ -75,7 +75,7 @@ bool shuffles_by_xor(uint j)
 
 // Index of the gradient of pixel (p,q) in a plane of dy, in vec4s. Pixels past the last pooling window read the last one. Its
 // index never names them.
-uint place_in_dy(uint pixel, uint p, uint q)
+uint index_in_dy(uint pixel, uint p, uint q)
 {
 #ifdef CELLS
     pixel = min(p / CELL_H, dy_height - 1) * dy_width + min(q / CELL_W, dy_width - 1);
@@ -98,7 +98,7 @@ vec4 load_dy(uint at, uint index_at, uint pixel)
 void add_samples(uint pixel, uint p, uint q, uint n, uint count)
 {
     const int h = int(p * stride_h), w = int(q * stride_w), at = (h * int(src_width) + w) * int(n4) + int(n);
-    const uint in_dy = place_in_dy(pixel, p, q);
+    const uint in_dy = index_in_dy(pixel, p, q);
     uint ia[SHARES], ib[ROWS];
     bool inside[SHARES];
     [[unroll]] for (uint i = 0; i < SHARES; i++) {

@@ -44,7 +44,7 @@ void main()
     const uint first_channel = group * pc.dst_group + row;
     const uint y_first = pc.y_base + first_channel * columns, index_first = pc.index_base + first_channel * columns;
     load_weights(group, row);
-    place_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
+    init_taps(pc.src_base + group * CHANNELS * pc.src_height * pc.src_width * pc.n4);
 
     uint first = gl_WorkGroupID.x * pc.strip;
     do {

@@ -27,7 +27,7 @@ void main()
                 [[unroll]] for (uint q = 0; q < QUADS; q++) {
                     sum[j][q] = vec4(0.0);
                     [[unroll]] for (uint k = 0; k < CORNERS; k++)
-                        sum[j][q] += weight_of(c, j, k) * features_at(place_of(c, j, k, level), q);
+                        sum[j][q] += weight_of(c, j, k) * features_at(index_of(c, j, k, level), q);
                 }
             [[unroll]] for (uint f = 0; f < FEATURES; f++)
                 STORE4(y4, pc.y_base + (l * FEATURES + f) * pc.n4 + i,

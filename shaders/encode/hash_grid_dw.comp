@@ -54,7 +54,7 @@ void main()
             [[unroll]] for (uint j = 0; j < 4; j++)
                 [[unroll]] for (uint k = 0; k < CORNERS; k++)
                     [[unroll]] for (uint q = 0; q < QUADS; q++)
-                        add(slice * pc.floats + place_of(c, j, k, level), q, weight_of(c, j, k) * dy[j][q]);
+                        add(slice * pc.floats + index_of(c, j, k, level), q, weight_of(c, j, k) * dy[j][q]);
         }
     }
 }

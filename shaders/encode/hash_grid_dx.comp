@@ -24,7 +24,7 @@ void rise(Cells c, uvec4 level, vec4 dy[4][MOST_QUADS], out vec4 gain[3])
     [[unroll]] for (uint d = 0; d < 3; d++) gain[d] = vec4(0.0);
     [[unroll]] for (uint j = 0; j < 4; j++)
         [[unroll]] for (uint k = 0; k < CORNERS; k++) {
-            const uint at = place_of(c, j, k, level);
+            const uint at = index_of(c, j, k, level);
             float v = 0.0;
             [[unroll]] for (uint q = 0; q < QUADS; q++) v += dot(dy[j][q], features_at(at, q));
             [[unroll]] for (uint d = 0; d < DIMS; d++) {

@@ -33,7 +33,7 @@ Cells cells_of(uint i, uint resolution)
 
 // Index in the table of the first feature of corner k of point j. level.z is the level's first entry. pc.first is the first
 // entry of the dispatch's first level, which is at table_base.
-uint place_of(Cells c, uint j, uint k, uvec4 level)
+uint index_of(Cells c, uint j, uint k, uvec4 level)
 {
     const uvec3 corner = uvec3(c.corner[0][j] + (k & 1u), c.corner[1][j] + (k >> 1 & 1u), c.corner[2][j] + (k >> 2));
     return pc.table_base + (level.z - pc.first + vkt_hash_grid_entry(corner, level)) * FEATURES;

@@ -251,7 +251,7 @@ static vkt_result open_and_use(vkt_ctx **ctx)
     uint32_t in[64] = { 1, 2, 3 }, out[64] = { 0 };
     vkt_buffer *b = NULL;
     VKT_TRY(vkt_ctx_open(&no_cache, &host, fake_loader(), ctx));
-    vkt_result r = vkt_buffer_create(*ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, sizeof in, "used", &b);
+    vkt_result r = vkt_buffer_create(*ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, sizeof in, "used", &b);
     if (r == VKT_OK) r = vkt_upload(*ctx, b, 0, in, sizeof in);
     if (r == VKT_OK) r = vkt_readback(*ctx, b, 0, out, sizeof out);
     if (r == VKT_OK) r = memcmp(in, out, sizeof in) == 0 ? VKT_OK : VKT_E_STATE;
@@ -292,8 +292,8 @@ static void contexts_do_not_meet(void **state)
     assert_ptr_not_equal(a->device, b->device);
     vkt_buffer *in_a, *in_b;
     uint32_t got_a[64], got_b[64];
-    assert_int_equal(vkt_buffer_create(a, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_a, "a", &in_a), VKT_OK);
-    assert_int_equal(vkt_buffer_create(b, VKT_PLACE_DEVICE, VKT_MEM_DATA, sizeof got_b, "b", &in_b), VKT_OK);
+    assert_int_equal(vkt_buffer_create(a, VKT_MEMORY_DEVICE, VKT_MEM_DATA, sizeof got_a, "a", &in_a), VKT_OK);
+    assert_int_equal(vkt_buffer_create(b, VKT_MEMORY_DEVICE, VKT_MEM_DATA, sizeof got_b, "b", &in_b), VKT_OK);
     assert_int_equal(vkt_fill(a, in_a, 0, sizeof got_a, 0xaaaaaaaa), VKT_OK);
     assert_int_equal(vkt_fill(b, in_b, 0, sizeof got_b, 0xbbbbbbbb), VKT_OK);
     assert_int_equal(vkt_readback(a, in_a, 0, got_a, sizeof got_a), VKT_OK);

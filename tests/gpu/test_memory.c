@@ -22,7 +22,7 @@ static vkt_ctx *open_capped(uint64_t cap)
 static vkt_buffer *make(vkt_ctx *ctx, vkt_mem_class cls, uint64_t bytes)
 {
     vkt_buffer *b = NULL;
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, cls, bytes, "test", &b), VKT_OK);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, cls, bytes, "test", &b), VKT_OK);
     return b;
 }
 
@@ -109,14 +109,14 @@ static void the_cap_holds(void **state)
     /* A block of the usual size would not fit: it is made as small as the request. */
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, 4 * MiB), *b = make(ctx, VKT_MEM_DATA, 4 * MiB), *c = NULL;
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
     assert_null(c);
     vkt_test_error_says("want 3.00 MiB");
     vkt_test_error_says("cap of 10.0 MiB");
     vkt_test_error_says("8.00 MiB in use");
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, UINT64_C(1) << 40, "huge", &c),
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, UINT64_C(1) << 40, "huge", &c),
                      VKT_E_DEVICE_MEMORY);
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 0, "empty", &c), VKT_E_ARG);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 0, "empty", &c), VKT_E_ARG);
     vkt_test_expect_errors(false);
     /* Freed blocks are cached, but a request that needs their memory gets it. */
     vkt_buffer_destroy(ctx, &a);
@@ -149,8 +149,8 @@ static void host_places_are_mapped(void **state)
     (void)state;
     vkt_ctx *ctx = rig_open(NULL, NULL);
     vkt_buffer *up, *back, *device = make(ctx, VKT_MEM_DATA, 4096);
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_UPLOAD, VKT_MEM_STAGING, 4096, "up", &up), VKT_OK);
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_READBACK, VKT_MEM_STAGING, 4096, "back", &back), VKT_OK);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_UPLOAD, VKT_MEM_STAGING, 4096, "up", &up), VKT_OK);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_READBACK, VKT_MEM_STAGING, 4096, "back", &back), VKT_OK);
     assert_null(device->mapped);
     assert_true(up->mapped && back->mapped && up->mapped != back->mapped);
     uint32_t got[1024];
@@ -187,7 +187,7 @@ static void asks_for_less_when_the_driver_refuses(void **state)
     vkt_buffer *a = make(ctx, VKT_MEM_DATA, MiB), *b = NULL;
     assert_int_equal(stats(ctx).reserved_bytes, MiB);
     vkt_test_expect_errors(true);
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 3 * MiB, "refused", &b),
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "refused", &b),
                      VKT_E_DEVICE_MEMORY);
     vkt_test_error_says("out of memory: want 3.00 MiB");
     assert_null(b);
@@ -208,7 +208,7 @@ static void survives_every_failed_allocation(void **state)
         vkt_result r = VKT_OK;
         vkt_test_fail_allocation(n);
         for (size_t i = 0; i < VKT_COUNT(b) && r == VKT_OK; i++)
-            r = vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, 1000 * (i + 1), "b", &b[i]);
+            r = vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 1000 * (i + 1), "b", &b[i]);
         const bool failed = vkt_test_allocation_failed();
         assert_int_equal(r, failed ? VKT_E_NOMEM : VKT_OK);
         for (size_t i = 0; i < VKT_COUNT(b); i += 2) vkt_buffer_destroy(ctx, &b[i]); /* holes between the others */

@@ -134,7 +134,7 @@ static void bad_files_are_ignored(void **state)
     vkt_free(&host, good);
 }
 
-static void a_place_that_cannot_be_written_is_no_error(void **state)
+static void a_path_that_cannot_be_written_is_no_error(void **state)
 {
     (void)state;
     char blocked[128];
@@ -174,7 +174,7 @@ int main(void)
         TEST(is_written_once_and_used),
         TEST(is_off_by_option),
         TEST(bad_files_are_ignored),
-        TEST(a_place_that_cannot_be_written_is_no_error),
+        TEST(a_path_that_cannot_be_written_is_no_error),
     };
     vkt_tools_begin();
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static bool is_refused(vkt_ctx *ctx, vkt_buffer *b)
     bool ok = vkt_ctx_wait_idle(ctx) == VKT_E_STATE &&
               vkt_submit(ctx, VK_NULL_HANDLE, "child", &value) == VKT_E_STATE &&
               vkt_upload(ctx, b, 0, &word, sizeof word) == VKT_E_STATE &&
-              vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
+              vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, 256, "child", &other) == VKT_E_STATE &&
               strstr(vkt_test_last_error(), "fork") != NULL;
     vkt_buffer_destroy(ctx, &b);
     ok = ok && vkt_ctx_trim(ctx) == 0; /* the blocks belong to the parent */
@@ -81,7 +81,7 @@ static void a_forked_child_is_told_so(void **state)
     (void)state;
     vkt_ctx *ctx = rig_open(NULL, NULL);
     vkt_buffer *b;
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_OTHER, 256, "parent", &b), VKT_OK);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_OTHER, 256, "parent", &b), VKT_OK);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

@@ -11,7 +11,7 @@
 static vkt_buffer *make(vkt_ctx *ctx, uint64_t bytes)
 {
     vkt_buffer *b = NULL;
-    assert_int_equal(vkt_buffer_create(ctx, VKT_PLACE_DEVICE, VKT_MEM_DATA, bytes, "data", &b), VKT_OK);
+    assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, bytes, "data", &b), VKT_OK);
     return b;
 }
 

@@ -313,7 +313,7 @@ static void dropout_lies_where_its_operand_lay(void **state)
         net fused, plain;
         assert_true(pair_make(&fused, &plain, &specs[i], &pair_whole));
         const uint32_t root = vkt_root(fused.g, fused.out[0].t);
-        assert_int_not_equal(fused.p->plan.home[root], root);
+        assert_int_not_equal(fused.p->plan.owner[root], root);
         pair_free(&fused, &plain);
     }
 }

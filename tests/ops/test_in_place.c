@@ -88,7 +88,7 @@ static void *run(const aliased *a, const harness_view *view, bool in_place, uint
     const uint64_t bytes = vkt_value_of(a->g, a->out)->bytes;
     void *raw = test_malloc(bytes);
     assert_int_equal(vkt_program_read_raw(p, a->out, raw, bytes), VKT_OK);
-    *moved = p->plan.home[a->out.id] != a->out.id;
+    *moved = p->plan.owner[a->out.id] != a->out.id;
     vkt_program_destroy(&p);
     harness_forget(harness_ctx);
     return raw;

@@ -270,8 +270,8 @@ static void check_conv(uint32_t n, uint32_t c, uint32_t o, uint32_t size, uint32
     }
     for (int tensor = Y; tensor < CONV_TENSORS; tensor++) {
         const size_t elements = (size_t)vkt_shape_elements(vkt_tensor_shape(v.g, v.t[tensor]));
-        const size_t places = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
-        for (size_t i = 0; i < elements; i += 1 + elements / places) {
+        const size_t positions = size > 1 && (tensor == DW || tensor == DB) ? 20 : 1000; /* these are long sums */
+        for (size_t i = 0; i < elements; i += 1 + elements / positions) {
             const sum s = conv_reference(&v, tensor, i);
             const double got = (double)v.data[tensor][i];
             if (!(fabs(got - s.value) <= 4 * sqrt((double)s.terms) * 0x1p-24 * s.magnitude))

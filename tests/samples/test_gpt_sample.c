@@ -55,7 +55,7 @@ static void it_learns_a_text_and_goes_on_with_it(void **state)
     json_t *report = program_json(r, "report");
     assert_int_equal(json_array_size(json_object_get(report, "epochs")), 20);
     assert_true(json_number_of(report, "final_loss") < 0.1);
-    /* V = 13 letters, 16 places, 16 numbers: two tables, a block, the last norm, lm_head */
+    /* V = 13 letters, 16 positions, 16 numbers: two tables, a block, the last norm, lm_head */
     assert_true(json_number_of(report, "parameters") == 16 * (13 + 16 + 13) + (12 * 16 * 16 + 13 * 16) + 32);
     json_decref(report);
     vkt_safetensors *st;

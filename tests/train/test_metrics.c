@@ -107,13 +107,14 @@ static void ties_and_nan_are_as_documented(void **state)
     assert_int_equal(vkt_top_k(NULL, 5, 4, top), 0);
     assert_int_equal(vkt_top_k(tied, 5, 4, NULL), 0);
     for (uint32_t label = 0; label < 5; label++) { /* the same as from vkt_top_k */
-        const uint32_t places[] = { 4, 0, 1, 3, 2 };
-        for (uint32_t k = 1; k <= 5; k++) assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (places[label] < k));
+        const uint32_t positions[] = { 4, 0, 1, 3, 2 };
+        for (uint32_t k = 1; k <= 5; k++)
+            assert_true(vkt_top_k_accuracy(tied, &label, 1, 5, k) == (positions[label] < k));
     }
     for (uint32_t label = 0; label < 4; label++) {
-        const uint32_t places[] = { 3, 0, 2, 1 };
+        const uint32_t positions[] = { 3, 0, 2, 1 };
         for (uint32_t k = 1; k <= 4; k++)
-            assert_true(vkt_top_k_accuracy(broken, &label, 1, 4, k) == (places[label] < k));
+            assert_true(vkt_top_k_accuracy(broken, &label, 1, 4, k) == (positions[label] < k));
     }
     const uint32_t none = 5;
     assert_true(isnan(vkt_top_k_accuracy(tied, &none, 1, 5, 1)) && isnan(vkt_top_k_accuracy(tied, &none, 0, 5, 1)));

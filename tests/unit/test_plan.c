@@ -183,24 +183,26 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
 
 static bool is_packed(const vkt_plan *p, uint32_t id)
 {
-    return p->place[id].role == VKT_ROLE_ACTIVATION && p->life[p->home[id]].first <= p->life[p->home[id]].last;
+    return p->region[id].role == VKT_ROLE_ACTIVATION &&
+           p->live_range[p->owner[id]].first <= p->live_range[p->owner[id]].last;
 }
 
-static void check_places(const vkt_plan *p, const vkt_emit *e, const vkt_plan_options *o)
+static void check_regions(const vkt_plan *p, const vkt_emit *e, const vkt_plan_options *o)
 {
     for (uint32_t i = 1; i < p->n; i++) {
         if (!is_packed(p, i)) continue;
         const uint64_t bytes = vkt_lowered_value(e, (vkt_tensor){ i })->bytes;
-        assert_int_equal(p->place[i].offset_bytes % VKT_ALIGN_BYTES, 0);
-        assert_true(p->place[i].offset_bytes + bytes + o->guard_bytes <= p->block_bytes[p->place[i].index]);
-        assert_true(p->block_bytes[p->place[i].index] <= o->max_block_bytes);
+        assert_int_equal(p->region[i].offset_bytes % VKT_ALIGN_BYTES, 0);
+        assert_true(p->region[i].offset_bytes + bytes + o->guard_bytes <= p->block_bytes[p->region[i].index]);
+        assert_true(p->block_bytes[p->region[i].index] <= o->max_block_bytes);
         for (uint32_t k = 1; k < i; k++) {
-            if (!is_packed(p, k) || p->home[i] == p->home[k]) continue;
+            if (!is_packed(p, k) || p->owner[i] == p->owner[k]) continue;
             const uint64_t others = vkt_lowered_value(e, (vkt_tensor){ k })->bytes;
-            const bool apart = p->place[i].index != p->place[k].index ||
-                               p->place[i].offset_bytes + bytes + o->guard_bytes <= p->place[k].offset_bytes ||
-                               p->place[k].offset_bytes + others + o->guard_bytes <= p->place[i].offset_bytes;
-            assert_true(apart || (!vkt_lives_meet(p->life[p->home[i]], p->life[p->home[k]]) && o->guard_bytes == 0));
+            const bool apart = p->region[i].index != p->region[k].index ||
+                               p->region[i].offset_bytes + bytes + o->guard_bytes <= p->region[k].offset_bytes ||
+                               p->region[k].offset_bytes + others + o->guard_bytes <= p->region[i].offset_bytes;
+            assert_true(apart || (!vkt_live_ranges_overlap(p->live_range[p->owner[i]], p->live_range[p->owner[k]]) &&
+                                  o->guard_bytes == 0));
         }
     }
 }
@@ -216,18 +218,18 @@ static void check_contents(const vkt_plan *p, const vkt_emit *e)
     for (size_t d = 0; d < e->n; d++)
         for (uint32_t b = 0; b < e->list[d].n_bind; b++) { /* reads are checked before writes */
             const vkt_tensor t = e->list[d].bind[b].t;
-            if (p->place[t.id].role != VKT_ROLE_ACTIVATION) continue;
+            if (p->region[t.id].role != VKT_ROLE_ACTIVATION) continue;
             const uint32_t root = t.id < e->g->n_values ? vkt_root(e->g, t) : t.id;
-            const uint64_t first = p->place[t.id].offset_bytes / VKT_ALIGN_BYTES;
+            const uint64_t first = p->region[t.id].offset_bytes / VKT_ALIGN_BYTES;
             const uint64_t n = vkt_round_up(e->list[d].bind[b].bytes, VKT_ALIGN_BYTES) / VKT_ALIGN_BYTES;
             for (uint64_t i = first; i < first + n; i++) {
-                if (fake_access(e->list[d].kernel).writes >> b & 1) memory[p->place[t.id].index][i] = root;
-                assert_int_equal(memory[p->place[t.id].index][i], root);
+                if (fake_access(e->list[d].kernel).writes >> b & 1) memory[p->region[t.id].index][i] = root;
+                assert_int_equal(memory[p->region[t.id].index][i], root);
             }
         }
     for (uint32_t i = 1; i < e->g->n_values; i++) /* and kept values are there at the end */
         if (e->g->values[i].keep && is_packed(p, i))
-            assert_int_equal(memory[p->place[i].index][p->place[i].offset_bytes / VKT_ALIGN_BYTES],
+            assert_int_equal(memory[p->region[i].index][p->region[i].offset_bytes / VKT_ALIGN_BYTES],
                              vkt_root(e->g, (vkt_tensor){ i }));
     for (size_t b = 0; b < p->n_blocks; b++) test_free(memory[b]);
 }
@@ -237,7 +239,7 @@ static bool collide(const vkt_plan *p, const vkt_dispatch *x, const vkt_dispatch
     for (uint32_t i = 0; i < x->n_bind; i++)
         for (uint32_t k = 0; k < y->n_bind; k++)
             if ((fake_access(x->kernel).writes >> i & 1 || fake_access(y->kernel).writes >> k & 1) &&
-                vkt_places_meet(vkt_place_of(p, &x->bind[i]), vkt_place_of(p, &y->bind[k])))
+                vkt_regions_overlap(vkt_region_of(p, &x->bind[i]), vkt_region_of(p, &y->bind[k])))
                 return true;
     return false;
 }
@@ -285,14 +287,14 @@ static void values_alive_together_never_share_bytes(void **state)
             if (o.guard_bytes == 0 && !o.in_place) assert_true(p.lower_bound_bytes <= kept_bytes);
             remade += again;
         }
-        check_places(&p, &e, &o);
+        check_regions(&p, &e, &o);
         check_contents(&p, &e);
         check_barriers(&p, &e);
         if (o.guard_bytes == 0 && p.n_blocks <= 1) {
             assert_true(p.packed_bytes >= p.lower_bound_bytes);
             assert_true(p.packed_bytes <= p.lower_bound_bytes * 115 / 100);
         }
-        for (uint32_t i = 1; i < g->n_values; i++) moved += p.home[i] != vkt_root(g, (vkt_tensor){ i });
+        for (uint32_t i = 1; i < g->n_values; i++) moved += p.owner[i] != vkt_root(g, (vkt_tensor){ i });
         fewer += p.n_barriers < p.emitted_barriers;
         vkt_plan_free(&p);
         vkt_lower_free(&e);

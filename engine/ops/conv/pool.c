@@ -99,11 +99,11 @@ static void pool_fuse(vkt_graph *g, vkt_node *n, vkt_tensor dloss)
     (void)dloss;
     vkt_pool2d_attr a = *(const vkt_pool2d_attr *)n->attr;
     if (a.average || a.relu || vkt_readers(g, n->out[1]) > 0 || g->no_fuse) return;
-    const vkt_node *before = vkt_sole_maker(g, n->in[0]);
+    const vkt_node *before = vkt_sole_producer_past_views(g, n->in[0]);
     if (!before) return;
     a.relu = before->op->fuse_kind == VKT_FUSE_RELU;
     const vkt_tensor x = a.relu ? seen_as(g, before->in[0], vkt_node_in(n, 0)) : n->in[0];
-    const vkt_node *conv = a.relu ? vkt_sole_maker(g, before->in[0]) : before;
+    const vkt_node *conv = a.relu ? vkt_sole_producer_past_views(g, before->in[0]) : before;
     if (conv && vkt_conv2d_fuse_max_pool(g, n, conv, a.relu)) return;
     if (a.relu && x.id) vkt_node_become(g, n, &vkt_op_pool2d, &x, 1, &a);
 }

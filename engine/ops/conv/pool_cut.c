@@ -183,7 +183,7 @@ static void spans_of(const job *j, const block *b, span *pq, span *hw)
 }
 
 /* Binds the ranges of each tensor that a block needs. Returns false if the device cannot bind so much. */
-static bool place(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
+static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d_push *push)
 {
     const geometry *o = j->o;
     const uint64_t lines[2] = { o->push.P, o->push.H };
@@ -258,7 +258,7 @@ static void emit_parts(const job *j, const block *b)
     const bool max = j->w->n_bind == 3;
     vkt_pool2d_push push;
     vkt_bind bind[3];
-    if (!place(j, b, bind, &push) || b->parts > j->e->lim->max_groups) {
+    if (!bind_ranges(j, b, bind, &push) || b->parts > j->e->lim->max_groups) {
         block half = *b;
         if (b->parts == 1) {
             too_large(j);
@@ -313,7 +313,7 @@ static void emit_block(job *j, const block *b)
     vkt_pool2d_push push;
     vkt_bind bind[3] = { { .bytes = 0 } };
     const bool loops = groups_of(j, b, taps) && partial <= j->e->lim->max_storage_range_bytes;
-    const bool fits = place(j, b, bind, &push) && loops;
+    const bool fits = bind_ranges(j, b, bind, &push) && loops;
     if (!fits && (b->channels > 1 || b->rows > 1)) {
         const bool channels = b->channels > 1;
         block half = *b;

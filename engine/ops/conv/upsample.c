@@ -210,7 +210,7 @@ static vkt_result dx_infer(vkt_infer *f)
 }
 
 /* Returns the number of pixels of y, along an axis, in which a pixel of x has a weight. */
-static uint64_t takers(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
+static uint64_t readers_of(const vkt_upsample2d_attr *a, uint32_t size, uint32_t out)
 {
     return VKT_MIN((a->bilinear ? 2u : 1u) * ((uint64_t)out / (size > 1 ? size - 1 : 1) + 2), out) + 3;
 }
@@ -220,7 +220,7 @@ static void dx_emit(const vkt_node *n, vkt_emit *e)
     const upsample2d_dx_attr *a = n->attr;
     emit_channels(n, e, a->up.bilinear ? VKT_K_UPSAMPLE2D_BILINEAR_DX : VKT_K_UPSAMPLE2D_DX,
                   push_of(&a->up, a->size[0], a->size[1]), true,
-                  takers(&a->up, a->size[0], a->up.out[0]) * (takers(&a->up, a->size[1], a->up.out[1]) + 1));
+                  readers_of(&a->up, a->size[0], a->up.out[0]) * (readers_of(&a->up, a->size[1], a->up.out[1]) + 1));
 }
 
 /* Counts per element of dy: nearest, one addition; bilinear, an addition and a product for each of four elements. */

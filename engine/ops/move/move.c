@@ -7,7 +7,7 @@
 
 #include "abi/abi.h"
 #include "abi/move.abi.h"
-#include "abi/places.abi.h"
+#include "abi/positions.abi.h"
 #include "abi/transpose.abi.h"
 
 void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK])
@@ -16,7 +16,7 @@ void vkt_logical_strides(const vkt_value *v, int64_t stride[VKT_MAX_RANK])
     for (uint32_t i = 0; i < p.rank; i++) stride[p.logical[i]] = (int64_t)p.stride[i];
 }
 
-void vkt_place_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step)
+void vkt_position_step(uint32_t lanes, const uint32_t *size, uint32_t n, uint32_t *step)
 {
     for (uint32_t i = n; i-- > 1; lanes /= size[i]) step[i] = lanes % size[i];
     step[0] = lanes;
@@ -72,7 +72,7 @@ static uint32_t lanes_of(const vkt_emit *e)
     return vkt_lanes(e->lim, e->lim->traits->lanes_move);
 }
 
-static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
+static void dispatch_positions(vkt_emit *e, const vkt_move *m, const side *x, const side *y, bool vectors)
 {
     const uint32_t width = vectors ? 4 : 1, lanes = lanes_of(e), first = VKT_MAX_RANK - m->n;
     uint32_t d[VKT_MAX_RANK] = { 0 }, s[VKT_MAX_RANK] = { 0 }, xs[VKT_MAX_RANK] = { 0 }, ys[VKT_MAX_RANK] = { 0 };
@@ -84,7 +84,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
         ys[first + i] = (uint32_t)(m->dim[i].y / (run ? 1 : width));
         n *= d[first + i];
     }
-    vkt_place_step(lanes, d + first, m->n, s + first);
+    vkt_position_step(lanes, d + first, m->n, s + first);
     const vkt_move_push pc = { .n = n,
                                .d1 = d[1],
                                .d2 = d[2],
@@ -112,7 +112,7 @@ static void dispatch_places(vkt_emit *e, const vkt_move *m, const side *x, const
                                .x = x->base / width,
                                .y = y->base / width };
     const vkt_bind bind[] = { [MOVE_X] = x->bind, [MOVE_Y] = y->bind };
-    const uint32_t spec[] = { lanes, [PLACES_SPEC_FIRST] = first };
+    const uint32_t spec[] = { lanes, [POSITIONS_SPEC_FIRST] = first };
     vkt_dispatch_add(e, &(vkt_launch){ .kernel = vectors ? VKT_K_MOVE4 : VKT_K_MOVE,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(pc),
@@ -201,7 +201,7 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
         if (transposed >= 0)
             dispatch_transposed(e, m, &x, &y, (uint32_t)transposed);
         else
-            dispatch_places(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
+            dispatch_positions(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
         return;
     }
     const uint32_t cut = longest_dim(m, !y.fits);
