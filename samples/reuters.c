@@ -43,10 +43,10 @@ static vkt_tensor forward(vkt_builder *b, vkt_tensor ids, void *user)
 static void print_start(const char *text)
 {
     char room[SHOWN_BYTES + 1];
-    const bool cut = strlen(vkt_printable(text, room, sizeof room)) < strlen(text);
-    char *blank = cut ? strrchr(room, ' ') : NULL;
+    const bool truncated = strlen(vkt_printable(text, room, sizeof room)) < strlen(text);
+    char *blank = truncated ? strrchr(room, ' ') : NULL;
     if (blank) *blank = 0;
-    printf("%s%s\n", room, cut ? " .." : "");
+    printf("%s%s\n", room, truncated ? " .." : "");
 }
 
 /* Returns the name of a topic without control characters. */

@@ -115,7 +115,7 @@ static vkt_result decode(const vkt_host *h, const images *s, uint32_t row, worke
 }
 
 /* Writes the pixels of the sample from (top, left) of `b` on. Pixels outside `b` are 0. */
-static void cut(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
+static void crop(const images *s, const base *b, int64_t top, int64_t left, bool mirror, uint8_t *dst)
 {
     const int64_t W = s->p.width, H = s->p.height, bw = b->width, bh = b->height;
     const int64_t from = VKT_MAX(0, VKT_MIN(-left, W)), to = VKT_MAX(from, VKT_MIN(bw - left, W)); /* columns inside */
@@ -156,7 +156,7 @@ static void write_row(const images *s, const base *b, uint32_t row, vkt_pass pas
         }
         if (s->p.random_flip) mirror = vkt_rng_range(&rng, 0, 1);
     }
-    cut(s, b, top, left, mirror, dst);
+    crop(s, b, top, left, mirror, dst);
 }
 
 static vkt_result fetch(void *self, uint32_t row, vkt_pass pass, void *dst, uint32_t worker_number)
@@ -363,8 +363,7 @@ static vkt_result resolve(const vkt_host *h, const vkt_image_params *p, images *
     if ((uint64_t)p->width * p->height > UINT32_MAX / 3)
         return vkt_fail(h, VKT_E_ARG, "images: want rows below 4 GiB, got %u x %u pixels", p->width, p->height);
     if (p->resize && p->resize < VKT_MAX(p->width, p->height))
-        return vkt_fail(h, VKT_E_ARG,
-                        "images: resize: want 0 or %u or more, the longer side of what is cut out, got %u",
+        return vkt_fail(h, VKT_E_ARG, "images: resize: want 0 or %u or more, the longer side of the crop, got %u",
                         VKT_MAX(p->width, p->height), p->resize);
     if (p->crop_padding > UINT16_MAX)
         return vkt_fail(h, VKT_E_ARG, "images: crop_padding: want %u at most, got %u", UINT16_MAX, p->crop_padding);

@@ -78,7 +78,8 @@ void vkt_plan_text(const vkt_plan *p, const vkt_emit *lowered, vkt_text *t);
 /* Splits a list of n dispatches, which take ns[i], into parts of at most limit_ns; only a single dispatch may take
  * longer. A part ends at the end of a stage if it contains one. ends[k]: number of part k's last dispatch + 1. Returns
  * the number of parts. */
-uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends);
+uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns,
+                               uint32_t *ends);
 
 /* ---- shared by the files of plan/ ---- */
 

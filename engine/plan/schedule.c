@@ -290,7 +290,7 @@ vkt_result vkt_plan_schedule(const vkt_emit *e, const vkt_plan *p, vkt_access_fn
     return r;
 }
 
-uint32_t vkt_cut(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends)
+uint32_t vkt_split_submissions(const uint64_t *ns, const uint32_t *stage, uint32_t n, uint64_t limit_ns, uint32_t *ends)
 {
     uint32_t parts = 0;
     for (uint32_t first = 0; first < n; first = ends[parts++]) {

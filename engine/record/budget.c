@@ -58,14 +58,14 @@ static vkt_result record(vkt_program *p, const uint32_t *ends, uint32_t n)
 }
 
 /* Records the slices for this budget, and frees those of a larger budget. No slice may be pending. */
-static vkt_result cut(vkt_program *p, uint64_t budget_ns)
+static vkt_result split(vkt_program *p, uint64_t budget_ns)
 {
     const uint32_t n = (uint32_t)p->lowered.n;
     uint32_t *ends = vkt_alloc_array(&p->ctx->host, n, sizeof *ends);
     if (!ends) return vkt_fail_nomem(&p->ctx->host, "a budget", n * sizeof *ends);
     vkt_budget_free(p);
     p->budget.grain_ns = grain_of(budget_ns);
-    const vkt_result r = record(p, ends, vkt_cut(p->ns, p->plan.stage, n, p->budget.grain_ns, ends));
+    const vkt_result r = record(p, ends, vkt_split_submissions(p->ns, p->plan.stage, n, p->budget.grain_ns, ends));
     vkt_free(&p->ctx->host, ends);
     if (r != VKT_OK) vkt_budget_free(p);
     return r;
@@ -123,7 +123,7 @@ static vkt_result begin(vkt_program *p, const vkt_run *run, uint64_t budget_ns, 
     if (!p->parts.n || !idle(p)) return VKT_OK;
     VKT_TRY(learn(p));
     if (p->budget.slices.n && grain_of(budget_ns) >= p->budget.grain_ns / 2) return VKT_OK;
-    return cut(p, budget_ns);
+    return split(p, budget_ns);
 }
 
 /* Returns the end of the slices from `next` on that fit. If nothing is pending, at least one slice fits: it would not

@@ -39,11 +39,11 @@ vkt_result vkt_parts_create(vkt_program *p)
 {
     vkt_ctx *ctx = p->ctx;
     const uint32_t n = (uint32_t)p->lowered.n;
-    const bool cut = n && ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
+    const bool split = n && ctx->max_submission_ns != UINT64_MAX && ctx->timestamp_period_ns > 0;
     p->ends = vkt_alloc_array(&ctx->host, n + 1, sizeof *p->ends);
     if (!p->ends) return vkt_fail_nomem(&ctx->host, "a program", n * sizeof *p->ends);
-    if (cut || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
-    if (!cut) {
+    if (split || p->profile) VKT_TRY(vkt_timer_create(ctx, 2 * n, &p->timer));
+    if (!split) {
         p->ends[0] = n;
         return record_parts(p, 1);
     }
@@ -76,7 +76,7 @@ vkt_result vkt_parts_prepare(vkt_program *p)
     VKT_TRY(vkt_timer_read(p->ctx, &p->timer, ns));
     for (uint32_t i = 0; i < n; i++) ns[i] = ns[2 * i + 1] - ns[2 * i];
     warn_of_long_kernels(p, ns);
-    return record_parts(p, vkt_cut(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
+    return record_parts(p, vkt_split_submissions(ns, p->plan.stage, n, p->ctx->max_submission_ns, p->ends));
 }
 
 void vkt_parts_free(vkt_program *p)

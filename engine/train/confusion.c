@@ -76,10 +76,10 @@ static void short_name(const matrix *m, cairo_t *cr, uint32_t k, char out[NAME_R
     char room[NAME_ROOM];
     const char *s = name_of(m->names, k, room);
     size_t n = strlen(s);
-    bool cut = n >= NAME_ROOM;
-    for (n = VKT_MIN(n, (size_t)NAME_ROOM - 1);; n--, cut = true) {
+    bool truncated = n >= NAME_ROOM;
+    for (n = VKT_MIN(n, (size_t)NAME_ROOM - 1);; n--, truncated = true) {
         while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80) n--;
-        snprintf(out, NAME_ROOM + 4, "%.*s%s", (int)n, s, cut ? ".." : "");
+        snprintf(out, NAME_ROOM + 4, "%.*s%s", (int)n, s, truncated ? ".." : "");
         for (char *c = out; *c; c++)
             if ((unsigned char)*c < 32 || *c == 127) *c = '?';
         if (n == 0 || vkt_page_text_width(cr, out) <= MOST_NAME) return;

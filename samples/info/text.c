@@ -120,7 +120,7 @@ static void print_features(FILE *out, const info_facts *f)
         bool there;
     } rows[] = { { "texel loads", "tensors through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
                  { "transfer queue", "uploads run beside computation", l->transfer_queue },
-                 { "timestamps", "steps are measured, and long ones cut", l->timestamp_ns > 0 },
+                 { "timestamps", "steps are measured, and long ones split", l->timestamp_ns > 0 },
                  { "memory budget", "the memory limit follows what other programs hold", l->memory_budget },
                  { "cooperative matrices", "faster matrix products in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {

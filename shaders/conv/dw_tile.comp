@@ -4,9 +4,9 @@
 // samples of each channel and of its share of the columns. Shuffles with lane ^ j pass the columns to the other lanes, so the
 // same sum belongs to another column in each lane, as in gemm_tile.comp. This gives no gain with 8 lanes. Then one lane's value
 // goes to all lanes. The same holds for the last columns of a tile if they are fewer than LANES.
-// CELLS: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
+// UNPOOL: y has a max pooling over disjoint windows, and dy is read from the pooling's gradient. The values are those that
 // pool2d_dx.comp would write:
-//   dy[o][p][q][n] = dpool[o][p / CELL_H][q / CELL_W][n] if index is (p,q) there, else 0
+//   dy[o][p][q][n] = dpool[o][p / WINDOW_H][q / WINDOW_W][n] if index is (p,q) there, else 0
 // grid: x tiles of each slice of the plane (stride loop), z groups. If there are several slices, conv/dw_sum.comp adds them.
 // Deterministic: one lane computes an element of a slice, in the order of (p,q,n).
 // Whole vec4s can be summed: padding lanes are zero in dy and finite in x.
@@ -30,10 +30,10 @@ layout(constant_id = DW_SPEC_QUADS) const bool QUADS = true;
 
 VKT_IN4(DW_DY, dy_in);
 VKT_IN4(DW_X, x_in);
-#ifdef CELLS
+#ifdef UNPOOL
 VKT_IN4(DW_INDEX, index_in);
-layout(constant_id = DW_SPEC_CELL_H) const uint CELL_H = 2;
-layout(constant_id = DW_SPEC_CELL_W) const uint CELL_W = 2;
+layout(constant_id = DW_SPEC_WINDOW_H) const uint WINDOW_H = 2;
+layout(constant_id = DW_SPEC_WINDOW_W) const uint WINDOW_W = 2;
 #endif
 layout(binding = DW_W, std430) writeonly buffer Dw { float dw[]; };
 VKT_F32_OUT4(DW_W, dw_quads);
@@ -77,8 +77,8 @@ bool shuffles_by_xor(uint j)
 // index never names them.
 uint index_in_dy(uint pixel, uint p, uint q)
 {
-#ifdef CELLS
-    pixel = min(p / CELL_H, dy_height - 1) * dy_width + min(q / CELL_W, dy_width - 1);
+#ifdef UNPOOL
+    pixel = min(p / WINDOW_H, dy_height - 1) * dy_width + min(q / WINDOW_W, dy_width - 1);
 #endif
     return pixel * n4;
 }
@@ -86,7 +86,7 @@ uint index_in_dy(uint pixel, uint p, uint q)
 vec4 load_dy(uint at, uint index_at, uint pixel)
 {
     const vec4 dy = LOAD4(dy_in, at);
-#ifdef CELLS
+#ifdef UNPOOL
     const uvec4 winner = floatBitsToUint(LOAD4(index_in, index_at));
     return mix(vec4(0), dy, equal(winner, uvec4(POOL_INDEX_BIAS + pixel)));
 #else

@@ -62,7 +62,8 @@ void main()
     for (uint i = share.x + gl_LocalInvocationID.x; i < share.y; i += gl_WorkGroupSize.x) {
         const uint l = i / pc.pitch4, b = 4 * (i - l * pc.pitch4);
         uint position[4];
-        [[unroll]] for (uint k = 0; k < 4; k++) position[k] = position_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
+        [[unroll]] for (uint k = 0; k < 4; k++)
+            position[k] = position_of(b + k < batch ? (b + k) * pc.per_sample + l : NONE, 0);
         for (uint q = first_of_chunk(); q < end_of_chunk(width4); q++) {
             vec4 v[4];
             [[unroll]] for (uint j = 0; j < 4; j++) v[j] = LOAD4(dy4, min(4 * q + j, pc.width - 1) * columns + i);

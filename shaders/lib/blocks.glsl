@@ -11,8 +11,8 @@
 // One read from global memory serves BN columns for an element of A and BM rows for an element of B. One read from shared
 // memory serves TN and TM. While the work group multiplies one k block, it loads the next one into registers. It then stores
 // that block in the other half of shared memory, so there is one barrier per BLOCKS_K products.
-// A lane's groups are BM / TM apart, so that lanes read neighbouring addresses at the same time. `tile_index` rotates the columns of
-// a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
+// A lane's groups are BM / TM apart, so that lanes read neighbouring addresses at the same time. `tile_index` rotates the
+// columns of a block row by its k. Without this, the stores of four lanes with the same m would hit one bank.
 // Work groups that run at the same time compute neighbouring tiles within BAND rows of tiles. The next tile then finds the
 // lines of both operands in the cache.
 // No subgroup operations: any subgroup size works. Deterministic: k ascends in every element.

@@ -1,5 +1,5 @@
-// positions.glsl - a lane's loop over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5] the
-// fastest. Coordinates before FIRST do not exist.
+// positions.glsl - a lane's loop over the positions of a box with up to six dimensions. c[0] is the slowest coordinate, c[5]
+// is the fastest. Coordinates before FIRST do not exist.
 // Division converts a position number to coordinates once. After that, each iteration adds s with carries. s is the coordinates
 // of position gl_WorkGroupSize.x. Division by a runtime value is the most expensive operation, on CPU drivers and on GPUs.
 // Loops count up to a constant: Mesa 22.3 does not unroll a loop that counts down to FIRST, and it keeps the loop's arrays in

@@ -145,7 +145,7 @@ static void every_node_of_a_graph_is_audited(void **state)
     assert_true(s.list[find(&s, "embedding")].e.gradients == 2);
     assert_string_equal(s.list[find(&s, "embedding")].text, "u32<50(12,5) (50,8) padding=3");
     assert_true(s.list[find(&s, "adam")].e.gradients == 0);
-    assert_true(t.failed == 0 && t.cut == 0 && t.sampled == 0 && t.cases == s.n);
+    assert_true(t.failed == 0 && t.reduced == 0 && t.sampled == 0 && t.cases == s.n);
     assert_int_equal(t.nodes + t.parts, g->n_nodes);
     vkt_graph_destroy(&g);
 }
@@ -168,7 +168,7 @@ static void a_wrong_node_is_named(void **state)
     vkt_graph_destroy(&g);
 }
 
-static void large_nodes_are_cut_in_their_batch(void **state)
+static void large_nodes_are_reduced_in_their_batch(void **state)
 {
     (void)state;
     if (!ctx) skip();
@@ -177,12 +177,12 @@ static void large_nodes_are_cut_in_their_batch(void **state)
     vkt_graph *g = classifier(1024, 5, &vkt_op_relu);
     assert_int_equal(audit(g, 5e5, &s, &t), VKT_OK);
     const uint32_t linear = find(&s, "linear");
-    assert_true(s.list[linear].e.cut && !s.list[linear].e.sampled);
+    assert_true(s.list[linear].e.reduced && !s.list[linear].e.sampled);
     assert_string_equal(s.list[linear].text, "(128,40) (7,40) (7)");
     /* a node with its shape in its attributes cannot be reduced: three random cases */
     const uint32_t reshape = find(&s, "reshape");
-    assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.cut);
-    assert_true(t.cut > 0 && t.sampled % 3 == 0);
+    assert_true(s.list[reshape].e.sampled && !s.list[reshape].e.reduced);
+    assert_true(t.reduced > 0 && t.sampled % 3 == 0);
     vkt_graph_destroy(&g);
 }
 
@@ -402,7 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_node_of_a_graph_is_audited),
         TEST(a_wrong_node_is_named),
-        TEST(large_nodes_are_cut_in_their_batch),
+        TEST(large_nodes_are_reduced_in_their_batch),
         TEST(ops_are_audited_by_name),
         TEST(a_wrong_gradient_of_the_reference_is_found),
         TEST(cases_are_those_of_their_nodes),

@@ -76,7 +76,7 @@ static void all_ranks_are_read_plain_and_gzipped(void **state)
     }
 }
 
-static void a_file_cut_at_any_byte_is_refused(void **state)
+static void a_file_truncated_at_any_byte_is_refused(void **state)
 {
     vkt_temp_dir *t = *state;
     image f = idx_file(8, 4, dims, 120);
@@ -90,7 +90,7 @@ static void a_file_cut_at_any_byte_is_refused(void **state)
     }
 }
 
-static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
+static void a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused(void **state)
 {
     vkt_temp_dir *t = *state;
     const image f = idx_file(8, 2, dims, 10);
@@ -100,8 +100,8 @@ static void a_gzip_stream_cut_or_damaged_at_any_byte_is_refused(void **state)
     g.n = fread(g.b, 1, sizeof g.b, file);
     fclose(file);
     assert_in_range(g.n, 20, 100);
-    image cut = g;
-    for (cut.n = 0; cut.n < g.n; cut.n++) expect(t, &cut, false, VKT_E_FORMAT, "");
+    image truncated = g;
+    for (truncated.n = 0; truncated.n < g.n; truncated.n++) expect(t, &truncated, false, VKT_E_FORMAT, "");
     for (size_t i = g.n - 8; i < g.n; i++) { /* the checksum and the length */
         image bad = g;
         bad.b[i] ^= 0x10;
@@ -223,8 +223,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, temp_setup, temp_teardown)
     const struct CMUnitTest tests[] = {
         TEST(all_ranks_are_read_plain_and_gzipped),
-        TEST(a_file_cut_at_any_byte_is_refused),
-        TEST(a_gzip_stream_cut_or_damaged_at_any_byte_is_refused),
+        TEST(a_file_truncated_at_any_byte_is_refused),
+        TEST(a_gzip_stream_truncated_or_damaged_at_any_byte_is_refused),
         TEST(bytes_behind_the_array_are_refused),
         TEST(wrong_header_fields_are_named),
         TEST(huge_sizes_are_refused_before_memory_is_taken),

@@ -197,10 +197,10 @@ static void malformed_exif_means_upright(void **state)
     for (int little = 0; little < 2; little++) {
         const size_t n = tiff_with(tiff, little, 3, 1, 6);
         assert_int_equal(vkt_exif_orientation(tiff, n), 6);
-        for (size_t cut = 0; cut < n - 4; cut++) { /* the offset of the next IFD follows the last entry */
-            uint8_t *exact = test_malloc(cut + 1); /* so that a sanitizer sees a read behind the end */
-            memcpy(exact, tiff, cut);
-            assert_int_equal(vkt_exif_orientation(exact, cut), 1);
+        for (size_t length = 0; length < n - 4; length++) { /* the offset of the next IFD follows the last entry */
+            uint8_t *exact = test_malloc(length + 1);       /* so that a sanitizer sees a read behind the end */
+            memcpy(exact, tiff, length);
+            assert_int_equal(vkt_exif_orientation(exact, length), 1);
             test_free(exact);
         }
         assert_int_equal(vkt_exif_orientation(tiff, tiff_with(tiff, little, 3, 1, 0)), 1);
@@ -226,7 +226,7 @@ static void refuse(fixture *t, const image_file *f, const char *says)
     vkt_test_error_says(says);
 }
 
-static void a_file_cut_at_any_byte_is_refused(void **state)
+static void a_file_truncated_at_any_byte_is_refused(void **state)
 {
     fixture *t = *state;
     static const char *const names[] = { "420.jpg", "progressive.jpg", "cmyk.jpg", "gray_20x20.png", "noise.png" };
@@ -401,12 +401,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(jpeg_files_give_pillows_pixels),        TEST(png_files_of_every_kind_give_their_samples),
-        TEST(orientations_are_applied_as_by_pillow), TEST(malformed_exif_means_upright),
-        TEST(a_file_cut_at_any_byte_is_refused),     TEST(damaged_files_do_no_harm),
-        TEST(other_kinds_and_sizes_are_refused),     TEST(endless_scans_are_refused),
-        TEST(failed_allocations_are_a_status),       TEST(resized_images_are_pillows_to_the_bit),
-        TEST(an_image_of_the_right_size_is_copied),  TEST(decoding_again_allocates_nothing_here),
+        TEST(jpeg_files_give_pillows_pixels),          TEST(png_files_of_every_kind_give_their_samples),
+        TEST(orientations_are_applied_as_by_pillow),   TEST(malformed_exif_means_upright),
+        TEST(a_file_truncated_at_any_byte_is_refused), TEST(damaged_files_do_no_harm),
+        TEST(other_kinds_and_sizes_are_refused),       TEST(endless_scans_are_refused),
+        TEST(failed_allocations_are_a_status),         TEST(resized_images_are_pillows_to_the_bit),
+        TEST(an_image_of_the_right_size_is_copied),    TEST(decoding_again_allocates_nothing_here),
     };
     return cmocka_run_group_tests_name("image", tests, NULL, NULL);
 }

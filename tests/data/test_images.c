@@ -414,13 +414,13 @@ static void one_image_in_memory_is_a_row(void **state)
 {
     const vkt_temp_dir *t = *state;
     const vkt_host h = vkt_test_host();
-    vkt_image_params cut = gallery_small, none = gallery_small;
-    cut.resize = 23;
-    cut.gray = true;
+    vkt_image_params cropped = gallery_small, none = gallery_small;
+    cropped.resize = 23;
+    cropped.gray = true;
     none.width = 0;
     const char *path = gallery_table(t, 3);
     for (int i = 0; i < 2; i++) {
-        const vkt_image_params *p = i ? &cut : &gallery_small;
+        const vkt_image_params *p = i ? &cropped : &gallery_small;
         vkt_dataset *ds = gallery_open(path, p);
         uint8_t want[3 * 9 * 11], got[3 * 9 * 11];
         void *file;

@@ -81,7 +81,7 @@ static void letters_of_two_bytes_are_lowered(void **state)
     }
 }
 
-static void sequences_are_cut_and_filled_as_in_keras(void **state)
+static void sequences_are_truncated_and_padded_as_in_keras(void **state)
 {
     (void)state;
     static const uint32_t ids[] = { 5, 6, 7 };
@@ -196,9 +196,9 @@ static void bad_tables_are_refused_by_line(void **state)
     const vkt_tsv_params both = { .classes_path = classes, .class_names = named.class_names, .classes = 2 };
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;
-    const char *cut = temp_write(*state, "cut.gz", "a\tb\n", 4, true);
-    assert_int_equal(truncate(cut, 20), 0); /* in the middle of the checksum */
-    assert_int_equal(vkt_texts_from_tsv(&h, cut, NULL, &t), VKT_E_FORMAT);
+    const char *truncated = temp_write(*state, "truncated.gz", "a\tb\n", 4, true);
+    assert_int_equal(truncate(truncated, 20), 0); /* in the middle of the checksum */
+    assert_int_equal(vkt_texts_from_tsv(&h, truncated, NULL, &t), VKT_E_FORMAT);
     vkt_test_error_says("ends without its checksum");
     assert_int_equal(vkt_texts_from_tsv(&h, vkt_temp_dir_file(*state, "none"), NULL, &t), VKT_E_NOT_FOUND);
     assert_int_equal(vkt_texts_from_tsv(&h, NULL, NULL, &t), VKT_E_ARG);
@@ -420,7 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(words_are_numbered_by_frequency_and_first_sight),
         TEST(letters_of_two_bytes_are_lowered),
-        TEST(sequences_are_cut_and_filled_as_in_keras),
+        TEST(sequences_are_truncated_and_padded_as_in_keras),
         TEST(a_table_becomes_a_data_set),
         TEST(a_table_may_lie_in_memory),
         TEST(bad_tables_are_refused_by_line),

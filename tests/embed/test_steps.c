@@ -373,7 +373,7 @@ static void a_clock_that_stands_ends_frames_too(void **state)
 }
 
 /* A context that splits nothing measures nothing, even if another program measures. */
-static void uncut_programs_have_no_budget(void **state)
+static void undivided_programs_have_no_budget(void **state)
 {
     (void)state;
     app a;
@@ -461,7 +461,7 @@ int main(void)
         TEST(a_run_under_way_is_guarded),
         TEST(an_input_is_not_written_under_way),
         TEST(a_clock_that_stands_ends_frames_too),
-        TEST(uncut_programs_have_no_budget),
+        TEST(undivided_programs_have_no_budget),
         TEST(a_frame_never_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void the_state_comes_back_bit_by_bit(void **state)
     vkt_temp_dir_remove(&dir);
 }
 
-static void every_flipped_bit_and_every_cut_is_found(void **state)
+static void every_flipped_bit_and_every_truncation_is_found(void **state)
 {
     (void)state;
     const vkt_host h = vkt_test_host();
@@ -118,10 +118,10 @@ static void every_flipped_bit_and_every_cut_is_found(void **state)
     assert_int_equal(try_open(path), VKT_E_FORMAT);
     vkt_test_error_says("is damaged");
     bytes[n - 1] = (char)(bytes[n - 1] ^ 1);
-    for (size_t cut = 0; cut < n; cut++) {
-        put(path, bytes, cut);
+    for (size_t truncated = 0; truncated < n; truncated++) {
+        put(path, bytes, truncated);
         assert_int_equal(try_open(path), VKT_E_FORMAT);
-        if (cut >= 8) vkt_test_error_says("truncated");
+        if (truncated >= 8) vkt_test_error_says("truncated");
     }
     put(path, bytes, n);
     assert_int_equal(try_open(path), VKT_OK);
@@ -331,7 +331,7 @@ static void killed_writers_leave_a_whole_checkpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_state_comes_back_bit_by_bit),         TEST(every_flipped_bit_and_every_cut_is_found),
+        TEST(the_state_comes_back_bit_by_bit),         TEST(every_flipped_bit_and_every_truncation_is_found),
         TEST(other_kinds_and_versions_are_told_apart), TEST(failures_leave_the_old_checkpoint),
         TEST(a_full_disk_leaves_the_old_checkpoint),   TEST(killed_writers_leave_a_whole_checkpoint),
     };

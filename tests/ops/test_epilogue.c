@@ -168,7 +168,7 @@ static void check_parts(const vkt_program *p)
     assert_int_equal(begun, ended);
 }
 
-static void only_a_whole_sum_is_cut_off_at_zero(void **state)
+static void only_a_complete_sum_is_clamped_at_zero(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -584,7 +584,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_is_stored_by_the_node_before_it),
         cmocka_unit_test(whatever_way_a_convolution_takes),
-        cmocka_unit_test(only_a_whole_sum_is_cut_off_at_zero),
+        cmocka_unit_test(only_a_complete_sum_is_clamped_at_zero),
         cmocka_unit_test(a_sum_is_its_norms),
         cmocka_unit_test(in_every_view),
         cmocka_unit_test(the_rest_is_done_in_place),

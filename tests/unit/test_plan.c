@@ -54,15 +54,15 @@ static vkt_access fake_access(uint16_t kernel)
 }
 
 /* y = f(a, b?) element by element, so it may have the memory of a or of b. */
-static void cell_emit(const vkt_node *n, vkt_emit *e)
+static void cheap_emit(const vkt_node *n, vkt_emit *e)
 {
     const vkt_bind bind[] = { { .t = n->in[0] }, { .t = n->n_in > 1 ? n->in[1] : n->in[0] }, { .t = n->out[0] } };
     const uint32_t spec = 8;
     vkt_dispatch_add(
         e, &(vkt_launch){ .kernel = 2, .bind = bind, .n_bind = 3, .spec = &spec, .n_spec = 1, .groups = { 1, 1, 1 } });
 }
-static const vkt_op cell = {
-    .name = "cell", .min_in = 1, .max_in = 2, .cheap = true, .in_place = 3, .infer = fake_infer, .emit = cell_emit
+static const vkt_op cheap = {
+    .name = "cheap", .min_in = 1, .max_in = 2, .cheap = true, .in_place = 3, .infer = fake_infer, .emit = cheap_emit
 };
 
 static const vkt_plan_options plain = { .max_block_bytes = 1u << 30, .in_place = true, .access = fake_access };
@@ -172,7 +172,7 @@ static vkt_graph *random_graph(vkt_rng *r, const vkt_host *h, uint32_t nodes)
         const uint32_t near = vkt_rng_range(r, 0, 1) ? n - VKT_MIN(n, 4u) : 0; /* often a chain */
         const vkt_tensor in[2] = { pool[vkt_rng_range(r, near, n - 1)], pool[vkt_rng_range(r, 0, n - 1)] };
         const uint32_t kind = vkt_rng_range(r, 0, 5);
-        const vkt_op *op = kind == 0 ? &alias : kind < 3 ? &cell : &fake;
+        const vkt_op *op = kind == 0 ? &alias : kind < 3 ? &cheap : &fake;
         const vkt_tensor y = vkt_apply(g, op, in, kind == 0 ? 1 : vkt_rng_range(r, 1, 2), NULL, NULL);
         assert_int_not_equal(y.id, 0);
         if (vkt_rng_range(r, 0, 7) == 0) vkt_keep(g, y);
@@ -313,8 +313,8 @@ static void independent_branches_stand_between_the_same_barriers(void **state)
     const vkt_tensor x = vkt_input(g, "x", VKT_F32, VKT_ROWS, vkt_shape1(100));
     vkt_tensor y[2] = { x, x };
     for (int branch = 0; branch < 2; branch++)
-        for (int i = 0; i < 3; i++) y[branch] = vkt_apply(g, &cell, &y[branch], 1, NULL, NULL);
-    vkt_keep(g, vkt_apply(g, &cell, y, 2, NULL, NULL));
+        for (int i = 0; i < 3; i++) y[branch] = vkt_apply(g, &cheap, &y[branch], 1, NULL, NULL);
+    vkt_keep(g, vkt_apply(g, &cheap, y, 2, NULL, NULL));
     vkt_emit e;
     vkt_plan p;
     assert_int_equal(vkt_lower(g, &limits, NULL, (vkt_storage){ 0 }, &e), VKT_OK);
@@ -397,7 +397,7 @@ static void parts_end_in_time(void **state)
             ns[i] = vkt_rng_range(&r, 0, 1000);
             stage[i] = i ? stage[i - 1] + vkt_rng_range(&r, 0, 1) : 0;
         }
-        const uint32_t parts = vkt_cut(ns, stage, n, limit, ends);
+        const uint32_t parts = vkt_split_submissions(ns, stage, n, limit, ends);
         assert_int_equal(ends[parts - 1], n);
         for (uint32_t k = 0, first = 0; k < parts; first = ends[k++]) {
             uint64_t sum = 0;

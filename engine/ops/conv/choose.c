@@ -81,12 +81,12 @@ static double winograd_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_varian
 static bool shared_can(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
     (void)e;
-    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+    return v == VKT_V_COOP ? j->tilings.can_coop : j->tilings.can_shared;
 }
 
 static double shared_cost(const vkt_emit *e, const vkt_conv_job *j, vkt_variant v)
 {
-    if (!j->cuts.pays) return VKT_COST_NEVER;
+    if (!j->tilings.pays) return VKT_COST_NEVER;
     return tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
@@ -139,7 +139,7 @@ static void winograd_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
 
 static void shared_emit(vkt_emit *e, vkt_conv_job *j, vkt_variant v)
 {
-    vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+    vkt_conv_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
 /* The variant with the least cost is used. If costs are equal, the first entry is used. */
@@ -169,11 +169,11 @@ static void emit_product(vkt_emit *e, vkt_conv_job *j)
     uint32_t n = 0;
     j->dst_plane = (uint64_t)j->dst[0] * j->dst[1] * j->z->n4;
     j->src_plane = (uint64_t)j->src[0] * j->src[1] * j->z->n4;
-    if (!vkt_conv_tile_cut(e, j)) {
+    if (!vkt_conv_tile_split(e, j)) {
         vkt_conv2d_too_large(e, j->z);
         return;
     }
-    j->cuts = vkt_conv_shared_cut(e, j);
+    j->tilings = vkt_conv_shared_plan(e, j);
     for (size_t i = 0; i < VKT_COUNT(ways); i++)
         if (ways[i].can(e, j, ways[i].variant))
             candidates[n++] = (vkt_way){ ways[i].variant, ways[i].cost(e, j, ways[i].variant) };
@@ -252,12 +252,12 @@ static double dw_fft_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_varia
 static bool dw_shared_can(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
     (void)e;
-    return v == VKT_V_COOP ? j->cuts.can_coop : j->cuts.can_shared;
+    return v == VKT_V_COOP ? j->tilings.can_coop : j->tilings.can_shared;
 }
 
 static double dw_shared_cost(const vkt_emit *e, const vkt_conv_dw_job *j, vkt_variant v)
 {
-    if (!j->cuts.pays) return VKT_COST_NEVER;
+    if (!j->tilings.pays) return VKT_COST_NEVER;
     return dw_tile_cost(e, j, v) * (v == VKT_V_COOP ? e->lim->traits->coop_cost : e->lim->traits->shared_cost);
 }
 
@@ -273,7 +273,7 @@ static void dw_fft_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 
 static void dw_shared_emit(vkt_emit *e, vkt_conv_dw_job *j, vkt_variant v)
 {
-    vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->cuts.coop : &j->cuts.shared);
+    vkt_conv_dw_shared_emit(e, j, v == VKT_V_COOP ? &j->tilings.coop : &j->tilings.shared);
 }
 
 /* The variant with the least cost is used. If costs are equal, the first entry is used. */
@@ -329,11 +329,11 @@ void vkt_emit_conv2d_dw(vkt_emit *e, const vkt_conv2d_dw_product *product)
     vkt_way candidates[MOST_WAYS];
     uint32_t n = 0;
     vkt_conv_dw_job j = dw_job_of(product);
-    if (!vkt_conv_dw_cut(e, &j)) {
+    if (!vkt_conv_dw_split(e, &j)) {
         vkt_conv2d_too_large(e, j.z);
         return;
     }
-    j.cuts = vkt_conv_dw_shared_cut(e, &j);
+    j.tilings = vkt_conv_dw_shared_plan(e, &j);
     for (size_t i = 0; i < VKT_COUNT(dw_ways); i++)
         if (dw_ways[i].can(e, &j, dw_ways[i].variant))
             candidates[n++] = (vkt_way){ dw_ways[i].variant, dw_ways[i].cost(e, &j, dw_ways[i].variant) };

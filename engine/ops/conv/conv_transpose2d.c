@@ -27,8 +27,8 @@ static uint32_t out_size(const vkt_conv_transpose2d_attr *a, int axis, uint32_t 
 {
     const uint64_t all =
         (in - 1ull) * a->stride[axis] + (uint64_t)a->dilation[axis] * (kernel - 1ull) + a->output_pad[axis] + 1;
-    const uint64_t cut = 2ull * a->pad[axis];
-    return all <= cut || all - cut > INT32_MAX ? 0 : (uint32_t)(all - cut);
+    const uint64_t padding = 2ull * a->pad[axis];
+    return all <= padding || all - padding > INT32_MAX ? 0 : (uint32_t)(all - padding);
 }
 
 static vkt_result infer(vkt_infer *f)

@@ -24,7 +24,7 @@ static dw_tiles dw_tiles_of(const vkt_emit *e, const vkt_conv_dw_job *j, const v
     return t;
 }
 
-bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
+bool vkt_conv_dw_split(const vkt_emit *e, vkt_conv_dw_job *j)
 {
     const vkt_conv2d_size *z = j->z;
     const uint64_t range = e->lim->max_storage_range_bytes, read = vkt_read_range(e->lim);
@@ -48,7 +48,7 @@ bool vkt_conv_dw_cut(const vkt_emit *e, vkt_conv_dw_job *j)
 /* Splits the plane into slices. `tiles` tiles are summed over the plane, in rounds of `unit` vec4s. There are so many
  * slices that every thread has work, the operands of a slice stay in a core's cache, and no loop is too long. But there
  * are no more slices than fit into a binding. */
-static void cut_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
+static void split_slices(vkt_emit *e, vkt_conv_dw_job *j, uint64_t tiles, uint32_t unit)
 {
     const uint32_t plane = (uint32_t)j->dy_plane, shortest = 16 * unit,
                    longest = (uint32_t)VKT_MIN(vkt_largest_loop(e->lim) / 8, LONGEST_SLICE) * unit;
@@ -136,10 +136,10 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
         [DW_SPEC_BIAS] = bias,
         [DW_SPEC_QUADS] =
             (p->channels * taps | pitch | push.w_base | t.cols | (j->slices.n > 1 ? push.part : 0)) % 4 == 0,
-        [DW_SPEC_CELL_H] = j->cell[0],
-        [DW_SPEC_CELL_W] = j->cell[1]
+        [DW_SPEC_WINDOW_H] = j->cell[0],
+        [DW_SPEC_WINDOW_W] = j->cell[1]
     };
-    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_CELLS : VKT_K_CONV2D_DW,
+    vkt_dispatch_add(e, &(vkt_launch){ .kernel = j->index.id ? VKT_K_CONV2D_DW_UNPOOL : VKT_K_CONV2D_DW,
                                        VKT_LAUNCH_BIND(bind),
                                        VKT_LAUNCH_PUSH(push),
                                        VKT_LAUNCH_SPEC(spec),
@@ -225,9 +225,9 @@ void vkt_conv_dw_emit(vkt_emit *e, vkt_conv_dw_job *j, bool direct)
     vkt_conv_dw_part p;
     const dw_tiles t = dw_tiles_of(e, j, most);
     if (direct)
-        cut_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
+        split_slices(e, j, (uint64_t)vkt_div_up(j->rows, direct_rows(j)) * most->groups, e->lim->subgroup_size);
     else
-        cut_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
+        split_slices(e, j, (uint64_t)t.row_tiles * t.col_tiles * most->groups, 1);
     for (p.group = 0; p.group < j->z->a.groups; p.group += most->groups)
         for (p.row = 0; p.row < j->rows; p.row += most->rows)
             for (p.channel = 0; p.channel < j->channels; p.channel += most->channels) {

@@ -36,7 +36,8 @@ static vkt_result infer(vkt_infer *f)
     VKT_TRY(vkt_conv2d_check(f, &a->conv, z));
     VKT_REQUIRE(f, a->relu <= 1, VKT_E_ARG, "%s: want relu 0 or 1, got %u", f->n->op->name, a->relu);
     VKT_REQUIRE(f, a->cell[0] && a->cell[1] && z[0] >= a->cell[0] && z[1] >= a->cell[1], VKT_E_ARG,
-                "%s: cells of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0], z[1]);
+                "%s: pooling windows of %u x %u do not fit into %u x %u", f->n->op->name, a->cell[0], a->cell[1], z[0],
+                z[1]);
     const vkt_shape x = vkt_in(f, 0)->shape, w = vkt_in(f, 1)->shape;
     VKT_REQUIRE(f, vkt_conv2d_is_shallow(w.dim[1], w.dim + 2), VKT_E_ARG, "%s: %u x %u x %u products an element",
                 f->n->op->name, w.dim[1], w.dim[2], w.dim[3]);
@@ -78,7 +79,7 @@ static job job_of(const vkt_node *n)
 }
 
 /* Computes the largest part. Returns false if a channel of y, or a group's channels of x, do not fit. */
-static bool cut(const vkt_emit *e, const job *j, part *out)
+static bool split(const vkt_emit *e, const job *j, part *out)
 {
     const uint64_t groups = j->a->conv.groups, range = e->lim->max_storage_range_bytes;
     const uint64_t w_bytes = 4ull * j->depth * j->z.kernel[0] * j->z.kernel[1];
@@ -180,7 +181,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
 {
     const job j = job_of(n);
     part most, p;
-    if (!cut(e, &j, &most)) {
+    if (!split(e, &j, &most)) {
         vkt_conv2d_too_large(e, &j.z);
         return;
     }
@@ -206,7 +207,7 @@ static void backward(vkt_graph *g, const vkt_node *n, const vkt_tensor *dy, vkt_
 }
 
 /* Returns true if a kernel can compute the windows as disjoint windows of z. */
-static bool has_cells(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
+static bool is_disjoint(const vkt_pool2d_attr *a, const uint32_t z[2], uint32_t cell[2])
 {
     for (int i = 0; i < 2; i++) {
         cell[i] = a->adaptive ? z[i] / a->out[i] : a->kernel[i];
@@ -224,7 +225,7 @@ bool vkt_conv2d_fuse_max_pool(vkt_graph *g, vkt_node *n, const vkt_node *conv, b
     const vkt_shape w = vkt_node_in(conv, 1)->shape, z = vkt_node_out(conv, 0)->shape;
     vkt_conv2d_max_pool_attr a = { .conv = *(const vkt_conv2d_attr *)conv->attr, .relu = relu };
     if (!vkt_shape_equal(z, vkt_node_in(n, 0)->shape)) return false; /* a reshape is between them */
-    if (!has_cells(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
+    if (!is_disjoint(n->attr, z.dim + 2, a.cell) || !vkt_conv2d_is_shallow(w.dim[1], w.dim + 2)) return false;
     if (w.dim[1] % 4 == 0 && w.dim[2] * w.dim[3] > 1) return false; /* the variants with transforms can run */
     if (x->bytes > MOST_BYTES || y->bytes > MOST_BYTES) return false;
     vkt_node_become(g, n, &vkt_op_conv2d_max_pool, conv->in, conv->n_in, &a);
@@ -295,5 +296,5 @@ const vkt_op vkt_op_conv2d_max_pool = {
     .tol_why = "as conv2d's: a maximum is no further off than what it is taken of",
     .flops = flops,
     .fields = fields,
-    .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the cell of (p,q); z = conv2d(x, w, bias)",
+    .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the pooling window of (p,q); z = conv2d(x, w, bias)",
 };

@@ -68,9 +68,9 @@ const vkt_op vkt_op_conv2d_dw_unpool = {
     .half = VKT_HALF_IN(0) | VKT_HALF_IN(1), /* the index stays in 32 bits */
     .tested_by = "conv2d",
     .flops = flops,
-    .formula =
-        "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of cell (h,w) is at (p,q), "
-        "else 0",
+    .formula = "dw and db as conv2d_dw has them, of dy[n,o,p,q] = dpool[n,o,h,w] where the maximum of pooling window "
+               "(h,w) is at (p,q), "
+               "else 0",
 };
 
 vkt_tensor vkt_conv2d_dw_unpool(vkt_graph *g, vkt_tensor x, vkt_tensor dy, const vkt_conv2d_attr *a,

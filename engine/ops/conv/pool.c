@@ -1,7 +1,7 @@
 /* ops/conv/pool.c - max and average pooling over R x S windows of images, BATCH_LAST.
  *
  * Vectors run along the batch. So every window, stride and padding costs the same. Adaptive windows that divide the
- * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (CELL in
+ * image evenly are ordinary windows. Windows that neither overlap nor leave gaps have a faster gradient (DISJOINT in
  * conv/pool2d_dx.comp). */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
@@ -125,7 +125,7 @@ static void pool_settle(void *attr, const vkt_case_input *in)
 static void pool_sample(vkt_rng *r, vkt_case *c)
 {
     vkt_pool2d_attr a = { .average = vkt_rng_range(r, 0, 1) != 0, .adaptive = vkt_rng_range(r, 0, 2) == 0 };
-    const bool cells = vkt_rng_range(r, 0, 1) != 0;
+    const bool disjoint = vkt_rng_range(r, 0, 1) != 0;
     const vkt_shape x =
         vkt_shape4(vkt_rng_range(r, 1, 37), vkt_rng_range(r, 1, 5), vkt_rng_range(r, 3, 17), vkt_rng_range(r, 3, 17));
     for (uint32_t i = 0; i < 2; i++) {
@@ -134,7 +134,7 @@ static void pool_sample(vkt_rng *r, vkt_case *c)
             continue;
         }
         a.kernel[i] = vkt_rng_range(r, 1, x.dim[2 + i] < 5 ? x.dim[2 + i] : 5);
-        if (cells) continue;
+        if (disjoint) continue;
         if (!a.average && a.kernel[i] > 1 && vkt_rng_range(r, 0, 2) == 0)
             a.dilation[i] = vkt_rng_range(r, 1, (x.dim[2 + i] - 1) / (a.kernel[i] - 1));
         a.stride[i] = vkt_rng_range(r, 1, 4);

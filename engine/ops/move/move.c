@@ -204,16 +204,16 @@ static void emit_box(vkt_emit *e, vkt_tensor tx, vkt_tensor ty, const vkt_move *
             dispatch_positions(e, m, &x, &y, is_float && are_vectors(m, &x, &y));
         return;
     }
-    const uint32_t cut = longest_dim(m, !y.fits);
-    const uint32_t size = m->dim[cut].size;
+    const uint32_t split = longest_dim(m, !y.fits);
+    const uint32_t size = m->dim[split].size;
     const uint32_t unit = size > 128 ? VKT_ALIGN_BYTES / 4 : size > 4 ? 4 : 1; /* ranges that share no bytes; vec4s */
     const uint32_t half = vkt_div_up(size / 2, unit) * unit;
     vkt_move part = *m;
-    part.dim[cut].size = half;
+    part.dim[split].size = half;
     emit_box(e, tx, ty, &part);
-    part.dim[cut].size = size - half;
-    part.x += (uint64_t)(m->dim[cut].x * (int64_t)half);
-    part.y += (uint64_t)(m->dim[cut].y * (int64_t)half);
+    part.dim[split].size = size - half;
+    part.x += (uint64_t)(m->dim[split].x * (int64_t)half);
+    part.y += (uint64_t)(m->dim[split].y * (int64_t)half);
     emit_box(e, tx, ty, &part);
 }
 

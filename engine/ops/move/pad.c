@@ -187,7 +187,7 @@ static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
 {
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
     const range x = part_of_x(f, width), y = part_of_y(f);
-    uint32_t base_x, base_y, cut = 0;
+    uint32_t base_x, base_y, split = 0;
     const vkt_bind bind[] = { [PAD_X] = vkt_window(e, n->in[0], x.first, x.count, &base_x),
                               [PAD_Y] = vkt_window(e, n->out[0], y.first, y.count, &base_y) };
     const uint64_t most = e->lim->max_storage_range_bytes;
@@ -195,13 +195,13 @@ static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
         dispatch(n, e, f, bind, (uint32_t)(base_x / width - x.first / width), base_y);
         return;
     }
-    while (f->d[cut].size == 1) cut++;
-    const uint32_t size = f->d[cut].size, half = size > 4 ? (size / 2 + 3) / 4 * 4 : size / 2;
+    while (f->d[split].size == 1) split++;
+    const uint32_t size = f->d[split].size, half = size > 4 ? (size / 2 + 3) / 4 * 4 : size / 2;
     frame part = *f;
-    part.d[cut].size = half;
+    part.d[split].size = half;
     emit_part(n, e, &part);
-    part.d[cut].size = size - half;
-    part.d[cut].at += half;
+    part.d[split].size = size - half;
+    part.d[split].at += half;
     emit_part(n, e, &part);
 }
 

@@ -72,7 +72,7 @@ static const shape *choose(const vkt_limits *lim, const vkt_blocks_job *j, uint6
     return t;
 }
 
-bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
+bool vkt_blocks_plan(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t most_slices, vkt_blocks *out)
 {
     const uint64_t most = VKT_MAX(VKT_MIN(VKT_MIN(most_slices, lim->max_groups), j->k / lim->traits->slice_shared), 1);
     const shape *t = choose(lim, j, most);
@@ -94,8 +94,8 @@ bool vkt_blocks_cut(const vkt_limits *lim, const vkt_blocks_job *j, uint64_t mos
     return true;
 }
 
-bool vkt_blocks_cut_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
+bool vkt_blocks_plan_coop(const vkt_emit *e, vkt_blocks_job job, uint64_t most_slices, vkt_blocks *out)
 {
     job.coop = true;
-    return e->precision == VKT_PRECISION_F16 && vkt_blocks_cut(e->lim, &job, most_slices, out);
+    return e->precision == VKT_PRECISION_F16 && vkt_blocks_plan(e->lim, &job, most_slices, out);
 }

@@ -31,7 +31,7 @@ void vkt_gemm_unsupported(vkt_emit *e, const vkt_gemm *g)
                                (unsigned long long)e->lim->max_storage_range_bytes));
 }
 
-bool vkt_gemm_cut_up(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_cut *o)
+bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 {
     const uint64_t n = vkt_gemm_room(e), groups = e->lim->max_groups;
     o->sg = e->lim->subgroup_size;
@@ -167,7 +167,7 @@ vkt_gemm_panels vkt_gemm_operand(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_
 
 /* ---- the product ---- */
 
-void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_cut *o, const vkt_gemm_panels *a,
+void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o, const vkt_gemm_panels *a,
                          const vkt_gemm_panels *b, const vkt_gemm_part *rows)
 {
     vkt_gemm_tile_push push = { .k4 = vkt_div_up(rows->kn, 4),

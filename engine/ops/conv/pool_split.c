@@ -1,4 +1,4 @@
-/* ops/conv/pool_cut.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
+/* ops/conv/pool_split.c - splits poolings and their gradients into dispatches whose bindings are small enough and whose
  * loops are short enough: by channels, then by rows. Large windows are split into parts. */
 #include "ops/conv/conv2d.h"
 #include "ops/conv/pool.h"
@@ -18,9 +18,9 @@ typedef struct geometry {
     uint32_t dilation[2];
     uint32_t reach[2]; /* rows and columns from the first to the last element of a window, both included; 0: adaptive */
     uint32_t n4, channels;
-    bool inside;  /* no window extends beyond the image */
-    bool cells;   /* windows are disjoint and leave no gap except at the far edges */
-    bool covered; /* the disjoint windows cover the image exactly */
+    bool inside;   /* no window extends beyond the image */
+    bool disjoint; /* windows are disjoint and leave no gap except at the far edges */
+    bool covered;  /* the disjoint windows cover the image exactly */
 } geometry;
 
 uint64_t vkt_pool2d_reach(const vkt_pool2d_attr *a, uint32_t axis)
@@ -53,8 +53,8 @@ static geometry geometry_of(const vkt_pool2d_attr *a, vkt_shape x)
     const bool dense = o.dilation[0] == 1 && o.dilation[1] == 1;
     o.inside = dense && no_pad && (uint64_t)(P - 1) * o.push.stride_h + o.R <= H &&
                (uint64_t)(Q - 1) * o.push.stride_w + o.S <= W;
-    o.cells = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
-    o.covered = o.cells && P * o.R == H && Q * o.S == W;
+    o.disjoint = dense && no_pad && o.push.stride_h == o.R && o.push.stride_w == o.S;
+    o.covered = o.disjoint && P * o.R == H && Q * o.S == W;
     return o;
 }
 
@@ -66,9 +66,9 @@ typedef struct work {
     uint32_t n_bind;
     uint32_t rows;
     uint64_t items, taps;
-    bool cells;  /* rows are rows of disjoint windows */
-    bool inside; /* POOL_SPEC_INSIDE */
-    bool relu;   /* POOL_SPEC_RELU */
+    bool disjoint; /* rows are rows of disjoint windows */
+    bool inside;   /* POOL_SPEC_INSIDE */
+    bool relu;     /* POOL_SPEC_RELU */
 } work;
 
 /* The parts of a window of y that several invocations compute: h x w elements each, `across` of them along a row, n in
@@ -170,7 +170,7 @@ static void spans_of(const job *j, const block *b, span *pq, span *hw)
             hw->first = VKT_MIN(hw->first + b->part / j->parts.across * (uint64_t)j->parts.h, last - 1);
         }
         hw->n = last - hw->first;
-    } else if (j->w->cells) {
+    } else if (j->w->disjoint) {
         *hw = (span){ (uint64_t)b->row * o->R, VKT_MIN((uint64_t)b->rows * o->R, o->push.H - b->row * o->R) };
         *pq = (span){ VKT_MIN(b->row, o->push.P - 1), 0 };
         pq->n = VKT_MAX(VKT_MIN((uint64_t)b->row + b->rows, o->push.P) - pq->first, 1);
@@ -371,23 +371,23 @@ void vkt_emit_pool2d(vkt_emit *e, const vkt_pool2d_attr *a, vkt_tensor x, vkt_te
 
 void vkt_emit_pool2d_dx(vkt_emit *e, const vkt_pool2d_dx_attr *a, vkt_tensor dy, vkt_tensor index, vkt_tensor dx)
 {
-    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_CELL },
-                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_CELL } };
+    static const uint16_t kernels[2][2] = { { VKT_K_MAX_POOL2D_DX, VKT_K_MAX_POOL2D_DX_DISJOINT },
+                                            { VKT_K_AVG_POOL2D_DX, VKT_K_AVG_POOL2D_DX_DISJOINT } };
     const geometry o = geometry_of(&a->pool, a->x);
     const vkt_tensor t[] = { [POOL_DY] = dy, [POOL_DX] = dx, [POOL_INDEX] = index };
     const parts whole = { .n = 1 };
-    const bool cells =
-        o.cells && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
-    const uint32_t columns = cells ? vkt_div_up(o.push.W, o.S) : o.push.W;
-    work w = { .kernel = kernels[a->pool.average][cells],
+    const bool disjoint =
+        o.disjoint && parts_of(e->lim, &o).n == 1; /* else element by element: a window is too large for one lane */
+    const uint32_t columns = disjoint ? vkt_div_up(o.push.W, o.S) : o.push.W;
+    work w = { .kernel = kernels[a->pool.average][disjoint],
                .big = POOL_DX,
                .n_bind = a->pool.average ? 2 : 3,
-               .rows = cells ? vkt_div_up(o.push.H, o.R) : o.push.H,
+               .rows = disjoint ? vkt_div_up(o.push.H, o.R) : o.push.H,
                .items = (uint64_t)columns * o.n4,
                .taps = (uint64_t)o.R * (o.S + 1ull),
-               .cells = cells,
-               .inside = cells ? o.covered : o.inside };
-    if (!cells && o.dilation[0] == 1 && o.dilation[1] == 1) {
+               .disjoint = disjoint,
+               .inside = disjoint ? o.covered : o.inside };
+    if (!disjoint && o.dilation[0] == 1 && o.dilation[1] == 1) {
         /* windows that contain one element: as many strides as fit into a kernel, at most P and Q; with dilation: taps
          */
         const uint64_t p = o.R ? o.R / o.push.stride_h + 1u : o.push.P / o.push.H + 2u;
@@ -401,7 +401,7 @@ bool vkt_pool2d_is_disjoint(const vkt_pool2d_attr *a, vkt_shape x, uint32_t cell
 {
     const geometry o = geometry_of(a, x);
     cell[0] = o.R, cell[1] = o.S;
-    return o.cells;
+    return o.disjoint;
 }
 
 void vkt_emit_unpool(vkt_emit *e, vkt_tensor dy, vkt_tensor index, const uint32_t cell[2], vkt_tensor dx)
