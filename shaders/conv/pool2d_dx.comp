@@ -3,10 +3,10 @@
 //   p contains h:  p stride - pad <= h < p stride - pad + R;  adaptive:  floor(h P/H) <= p <= ceil((h+1) P/H) - 1
 //   with dilation (max): p contains h if h = p stride - pad + r dilation for some r < R. A lane loops over the taps r, last
 //   to first.
-// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its R x S
-// elements. Elements at the far edges without a window become 0.
-// grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any group
-//       count is right.
+// DISJOINT: stride = kernel and no padding, so windows are disjoint. A lane reads dy and index of one window and writes its
+// R x S elements. Elements at the far edges without a window become 0.
+// grid: x over `rows` rows of dx of each channel (DISJOINT: rows of windows), y over parts of a row, both with a stride; any
+//       group count is right.
 // Deterministic: one lane computes an element.
 // Batch lanes past N stay 0, because they are 0 in dy.
 #version 460

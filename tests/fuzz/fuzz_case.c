@@ -5,9 +5,9 @@
 #include "check/subject.h"
 #include "fuzz/fuzz.h"
 
-#define MOST_COST 3e5      /* operations of the reference */
-#define MOST_BYTES 1e9     /* elements of all inputs and outputs: limit for lowering */
-#define A_WINDOW_BYTES 1e8 /* the same, with small bindings */
+#define MOST_COST 3e5           /* operations of the reference */
+#define MOST_BYTES 1e9          /* elements of all inputs and outputs: limit for lowering */
+#define SMALL_BINDING_BYTES 1e8 /* the same, with small bindings */
 
 static const vkt_limits devices[] = {
     { .subgroup_size = 8,
@@ -44,7 +44,7 @@ static void lower(const vkt_graph *g, double bytes)
 {
     for (size_t i = 0; i < VKT_COUNT(devices); i++) {
         vkt_emit e;
-        if (i && bytes > A_WINDOW_BYTES) continue;
+        if (i && bytes > SMALL_BINDING_BYTES) continue;
         if (vkt_lower(g, &devices[i], NULL, (vkt_storage){ .precision = VKT_PRECISION_F32 }, &e) != VKT_OK) continue;
         check_bindings(&e);
         vkt_lower_free(&e);

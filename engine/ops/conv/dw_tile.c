@@ -124,7 +124,7 @@ static void emit_dw(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw_par
         push.w_base = o * pitch;
         bind[DW_B].offset_bytes = bias ? 4 * j->slices.bias_start : 0;
     } else {
-        bind[DW_W] = vkt_window(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
+        bind[DW_W] = vkt_bind_range(e, j->dw, (uint64_t)o * pitch, (uint64_t)n_o * pitch, &push.w_base);
         bind[DW_B] = bias ? VKT_WHOLE(j->db) : bind[DW_W]; /* not written if there is no bias */
     }
     push.w_base += p->channel * taps;
@@ -196,7 +196,7 @@ static void emit_direct(vkt_emit *e, const vkt_conv_dw_job *j, const vkt_conv_dw
         push.w_base = o * depth_of(j);
         bind[DW_DIRECT_B].offset_bytes = j->db.id ? 4 * j->slices.bias_start : 0;
     } else {
-        bind[DW_DIRECT_W] = vkt_window(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
+        bind[DW_DIRECT_W] = vkt_bind_range(e, j->dw, (uint64_t)o * depth_of(j), weights, &push.w_base);
         bind[DW_DIRECT_B] = j->db.id ? VKT_WHOLE(j->db) : bind[DW_DIRECT_W]; /* not written if there is no bias */
     }
     const uint32_t spec[DW_DIRECT_SPECS] = {

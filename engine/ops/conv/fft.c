@@ -107,7 +107,7 @@ static uint64_t spectrum_bytes(const fft_job *j, uint64_t channels, uint64_t col
 
 static bool fits(const vkt_emit *e, const fft_job *j)
 {
-    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
+    const uint64_t most = vkt_bind_range_bytes(e->lim), channels = VKT_MAX(j->z->channels, j->z->out_channels);
     const uint64_t groups_rounds = (uint64_t)e->lim->max_groups * vkt_largest_loop(e->lim);
     return spectrum_bytes(j, channels, j->columns) <= most &&
            spectrum_bytes(j, j->z->channels, j->z->out_channels / 4) <= most &&

@@ -152,7 +152,7 @@ static void emit_part(vkt_emit *e, const job *j, const part *p)
     const vkt_tensor *in = j->n->in, *out = j->n->out, bias = in[2].id ? in[2] : in[1]; /* not read without bias */
     const uint64_t n_o = (p->groups - 1ull) * j->rows + p->rows, weights = (uint64_t)j->depth * taps;
     const vkt_bind bind[] = {
-        [CONV_POOL_W] = vkt_window(e, in[1], o * weights, n_o * weights, &push.w_base),
+        [CONV_POOL_W] = vkt_bind_range(e, in[1], o * weights, n_o * weights, &push.w_base),
         [CONV_POOL_X] = vkt_conv2d_channels(e, in[0], j->x_plane, (uint64_t)p->group * j->depth,
                                             (uint64_t)p->groups * j->depth, &push.src_base),
         [CONV_POOL_BIAS] = VKT_WHOLE(bias),

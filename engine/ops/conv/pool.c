@@ -205,7 +205,7 @@ static vkt_tensor pool2d(vkt_graph *g, vkt_tensor x, vkt_pool2d_attr *a)
     return vkt_apply(g, &vkt_op_pool2d, &x, 1, a, NULL);
 }
 
-static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
+static vkt_tensor pool2d_by_params(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p, bool average)
 {
     static const vkt_pool2d_params none;
     if (!p) p = &none; /* a kernel of 0: infer reports the error */
@@ -225,13 +225,13 @@ static vkt_tensor windowed(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *
 vkt_tensor vkt_max_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return windowed(g, x, p, false);
+    return pool2d_by_params(g, x, p, false);
 }
 
 vkt_tensor vkt_avg_pool2d(vkt_graph *g, vkt_tensor x, const vkt_pool2d_params *p)
 {
     if (!g) return (vkt_tensor){ 0 };
-    return windowed(g, x, p, true);
+    return pool2d_by_params(g, x, p, true);
 }
 
 static vkt_tensor adaptive(vkt_graph *g, vkt_tensor x, uint32_t out_h, uint32_t out_w, bool average)

@@ -198,8 +198,8 @@ static bool bind_ranges(const job *j, const block *b, vkt_bind *bind, vkt_pool2d
     for (uint32_t i = 0; i < j->w->n_bind; i++) {
         const bool big = i == j->w->big;
         uint32_t base;
-        bind[i] = vkt_window(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
-                             ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
+        bind[i] = vkt_bind_range(j->e, j->t[i], (b->channel * lines[big] + s[big].first) * line[big],
+                                 ((b->channels - 1) * lines[big] + s[big].n) * line[big], &base);
         /* The base belongs to the first row of the image. That row may be before the start of the binding: modulo 2^32.
          */
         *(i == POOL_INDEX ? &push->index_base

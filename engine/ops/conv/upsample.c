@@ -95,8 +95,8 @@ static void emit_channels(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_u
     const uint32_t spec[] = { lanes, [UPSAMPLE_SPEC_N4] = n4 };
     for (uint64_t c = 0; c < s.dim[1]; c += fit) {
         pc.channels = (uint32_t)VKT_MIN(fit, s.dim[1] - c);
-        const vkt_bind bind[] = { [UPSAMPLE_X] = vkt_window(e, x, c * small, pc.channels * small, &pc.x),
-                                  [UPSAMPLE_Y] = vkt_window(e, y, c * large, pc.channels * large, &pc.y) };
+        const vkt_bind bind[] = { [UPSAMPLE_X] = vkt_bind_range(e, x, c * small, pc.channels * small, &pc.x),
+                                  [UPSAMPLE_Y] = vkt_bind_range(e, y, c * large, pc.channels * large, &pc.y) };
         pc.x /= 4;
         pc.y /= 4;
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,

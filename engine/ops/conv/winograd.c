@@ -77,7 +77,7 @@ bool vkt_conv_winograd_can(const vkt_emit *e, const vkt_conv2d_size *z, bool tra
 {
     if (!is_possible(z)) return false;
     const job j = job_of(e, z, transposed);
-    const uint64_t most = vkt_window_bytes(e->lim), channels = VKT_MAX(z->channels, z->out_channels);
+    const uint64_t most = vkt_bind_range_bytes(e->lim), channels = VKT_MAX(z->channels, z->out_channels);
     const uint64_t in = (uint64_t)z->in[0] * z->in[1] * z->channels,
                    out = (uint64_t)z->out[0] * z->out[1] * z->out_channels;
     const uint64_t weights = vkt_round_up(j.rows, j.mb) * j.depth;

@@ -173,10 +173,10 @@ static bool emit_steps(vkt_emit *e, const call *c, const loop_nest *w)
     if (part.n == 0) return false;
     memcpy(part.dims, w->dims + 1, part.n * sizeof *part.dims);
     for (uint32_t i = 0; i < slow.size && e->status == VKT_OK; i++) {
-        call window = *c;
+        call range = *c;
         for (uint32_t x = A; x < N; x++)
-            window.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
-        emit_slices(e, &window, &part);
+            range.bind[x].offset_bytes += (uint64_t)i * slow.stride[x] * element_bytes(e, c, x);
+        emit_slices(e, &range, &part);
     }
     return true;
 }
@@ -187,7 +187,8 @@ static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
 {
     const dim slow = w->dims[0];
     uint32_t step = 1;
-    for (uint32_t x = A; x < N; x++) step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_window_step(slow.stride[x]));
+    for (uint32_t x = A; x < N; x++)
+        step = VKT_MAX(step, 4 / element_bytes(e, c, x) * vkt_bind_range_step(slow.stride[x]));
     const uint64_t most = e->lim->max_storage_range_bytes / longest_element(e, c) / slow.stride[Y];
     const uint64_t per = most - most % step;
     if (per == 0) {
@@ -200,15 +201,15 @@ static void emit_slices(vkt_emit *e, const call *c, const loop_nest *w)
     for (uint64_t at = 0; at < slow.size; at += per) {
         const uint64_t size = VKT_MIN(slow.size - at, per);
         loop_nest part = *w;
-        call window = *c;
+        call range = *c;
         part.dims[0].size = (uint32_t)size;
         if (w->n == 1) part.pitch = (uint32_t)VKT_MIN(w->pitch - at, per);
         for (uint32_t x = A; x < N; x++) {
-            window.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
-            window.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
+            range.bind[x].offset_bytes += at * slow.stride[x] * element_bytes(e, c, x);
+            range.bind[x].bytes = span(&part, x) * element_bytes(e, c, x);
         }
-        window.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
-        dispatch(e, &window, &part);
+        range.bind[Y].bytes = (part.n == 1 ? part.pitch : size * slow.stride[Y]) * element_bytes(e, c, Y);
+        dispatch(e, &range, &part);
     }
 }
 

@@ -249,7 +249,7 @@ static bool reduce_outputs(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind
     if (r->n_kept == 0) return false;
     const dim slow = r->kept[0];
     const uint32_t y_stride = r->outputs / slow.size, size = vkt_element_bytes(vkt_lowered_value(e, x.t));
-    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t most = e->lim->max_storage_range_bytes / 8 / (4ull * y_stride), per = most - most % step;
     if (per == 0 || per >= slow.size) return false;
     for (uint64_t at = 0; at < slow.size && e->status == VKT_OK; at += per) {
@@ -269,7 +269,7 @@ static void reduce_slices(vkt_emit *e, const reduction *r, vkt_bind x, vkt_bind 
     const dim slow = kept ? r->kept[0] : r->reduced[0];
     const uint32_t y_stride = kept ? r->outputs / slow.size : 0; /* elements of y per step along `slow` */
     const uint32_t size = vkt_element_bytes(vkt_lowered_value(e, x.t));
-    const uint32_t step = VKT_MAX(4 / size * vkt_window_step(slow.stride), vkt_window_step(y_stride));
+    const uint32_t step = VKT_MAX(4 / size * vkt_bind_range_step(slow.stride), vkt_bind_range_step(y_stride));
     const uint64_t x_bytes =
         (uint64_t)size * slow.stride; /* bytes per step; y_bytes: also per step or, without `kept`, of all of y */
     const uint64_t y_bytes = 4ull * (kept ? y_stride : r->outputs);

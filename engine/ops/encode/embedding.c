@@ -26,7 +26,7 @@ static uint32_t row_elements(vkt_shape table)
 static uint64_t rows_in(uint64_t range_bytes, uint64_t elements, uint32_t size, uint64_t all, uint32_t step)
 {
     const uint64_t most = range_bytes / size / elements;
-    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_window_step((uint32_t)elements), step);
+    return most >= all ? all : most - most % VKT_MAX(4 / size * vkt_bind_range_step((uint32_t)elements), step);
 }
 
 /* Returns the work groups for `units` vec4s. */
@@ -42,7 +42,7 @@ static uint32_t lanes_for(const vkt_emit *e)
 
 static void too_large(vkt_emit *e, const char *what)
 {
-    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s does not come apart into windows of %llu bytes",
+    vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED, "%s: %s cannot be split into ranges of %llu bytes",
                                e->node->op->name, what, (unsigned long long)e->lim->max_storage_range_bytes));
 }
 
@@ -321,7 +321,7 @@ static void sum(vkt_emit *e, const sums *s, bool blocks)
 }
 
 /* Emits rows begin .. end - 1 of the result. The first range also ends the sort and sums the blocks. */
-static void window(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
+static void emit_range(vkt_emit *e, sums *s, vkt_tensor out, uint64_t begin, uint64_t end)
 {
     const uint64_t elements = (end - begin) * s->pc.width;
     s->all[EMBEDDING_DW_OUT] = (vkt_bind){ out, begin * s->pc.width * 4, elements * 4 };
@@ -369,7 +369,7 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
     if (s.copy) s.all[EMBEDDING_DW_COPY] = VKT_WHOLE(vkt_scratch(e, "copy", positions * row));
     if (e->status != VKT_OK) return;
     rank(e, &s);
-    for (uint64_t v = 0; v < V; v += per) window(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
+    for (uint64_t v = 0; v < V; v += per) emit_range(e, &s, n->out[0], v, VKT_MIN(v + per, (uint64_t)V));
 }
 
 /* Returns true if rows are whole vec4s. Else they are copied number by number. */

@@ -38,9 +38,9 @@ static void emit_dims(const vkt_node *n, vkt_emit *e, bool is_gradient)
         vkt_frequency_push pc = { .n4 = n4, .dims = (uint32_t)VKT_MIN(fit, s.dim[1] - d), .frequencies = K };
         vkt_bind bind[FREQUENCY_DX + 1] = { { .bytes = 0 } };
         const vkt_tensor y = is_gradient ? n->in[1] : n->out[0];
-        bind[FREQUENCY_X] = vkt_window(e, n->in[0], d * row, pc.dims * row, &pc.x_base);
-        bind[FREQUENCY_Y] = vkt_window(e, y, d * row * 2 * K, pc.dims * row * 2 * K, &pc.y_base);
-        if (is_gradient) bind[FREQUENCY_DX] = vkt_window(e, n->out[0], d * row, pc.dims * row, &pc.dx_base);
+        bind[FREQUENCY_X] = vkt_bind_range(e, n->in[0], d * row, pc.dims * row, &pc.x_base);
+        bind[FREQUENCY_Y] = vkt_bind_range(e, y, d * row * 2 * K, pc.dims * row * 2 * K, &pc.y_base);
+        if (is_gradient) bind[FREQUENCY_DX] = vkt_bind_range(e, n->out[0], d * row, pc.dims * row, &pc.dx_base);
         pc.x_base /= 4;
         pc.y_base /= 4;
         pc.dx_base /= 4;

@@ -161,9 +161,9 @@ static bool next_part(const vkt_node *n, vkt_emit *e, part *p, vkt_tensor table,
     p->pc.first = p->level[p->begin].first;
     p->pc.floats = entries_of(p) * p->features;
     p->bind[HASH_GRID_TABLE] =
-        vkt_window(e, table, (uint64_t)p->pc.first * p->features, p->pc.floats, &p->pc.table_base);
+        vkt_bind_range(e, table, (uint64_t)p->pc.first * p->features, p->pc.floats, &p->pc.table_base);
     p->bind[HASH_GRID_Y] =
-        vkt_window(e, y, p->begin * p->features * p->row, p->pc.levels * p->features * p->row, &p->pc.y_base);
+        vkt_bind_range(e, y, p->begin * p->features * p->row, p->pc.levels * p->features * p->row, &p->pc.y_base);
     p->pc.y_base /= 4;
     return true;
 }

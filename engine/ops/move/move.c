@@ -51,7 +51,7 @@ static side side_of(const vkt_emit *e, vkt_tensor t, const vkt_move *m, bool is_
     }
     const uint64_t at = is_y ? m->y : m->x;
     side s = { .base = 0 };
-    s.bind = vkt_window(e, t, at + (uint64_t)low, (uint64_t)(high - low) + 1, &s.base);
+    s.bind = vkt_bind_range(e, t, at + (uint64_t)low, (uint64_t)(high - low) + 1, &s.base);
     s.base += (uint32_t)-low;
     s.fits = s.bind.bytes <= e->lim->max_storage_range_bytes;
     return s;

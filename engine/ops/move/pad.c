@@ -188,8 +188,8 @@ static void emit_part(const vkt_node *n, vkt_emit *e, const frame *f)
     const uint32_t width = are_vectors(n, f) ? 4 : 1;
     const range x = part_of_x(f, width), y = part_of_y(f);
     uint32_t base_x, base_y, split = 0;
-    const vkt_bind bind[] = { [PAD_X] = vkt_window(e, n->in[0], x.first, x.count, &base_x),
-                              [PAD_Y] = vkt_window(e, n->out[0], y.first, y.count, &base_y) };
+    const vkt_bind bind[] = { [PAD_X] = vkt_bind_range(e, n->in[0], x.first, x.count, &base_x),
+                              [PAD_Y] = vkt_bind_range(e, n->out[0], y.first, y.count, &base_y) };
     const uint64_t most = e->lim->max_storage_range_bytes;
     if (bind[PAD_X].bytes <= most && bind[PAD_Y].bytes <= most) {
         dispatch(n, e, f, bind, (uint32_t)(base_x / width - x.first / width), base_y);

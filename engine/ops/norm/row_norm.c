@@ -83,9 +83,9 @@ static void emit_rows(const vkt_node *n, vkt_emit *e, uint16_t kernel, vkt_bind 
         const uint64_t count = VKT_MIN(most, samples - s);
         pc.first = (uint32_t)(s * a->groups);
         pc.rows = (uint32_t)(count * a->groups);
-        bind[ROW_NORM_X] = vkt_window(e, x, s * sample, count * sample, &pc.x0);
-        bind[ROW_NORM_Y] = vkt_window(e, y, s * sample, count * sample, &pc.y0);
-        if (gradient) bind[ROW_NORM_DY] = vkt_window(e, dy, s * sample, count * sample, &pc.dy0);
+        bind[ROW_NORM_X] = vkt_bind_range(e, x, s * sample, count * sample, &pc.x0);
+        bind[ROW_NORM_Y] = vkt_bind_range(e, y, s * sample, count * sample, &pc.y0);
+        if (gradient) bind[ROW_NORM_DY] = vkt_bind_range(e, dy, s * sample, count * sample, &pc.dy0);
         if (!gamma) bind[ROW_NORM_GAMMA] = bind[ROW_NORM_X]; /* declared, but not read */
         if (!beta && !gradient) bind[ROW_NORM_BETA] = bind[ROW_NORM_X];
         vkt_dispatch_add(e, &(vkt_launch){ .kernel = kernel,
@@ -298,8 +298,8 @@ static void dw_emit(const vkt_node *n, vkt_emit *e)
         pc.first = (uint32_t)(s * a->groups);
         pc.rows = (uint32_t)(count * a->groups);
         pc.slices = vkt_div_up((uint32_t)count, pc.slice_samples);
-        const vkt_bind bind[] = { [ROW_NORM_X] = vkt_window(e, n->in[0], s * sample, count * sample, &pc.x0),
-                                  [ROW_NORM_DY] = vkt_window(e, n->in[1], s * sample, count * sample, &pc.dy0),
+        const vkt_bind bind[] = { [ROW_NORM_X] = vkt_bind_range(e, n->in[0], s * sample, count * sample, &pc.x0),
+                                  [ROW_NORM_DY] = vkt_bind_range(e, n->in[1], s * sample, count * sample, &pc.dy0),
                                   [ROW_NORM_MEAN] = VKT_WHOLE(n->in[a->rms ? 2 : 3]),
                                   [ROW_NORM_SCALE] = VKT_WHOLE(n->in[2]),
                                   [ROW_NORM_PART] = VKT_WHOLE(part) };

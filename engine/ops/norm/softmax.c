@@ -97,7 +97,7 @@ static void emit(const vkt_node *n, vkt_emit *e)
     const loop_plan w = loops_of(e, x, a->axis);
     const bool dx = n->n_in == 2;
     const uint64_t slice = w.classes * w.inner, most = e->lim->max_storage_range_bytes / 4 / slice;
-    const uint64_t step = slice <= UINT32_MAX ? vkt_window_step((uint32_t)slice) : 1;
+    const uint64_t step = slice <= UINT32_MAX ? vkt_bind_range_step((uint32_t)slice) : 1;
     const uint64_t per = most >= w.outer ? w.outer : most - most % step;
     const uint32_t spec[] = { w.lanes, [SOFTMAX_SPEC_LOG] = a->log, [SOFTMAX_SPEC_CAUSAL] = a->causal };
     if (per == 0 || (w.by == LANE && w.classes > most_classes(e->lim))) {

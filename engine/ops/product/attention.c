@@ -181,7 +181,7 @@ static uint64_t sample_bytes(const vkt_emit *e, const form *f, const vkt_tensor 
 static uint64_t samples_at_once(const vkt_node *n, vkt_emit *e, const form *f)
 {
     const uint64_t read = sample_bytes(e, f, n->in, n->n_in), written = sample_bytes(e, f, n->out, n->n_out);
-    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_window_bytes(e->lim), written, f->samples),
+    const uint64_t most = VKT_MIN(vkt_steps_in(vkt_bind_range_bytes(e->lim), written, f->samples),
                                   vkt_steps_in(vkt_read_range(e->lim), read, f->samples));
     if (most == 0)
         vkt_emit_error(e, vkt_fail(&e->host, VKT_E_UNSUPPORTED,
@@ -218,7 +218,7 @@ static part part_of(const vkt_node *n, uint64_t first, uint64_t most)
 static uint32_t bind_samples(const vkt_emit *e, part *p, uint32_t slot, vkt_tensor t, uint64_t sample)
 {
     uint32_t at;
-    p->bind[slot] = vkt_window(e, t, p->first * sample, p->count * sample, &at);
+    p->bind[slot] = vkt_bind_range(e, t, p->first * sample, p->count * sample, &at);
     return at;
 }
 

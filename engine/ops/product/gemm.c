@@ -67,8 +67,8 @@ bool vkt_gemm_split_of(const vkt_emit *e, const vkt_gemm *g, vkt_gemm_split *o)
 
 /* Packs one block that fits into a binding to `dst`, from panel-row `dst_row` on. `dst` has panels `width` wide and
  * dst_k k long. */
-static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
-                             uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
+static void emit_pack_range(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_gemm_part *b, vkt_tensor dst,
+                            uint32_t width, uint32_t dst_k, uint64_t dst_row, uint64_t dst_batch)
 {
     const uint32_t k4 = vkt_div_up(b->kn, 4), outer = src->x_outer ? b->xn : b->kn;
     vkt_gemm_pack_push push = { .xn = b->xn,
@@ -80,8 +80,8 @@ static void emit_pack_window(vkt_emit *e, const vkt_gemm_matrix *src, const vkt_
                                 .dst_panel = dst_k * (width / 4),
                                 .dst_batch = (uint32_t)dst_batch };
     const vkt_bind from =
-        vkt_window(e, src->t, vkt_gemm_start(src, b),
-                   vkt_gemm_span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
+        vkt_bind_range(e, src->t, vkt_gemm_start(src, b),
+                       vkt_gemm_span(src, b->batches, outer, src->x_outer ? b->kn : b->xn), &push.src_base);
     const vkt_bind bind[] = { [PACK_SRC4] = from, [PACK_DST] = VKT_WHOLE(dst), [PACK_SRC] = from };
     const uint32_t count = vkt_div_up(b->xn, width), lanes = vkt_lanes(e->lim, e->lim->traits->lanes_pack_matrix);
     const bool vectors = src->ld % 4 == 0 && src->batch % 4 == 0 && push.src_base % 4 == 0;
@@ -120,7 +120,7 @@ static void emit_pack(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_matrix *src
             part.x0 += (uint32_t)at, part.xn = n;
         else
             part.k0 += (uint32_t)at, part.kn = n;
-        emit_pack_window(e, src, &part, dst, width, dst_k, src->x_outer ? at / width * dst_k : at, dst_batch);
+        emit_pack_range(e, src, &part, dst, width, dst_k, src->x_outer ? at / width * dst_k : at, dst_batch);
     }
 }
 
@@ -141,7 +141,7 @@ static vkt_gemm_panels unpacked(const vkt_emit *e, const vkt_gemm_matrix *src, c
                           .batch = (uint32_t)(src->batch / 4),
                           .last = src->x_outer ? b->xn - 1 : b->xn / 4 - 1,
                           .rows = src->x_outer };
-    p.bind = vkt_window(e, src->t, vkt_gemm_start(src, b), vkt_gemm_span(src, b->batches, outer, inner), &p.base);
+    p.bind = vkt_bind_range(e, src->t, vkt_gemm_start(src, b), vkt_gemm_span(src, b->batches, outer, inner), &p.base);
     p.base /= 4;
     return p;
 }
@@ -189,7 +189,8 @@ void vkt_gemm_emit_tiles(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o
                                 .b_batch = b->batch,
                                 .b_last = b->last };
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
-    const vkt_bind c = vkt_window(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
+    const vkt_bind c =
+        vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &push.c_base);
     const bool bias = g->bias.id && rows->k0 == 0;
     const bool vectors = push.c_base % 4 == 0 && g->c.batch % 4 == 0 && g->c.ld % 4 == 0 && g->n % 4 == 0;
     const vkt_bind bind[] = {

@@ -42,13 +42,13 @@ static void emit_shared(vkt_emit *e, const vkt_gemm *g, const vkt_blocks *tiling
     const uint64_t first = rows->batch0 * g->c.batch + (uint64_t)rows->x0 * g->c.ld;
     vkt_gemm_block b = { .g = g, .m = rows->xn, .k = rows->kn, .batches = rows->batches, .accumulate = rows->k0 > 0 };
     b.bias = rows->k0 + rows->kn == g->k ? g->bias : (vkt_tensor){ 0 };
-    b.a =
-        vkt_window(e, g->a.t, vkt_gemm_start(&g->a, rows),
-                   vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m), &b.a_base);
-    b.b = vkt_window(e, g->b.t, vkt_gemm_start(&g->b, &columns),
-                     vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
-                     &b.b_base);
-    b.c = vkt_window(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
+    b.a = vkt_bind_range(e, g->a.t, vkt_gemm_start(&g->a, rows),
+                         vkt_gemm_span(&g->a, rows->batches, g->a.x_outer ? b.m : b.k, g->a.x_outer ? b.k : b.m),
+                         &b.a_base);
+    b.b = vkt_bind_range(e, g->b.t, vkt_gemm_start(&g->b, &columns),
+                         vkt_gemm_span(&g->b, rows->batches, g->b.x_outer ? g->n : b.k, g->b.x_outer ? b.k : g->n),
+                         &b.b_base);
+    b.c = vkt_bind_range(e, g->c.t, first, vkt_gemm_span(&g->c, rows->batches, rows->xn, g->n), &b.c_base);
     vkt_gemm_shared_emit(e, &b, tiling);
 }
 
@@ -98,11 +98,11 @@ static vkt_variant pick(vkt_emit *e, const vkt_gemm *g, const vkt_gemm_split *o,
 /* Converts one batch of C, which is stored in 16 bits, from its f32 sums. */
 static void emit_narrow(vkt_emit *e, const vkt_gemm *g, vkt_tensor sums, uint32_t batch)
 {
-    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_window_elements(e->lim);
+    const uint64_t n = (uint64_t)g->m * g->n, most = vkt_bind_range_elements(e->lim);
     for (uint64_t at = 0; at < n; at += most) {
         vkt_gemm_sum sum = { .n = (uint32_t)VKT_MIN(most, n - at), .slices = 1 };
         sum.part = vkt_part(e, sums, at, sum.n);
-        sum.c = vkt_window(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
+        sum.c = vkt_bind_range(e, g->c.t, batch * g->c.batch + at, sum.n, &sum.c_base);
         vkt_gemm_sum_emit(e, &sum);
     }
 }
