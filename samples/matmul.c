@@ -300,7 +300,7 @@ static error_t on_option(int key, char *text, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "size", OPT_SIZE, "M,K,N", 0, "one product (M,K) @ (K,N) in place of the two", 1 }, { 0 }
+        { "size", OPT_SIZE, "M,K,N", 0, "one product (M,K) @ (K,N) instead of the two", 1 }, { 0 }
     };
     static const struct argp more = { .options = options, .parser = on_option };
     product one = { 0 };

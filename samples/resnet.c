@@ -29,9 +29,9 @@ enum {
 enum { PATH_ROOM = 1024, SMALLEST = 8, LARGEST = 1024, CIFAR_CLASSES = 10, IMAGENET_CLASSES = 1000 };
 
 static const char doc[] =
-    "Trains a residual network to tell photographs apart on a Vulkan device. It begins with pretrained weights: those "
+    "Trains a residual network to classify photographs on a Vulkan device. It begins with pretrained weights: those "
     "of "
-    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It says how many images they "
+    "--load, or for resnet20 pretrained/cifar10-resnet20.safetensors, if that is here. It prints how many images they "
     "recognise, trains the last layer while the rest is frozen, then everything, the rest at a tenth of the rate. "
     "Without weights, or with --from-scratch, it begins at random.";
 
@@ -72,10 +72,10 @@ static const struct argp_option option_table[] = {
       "resnet20 (default), 32, 44, 56 of the CIFAR form; resnet18, 34, 50, 101, 152 of torchvision's", 5 },
     { "size", OPT_SIZE, "N", 0, "images become N x N (32 for the CIFAR form, else 224)", 5 },
     { "from-scratch", OPT_SCRATCH, 0, 0, "begin at random, also if pretrained weights are here", 5 },
-    { "new-head", OPT_NEW_HEAD, 0, 0, "of the weights take all but the last layer: for other classes than theirs", 5 },
+    { "new-head", OPT_NEW_HEAD, 0, 0, "use all weights but the last layer's: for other classes than theirs", 5 },
     { "frozen-epochs", OPT_FROZEN_EPOCHS, "N", 0,
       "with weights: first so many epochs of the last layer alone, the rest frozen and in evaluation mode (1)", 5 },
-    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: say how many images they recognise, and end", 5 },
+    { "evaluate", OPT_EVALUATE, 0, 0, "with weights: print how many images they recognise, and end", 5 },
     { "limit", OPT_LIMIT, "N", 0, "take N images at most to learn from, and to check (0: all)", 5 },
     { "no-augment", OPT_NO_AUGMENT, 0, 0, "learn from the images as they are: not cut out or mirrored at random", 5 },
     { 0 }
@@ -275,7 +275,7 @@ static vkt_result predict(session *s, const resnet_options *o)
     if (r == VKT_E_NOT_FOUND && there) {
         usual_card(o, &card);
         if (!s->o.quiet)
-            complain("%s does not tell what its classes are: taken as %s of %u classes, by their numbers", s->o.load,
+            complain("%s does not name its classes: used as %s of %u classes, by their numbers", s->o.load,
                      networks[o->network].name, card.classes);
     } else if (r != VKT_OK) {
         return r;

@@ -168,7 +168,7 @@ static vkt_result predict_rows(session *s, const data_card *card, const table_sc
     const bool fits = card->chw[0] == 1 && card->chw[1] == 1 && card->chw[2] == schema_inputs(schema) &&
                       card->classes == (schema_has_classes(schema) ? target->n_values : 0);
     if (fits && layers_from_card(card, &l)) return session_open(s) ? predict_files(s, &kind, card) : VKT_E_NO_DEVICE;
-    complain("%s: what it tells of its table is damaged", s->o.load);
+    complain("%s: its metadata of the table are damaged", s->o.load);
     return VKT_E_FORMAT;
 }
 
@@ -256,9 +256,10 @@ int main(int argc, char **argv)
             "become a 0 or 1 for each value, gaps are learned as such. With --load or --resume, columns are what they "
             "were.",
         .data = "CSV file with a line of names, plain or gzip, parted by , ; | or tabs (Fisher's irises)",
-        .predict = "tell the target of each row of the CSV files (- is standard input), with the weights --load FILE: "
-                   "a class, its probability and the next four, or a number; a file needs a line of names and the "
-                   "columns that were learned from",
+        .predict =
+            "predict the target of each row of the CSV files (- is standard input), with the weights --load FILE: "
+            "a class, its probability and the next four, or a number; a file needs a line of names and the "
+            "columns that were learned from",
         .more = &more,
         .input = &o
     };

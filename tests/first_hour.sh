@@ -8,7 +8,7 @@
 # BUILD_DIR/first_hour/transcript.txt has all that was seen, for a reader.
 #
 # Tables that are wider by nature (vkt-bench, vkt-info, vkt-audit) may be wrapped; so may messages, which name files, and,
-# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is made up here.
+# at 40 columns, whole sentences. Data sets are those of VKT_DATA, where it is set; the rest is generated here.
 set -u
 case ${1-} in
 "" | -*)

@@ -104,7 +104,7 @@ export XDG_CACHE_HOME="$builds/build-tests/cache"        # neither reads nor wri
 export MESA_SHADER_CACHE_DIR="$builds/build-tests/cache" # the driver's cache, shared by all tests
 export UBSAN_OPTIONS=print_stacktrace=1
 unset VKT_DEBUG VKT_DEVICE
-for dir in data ../shared/data; do # tests run elsewhere, so they are told where data sets lie
+for dir in data ../shared/data; do # tests run elsewhere, so they get the folder of the data sets
     for file in "$dir"/mnist/train-images-idx3-ubyte*; do
         [ -n "${VKT_DATA-}" ] || [ ! -f "$file" ] || VKT_DATA=$(cd "$dir" && pwd)
     done

@@ -202,7 +202,7 @@ vkt_result vkt_dataset_digits(const vkt_host *host, uint32_t count, uint64_t see
     if (count == 0) return vkt_fail(&h, VKT_E_ARG, "digits: want 1 or more, got 0");
     uint8_t *images = vkt_alloc_array(&h, count, PIXELS);
     uint32_t *labels = vkt_alloc_array(&h, count, sizeof *labels);
-    vkt_result r = images && labels ? VKT_OK : vkt_fail_nomem(&h, "drawn digits", (size_t)count * PIXELS);
+    vkt_result r = images && labels ? VKT_OK : vkt_fail_nomem(&h, "generated digits", (size_t)count * PIXELS);
     uint32_t block[CLASSES];
     for (uint32_t i = 0; r == VKT_OK && i < count; i++) {
         if (i % CLASSES == 0) draw_labels(block, seed, i / CLASSES);

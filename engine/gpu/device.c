@@ -144,12 +144,12 @@ static const struct {
     int rank; /* 0 is best */
     const char *reason;
 } kinds[] = {
-    [VK_PHYSICAL_DEVICE_TYPE_OTHER] = { VKT_DEVICE_OTHER, 4, "neither GPU nor CPU: taken last" },
+    [VK_PHYSICAL_DEVICE_TYPE_OTHER] = { VKT_DEVICE_OTHER, 4, "neither GPU nor CPU: chosen last" },
     [VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU] = { VKT_DEVICE_INTEGRATED, 1,
-                                                 "integrated GPU: taken after discrete GPUs" },
-    [VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU] = { VKT_DEVICE_DISCRETE, 0, "discrete GPU: taken first" },
-    [VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU] = { VKT_DEVICE_VIRTUAL, 2, "virtual GPU: taken after real GPUs" },
-    [VK_PHYSICAL_DEVICE_TYPE_CPU] = { VKT_DEVICE_CPU, 3, "CPU: taken where there is no GPU" },
+                                                 "integrated GPU: chosen after discrete GPUs" },
+    [VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU] = { VKT_DEVICE_DISCRETE, 0, "discrete GPU: chosen first" },
+    [VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU] = { VKT_DEVICE_VIRTUAL, 2, "virtual GPU: chosen after real GPUs" },
+    [VK_PHYSICAL_DEVICE_TYPE_CPU] = { VKT_DEVICE_CPU, 3, "CPU: chosen where there is no GPU" },
 };
 
 static int rank_of(vkt_device_kind kind)

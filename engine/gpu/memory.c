@@ -84,7 +84,7 @@ static void log_peaks(const vkt_ctx *ctx)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
     char a[24], b[24], c[24];
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s held, of a cap of %s",
+    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s allocated, of a cap of %s",
             vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
             vkt_bytes_text(s->cap_bytes, c));
     for (int i = 0; i < VKT_MEM_CLASS_COUNT; i++)
@@ -137,7 +137,7 @@ static vkt_result fit_cap(vkt_ctx *ctx, uint64_t need, uint64_t *bytes)
     if (s->reserved_bytes <= cap && *bytes <= cap - s->reserved_bytes) return VKT_OK;
     char c[24], u[24], r[24], w[24];
     return vkt_fail(&ctx->host, VKT_E_MEMORY_CAP,
-                    "device memory: want %s more, but %s of the cap of %s are taken (%s in use)",
+                    "device memory: want %s more, but %s of the cap of %s are allocated (%s in use)",
                     vkt_bytes_text(need, w), vkt_bytes_text(s->reserved_bytes, r), vkt_bytes_text(cap, c),
                     vkt_bytes_text(s->used_total_bytes, u));
 }

@@ -195,7 +195,7 @@ static vkt_tensor arena_value(vkt_graph *g, const char *name, vkt_shape shape)
 {
     if (!name) return vkt_null_argument(g, "param", "name");
     if (g->n_params && *slot_of_name(g, name)) {
-        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is taken already", name));
+        vkt_graph_error(g, vkt_fail(&g->host, VKT_E_ARG, "param: the name '%s' is used already", name));
         return (vkt_tensor){ 0 };
     }
     const bool late = g->arena[0].id || g->arena[1].id;

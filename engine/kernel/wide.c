@@ -76,7 +76,7 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
     unsetenv(WIDTH);
     vkt_say(h, VKT_LOG_INFO,
-            "vectors stay at 256 bits: the driver did not take up the width (another instance may hold it)");
+            "vectors stay at 256 bits: the driver did not use the width (another instance may hold it)");
     return VKT_OK;
 }
 

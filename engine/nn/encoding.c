@@ -13,9 +13,10 @@ vkt_tensor vkt_nn_hash_grid(vkt_builder *b, const char *name, vkt_tensor x, cons
     const vkt_shape table = vkt_hash_grid_table(&p->grid, s.rank == 2 ? s.dim[1] : 0, NULL);
     char text[80], param[2 * VKT_NAME_MAX];
     if (!table.rank) {
-        vkt_graph_error(b->g, vkt_fail(&b->g->host, VKT_E_ARG,
-                                       "%s%s: want points (B,2) or (B,3) and a grid that vkt_hash_grid knows, got %s",
-                                       b->scope, name, vkt_shape_text(s, text)));
+        vkt_graph_error(b->g,
+                        vkt_fail(&b->g->host, VKT_E_ARG,
+                                 "%s%s: want points (B,2) or (B,3) and a grid that vkt_hash_grid supports, got %s",
+                                 b->scope, name, vkt_shape_text(s, text)));
         return (vkt_tensor){ 0 };
     }
     const vkt_init usual = { VKT_INIT_UNIFORM, -1e-4f, 1e-4f };

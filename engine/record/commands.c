@@ -39,7 +39,7 @@ static vkt_result check_dispatch(const vkt_program *p, const vkt_dispatch *d, co
             texels >> b & 1 ? 16 * p->ctx->limits.max_texel_elements : p->ctx->limits.max_storage_range_bytes;
         if (r.bytes > most || r.offset_bytes % VKT_ALIGN_BYTES) {
             char a[24], c[24];
-            return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound whole, and this device binds at most %s",
+            return vkt_fail(h, VKT_E_UNSUPPORTED, "%s: %s of %s is bound as a whole, and this device binds at most %s",
                             p->g->nodes[d->node]->op->name, vkt_lowered_value(&p->lowered, d->bind[b].t)->name,
                             vkt_bytes_text(r.bytes, a), vkt_bytes_text(most, c));
         }

@@ -65,7 +65,7 @@ static vkt_result check(vkt_ctx *ctx, const vkt_texture_params *p)
     char shape[80];
     if (!p->image || !p->array || p->array->ctx != ctx)
         return vkt_fail(h, VKT_E_ARG, "texture: want an image, and an array of this context");
-    if (!find_format(p->format)) return vkt_fail(h, VKT_E_ARG, "texture: no kernel knows the format %d", p->format);
+    if (!find_format(p->format)) return vkt_fail(h, VKT_E_ARG, "texture: no kernel supports the format %d", p->format);
     if (!sampled && !(storage && find_format(p->format)->storage[READ]))
         return vkt_fail(h, VKT_E_ARG, "texture: usage 0x%x allows nothing with format %d: want SAMPLED or STORAGE",
                         p->usage, p->format);

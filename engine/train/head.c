@@ -100,7 +100,7 @@ vkt_result vkt_class_loss_check(const vkt_trainer *t)
     if (!p->class_weights && s == 0) return VKT_OK;
     if (p->model.loss || !is_labelled(p->train))
         return vkt_fail(&t->host, VKT_E_ARG,
-                        "trainer: class_weights and label_smoothing want a labelled training set and the usual loss, "
+                        "trainer: class_weights and label_smoothing want a labelled training set and the default loss, "
                         "got %s",
                         p->model.loss ? "model.loss" : "no labels");
     double sum = 0;

@@ -223,7 +223,7 @@ vkt_result vkt_identity_know(vkt_trainer *t)
     vkt_result r = add_run(t, &run);
     add_rate(&t->params, &rate);
     vkt_numbers_end(locale);
-    if (r == VKT_OK && (run.failed || rate.failed)) r = vkt_fail_nomem(&t->host, "what tells this run from others", 0);
+    if (r == VKT_OK && (run.failed || rate.failed)) r = vkt_fail_nomem(&t->host, "what identifies this run", 0);
     if (r == VKT_OK) {
         t->run_lines = run.s;
         t->rate_lines = rate.s;

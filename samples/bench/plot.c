@@ -122,7 +122,7 @@ static void draw_points(cairo_t *cr, const chart *c)
         series++;
     }
     draw_point(cr, RIGHT + 34, BOTTOM - 4.5, 0, true);
-    vkt_page_text(cr, RIGHT + 50, BOTTOM, 0, vkt_soft_ink, "not the one taken");
+    vkt_page_text(cr, RIGHT + 50, BOTTOM, 0, vkt_soft_ink, "not the one chosen");
 }
 
 static void draw_page(cairo_t *cr, const void *user)

@@ -104,7 +104,7 @@ vkt_result card_read(const char *path, const char *program, bool quiet, data_car
     vkt_result r = vkt_read_attachment(&silent, path, ATTACHMENT, &text);
     if (r == VKT_E_NOT_FOUND && !quiet)
         complain("%s: want weights that %s --save has written, with what its data were like: there is no such "
-                 "file, or it does not tell",
+                 "file, or it has no such metadata",
                  path, program);
     else if (r != VKT_OK && r != VKT_E_NOT_FOUND)
         complain("%s: want a weights file (safetensors) that %s --save has written", path, program);
@@ -116,7 +116,7 @@ vkt_result card_read(const char *path, const char *program, bool quiet, data_car
     if (*of && strcmp(of, program) != 0)
         complain("%s: want weights of %s, got those of %.40s", path, program, of);
     else
-        complain("%s: what it tells of its data is damaged", path);
+        complain("%s: its metadata of the data are damaged", path);
     card_close(out);
     return VKT_E_FORMAT;
 }

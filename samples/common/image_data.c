@@ -175,9 +175,9 @@ static vkt_result draw_all(const vkt_host *host, uint32_t side, image_data *d)
 {
     const uint32_t most = MOST_DRAWN_BYTES / (3 * side * side), train = most < DRAWN_TRAIN ? most : DRAWN_TRAIN;
     const uint32_t check = train * DRAWN_CHECK / DRAWN_TRAIN;
-    remark("no images found (--data FOLDER takes yours): training on drawn ones");
+    remark("no images found (--data FOLDER takes yours): training on generated ones");
     d->made_up = true;
-    snprintf(d->source, sizeof d->source, "drawn forms");
+    snprintf(d->source, sizeof d->source, "generated forms");
     vkt_result r = draw_part(host, train, 1, side, &d->train);
     if (r == VKT_OK) r = draw_part(host, check, 2, side, &d->check);
     if (r == VKT_OK) r = draw_part(host, check, 3, side, &d->test);

@@ -6,8 +6,9 @@
 
 enum { LOOKED_AT = 256 };
 
-const char image_predict_help[] = "say what each FILE shows, a PNG or JPEG of any size (- is standard input), with the "
-                                  "weights of --load";
+const char image_predict_help[] =
+    "print the class of each FILE, a PNG or JPEG of any size (- is standard input), with the "
+    "weights of --load";
 
 /* Returns the mean of the outermost pixels of a gray image. */
 static double border_of(const unsigned char *pixels, uint32_t height, uint32_t width)

@@ -121,7 +121,7 @@ static void print_features(FILE *out, const info_facts *f)
     } rows[] = { { "texel loads", "tensors through texel buffers: faster on CPUs", l->max_texel_elements > 0 },
                  { "transfer queue", "uploads run beside computation", l->transfer_queue },
                  { "timestamps", "steps are measured, and long ones split", l->timestamp_ns > 0 },
-                 { "memory budget", "the memory limit follows what other programs hold", l->memory_budget },
+                 { "memory budget", "the memory limit follows what other programs use", l->memory_budget },
                  { "cooperative matrices", "faster matrix products in f16", l->matrix[0] > 0 } };
     for (size_t i = 0; i < VKT_COUNT(rows); i++) {
         cell(&t, 0, "%s", rows[i].name);
@@ -175,7 +175,7 @@ static void print_memory(FILE *out, const info_facts *f)
     table t = table_make(3, 2, 1u << 1);
     ROW(&t, "largest heap of the device", "%s", vkt_bytes_text(vkt_ctx_device(f->ctx)->memory_bytes, bytes));
     if (m->heap_budget_bytes)
-        ROW(&t, "for this process, says the driver", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
+        ROW(&t, "for this process, as the driver reports", "%s", vkt_bytes_text(m->heap_budget_bytes, bytes));
     ROW(&t, "memory limit of a context, by default", "%s", vkt_bytes_text(m->cap_bytes, bytes));
     table_print(out, &t);
 }

@@ -101,7 +101,7 @@ static bench_results made_up(void)
 }
 
 static const bench_options none = { .argc = 1 };
-static const vkt_device_info device = { .name = "made up", .driver = "none", .subgroup_size = 8 };
+static const vkt_device_info device = { .name = "generated", .driver = "none", .subgroup_size = 8 };
 
 static void json_fits_its_schema_and_is_compared_with(void **state)
 {
@@ -209,16 +209,16 @@ static void a_roofline_is_drawn(void **state)
     char *text;
     size_t n;
     bench_results all = made_up();
-    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.png"), &all, "made up"), VKT_OK);
-    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.svg"), &all, "made up"), VKT_OK);
+    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.png"), &all, "generated"), VKT_OK);
+    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.svg"), &all, "generated"), VKT_OK);
     assert_int_equal(vkt_file_read(&h, vkt_temp_dir_file(&dir, "a.svg"), 1 << 22, (void **)&text, &n), VKT_OK);
     assert_non_null(strstr(text, "<svg"));
     vkt_free(&h, text);
     vkt_test_expect_errors(true);
-    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.gif"), &all, "made up"), VKT_E_ARG);
+    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "a.gif"), &all, "generated"), VKT_E_ARG);
     all.n = 1;
     all.list[0].flops = 0;
-    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "b.svg"), &all, "made up"), VKT_E_ARG);
+    assert_int_equal(bench_plot(&h, vkt_temp_dir_file(&dir, "b.svg"), &all, "generated"), VKT_E_ARG);
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_temp_dir_count(&dir), 2);
     bench_results_free(&all);

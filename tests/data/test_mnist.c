@@ -200,9 +200,9 @@ static void names_that_do_not_fit_are_refused(void **state)
         uint32_t want;
     } cases[] = { { "a\nb\nc\n", "label 3: want a class below 3, got 3", 0 },
                   { "a\nb\nc\nd\n", "classes.txt\" has 4 names: want one for each of the 10 classes", 10 },
-                  { "a\nb\na\nd\n", "class \"a\" is there twice", 0 },
+                  { "a\nb\na\nd\n", "class \"a\" is listed twice", 0 },
                   { "\n\n", "found none", 0 },
-                  { "a\n\x1b[2Jb\n\x1b[2Jb\n", "\"\\x1b[2Jb\" is there twice", 0 } };
+                  { "a\n\x1b[2Jb\n\x1b[2Jb\n", "\"\\x1b[2Jb\" is listed twice", 0 } };
     vkt_test_expect_errors(true);
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         vkt_dataset *ds;

@@ -192,7 +192,7 @@ static void bad_tables_are_refused_by_line(void **state)
     refuse_tsv(state, "a\tx\n", &hole, VKT_E_ARG, "class name 1 is NULL");
     const char *classes = temp_write(*state, "classes", "a\r\n\nb\na", 7, false);
     refuse_tsv(state, "a\tx\n", &(vkt_tsv_params){ .classes_path = classes }, VKT_E_FORMAT,
-               "class \"a\" is there twice");
+               "class \"a\" is listed twice");
     const vkt_tsv_params both = { .classes_path = classes, .class_names = named.class_names, .classes = 2 };
     refuse_tsv(state, "a\tx\n", &both, VKT_E_ARG, "got both");
     vkt_texts *t;

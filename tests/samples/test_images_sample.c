@@ -179,7 +179,7 @@ static void images_are_found_in_tables_and_folders(void **state)
 static void without_data_forms_are_drawn(void **state)
 {
     rig *r = rig_of(state);
-    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "drawn forms: 2000 to train on, 400 to validate on");
+    finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "generated forms: 2000 to train on, 400 to validate on");
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data"), 0777), 0);
     assert_int_equal(mkdir(vkt_temp_dir_file(&r->dir, "data/caltech101"), 0777), 0);
     write_table(r, "data/caltech101/train.csv", TRAIN);

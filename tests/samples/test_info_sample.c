@@ -1,4 +1,4 @@
-/* The program vkt-info as its users run it: what it tells is what programs on this device get. */
+/* The program vkt-info as its users run it: what it prints is what programs on this device get. */
 #define _XOPEN_SOURCE 700 /* setenv */
 #include "samples/program.h"
 

@@ -445,13 +445,13 @@ static void without_data_digits_are_drawn(void **state)
 {
     rig *r = rig_of(state);
     run done = look_for_data(r, "");
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
-    assert_non_null(strstr(done.out, "drawn digits: 20000 to train on"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
+    assert_non_null(strstr(done.out, "generated digits: 20000 to train on"));
     run_forget(r, &done);
     const char *const env[] = { "VKT_MNIST_MIRROR=", "VKT_DATA", NULL };
     const char *const quiet[] = { "-q", "--class-weights", "1", NULL };
     done = program_finish(r, program_start(r, VKT_MNIST_PROGRAM, env, quiet));
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
 }
 
@@ -466,7 +466,7 @@ static void a_folder_without_labels_is_passed_by(void **state)
     run done = look_for_data(r, "");
     assert_non_null(strstr(done.err, "data/mnist"));
     assert_non_null(strstr(done.err, "found no such pair"));
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
 }
 
@@ -511,7 +511,7 @@ static void files_with_another_hash_are_not_kept(void **state)
         vkt_file_write(&r->h, vkt_temp_dir_file(&r->dir, "train-images-idx3-ubyte.gz"), gzip_of_nothing, 20), VKT_OK);
     snprintf(mirror, sizeof mirror, "file://%s", r->dir.path);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
     assert_int_not_equal(access(vkt_temp_dir_file(&r->dir, "data"), F_OK), 0); /* a failed download leaves no folder */
 }
@@ -531,7 +531,7 @@ static void files_of_others_are_never_replaced(void **state)
     const char *own = vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte");
     assert_int_equal(vkt_file_write(&r->h, own, "mine", 4), VKT_OK);
     run done = look_for_data(r, mirror);
-    assert_non_null(strstr(done.err, "training on drawn digits\n"));
+    assert_non_null(strstr(done.err, "training on generated digits\n"));
     run_forget(r, &done);
     struct stat kept;
     assert_int_equal(stat(vkt_temp_dir_file(&r->dir, "data/mnist/t10k-labels-idx1-ubyte"), &kept), 0);

@@ -199,7 +199,7 @@ static void a_damaged_card_is_told(void **state)
     for (size_t i = 0; i < VKT_COUNT(cards); i++) {
         assert_int_equal(vkt_trainer_attach(t, "data", cards[i]), VKT_OK);
         assert_int_equal(vkt_trainer_save(t, vkt_temp_dir_file(&r->dir, "w")), VKT_OK);
-        EXPECT(r, VKT_REUTERS_PROGRAM, 1, "what it tells of its data is damaged", "--load", "w", "--predict", "story");
+        EXPECT(r, VKT_REUTERS_PROGRAM, 1, "its metadata of the data are damaged", "--load", "w", "--predict", "story");
     }
     assert_int_equal(
         vkt_trainer_attach(t, "vocabulary", "vktrain-vocabulary 1 index_from=3 lower=1 words=0\nfilters=\n"), VKT_OK);
@@ -304,7 +304,7 @@ static void topics_of_texts_are_told_as_in_training(void **state)
     run done = RUN(r, VKT_REUTERS_PROGRAM, "--load", "w", "--predict", "story", "other");
     assert_int_equal(done.status, 0);
     assert_non_null(strstr(done.out, "story: ")); /* one text, of two lines */
-    assert_non_null(strstr(done.out, "(no word of it is known)"));
+    assert_non_null(strstr(done.out, "(no word of it is in the vocabulary)"));
     run_forget(r, &done);
 }
 

@@ -162,9 +162,9 @@ static void data_are_looked_for(void **state)
     const char *const no_env[] = { "VKT_DATA", NULL }, *const args[] = { "--class-weights", "1", NULL };
     run done = program_finish(r, program_start(r, VKT_REUTERS_PROGRAM, no_env, args));
     assert_int_equal(done.status, 1);
-    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on made-up news\n"));
+    assert_non_null(strstr(done.err, "the Reuters corpus is not here: training on generated news\n"));
     assert_non_null(
-        strstr(done.out, "made-up news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
+        strstr(done.out, "generated news: 2400 to train on, 600 to validate on, 300 numbers each, 8 classes"));
     run_forget(r, &done);
     char folder[512], env[600];
     if (!vkt_test_find_data("reuters46-keras/train.tsv.gz", folder)) skip();

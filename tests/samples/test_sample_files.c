@@ -193,12 +193,12 @@ static void a_link_and_a_file_beside_the_report_stay(void **state)
 static void made_up_data_are_said_also_when_quiet(void **state)
 {
     rig *r = rig_of(state);
-    EXPECT(r, 0, "training on made-up sentences", "-q", "--width", "16", "--layers", "1", "--heads", "2", "--context",
+    EXPECT(r, 0, "training on generated sentences", "-q", "--width", "16", "--layers", "1", "--heads", "2", "--context",
            "16", "--batch", "64", "--epochs", "1", "--json", "j");
     check_report(r, "j");
     json_t *report = program_json(r, "j"), *data = json_object_get(report, "data");
     assert_true(json_is_true(json_object_get(data, "made_up")));
-    assert_string_equal(json_string_value(json_object_get(data, "source")), "made-up sentences");
+    assert_string_equal(json_string_value(json_object_get(data, "source")), "generated sentences");
     json_decref(report);
 }
 

@@ -153,7 +153,7 @@ static void a_parameter_name_is_given_once(void **state)
     assert_int_not_equal(vkt_param(g, "w", vkt_shape1(3)).id, 0);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_param(g, "w", vkt_shape1(3)).id, 0);
-    vkt_test_error_says("'w' is taken");
+    vkt_test_error_says("'w' is used");
     vkt_test_expect_errors(false);
     assert_int_equal(vkt_graph_status(g), VKT_E_ARG);
     vkt_graph_destroy(&g);

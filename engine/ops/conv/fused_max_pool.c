@@ -293,7 +293,7 @@ const vkt_op vkt_op_conv2d_max_pool = {
     .sample = sample,
     .rel_tol = 2e-5f,
     .abs_tol = 1e-5f,
-    .tol_why = "as conv2d's: a maximum is no further off than what it is taken of",
+    .tol_why = "as conv2d's: a maximum has no larger error than its operands",
     .flops = flops,
     .fields = fields,
     .formula = "y[n,o,p,q] = max of z, or of max(z, 0), over the pooling window of (p,q); z = conv2d(x, w, bias)",
