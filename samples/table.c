@@ -80,7 +80,7 @@ static json_t *classification(const session *s, const table_data *d, const uint3
 }
 
 /* Measures the best weights, prints the result and adds it to --json. */
-static vkt_result tell(session *s, vkt_trainer *t)
+static vkt_result report(session *s, vkt_trainer *t)
 {
     const table_data *d = s->user;
     const uint32_t n = vkt_dataset_rows(d->check);
@@ -126,7 +126,7 @@ static vkt_result run(session *s, table_options *o, table_data *d)
                                    .train = d->train,
                                    .validation = d->check };
     vkt_trainer *t = NULL;
-    s->finish = tell;
+    s->finish = report;
     s->user = d;
     vkt_result r = session_trainer(s, &p, &t);
     if (r == VKT_OK) r = attach_schema(t, &d->schema);

@@ -94,7 +94,7 @@ static vkt_result beside_differences(const audit *a, const vkt_op *op, const vkt
         char index[80], text[sizeof f->fault];
         snprintf(text, sizeof text, "the reference's own gradient d%u%s is %.9g, the difference quotient %.9g", d.input,
                  vkt_index_text(s.din[d.input].ref.shape, d.at, index), d.got, d.quotient);
-        vkt_say(&a->host, VKT_LOG_ERROR, "%s %s: %s", op->name, s.c.text, text);
+        vkt_log_line(&a->host, VKT_LOG_ERROR, "%s %s: %s", op->name, s.c.text, text);
         if (f->e.right) memcpy(f->fault, text, sizeof text);
         f->e.right = false;
     }

@@ -118,7 +118,7 @@ void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list a
                                                                            * source */
 }
 
-void vkt_say(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
+void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

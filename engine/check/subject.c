@@ -307,7 +307,7 @@ static void prepare(const vkt_subject *s, call *c)
                         .n_out = s->n_out,
                         .in = c->in,
                         .out = c->out,
-                        .held = s->held,
+                        .constant = s->constant,
                         .stored = s->stored,
                         .dout = c->dout,
                         .din = c->din,

@@ -29,7 +29,7 @@ typedef struct vkt_subject {
     vkt_side in[VKT_MAX_IN], out[VKT_MAX_OUT];
     vkt_side dout[VKT_MAX_OUT]; /* seeds: gradients with respect to the outputs */
     vkt_side din[VKT_MAX_IN];
-    const double *held;   /* see vkt_ref_call; NULL except while difference quotients are computed */
+    const double *constant; /* see vkt_ref_call; NULL except while difference quotients are computed */
     const double *stored; /* see vkt_ref_call; NULL unless a test has read the values that a device stored in 16 bits */
 } vkt_subject;
 

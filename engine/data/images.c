@@ -317,7 +317,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
             if (s->bases && kept != i) s->bases[i] = (base){ 0 };
             kept++;
         } else if (broken++ < MAX_NAMED) {
-            vkt_say(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
+            vkt_log_line(&s->host, level, "%s", l->why[i] ? l->why[i] : vkt_result_text(l->status[i]));
         }
     }
     if (left_out) *left_out = broken;
@@ -325,7 +325,7 @@ static vkt_result settle(load *l, uint32_t *left_out)
     if (!s->p.skip_broken || kept == 0)
         return vkt_fail(&s->host, VKT_E_FORMAT, "images: %u of %u are broken or missing%s", broken, list->n,
                         kept ? "; skip_broken would leave them out" : "");
-    vkt_say(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
+    vkt_log_line(&s->host, VKT_LOG_WARN, "images: %u of %u are broken or missing, they are left out", broken, list->n);
     for (uint32_t i = kept; i < list->n; i++) vkt_free(&s->host, list->paths[i]);
     list->n = kept;
     return VKT_OK;

@@ -201,9 +201,9 @@ static vkt_result finish(vkt_ctx *ctx, const vkt_ctx_params *params)
     char cap[24];
     vkt_memory_stats memory;
     vkt_ctx_memory(ctx, &memory);
-    vkt_say(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s", ctx->info.index,
-            ctx->info.name, ctx->info.driver, ctx->limits.subgroup_size, vkt_bytes_text(memory.cap_bytes, cap),
-            ctx->has_transfer_queue ? ", transfer queue" : "");
+    vkt_log_line(&ctx->host, VKT_LOG_INFO, "device %u \"%s\", driver %s, subgroups of %u, memory cap %s%s",
+                 ctx->info.index, ctx->info.name, ctx->info.driver, ctx->limits.subgroup_size,
+                 vkt_bytes_text(memory.cap_bytes, cap), ctx->has_transfer_queue ? ", transfer queue" : "");
     return VKT_OK;
 }
 
@@ -318,7 +318,7 @@ vkt_result vkt_list_devices_of(const vkt_host *host, const vkt_loader *loader, v
     if (r == VKT_OK && n == 0) {
         char why[512];
         vkt_explain_no_device(why);
-        vkt_say(&ctx->host, VKT_LOG_WARN, "%s", why);
+        vkt_log_line(&ctx->host, VKT_LOG_WARN, "%s", why);
     }
     for (uint32_t i = 0; i < n && i < capacity; i++) infos[i] = list[i].info;
     *count = n;

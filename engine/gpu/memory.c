@@ -84,13 +84,13 @@ static void log_peaks(const vkt_ctx *ctx)
 {
     const vkt_memory_stats *s = &ctx->memory->stats;
     char a[24], b[24], c[24];
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s allocated, of a cap of %s",
-            vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
-            vkt_bytes_text(s->cap_bytes, c));
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s in use and %s allocated, of a cap of %s",
+                 vkt_bytes_text(s->peak_total_bytes, a), vkt_bytes_text(s->reserved_peak_bytes, b),
+                 vkt_bytes_text(s->cap_bytes, c));
     for (int i = 0; i < VKT_MEM_CLASS_COUNT; i++)
         if (s->peak_bytes[i])
-            vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
-                    vkt_mem_class_name((vkt_mem_class)i));
+            vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: at most %s of %s", vkt_bytes_text(s->peak_bytes[i], a),
+                         vkt_mem_class_name((vkt_mem_class)i));
 }
 
 void vkt_memory_destroy(vkt_ctx *ctx)
@@ -103,7 +103,7 @@ void vkt_memory_destroy(vkt_ctx *ctx)
         left += m->blocks[i].buffers;
         if (m->blocks[i].memory) block_free(ctx, &m->blocks[i]);
     }
-    if (left) vkt_say(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
+    if (left) vkt_log_line(&ctx->host, VKT_LOG_WARN, "a context was destroyed before %u of its buffers", left);
     vkt_free(&ctx->host, m->blocks);
     vkt_free(&ctx->host, m);
     ctx->memory = NULL;
@@ -323,9 +323,9 @@ static vkt_result allocate_buffer(vkt_ctx *ctx, vkt_memory_kind kind, const VkMe
     vkt_result r = VKT_E_DEVICE_MEMORY;
     for (uint32_t i = 0; i < n && r == VKT_E_DEVICE_MEMORY; i++) r = allocate_in_type(ctx, order[i], bytes, align, buf);
     if (r != VKT_E_DEVICE_MEMORY) return r;
-    char want[24], held[24];
+    char want[24], reserved[24];
     return vkt_fail(&ctx->host, r, "the device is out of memory: want %s more, hold %s%s", vkt_bytes_text(bytes, want),
-                    vkt_bytes_text(ctx->memory->stats.reserved_bytes, held), n ? "" : " (no memory type fits)");
+                    vkt_bytes_text(ctx->memory->stats.reserved_bytes, reserved), n ? "" : " (no memory type fits)");
 }
 
 /* UNIFORM_TEXEL_BUFFER is for kernel/self_test.c. */
@@ -394,8 +394,8 @@ vkt_result vkt_buffer_create(vkt_ctx *ctx, vkt_memory_kind kind, vkt_mem_class c
     }
     ctx->counters.buffers_created++;
     vkt_name(ctx, VK_OBJECT_TYPE_BUFFER, (uint64_t)buf->handle, name);
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
-            name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "memory: %s for \"%s\" (%s), %s in use", vkt_bytes_text(buf->bytes, want),
+                 name ? name : "", vkt_mem_class_name(cls), vkt_bytes_text(ctx->memory->stats.used_total_bytes, most));
     *out = buf;
     return VKT_OK;
 }

@@ -63,7 +63,7 @@ vkt_result vkt_traits_fill(vkt_ctx *ctx, uint32_t vendor, VkDriverId driver, VkP
     if (ctx->device_class == VKT_CLASS_CPU) ask_this_machine(&ctx->traits);
     ctx->limits.traits = &ctx->traits;
     if (!env || !*env) return VKT_OK;
-    vkt_say(&ctx->host, VKT_LOG_INFO, "VKT_TRAITS sets traits of the device: %s", env);
+    vkt_log_line(&ctx->host, VKT_LOG_INFO, "VKT_TRAITS sets traits of the device: %s", env);
     if (*env == '@') return set_by_file(ctx, env + 1);
     return vkt_traits_parse(&ctx->host, "VKT_TRAITS", env, ctx->limits.max_workgroup_lanes, &ctx->traits,
                             &ctx->traits_set);

@@ -123,19 +123,19 @@ typedef struct vkt_field {
     vkt_field_kind kind;
     uint16_t count; /* number of elements */
     uint16_t offset;
-    double usual;     /* value of the elements if the text does not set them */
-    const char *told; /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
-                       * another member is; else the name of the fraction of 2^32 that this U32 is */
+    double usual;      /* value of the elements if the text does not set them */
+    const char *label; /* name in a message about a difference. NULL: its name and number; "": not mentioned, because
+                        * another member is; else the name of the fraction of 2^32 that this U32 is */
 } vkt_field;
 #define VKT_FIELD(type, member, kind_, count_, usual_)                                                             \
     {                                                                                                              \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = (count_), .offset = (uint16_t)offsetof(type, member), \
         .usual = (usual_)                                                                                          \
     }
-#define VKT_FIELD_TOLD(type, member, kind_, usual_, told_)                                                  \
+#define VKT_FIELD_LABELLED(type, member, kind_, usual_, label_)                                             \
     {                                                                                                       \
         .name = #member, .kind = VKT_FIELD_##kind_, .count = 1, .offset = (uint16_t)offsetof(type, member), \
-        .usual = (usual_), .told = (told_)                                                                  \
+        .usual = (usual_), .label = (label_)                                                                \
     }
 
 /* An op descriptor. Every table, test, bench and document uses the list in ops/ops.def. */

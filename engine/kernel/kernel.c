@@ -238,7 +238,7 @@ static vkt_result finish_job(vkt_ctx *ctx, const job *j)
         n += (size_t)snprintf(name + n, sizeof name - n, "%c%u", i ? ',' : ' ', k->spec[i]);
     if (k->storage && n < sizeof name) snprintf(name + n, sizeof name - n, " storage %x", k->storage);
     vkt_name(ctx, VK_OBJECT_TYPE_PIPELINE, (uint64_t)j->e->pipeline.handle, name);
-    vkt_say(&ctx->host, VKT_LOG_DEBUG, "pipeline %s", name);
+    vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "pipeline %s", name);
     return VKT_OK;
 }
 

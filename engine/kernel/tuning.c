@@ -172,10 +172,10 @@ static vkt_result read_file(vkt_ctx *ctx, const char *path, vkt_tuned **list, si
     }
     vkt_free(&ctx->host, text);
     if (fault)
-        vkt_say(&ctx->host, VKT_LOG_WARN, "tuning file \"%s\" is %s: ignored (vkt-bench --tune makes a new one)", path,
-                fault);
+        vkt_log_line(&ctx->host, VKT_LOG_WARN, "tuning file \"%s\" is %s: ignored (vkt-bench --tune makes a new one)",
+                     path, fault);
     else
-        vkt_say(&ctx->host, VKT_LOG_DEBUG, "tuning file \"%s\": %zu entries", path, *n);
+        vkt_log_line(&ctx->host, VKT_LOG_DEBUG, "tuning file \"%s\": %zu entries", path, *n);
     return VKT_OK;
 }
 

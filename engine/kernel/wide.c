@@ -56,7 +56,7 @@ static vkt_result open_tested(const vkt_ctx_params *params, const vkt_host *h, c
 static vkt_result fall_back(const vkt_ctx_params *params, const vkt_host *h, const vkt_loader *loader, vkt_ctx **out,
                             const char *why)
 {
-    vkt_say(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
+    vkt_log_line(h, VKT_LOG_WARN, "vectors of 512 bits cannot be used (%s); back to the driver's default", why);
     unsetenv(WIDTH);
     VKT_TRY(vkt_ctx_open(params, h, loader, out));
     const uint32_t lanes = (*out)->limits.subgroup_size;
@@ -75,8 +75,8 @@ static vkt_result open_at_512(const vkt_ctx_params *params, const vkt_host *h, c
     if (open_tested(params, h, loader, NULL, out, why) != VKT_OK) return fall_back(params, h, loader, out, why);
     if ((*out)->limits.subgroup_size == WIDE_LANES) return VKT_OK;
     unsetenv(WIDTH);
-    vkt_say(h, VKT_LOG_INFO,
-            "vectors stay at 256 bits: the driver did not use the width (another instance may hold it)");
+    vkt_log_line(h, VKT_LOG_INFO,
+                 "vectors stay at 256 bits: the driver did not use the width (another instance may hold it)");
     return VKT_OK;
 }
 

@@ -41,17 +41,17 @@ static void log_times(const vkt_program *p)
         all += p->debug.ns[i];
     }
     const double per_run = 1e-6 / (double)p->debug.runs;
-    vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
-            (double)all * per_run, (unsigned long long)p->debug.runs);
+    vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%s: %.3f ms of GPU time a run, over %llu runs", p->name,
+                 (double)all * per_run, (unsigned long long)p->debug.runs);
     for (;;) {
         int longest = -1;
         for (int k = 0; k < VKT_K_END; k++)
             if (sums[k].dispatches && (longest < 0 || sums[k].ns > sums[longest].ns)) longest = k;
         if (longest < 0) return;
         const kernel_sum s = sums[longest];
-        vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
-                all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
-                s.dispatches);
+        vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%s: %10.3f ms %5.1f %%  %s x %u", p->name, (double)s.ns * per_run,
+                     all ? 100.0 * (double)s.ns / (double)all : 0.0, vkt_kernel_get((vkt_kernel_id)longest)->name,
+                     s.dispatches);
         sums[longest].dispatches = 0;
     }
 }

@@ -84,7 +84,7 @@ void vkt_program_log(const vkt_program *p)
     if (!t.failed)
         for (char *line = t.s, *end; line && *line; line = end) {
             end = line + strcspn(line, "\n");
-            vkt_say(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
+            vkt_log_line(&p->ctx->host, VKT_LOG_DEBUG, "%.*s", (int)(end - line), line);
             end += *end != 0;
         }
     vkt_text_free(&t);

@@ -111,13 +111,13 @@ void vkt_trainer_advise(vkt_trainer *t)
     char advice[64] = "raise it, for no smaller batch would fit";
     if (fit) snprintf(advice, sizeof advice, "a batch of %u would fit; or raise the limit", fit);
     if (planned)
-        vkt_say(
+        vkt_log_line(
             &h, VKT_LOG_ERROR,
             "trainer: a batch of %u takes up to %llu MiB of device memory (activations and scratch, parameters, data), "
             "and the limit is %llu MiB: %s",
             batch, (unsigned long long)((n.program + n.data + n.data_streamed + SLACK_BYTES) >> 20) + 1,
             (unsigned long long)(m.cap_bytes >> 20), advice);
     else if (fit)
-        vkt_say(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",
-                batch, fit);
+        vkt_log_line(&h, VKT_LOG_ERROR, "trainer: a batch of %u is too large for this device: a batch of %u would fit",
+                     batch, fit);
 }

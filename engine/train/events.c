@@ -232,7 +232,7 @@ void vkt_events_destroy(vkt_events **ee)
     vkt_events *e = *ee;
     const vkt_host h = e->h;
     if (e->file && fclose(e->file) != 0 && !e->broken)
-        vkt_say(&h, VKT_LOG_ERROR, "%s: the last events cannot be written: %s", e->path, strerror(errno));
+        vkt_log_line(&h, VKT_LOG_ERROR, "%s: the last events cannot be written: %s", e->path, strerror(errno));
     vkt_free(&h, e->path);
     vkt_free(&h, e);
     *ee = NULL;

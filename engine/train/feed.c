@@ -145,7 +145,8 @@ vkt_result vkt_feed_create(vkt_ctx *ctx, const vkt_host *h, const vkt_dataset *d
     if (chw[0] > VKT_GATHER_CHANNELS)
         return vkt_fail(h, VKT_E_SHAPE, "data set: want %d channels at most, got %u", VKT_GATHER_CHANNELS, chw[0]);
     out->streams = stream || !fits(ctx, data);
-    if (out->streams && !stream) vkt_say(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
+    if (out->streams && !stream)
+        vkt_log_line(h, VKT_LOG_INFO, "the data set does not fit on the device: it is streamed");
     out->host_order = vkt_alloc_array(h, out->n, sizeof *out->host_order);
     vkt_result r = out->host_order ? VKT_OK : vkt_fail_nomem(h, "an order of rows", out->n * sizeof *out->host_order);
     if (r == VKT_OK) vkt_order_identity(out->host_order, out->n);

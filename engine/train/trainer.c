@@ -23,8 +23,8 @@ static vkt_result resolve(vkt_trainer *t, const vkt_trainer_params *p)
     t->batch_wanted = q->batch ? q->batch : 128;
     q->batch = VKT_MIN(t->batch_wanted, vkt_dataset_rows(q->train)); /* more would be padding */
     if (q->batch < t->batch_wanted)
-        vkt_say(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
-                t->batch_wanted, q->batch);
+        vkt_log_line(h, VKT_LOG_INFO, "trainer: a batch of %u is more than the %u rows there are: it has all of them",
+                     t->batch_wanted, q->batch);
     const vkt_preset preset = q->optimizer.keras ? VKT_PRESET_KERAS3 : VKT_PRESET_TORCH;
     q->lr = vkt_or_f32(q->lr, q->optimizer.kind == VKT_SGD ? 0.01f : vkt_optimizer_lr(q->optimizer.kind, preset));
     if (q->lr < 0 || !isfinite(q->lr)) return vkt_fail(h, VKT_E_ARG, "trainer: want lr >= 0, got %g", (double)q->lr);

@@ -76,7 +76,7 @@ struct vkt_trainer {
     vkt_graph *g;
     vkt_head head;
     vkt_builder *builder;
-    char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_know */
+    char *graph_lines, *run_lines, *rate_lines; /* see identity.h; the last two are NULL before vkt_identity_compute */
     vkt_store *store;
     vkt_program *program;
     vkt_evaluator *validation; /* NULL: none */

@@ -384,7 +384,7 @@ static json_t *json_rect(rect r)
     return json_pack("[i,i,i,i]", (int)r.x, (int)r.y, (int)r.width, (int)r.height);
 }
 
-static vkt_result tell(app *a, double psnr)
+static vkt_result report(app *a, double psnr)
 {
     const train_options *t = &a->s->o;
     if (!t->quiet) {
@@ -419,7 +419,7 @@ static vkt_result run(app *a)
     TRY(a->o->headless ? run_headless(a) : run_window(a));
     TRY(learn_psnr(&a->l, &psnr));
     if (a->o->save) TRY(learn_save(&a->l, a->o->save));
-    return tell(a, psnr);
+    return report(a, psnr);
 }
 
 vkt_result view_run(session *s, const view_options *o)

@@ -16,11 +16,11 @@ layout(binding = ATTENTION_LSE, std430) writeonly buffer Lse { float lse[]; };
 
 // Converts the scores of one tile of keys to weights exp(score - top). `top` is the largest score of each row so far. shrink:
 // the factor for the row's earlier sums.
-void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_HELD], out float shrink[MOST_HELD])
+void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_LANE_ROWS], out float shrink[MOST_LANE_ROWS])
 {
     const uint lane = gl_SubgroupInvocationID, key = column + 4 * lane;
-    float high[MOST_HELD];
-    [[unroll]] for (uint j = 0; j < HELD; j++) high[j] = top[j];
+    float high[MOST_LANE_ROWS];
+    [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) high[j] = top[j];
     [[unroll]] for (uint m = 0; m < ROWS; m++) {
         const uint seen = pc.causal != 0 ? min(row + m + 1, pc.others) : pc.others;
         s[m] = mix(vec4(LOWEST), pc.scale * s[m], lessThan(key + uvec4(0, 1, 2, 3), uvec4(seen)));
@@ -29,8 +29,8 @@ void weigh(uint row, uint column, inout vec4 s[MOST_ROWS], inout float top[MOST_
             if (1u << i < SG) t = max(t, subgroupShuffleXor(t, 1u << i));
         high[m / SG] = lane == m % SG ? max(high[m / SG], t) : high[m / SG];
     }
-    float zero_at[MOST_HELD]; // 0 if all scores are -infinity: then score - 0 is -infinity and not NaN
-    [[unroll]] for (uint j = 0; j < HELD; j++) {
+    float zero_at[MOST_LANE_ROWS]; // 0 if all scores are -infinity: then score - 0 is -infinity and not NaN
+    [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) {
         zero_at[j] = high[j] == LOWEST ? 0.0 : high[j];
         shrink[j] = exp_1ulp(top[j] - zero_at[j]);
         top[j] = high[j];
@@ -44,13 +44,13 @@ void attend(uint pair, uint row)
     const matrix k = matrix_of(OF_K, pc.k0, pair, pc.others), v = matrix_of(OF_V, pc.v0, pair, pc.others);
     const uint lane = gl_SubgroupInvocationID, end = pc.causal != 0 ? min(pc.others, row + ROWS) : pc.others;
     vec4 sum[MOST_SUMS];
-    float total[MOST_ROWS], top[MOST_HELD];
+    float total[MOST_ROWS], top[MOST_LANE_ROWS];
     [[unroll]] for (uint i = 0; i < ROWS * PARTS; i++) sum[i] = vec4(0.0);
     [[unroll]] for (uint m = 0; m < ROWS; m++) total[m] = 0.0;
-    [[unroll]] for (uint j = 0; j < HELD; j++) top[j] = LOWEST;
+    [[unroll]] for (uint j = 0; j < LANE_ROWS; j++) top[j] = LOWEST;
     [[dont_unroll]] for (uint c = 0; c < end; c += COLUMNS) {
         vec4 s[MOST_ROWS];
-        float shrink[MOST_HELD];
+        float shrink[MOST_LANE_ROWS];
         scores(q, row, k, c, s);
         weigh(row, c, s, top, shrink);
         [[unroll]] for (uint m = 0; m < ROWS; m++) {

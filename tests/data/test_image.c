@@ -222,8 +222,8 @@ static void refuse(fixture *t, const image_file *f, const char *says)
 {
     const vkt_image *out;
     assert_int_equal(decode(t, f, 3, &out), VKT_E_FORMAT);
-    vkt_test_error_says("a file");
-    vkt_test_error_says(says);
+    vkt_test_error_contains("a file");
+    vkt_test_error_contains(says);
 }
 
 static void a_file_truncated_at_any_byte_is_refused(void **state)
@@ -278,9 +278,9 @@ static void other_kinds_and_sizes_are_refused(void **state)
     const image_file *jpeg = golden(t, "420.jpg"), *png = golden(t, "noise_7x5.png");
     const vkt_image *out;
     assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29 - 1, 3, &t->s, &out), VKT_E_FORMAT);
-    vkt_test_error_says("has 43 x 29 pixels: want 1 to 1246");
+    vkt_test_error_contains("has 43 x 29 pixels: want 1 to 1246");
     assert_int_equal(vkt_image_decode(&t->h, "x", png->p, png->n, 34, 3, &t->s, &out), VKT_E_FORMAT);
-    vkt_test_error_says("has 7 x 5 pixels");
+    vkt_test_error_contains("has 7 x 5 pixels");
     assert_int_equal(vkt_image_decode(&t->h, "x", jpeg->p, jpeg->n, 43 * 29, 3, &t->s, &out), VKT_OK);
     for (int i = 16; i < 24; i++) png->p[i] = i % 4 ? 0xff : 0x7f; /* 2^31 - 1 in both directions, with its checksum */
     const uint32_t crc = (uint32_t)crc32(0, png->p + 12, 17);

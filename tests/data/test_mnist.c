@@ -47,7 +47,7 @@ static void expect_format(vkt_temp_dir *t, uint32_t classes, const char *says)
     vkt_dataset *ds;
     vkt_test_expect_errors(true);
     assert_int_equal(open_pair(t, classes, &ds), VKT_E_FORMAT);
-    vkt_test_error_says(says);
+    vkt_test_error_contains(says);
     assert_null(ds);
     assert_int_equal(vkt_test_live_blocks(), 0);
 }
@@ -113,7 +113,7 @@ static void pairs_that_do_not_fit_are_refused(void **state)
     write_idx(t, "images", 3, (const uint32_t[]){ 7, 2, 3 }, 256, false);
     write_idx(t, "labels", 1, (const uint32_t[]){ 6 }, 4, false);
     expect_format(t, 0, "has 6 labels");
-    vkt_test_error_says("has 7 images");
+    vkt_test_error_contains("has 7 images");
     write_idx(t, "labels", 1, seven, 7, false);
     expect_format(t, 6, "label 6: want a class below 6, got 6");
     write_idx(t, "labels", 2, (const uint32_t[]){ 7, 1 }, 4, false);
@@ -146,7 +146,7 @@ static void a_folder_is_searched_for_every_usual_name(void **state)
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_E_NOT_FOUND);
         assert_null(ds);
-        vkt_test_error_says(t->path);
+        vkt_test_error_contains(t->path);
         write_idx(t, c->images, c->rank, (const uint32_t[]){ 7, 2, 2, 3 }, 256, c->gzip);
         assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, c->split, 0, &ds), VKT_E_NOT_FOUND);
         write_idx(t, c->labels, 1, seven, 4, c->gzip);
@@ -208,7 +208,7 @@ static void names_that_do_not_fit_are_refused(void **state)
         vkt_dataset *ds;
         write_folder(t, cases[i].classes, false);
         assert_int_equal(vkt_dataset_open_mnist_like(&h, t->path, VKT_SPLIT_TRAIN, cases[i].want, &ds), VKT_E_FORMAT);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
         assert_null(ds);
     }
 }

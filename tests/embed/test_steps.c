@@ -96,7 +96,7 @@ static void too_many_semaphores_are_refused(void **state)
     const vkt_sync sync = { .waits = waits, .n_waits = VKT_SYNC_MAX + 1 };
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_run_synced(r.n.p, NULL, &sync, NULL), VKT_E_ARG);
-    vkt_test_error_says("at most 8");
+    vkt_test_error_contains("at most 8");
     vkt_test_expect_errors(false);
     rig_check_and_free(&r);
 }
@@ -287,7 +287,7 @@ static void a_run_under_way_is_guarded(void **state)
     assert_true(progress.slice == 1 && progress.submitted_ns == 0 && !progress.completed);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_run(r.n.p, &run, NULL), VKT_E_STATE);
-    vkt_test_error_says("under way");
+    vkt_test_error_contains("under way");
     vkt_test_expect_errors(false);
     (void)frames(&r, 1, 1000000, true);
     rig_check_and_free(&r);
@@ -315,7 +315,7 @@ static void an_input_is_not_written_under_way(void **state)
     assert_true(progress.slice == 1 && progress.slices > 1);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_program_write(p, x, others, sizeof others), VKT_E_STATE);
-    vkt_test_error_says("under way");
+    vkt_test_error_contains("under way");
     vkt_test_expect_errors(false);
     for (uint32_t calls = 1; !progress.completed; calls++) {
         assert_true(calls < progress.slices);
@@ -394,7 +394,7 @@ static void undivided_programs_have_no_budget(void **state)
         vkt_step_progress progress;
         vkt_test_expect_errors(true);
         assert_int_equal(vkt_step_budget(each[i], NULL, NULL, &left_ns, &progress), VKT_E_UNSUPPORTED);
-        vkt_test_error_says("max_submission_ns");
+        vkt_test_error_contains("max_submission_ns");
         vkt_test_expect_errors(false);
     }
     vkt_program_destroy(&p);

@@ -111,9 +111,9 @@ static void the_cap_holds(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "over", &c), VKT_E_MEMORY_CAP);
     assert_null(c);
-    vkt_test_error_says("want 3.00 MiB");
-    vkt_test_error_says("cap of 10.0 MiB");
-    vkt_test_error_says("8.00 MiB in use");
+    vkt_test_error_contains("want 3.00 MiB");
+    vkt_test_error_contains("cap of 10.0 MiB");
+    vkt_test_error_contains("8.00 MiB in use");
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, UINT64_C(1) << 40, "huge", &c),
                      VKT_E_DEVICE_MEMORY);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 0, "empty", &c), VKT_E_ARG);
@@ -189,7 +189,7 @@ static void asks_for_less_when_the_driver_refuses(void **state)
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_buffer_create(ctx, VKT_MEMORY_DEVICE, VKT_MEM_DATA, 3 * MiB, "refused", &b),
                      VKT_E_DEVICE_MEMORY);
-    vkt_test_error_says("out of memory: want 3.00 MiB");
+    vkt_test_error_contains("out of memory: want 3.00 MiB");
     assert_null(b);
     vkt_memory_stats s = stats(ctx);
     assert_int_equal(s.used_total_bytes, MiB);

@@ -111,7 +111,7 @@ static void refuses_what_does_not_fit(void **state)
     assert_int_equal(vkt_upload(ctx, b, 1024, words, 4), VKT_E_ARG);
     assert_int_equal(vkt_upload(ctx, b, UINT64_MAX - 3, words, 8), VKT_E_ARG);
     assert_int_equal(vkt_readback(ctx, b, 1020, words, 8), VKT_E_ARG);
-    vkt_test_error_says("readback: want multiples of 4 inside a buffer of 1024 bytes, got offset 1020, 8 bytes");
+    vkt_test_error_contains("readback: want multiples of 4 inside a buffer of 1024 bytes, got offset 1020, 8 bytes");
     assert_int_equal(vkt_fill(ctx, b, 0, 1028, 0), VKT_E_ARG);
     assert_int_equal(ctx->counters.submits, 0);
     vkt_test_expect_errors(false);

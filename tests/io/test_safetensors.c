@@ -340,7 +340,7 @@ static void malformed_headers_are_refused_with_the_reason(void **state)
         const char *text = headers[i].header;
         const vkt_result r = open_made(vkt_temp_dir_file(&dir, "a"), strlen(text), text, headers[i].data_bytes);
         if (r != (headers[i].says ? VKT_E_FORMAT : VKT_OK)) fail_msg("%s with %s", vkt_result_name(r), text);
-        if (headers[i].says) vkt_test_error_says(headers[i].says);
+        if (headers[i].says) vkt_test_error_contains(headers[i].says);
     }
     static const char rank9[] = "{\"x\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}";
     assert_int_equal(open_made(vkt_temp_dir_file(&dir, "a"), strlen(rank9), rank9, 1), VKT_E_UNSUPPORTED);
@@ -356,7 +356,7 @@ static void wrong_lengths_are_refused(void **state)
                                         INT64_MAX, UINT64_MAX, UINT64_MAX - 7 };
     for (size_t i = 0; i < VKT_COUNT(lengths); i++) {
         assert_int_equal(open_made(vkt_temp_dir_file(&dir, "a"), lengths[i], "{}", 0), VKT_E_FORMAT);
-        vkt_test_error_says("truncated, or of another kind");
+        vkt_test_error_contains("truncated, or of another kind");
     }
     assert_int_equal(open_made(vkt_temp_dir_file(&dir, "a"), 1, "{}", 0), VKT_E_FORMAT);
     vkt_temp_dir_remove(&dir);
@@ -520,7 +520,7 @@ static void senseless_tensors_are_not_written(void **state)
     for (size_t i = 0; i < VKT_COUNT(cases); i++) {
         const vkt_blob blobs[] = { { "a", VKT_ST_F32, 0, { 0 }, &one }, cases[i].blob };
         assert_int_equal(vkt_safetensors_write(&h, path, blobs, 2, NULL, 0), VKT_E_ARG);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
     }
     const vkt_meta twice[] = { { "k", "v" }, { "k", "w" } }, bad[] = { { "k", "\xff" }, { NULL, "v" } };
     assert_int_equal(vkt_safetensors_write(&h, path, NULL, 0, twice, 2), VKT_E_ARG);

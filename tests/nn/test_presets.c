@@ -215,7 +215,7 @@ static void presets_are_the_libraries_defaults(void **state)
     expect_layers(VKT_PRESET_TF_KERAS, true);
 }
 
-static void what_params_say_outweighs_the_preset(void **state)
+static void params_override_the_preset(void **state)
 {
     (void)state;
     net n = net_open();
@@ -239,7 +239,7 @@ int main(void)
         cmocka_unit_test(orthogonal_matrices_are_orthogonal),
         cmocka_unit_test(fans_are_torchs),
         cmocka_unit_test(presets_are_the_libraries_defaults),
-        cmocka_unit_test(what_params_say_outweighs_the_preset),
+        cmocka_unit_test(params_override_the_preset),
     };
     return cmocka_run_group_tests_name("initial values and presets", tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-#define NOBODYS 0x7fc5a5a5u /* a NaN */
+#define POISON 0x7fc5a5a5u /* a NaN */
 
 typedef pair_net net;
 typedef pair_spec spec;
@@ -132,12 +132,12 @@ void pair_run(net *n)
         OK(vkt_store_write(n->store, k, VKT_PART_VALUE, v));
         test_free(v);
     }
-    OK(vkt_program_poison(n->p, NOBODYS));
+    OK(vkt_program_poison(n->p, POISON));
     for (int i = 0; i < 3; i++) OK(vkt_program_run(n->p, &(vkt_run){ .lr = 0.01f, .rows = n->s->rows }, NULL));
     OK(vkt_program_wait(n->p));
     bool intact = true;
     const char *bad;
-    if (n->s->lie == APART) OK(vkt_program_check_guards(n->p, NOBODYS, &intact, &bad));
+    if (n->s->lie == APART) OK(vkt_program_check_guards(n->p, POISON, &intact, &bad));
     if (!intact) fail_msg("words behind %s were written to", bad);
 }
 

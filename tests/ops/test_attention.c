@@ -244,7 +244,7 @@ static void loops_that_would_be_too_long_are_refused(void **state)
         assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), i == 1 ? VKT_E_UNSUPPORTED : VKT_OK);
         vkt_test_expect_errors(false);
         if (i == 1)
-            vkt_test_error_says("1 rows against 200000 in 1 heads of 64 numbers");
+            vkt_test_error_contains("1 rows against 200000 in 1 heads of 64 numbers");
         else
             vkt_lower_free(&e);
         vkt_graph_destroy(&g);

@@ -150,7 +150,7 @@ static void runs_of_pixels_are_right(void **state)
     check(&strided, 1, "span", VKT_V(SPAN), 1); /* dx: the pixels of a row, but not of a column, would be neighbours */
 }
 
-static void it_is_taken_where_it_wins(void **state)
+static void it_is_chosen_where_it_is_faster(void **state)
 {
     (void)state;
     const struct {
@@ -176,7 +176,7 @@ static void it_is_taken_where_it_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_taken_where_it_wins),
+        cmocka_unit_test(every_size_and_padding_is_right), cmocka_unit_test(it_is_chosen_where_it_is_faster),
         cmocka_unit_test(blocks_of_lanes_are_right),       cmocka_unit_test(a_kernel_of_one_pixel_is_right),
         cmocka_unit_test(runs_of_pixels_are_right),
     };

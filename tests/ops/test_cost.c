@@ -10,7 +10,7 @@
 #include "ops/subject.h"
 #include "support/host.h"
 
-static void every_row_tells_its_cost(void **state)
+static void every_op_has_a_cost(void **state)
 {
     (void)state;
     for (size_t i = 0; vkt_ops[i]; i++)
@@ -108,12 +108,12 @@ static void attributes_have_text(void **state)
                                        "stride=1,-2", "stride=1.5,1", "groups=x", "groups=1 " };
     for (size_t i = 0; i < VKT_COUNT(bad); i++) assert_int_equal(vkt_attr_parse(&h, conv, bad[i], &a), VKT_E_FORMAT);
     assert_int_equal(vkt_attr_parse(&h, find_row("relu"), "slope=1", &a), VKT_E_FORMAT);
-    vkt_test_error_says("there are: none");
+    vkt_test_error_contains("there are: none");
     vkt_test_expect_errors(false);
 }
 
 /* The members of an op descriptor are within its struct and do not overlap. */
-static void fields_lie_in_their_struct(void **state)
+static void fields_are_inside_their_struct(void **state)
 {
     (void)state;
     static const size_t bytes[] = { sizeof(bool), 4, 4, 8 };
@@ -131,9 +131,11 @@ static void fields_lie_in_their_struct(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_row_tells_its_cost),           TEST(costs_are_sane),
-        TEST(costs_are_those_worked_out_by_hand), TEST(attributes_have_text),
-        TEST(fields_lie_in_their_struct),
+        TEST(every_op_has_a_cost),
+        TEST(costs_are_sane),
+        TEST(costs_are_those_worked_out_by_hand),
+        TEST(attributes_have_text),
+        TEST(fields_are_inside_their_struct),
     };
     return cmocka_run_group_tests_name("costs and attributes", tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void check_variant(const spec *s, vkt_variant v)
     pair_free(&fused, &plain);
 }
 
-static void whatever_way_a_convolution_takes(void **state)
+static void any_variant_of_a_convolution(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -299,7 +299,7 @@ static void dropout_is_part_of_its_neighbours(void **state)
     pair_agree(specs, VKT_COUNT(specs));
 }
 
-static void dropout_lies_where_its_operand_lay(void **state)
+static void dropout_is_stored_where_its_operand_was(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -583,13 +583,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_is_stored_by_the_node_before_it),
-        cmocka_unit_test(whatever_way_a_convolution_takes),
+        cmocka_unit_test(any_variant_of_a_convolution),
         cmocka_unit_test(only_a_complete_sum_is_clamped_at_zero),
         cmocka_unit_test(a_sum_is_its_norms),
         cmocka_unit_test(in_every_view),
         cmocka_unit_test(the_rest_is_done_in_place),
         cmocka_unit_test(dropout_is_part_of_its_neighbours),
-        cmocka_unit_test(dropout_lies_where_its_operand_lay),
+        cmocka_unit_test(dropout_is_stored_where_its_operand_was),
         cmocka_unit_test(the_sum_of_two_gradients_goes_on_through_relus),
         cmocka_unit_test(a_residual_network_trains_alike),
         cmocka_unit_test(what_others_want_stays),

@@ -21,7 +21,7 @@
 
 static vkt_ctx *ctx; /* one for all tests; NULL: no device */
 
-static void a_row_agrees_with_its_reference(void **state)
+static void an_op_agrees_with_its_reference(void **state)
 {
     const vkt_op *op = *state;
     harness_needs(ctx);
@@ -52,7 +52,7 @@ static const vkt_op *find_row(const char *name)
     return NULL;
 }
 
-static void every_row_is_tested_and_says_how_exact_it_is(void **state)
+static void every_op_is_tested_and_has_a_reason_for_its_tolerance(void **state)
 {
     (void)state;
     int faults = 0;
@@ -100,14 +100,14 @@ int main(void)
 {
     static struct CMUnitTest tests[256];
     size_t n = 0;
-    const struct CMUnitTest audit = cmocka_unit_test(every_row_is_tested_and_says_how_exact_it_is);
+    const struct CMUnitTest audit = cmocka_unit_test(every_op_is_tested_and_has_a_reason_for_its_tolerance);
     const struct CMUnitTest last = cmocka_unit_test(nothing_leaks);
     harness_open(&ctx);
     tests[n++] = audit;
     for (size_t i = 0; vkt_ops[i] && n < VKT_COUNT(tests) - 1; i++)
         if (vkt_ops[i]->sample && is_wanted(vkt_ops[i]->name) && is_shared_out(i))
             tests[n++] = (struct CMUnitTest){ .name = vkt_ops[i]->name,
-                                              .test_func = a_row_agrees_with_its_reference,
+                                              .test_func = an_op_agrees_with_its_reference,
                                               .initial_state = (void *)(uintptr_t)vkt_ops[i] };
     tests[n++] = last;
     return _cmocka_run_group_tests("every op", tests, n, NULL, NULL);

@@ -273,7 +273,7 @@ static void long_windows_with_dilation_want_long_loops(void **state)
         assert_int_equal(vkt_lower(g, &lim, NULL, (vkt_storage){ 0 }, &e), refused ? VKT_E_UNSUPPORTED : VKT_OK);
         vkt_test_expect_errors(false);
         if (refused)
-            vkt_test_error_says("windows of 180 x 280");
+            vkt_test_error_contains("windows of 180 x 280");
         else
             vkt_lower_free(&e);
         vkt_graph_destroy(&g);

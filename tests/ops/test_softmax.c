@@ -51,7 +51,7 @@ static void check(vkt_shape x, uint32_t axis, vkt_kernel_id forward, vkt_kernel_
     check_in(x, axis, forward, back, NULL);
 }
 
-static void a_lane_takes_a_line_by_fours_of_its_classes(void **state)
+static void a_lane_computes_a_line_four_classes_at_a_time(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -64,7 +64,7 @@ static void a_lane_takes_a_line_by_fours_of_its_classes(void **state)
         check_in(vkt_shape3(20, 29, 20), 2, VKT_K_SOFTMAX_LINE4, VKT_K_SOFTMAX_DX_LINE4, &harness_views[v]);
 }
 
-static void a_lane_takes_a_line(void **state)
+static void a_lane_computes_a_line(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -74,7 +74,7 @@ static void a_lane_takes_a_line(void **state)
     check(vkt_shape3(3, 5, 12), 1, VKT_K_SOFTMAX4, VKT_K_SOFTMAX_DX4);
 }
 
-static void a_work_group_takes_a_line(void **state)
+static void a_work_group_computes_a_line(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -85,9 +85,9 @@ static void a_work_group_takes_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lane_takes_a_line_by_fours_of_its_classes),
-        cmocka_unit_test(a_lane_takes_a_line),
-        cmocka_unit_test(a_work_group_takes_a_line),
+        cmocka_unit_test(a_lane_computes_a_line_four_classes_at_a_time),
+        cmocka_unit_test(a_lane_computes_a_line),
+        cmocka_unit_test(a_work_group_computes_a_line),
     };
     return cmocka_run_group_tests(tests, harness_setup, harness_teardown);
 }

@@ -12,7 +12,7 @@
 #include "support/host.h"
 
 #define OK(call) assert_int_equal((call), VKT_OK)
-#define NOBODYS 0x7fc5a5a5u /* a NaN */
+#define POISON 0x7fc5a5a5u /* a NaN */
 
 /* x -> convolution -> relu -> pooling */
 typedef struct net {
@@ -107,9 +107,9 @@ static void run(rig *r)
     }
     if (vkt_value_of(r->g, r->x)->role == VKT_ROLE_INPUT) write_input(r, r->x);
     write_input(r, r->weights);
-    OK(vkt_program_poison(r->program, NOBODYS));
+    OK(vkt_program_poison(r->program, POISON));
     OK(vkt_program_run(r->program, &(vkt_run){ .lr = 0.01f }, NULL));
-    OK(vkt_program_check_guards(r->program, NOBODYS, &intact, &bad));
+    OK(vkt_program_check_guards(r->program, POISON, &intact, &bad));
     if (!intact) fail_msg("words behind %s were written to", bad);
 }
 
@@ -241,7 +241,7 @@ static void a_variant_that_wants_the_array_gets_it(void **state)
         agree(&n, &(harness_view){ "another variant", as_it_is, .force = variants[i] }, ARRAY);
 }
 
-static void memory_that_fails_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(fused_unpooling_has_the_bits_of_the_array),
         cmocka_unit_test(windows_of_channels_are_right),
         cmocka_unit_test(a_variant_that_wants_the_array_gets_it),
-        cmocka_unit_test(memory_that_fails_is_told),
+        cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(adaptive_windows_may_be_disjoint),
         cmocka_unit_test(another_reader_or_other_windows_keep_the_array),
         cmocka_unit_test(what_was_asked_for_stays),

@@ -149,7 +149,7 @@ static void wrong_marks_are_refused(void **state)
         if (status == VKT_OK) status = vkt_backward(r.g, loss);
         assert_int_equal(status, cases[i].status);
         assert_int_equal(vkt_graph_status(r.g), cases[i].status);
-        vkt_test_error_says(cases[i].says);
+        vkt_test_error_contains(cases[i].says);
         vkt_graph_destroy(&r.g);
     }
     vkt_test_expect_errors(false);
@@ -286,7 +286,7 @@ static void presets_are_the_libraries_defaults(void **state)
 }
 
 /* VKT_ZERO means 0 for a field whose default is not 0. If the default is 0, it changes nothing. */
-static void a_real_zero_is_taken_for_each_member(void **state)
+static void a_real_zero_replaces_each_member(void **state)
 {
     (void)state;
     static const vkt_optimizer_kind kinds[] = { VKT_ADAM, VKT_ADAMW, VKT_NADAM, VKT_RMSPROP, VKT_ADAGRAD };
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test(a_resume_in_the_middle_of_a_step_changes_no_bit),
         cmocka_unit_test(an_overflow_drops_all_micro_batches_of_its_step),
         cmocka_unit_test(presets_are_the_libraries_defaults),
-        cmocka_unit_test(a_real_zero_is_taken_for_each_member),
+        cmocka_unit_test(a_real_zero_replaces_each_member),
         cmocka_unit_test(what_an_optimizer_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("update", tests, harness_setup, harness_teardown);

@@ -77,7 +77,7 @@ static void run_three_times(vkt_ctx *ctx)
     vkt_graph_destroy(&g);
 }
 
-static void level_0_says_nothing(void **state)
+static void level_0_prints_nothing(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -87,7 +87,7 @@ static void level_0_says_nothing(void **state)
     assert_string_equal(said, "");
 }
 
-static void level_1_tells_device_and_memory(void **state)
+static void level_1_prints_device_and_memory(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -105,7 +105,7 @@ static void level_1_tells_device_and_memory(void **state)
     assert_false(was_said("graph: "));
 }
 
-static void level_2_tells_the_time_of_each_kernel(void **state)
+static void level_2_prints_the_time_of_each_kernel(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -128,7 +128,7 @@ static void level_2_tells_the_time_of_each_kernel(void **state)
     assert_false(was_said("graph: "));
 }
 
-static void level_3_tells_graph_plan_and_commands(void **state)
+static void level_3_prints_graph_plan_and_commands(void **state)
 {
     (void)state;
     harness_needs(harness_ctx);
@@ -206,10 +206,10 @@ static void level_4_names_the_parameter_of_an_update(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(level_0_says_nothing),
-        cmocka_unit_test(level_1_tells_device_and_memory),
-        cmocka_unit_test(level_2_tells_the_time_of_each_kernel),
-        cmocka_unit_test(level_3_tells_graph_plan_and_commands),
+        cmocka_unit_test(level_0_prints_nothing),
+        cmocka_unit_test(level_1_prints_device_and_memory),
+        cmocka_unit_test(level_2_prints_the_time_of_each_kernel),
+        cmocka_unit_test(level_3_prints_graph_plan_and_commands),
         cmocka_unit_test(level_4_names_the_first_nan),
         cmocka_unit_test(level_4_names_the_parameter_of_an_update),
     };

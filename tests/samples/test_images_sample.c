@@ -142,7 +142,7 @@ static void a_resumed_run_ends_in_the_same_bytes(void **state)
 }
 
 /* At such a rate no answer changes, so that epoch 2 is no better than epoch 1. */
-static void a_run_that_stopped_early_says_that_it_does_not_go_on(void **state)
+static void a_run_that_stopped_early_reports_that_it_does_not_continue(void **state)
 {
     rig *r = rig_of(state);
     write_tables(r);
@@ -176,7 +176,7 @@ static void images_are_found_in_tables_and_folders(void **state)
     finds(r, NULL, "parts", "parts: 10 to train on, 6 to validate on");
 }
 
-static void without_data_forms_are_drawn(void **state)
+static void without_data_forms_are_generated(void **state)
 {
     rig *r = rig_of(state);
     finds(r, (const char *const[]){ "VKT_DATA", NULL }, NULL, "generated forms: 2000 to train on, 400 to validate on");
@@ -187,7 +187,7 @@ static void without_data_forms_are_drawn(void **state)
     finds(r, (const char *const[]){ "VKT_DATA=./data", NULL }, NULL, "./data/caltech101: 24 to train on");
 }
 
-static void wrong_options_end_with_2_and_say_why(void **state)
+static void wrong_options_end_with_2_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "from 10 to 1024, got '9'", "--size", "9");
@@ -206,7 +206,7 @@ static void one_error(const rig *r, const char *says, const char *data)
     run_forget(r, &done);
 }
 
-static void what_cannot_work_ends_with_1_and_says_why(void **state)
+static void what_cannot_work_ends_with_1_and_a_reason(void **state)
 {
     rig *r = rig_of(state);
     one_error(r, "vkt-images: --data: missing does not exist: want train.csv", "missing");
@@ -256,11 +256,11 @@ int main(void)
         rig_test(a_run_learns_and_writes_what_it_was_asked_for),
         rig_test(the_rate_falls_when_the_validation_loss_does_not),
         rig_test(a_resumed_run_ends_in_the_same_bytes),
-        rig_test(a_run_that_stopped_early_says_that_it_does_not_go_on),
+        rig_test(a_run_that_stopped_early_reports_that_it_does_not_continue),
         rig_test(images_are_found_in_tables_and_folders),
-        rig_test(without_data_forms_are_drawn),
-        rig_test(wrong_options_end_with_2_and_say_why),
-        rig_test(what_cannot_work_ends_with_1_and_says_why),
+        rig_test(without_data_forms_are_generated),
+        rig_test(wrong_options_end_with_2_and_a_reason),
+        rig_test(what_cannot_work_ends_with_1_and_a_reason),
         rig_test(broken_files_are_left_out_if_asked_for),
         rig_test(help_names_the_options_of_its_own),
     };

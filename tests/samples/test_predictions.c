@@ -171,7 +171,7 @@ static void standard_input_and_checkpoints_will_do(void **state)
 }
 
 /* A weights file by any program: what it says of its data is checked before it is believed. */
-static void a_damaged_card_is_told(void **state)
+static void a_damaged_card_is_reported(void **state)
 {
 #define CARD(sample, mean, deviation, classes, names)                                               \
     "{\"program\":\"vkt-reuters\",\"sample\":" sample ",\"mean\":" mean ",\"deviation\":" deviation \
@@ -272,7 +272,7 @@ static void a_residual_network_names_them_too(void **state)
 
 /* ---- texts ---- */
 
-static void topics_of_texts_are_told_as_in_training(void **state)
+static void topics_of_texts_are_predicted_as_in_training(void **state)
 {
     enum { STORIES = 30, TOPICS = 3 };
     static const char *const topics[TOPICS] = { "tea", "ale", "gin" };
@@ -383,10 +383,10 @@ int main(void)
         rig_test(digits_of_an_idx_file_are_read_as_in_training),
         rig_test(images_of_digits_are_read_and_inverted),
         rig_test(standard_input_and_checkpoints_will_do),
-        rig_test(a_damaged_card_is_told),
+        rig_test(a_damaged_card_is_reported),
         rig_test(images_are_named_as_in_training),
         rig_test(a_residual_network_names_them_too),
-        rig_test(topics_of_texts_are_told_as_in_training),
+        rig_test(topics_of_texts_are_predicted_as_in_training),
         rig_test(scores_are_of_the_best_weights),
         rig_test(class_weights_and_smoothing_reach_the_loss),
     };

@@ -87,7 +87,7 @@ static void weights_from_scratch_are_trained_on(void **state)
 }
 
 /* The weights for ten classes are a backbone for four. */
-static void weights_that_are_here_are_taken(void **state)
+static void weights_that_are_here_are_used(void **state)
 {
     rig *r = rig_of(state);
     char path[512], folder[512];
@@ -146,7 +146,7 @@ static void the_bottleneck_form_learns_too(void **state)
     run_forget(r, &done);
 }
 
-static void what_is_wrong_is_said(void **state)
+static void errors_are_reported(void **state)
 {
     rig *r = rig_of(state);
     write_data(r);
@@ -169,10 +169,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(weights_from_scratch_are_trained_on),
-        rig_test(weights_that_are_here_are_taken),
+        rig_test(weights_that_are_here_are_used),
         rig_test(a_signal_ends_the_frozen_training_too),
         rig_test(the_bottleneck_form_learns_too),
-        rig_test(what_is_wrong_is_said),
+        rig_test(errors_are_reported),
     };
     return cmocka_run_group_tests_name("vkt-resnet", tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static void an_option_puts_its_file_elsewhere(void **state)
     assert_true(program_wrote(r, "run/checkpoint.ckpt") && program_wrote(r, "run/results.json"));
 }
 
-static void a_folder_that_cannot_be_is_told_before_training(void **state)
+static void an_impossible_folder_is_reported_before_training(void **state)
 {
     rig *r = rig_of(state);
     write_text(r);
@@ -297,7 +297,7 @@ int main(void)
         rig_test(a_run_leaves_all_in_one_folder),
         rig_test(events_and_log_have_every_start),
         rig_test(an_option_puts_its_file_elsewhere),
-        rig_test(a_folder_that_cannot_be_is_told_before_training),
+        rig_test(an_impossible_folder_is_reported_before_training),
         rig_test(one_program_at_a_time),
         rig_test(more_epochs_end_in_the_same_bytes),
         rig_test(a_killed_run_goes_on),

@@ -139,7 +139,7 @@ static void one_failed_file_does_not_keep_the_others(void **state)
     assert_true(program_wrote(r, "h") && program_wrote(r, "p.svg"));
 }
 
-static void a_quota_is_told_and_does_not_kill(void **state)
+static void a_quota_is_reported_and_does_not_kill(void **state)
 {
     rig *r = rig_of(state);
     char command[1024];
@@ -190,7 +190,7 @@ static void a_link_and_a_file_beside_the_report_stay(void **state)
     vkt_free(&r->h, text);
 }
 
-static void made_up_data_are_said_also_when_quiet(void **state)
+static void generated_data_are_reported_also_when_quiet(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 0, "training on generated sentences", "-q", "--width", "16", "--layers", "1", "--heads", "2", "--context",
@@ -377,10 +377,10 @@ int main(void)
         rig_test(every_message_begins_with_the_program),
         rig_test(two_options_for_one_file_are_refused),
         rig_test(one_failed_file_does_not_keep_the_others),
-        rig_test(a_quota_is_told_and_does_not_kill),
+        rig_test(a_quota_is_reported_and_does_not_kill),
         rig_test(dash_is_standard_output_and_has_nothing_else),
         rig_test(a_link_and_a_file_beside_the_report_stay),
-        rig_test(made_up_data_are_said_also_when_quiet),
+        rig_test(generated_data_are_reported_also_when_quiet),
         rig_test(a_signal_ends_the_run_in_order),
         rig_test(a_second_signal_ends_it_at_once),
         rig_test(without_a_checkpoint_the_weights_are_saved),

@@ -120,7 +120,7 @@ static void images_of_files_are_learned(void **state)
     }
 }
 
-static void it_says_what_is_wrong(void **state)
+static void errors_are_explained(void **state)
 {
     rig *r = rig_of(state);
     EXPECT(r, 2, "--screenshot needs", "--screenshot", "x.png");
@@ -199,7 +199,7 @@ static void an_image_is_learned_while_it_is_drawn(void **state)
     assert_true(number_in(r, "recorded", "steps") == 80);
 }
 
-static void keys_do_what_they_say(void **state)
+static void keys_do_what_help_says(void **state)
 {
     rig *r = rig_of(state);
     want_server();
@@ -244,8 +244,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rig_test(an_image_is_learned_without_a_screen),  rig_test(recorded_steps_leave_the_same_bits),
-        rig_test(images_of_files_are_learned),           rig_test(it_says_what_is_wrong),
-        rig_test(an_image_is_learned_while_it_is_drawn), rig_test(keys_do_what_they_say),
+        rig_test(images_of_files_are_learned),           rig_test(errors_are_explained),
+        rig_test(an_image_is_learned_while_it_is_drawn), rig_test(keys_do_what_help_says),
         rig_test(a_window_may_change_its_size),
     };
     return cmocka_run_group_tests_name("vkt-view", tests, start_server, stop_server);

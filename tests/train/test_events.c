@@ -141,7 +141,7 @@ static void a_scalar_is_a_record(void **state)
     free(file);
 }
 
-static void a_run_that_goes_on_says_from_where(void **state)
+static void a_run_that_continues_prints_from_where(void **state)
 {
     rig *r = *state;
     const uint8_t *last;
@@ -231,7 +231,7 @@ static void a_full_disk_is_a_status(void **state)
     assert_int_equal(vkt_events_text(r->e, "t", 0, text), VKT_OK);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     assert_int_equal(vkt_events_flush(r->e), VKT_E_IO);
-    vkt_test_error_says("events.out.tfevents.");
+    vkt_test_error_contains("events.out.tfevents.");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, before);
     assert_int_equal(vkt_events_scalar(r->e, "s", 1, 1), VKT_E_IO);
@@ -244,7 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checksum_is_crc_32c),
         TEST(a_scalar_is_a_record),
-        TEST(a_run_that_goes_on_says_from_where),
+        TEST(a_run_that_continues_prints_from_where),
         TEST(texts_and_images_are_records),
         TEST(wrong_arguments_are_refused),
         TEST(a_failed_allocation_is_a_status),

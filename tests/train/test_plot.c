@@ -228,10 +228,10 @@ static void failures_leave_the_old_image(void **state)
     assert_int_equal(vkt_file_write(&h, path, "old", 3), VKT_OK);
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_history_plot(&h, run, 1, "\xff\xfe", path), VKT_E_ARG);
-    vkt_test_error_says(path);
+    vkt_test_error_contains(path);
     assert_int_equal(vkt_history_plot(&h, run, 0, "none", path), VKT_E_ARG);
     assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "a.jpg")), VKT_E_ARG);
-    vkt_test_error_says(".svg or .png");
+    vkt_test_error_contains(".svg or .png");
     assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "png")), VKT_E_ARG);
     assert_int_equal(vkt_history_plot(&h, run, 1, "x", vkt_temp_dir_file(&dir, "none/a.png")), VKT_E_IO);
     unsigned failures = 0;

@@ -47,8 +47,8 @@ static void refused(rig *r, const vkt_trainer_params *p, const char *path, const
     vkt_test_expect_errors(true);
     assert_int_equal(vkt_trainer_resume(t, path), VKT_E_STATE);
     vkt_test_expect_errors(false);
-    vkt_test_error_says(says);
-    vkt_test_error_says("is of another run: ");
+    vkt_test_error_contains(says);
+    vkt_test_error_contains("is of another run: ");
     assert_int_equal(t->at.t, 0);
     vkt_trainer_destroy(&t);
 }

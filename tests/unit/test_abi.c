@@ -241,7 +241,7 @@ static void check(const vkt_kernel_row *row, bool texel, const item *table, reas
 
 /* ---- tests ---- */
 
-static void every_module_fits_its_row_and_abi_header(void **state)
+static void every_module_fits_its_entry_and_abi_header(void **state)
 {
     (void)state;
     unsigned bad = 0;
@@ -305,7 +305,7 @@ static void every_difference_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_module_fits_its_row_and_abi_header),
+        cmocka_unit_test(every_module_fits_its_entry_and_abi_header),
         cmocka_unit_test(every_difference_is_found),
     };
     vkt_tools_begin();

@@ -231,8 +231,8 @@ static void dropout_sample(vkt_rng *r, vkt_case *c)
     vkt_case_attr(c, &a, sizeof a);
 }
 
-static const vkt_field dropout_fields[] = { VKT_FIELD_TOLD(vkt_dropout_attr, threshold, U32, 0, "probability"),
-                                            VKT_FIELD_TOLD(vkt_dropout_attr, scale, F32, 1, ""),
+static const vkt_field dropout_fields[] = { VKT_FIELD_LABELLED(vkt_dropout_attr, threshold, U32, 0, "probability"),
+                                            VKT_FIELD_LABELLED(vkt_dropout_attr, scale, F32, 1, ""),
                                             VKT_FIELD(vkt_dropout_attr, planes, BOOL, 1, 0),
                                             { .name = NULL } };
 
