@@ -186,7 +186,7 @@ typedef union text_owner {
     max_align_t align;
 } text_owner;
 
-vkt_result vkt_text_give(vkt_text *t, char **out)
+vkt_result vkt_text_detach(vkt_text *t, char **out)
 {
     const vkt_host *h = t->h;
     const size_t bytes = sizeof(text_owner) + t->len + 1;

@@ -5,7 +5,7 @@
 
 static const struct {
     const char *name, *what;
-} variants[] = {
+} costs[] = {
 #define VKT_VARIANT_ROW(id, name, what) { name, what },
     VKT_VARIANTS(VKT_VARIANT_ROW)
 #undef VKT_VARIANT_ROW
@@ -13,18 +13,18 @@ static const struct {
 
 const char *vkt_variant_name(vkt_variant v)
 {
-    return (unsigned)v < VKT_COUNT(variants) ? variants[v].name : "?";
+    return (unsigned)v < VKT_COUNT(costs) ? costs[v].name : "?";
 }
 
 const char *vkt_variant_what(vkt_variant v)
 {
-    return (unsigned)v < VKT_COUNT(variants) ? variants[v].what : "?";
+    return (unsigned)v < VKT_COUNT(costs) ? costs[v].what : "?";
 }
 
 bool vkt_variant_find(const char *name, vkt_variant *out)
 {
-    for (size_t i = 0; i < VKT_COUNT(variants); i++)
-        if (strcmp(variants[i].name, name) == 0) {
+    for (size_t i = 0; i < VKT_COUNT(costs); i++)
+        if (strcmp(costs[i].name, name) == 0) {
             *out = (vkt_variant)i;
             return true;
         }
@@ -34,8 +34,8 @@ bool vkt_variant_find(const char *name, vkt_variant *out)
 uint64_t vkt_variants_off(void)
 {
     uint64_t off = 0;
-    for (size_t i = 0; i < VKT_COUNT(variants); i++)
-        if (vkt_env_disabled(variants[i].name)) off |= (uint64_t)1 << i;
+    for (size_t i = 0; i < VKT_COUNT(costs); i++)
+        if (vkt_env_disabled(costs[i].name)) off |= (uint64_t)1 << i;
     return off;
 }
 
@@ -50,17 +50,17 @@ static uint64_t tuned(const vkt_choices *c, uint64_t key)
         else
             hi = mid;
     }
-    return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].variants : 0;
+    return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].costs : 0;
 }
 
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n)
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n)
 {
     uint64_t usable = 0;
-    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << ways[i].variant;
+    for (uint32_t i = 0; i < n; i++) usable |= (uint64_t)1 << costs[i].variant;
     const uint64_t left = usable & ~c->off ? usable & ~c->off : usable, forced = left & c->force;
-    const uint64_t wished = forced ? forced : left & tuned(c, key), open = wished ? wished : left;
-    const vkt_way *best = NULL;
+    const uint64_t requested = forced ? forced : left & tuned(c, key), open = requested ? requested : left;
+    const vkt_variant_cost *best = NULL;
     for (uint32_t i = 0; i < n; i++)
-        if (open >> ways[i].variant & 1 && (!best || ways[i].cost < best->cost)) best = &ways[i];
-    return best ? best->variant : ways[0].variant;
+        if (open >> costs[i].variant & 1 && (!best || costs[i].cost < best->cost)) best = &costs[i];
+    return best ? best->variant : costs[0].variant;
 }

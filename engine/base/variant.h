@@ -64,16 +64,16 @@ const char *vkt_variant_what(vkt_variant v);
 bool vkt_variant_find(const char *name, vkt_variant *out);
 /* Returns the variants that the environment switches off with VKT_NO_<NAME>=1. */
 uint64_t vkt_variants_off(void);
-/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all ways of a node. */
-typedef struct vkt_way {
+/* A variant that is correct for a node on this device, and its cost: a time, in one unit for all variants of a node. */
+typedef struct vkt_variant_cost {
     vkt_variant variant;
     double cost;
-} vkt_way;
+} vkt_variant_cost;
 /* The cost of a variant that is used only if the user asks for it. */
 #define VKT_COST_NEVER HUGE_VAL
 
-/* Returns the cheapest of n >= 1 ways, the first among equals: among the forced ones; else among those that are tuned
- * for `key`; else among all. A variant that is off is returned only if all of them are off. */
-vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_way *ways, uint32_t n);
+/* Returns the cheapest of n >= 1 variants, the first among equals: among the forced ones; else among those that are
+ * tuned for `key`; else among all. A variant that is off is returned only if all of them are off. */
+vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n);
 
 #endif
