@@ -37,7 +37,7 @@ vkt_result vkt_grow(const vkt_host *h, void *items_ptr, size_t n, size_t *cap, s
 
 /* ---- messages: a line is made printable (vkt_printable), so it may contain file names as they are ---- */
 void vkt_log_line(const vkt_host *h, vkt_log_level level, const char *fmt, ...) VKT_PRINTF(3, 4);
-void vkt_sayv(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
+void vkt_log_line_v(const vkt_host *h, vkt_log_level level, const char *fmt, va_list args);
 /* Logs an error and returns `r`:  return vkt_fail(h, VKT_E_ARG, "batch: want 1 or more, got %u", n); */
 vkt_result vkt_fail(const vkt_host *h, vkt_result r, const char *fmt, ...) VKT_PRINTF(3, 4);
 /* vkt_fail for a failed allocation of `bytes` for `what`. */

@@ -5,7 +5,7 @@
 
 static const struct {
     const char *name, *what;
-} costs[] = {
+} variants[] = {
 #define VKT_VARIANT_ROW(id, name, what) { name, what },
     VKT_VARIANTS(VKT_VARIANT_ROW)
 #undef VKT_VARIANT_ROW
@@ -13,18 +13,18 @@ static const struct {
 
 const char *vkt_variant_name(vkt_variant v)
 {
-    return (unsigned)v < VKT_COUNT(costs) ? costs[v].name : "?";
+    return (unsigned)v < VKT_COUNT(variants) ? variants[v].name : "?";
 }
 
 const char *vkt_variant_what(vkt_variant v)
 {
-    return (unsigned)v < VKT_COUNT(costs) ? costs[v].what : "?";
+    return (unsigned)v < VKT_COUNT(variants) ? variants[v].what : "?";
 }
 
 bool vkt_variant_find(const char *name, vkt_variant *out)
 {
-    for (size_t i = 0; i < VKT_COUNT(costs); i++)
-        if (strcmp(costs[i].name, name) == 0) {
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (strcmp(variants[i].name, name) == 0) {
             *out = (vkt_variant)i;
             return true;
         }
@@ -34,8 +34,8 @@ bool vkt_variant_find(const char *name, vkt_variant *out)
 uint64_t vkt_variants_off(void)
 {
     uint64_t off = 0;
-    for (size_t i = 0; i < VKT_COUNT(costs); i++)
-        if (vkt_env_disabled(costs[i].name)) off |= (uint64_t)1 << i;
+    for (size_t i = 0; i < VKT_COUNT(variants); i++)
+        if (vkt_env_disabled(variants[i].name)) off |= (uint64_t)1 << i;
     return off;
 }
 
@@ -50,7 +50,7 @@ static uint64_t tuned(const vkt_choices *c, uint64_t key)
         else
             hi = mid;
     }
-    return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].costs : 0;
+    return lo < c->n_tuned && c->tuned[lo].key == key ? c->tuned[lo].variants : 0;
 }
 
 vkt_variant vkt_variant_choose(const vkt_choices *c, uint64_t key, const vkt_variant_cost *costs, uint32_t n)

@@ -20,14 +20,14 @@
     X(FFT15, "fft15", "the same, of 15 x 15 points")                                                 \
     X(FFT16, "fft16", "the same, of 16 x 16 points")                                                 \
     X(DIRECT, "direct", "convolution of few products an element: all of them unrolled")              \
-    X(SPAN, "span", "as tile, by runs of pixels, which share the loads of their taps")               \
+    X(SPAN, "span", "as tile, by spans of pixels, which share the loads of their taps")              \
     X(TILE, "tile", "convolution as a product of matrices by tiles, no copy of the image")           \
     X(PLACED, "placed", "matrix product: operands are read without a copy")                          \
     X(PACKED_A, "packed_a", "matrix product: A is copied to panels first, B is read without a copy") \
     X(PACKED_B, "packed_b", "matrix product: B is copied to panels first, A is read without a copy") \
     X(PACKED, "packed", "matrix product: both operands are copied to panels first")                  \
     X(LINE, "line", "one narrow layer under a loss: every sum in registers")                         \
-    X(WIDE, "wide", "network: eight samples a lane, weights handed round by shuffles")               \
+    X(WIDE, "wide", "network: eight samples a lane, weights broadcast by shuffles")                  \
     X(NARROW, "narrow", "network: one sample a lane, weights by loads that all lanes share")         \
     X(SHARED, "shared", "for GPUs: matrix product or convolution by tiles in shared memory")         \
     X(SPLIT_K, "split_k", "for GPUs: the same, of few elements: the sum in slices, added up after")  \
